@@ -31,8 +31,8 @@ NAMES = ("Ann", "Bob", "Cleo")
 TASK = "order-laptop"
 
 
-def wanted(task: TaskRef) -> tuple[str, str]:
-    """Name and model of an instance: the seed decides, so every instance can be made again."""
+def order_of(task: TaskRef) -> tuple[str, str]:
+    """Name and model of an instance. The seed selects them, so every instance can be recreated."""
     models = tuple(LAPTOPS)
     return NAMES[task.seed % len(NAMES)], models[task.seed // len(NAMES) % len(models)]
 
@@ -45,7 +45,7 @@ class LaptopEnvironment:
     def __init__(self, opened: OpenEnvironment, shop: LocalShop) -> None:
         self._opened = opened
         self._shop = shop
-        self._wanted = ("", "")
+        self._expected = ("", "")
 
     @property
     def session(self) -> object:
@@ -57,7 +57,7 @@ class LaptopEnvironment:
         return self._start(task)
 
     def _start(self, task: TaskRef) -> EpisodeStart:
-        self._wanted = name, model = wanted(task)
+        self._expected = name, model = order_of(task)
         milestones = (
             Milestone(id="sent", text="An order is sent."),
             Milestone(id="right", text=f"The order is a {model} for {name}."),
@@ -74,7 +74,7 @@ class LaptopEnvironment:
         return False
 
     async def score(self, answer: str | None) -> Score:
-        met = self._shop.orders == [self._wanted]
+        met = self._shop.orders == [self._expected]
         evidence = f"orders on the server: {self._shop.orders}"
         return Score(status="success" if met else "failure", reward=float(met), evidence=evidence)
 
@@ -82,7 +82,7 @@ class LaptopEnvironment:
         orders = self._shop.orders
         return (
             MilestoneCheck(achieved=bool(orders), evidence=f"{len(orders)} orders"),
-            MilestoneCheck(achieved=self._wanted in orders, evidence=f"orders: {orders}"),
+            MilestoneCheck(achieved=self._expected in orders, evidence=f"orders: {orders}"),
         )
 
     async def save_state(self, folder: Path) -> None:
@@ -117,12 +117,12 @@ class LaptopSuite:
 
 
 class Solver:
-    """Orders what the instance asks for."""
+    """A policy that orders the laptop of the instance."""
 
     spec = "solver"
 
     async def propose(self, turn: Turn) -> ActionProposal:
-        return await OrderPolicy(*wanted(turn.task)).propose(turn)
+        return await OrderPolicy(*order_of(turn.task)).propose(turn)
 
 
 async def main() -> None:

@@ -1,4 +1,4 @@
-"""Plays a task badly and well, then says why the bad attempt failed.
+"""Plays a task badly and well, then explains why the bad attempt failed.
 
     python examples/analyse_run.py
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from agent import RunConfig, RunResult, run_suite, write_report
 from agent.episode.policy import ScriptedPolicy, Turn
-from agent.inspection.report import explained
+from agent.inspection.report import explain_failures
 from envs.core.action_languages import PROGRAM
 from envs.core.actions import Action, Scroll
 from envs.core.tasks import TaskSelection
@@ -22,12 +22,12 @@ TASKS = TaskSelection("miniwob", ("login-user",), (0,))
 
 
 def scroll_on(turn: Turn) -> Action:
-    """Never gets anywhere."""
+    """Scrolls up and down and never solves the task."""
     return Scroll(direction="down" if turn.step % 2 else "up")
 
 
 async def play(out: Path) -> tuple[RunResult, RunResult]:
-    """The bad run and the reference."""
+    """Plays the bad run and the reference."""
     limits = {"limits": {"max_steps": 6}}
     scripted = RunConfig.model_validate({"policy": "scripted", **limits})
     bad = await run_suite(scripted, TASKS, out / "bad", policy=ScriptedPolicy(scroll_on, PROGRAM))
@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs"))
     options = parser.parse_args()
     bad, good = asyncio.run(play(options.out))
-    analyses = explained([bad.folder], [good.folder])
+    analyses = explain_failures([bad.folder], [good.folder])
     for analysis in analyses.values():
         failure = analysis.failure
         print(f"{failure.category}, key step {failure.key_step}: {failure.reason}")

@@ -45,7 +45,7 @@ class OrderPolicy:
 
 
 def ref_of(page: Observation, role: str, name: str) -> int:
-    """The number of a control in this observation. Raises StopIteration where the page has no such control."""
+    """The number of a control in this observation. Raises StopIteration if the page has no such control."""
     return next(element.ref for element in page.elements if (element.key.role, element.key.name) == (role, name))
 
 

@@ -1,4 +1,4 @@
-"""Follows a run while it goes on, through its events.
+"""Follows a run through its events.
 
     python examples/listeners.py
 
@@ -24,7 +24,7 @@ def show(event: Event) -> None:
         case StepDone():
             print(f"step {event.step}: {event.words} -> {event.status} ({event.seconds:.1f} s)")
         case RequestsRefused():
-            print(f"refused: {', '.join(one.origin for one in event.blocked)}")
+            print(f"refused: {', '.join(origin.origin for origin in event.blocked)}")
         case EpisodeEnded():
             print(f"ended: {event.result.outcome} by {event.result.ended_by}")
         case _:

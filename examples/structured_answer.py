@@ -1,8 +1,8 @@
-"""Asks for the answer as JSON that fits a schema.
+"""Requests the answer as JSON that matches a schema.
 
     python examples/structured_answer.py
 
-An answer that does not fit is refused with the reason, and the policy answers again. Here the policy is a script
+An answer that does not match is rejected with the reason, and the policy answers again. Here the policy is a script
 that makes one mistake first, so that the example needs no key; with `--policy openai:gpt-4o` a model reads the
 prices.
 """
@@ -30,7 +30,7 @@ SCHEMA = {
 
 
 def answer(turn: Turn) -> Action:
-    """Free text first, then JSON once the schema was named as a problem."""
+    """Answers with free text first, then with JSON after the schema was reported as a problem."""
     return Stop(answer='{"model": "Birch 13", "price_eur": 749}' if turn.view.problems else "The Birch 13")
 
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Writes requirements.lock: the newest versions, for Python 3.11 and later on Linux, that fit pyproject.toml together.
-# Versions without hashes: torch has another file in each of its builds (CPU, CUDA). LOCK_ARGS is passed to uv.
+# Versions without hashes: torch has different files for each build (CPU, CUDA). LOCK_ARGS is passed to uv.
 set -eu
 cd "$(dirname "$0")/.."
 PATH="$PWD/.venv/bin:$PATH"

@@ -1,4 +1,4 @@
-"""Plays the demo and keeps what the terminal showed as a picture: python scripts/record_demo.py docs/images/demo.svg"""
+"""Plays the demo and saves the terminal's output as SVG: python scripts/record_demo.py docs/images/demo.svg"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WIDTH = 118
 
 
 async def record() -> Console:
-    """Plays the demo; the console holds what was shown."""
+    """Plays the demo; the returned console has recorded its output."""
     console = Console(record=True, width=WIDTH, force_terminal=True, file=io.StringIO())
     silent = Console(width=WIDTH, force_terminal=False, file=io.StringIO())
     display = RunDisplay(silent)

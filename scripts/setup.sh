@@ -1,8 +1,8 @@
 #!/bin/sh
-# setup.sh [demo|all]: brings up .venv and a Chromium. Does nothing when nothing changed.
+# setup.sh [demo|all]: sets up .venv and a Chromium. Does nothing if nothing has changed.
 #   demo   the core, which runs the embedded model and API models: what `make demo` needs
 #   all    every extra that the tests need, torch among them: `make test`, `mira train`, `mira sites`
-# PYTHON picks the interpreter (3.11 or newer). PIP_ARGS is passed to pip, for example an index of CPU wheels.
+# PYTHON selects the interpreter (3.11 or newer). PIP_ARGS is passed to pip, for example an index of CPU wheels.
 set -eu
 cd "$(dirname "$0")/.."
 PYTHON=${PYTHON:-python3}
@@ -12,16 +12,16 @@ die() { printf '[setup] %s\n' "$*" >&2; exit 2; }
 as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"
     elif command -v sudo >/dev/null; then sudo "$@"
-    else die "needs root for: $*  (run it yourself as root, then again)"; fi
+    else die "needs root for: $*  (run it as root, then run this script again)"; fi
 }
 
 command -v "$PYTHON" >/dev/null || die "no $PYTHON here: install Python 3.11 or newer, or set PYTHON"
 "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || die "$PYTHON is older than 3.11: set PYTHON to a newer one"
 
-wanted=${1:-all}
-case $wanted in demo | all) ;; *) die "setup.sh takes demo or all, not $wanted" ;; esac
+target=${1:-all}
+case $target in demo | all) ;; *) die "setup.sh takes demo or all, not $target" ;; esac
 
-# A stamp for each set: the sources that decide it. `all` holds everything that `demo` does.
+# A stamp per set, computed from the files that define it. `all` includes `demo`.
 stamp=$(cat pyproject.toml constraints-cpu.txt scripts/setup.sh | cksum)
 is_set_up() { [ "$(cat ".venv/.stamp-$1" 2>/dev/null || true)" = "$stamp" ]; }
 
@@ -30,7 +30,7 @@ install() {
     .venv/bin/pip install --quiet --disable-pip-version-check ${PIP_ARGS:-} "$@"
 }
 
-if ! is_set_up all && ! is_set_up "$wanted"; then
+if ! is_set_up all && ! is_set_up "$target"; then
     if [ ! -x .venv/bin/python ]; then
         say "virtual environment"
         "$PYTHON" -m venv .venv 2>/dev/null || {
@@ -40,7 +40,7 @@ if ! is_set_up all && ! is_set_up "$wanted"; then
             "$PYTHON" -m venv .venv
         }
     fi
-    if [ "$wanted" = demo ]; then
+    if [ "$target" = demo ]; then
         say "Python packages of the core (about 600 MB)"
         install -e .
     else
@@ -48,19 +48,19 @@ if ! is_set_up all && ! is_set_up "$wanted"; then
         install -c constraints-cpu.txt torch
         install -c constraints-cpu.txt -e '.[dev,serving,sites,training]'
     fi
-    printf '%s' "$stamp" > ".venv/.stamp-$wanted"
+    printf '%s' "$stamp" > ".venv/.stamp-$target"
 fi
 
 if ! .venv/bin/mira doctor >/dev/null 2>&1; then
-    say "Chromium: trying Playwright's own"
+    say "Chromium: downloading Playwright's build"
     if ! timeout 300 .venv/bin/python -m playwright install chromium >/dev/null 2>&1; then
-        say "Playwright's own cannot be downloaded here; taking the distribution's"
+        say "Playwright's Chromium cannot be downloaded; installing the distribution's"
         as_root apt-get update -qq
         as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null
     fi
     .venv/bin/mira doctor >/dev/null 2>&1 || {
         say "Chromium's system libraries are missing; installing them"
         as_root env DEBIAN_FRONTEND=noninteractive .venv/bin/python -m playwright install-deps chromium >/dev/null
-        .venv/bin/mira doctor || die "no Chromium could be started; set MIRA_CHROMIUM to one"
+        .venv/bin/mira doctor || die "Chromium does not start; set MIRA_CHROMIUM to another one"
     }
 fi

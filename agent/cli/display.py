@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on: a live table on a terminal, one line per episode elsewhere."""
+"""Shows the progress of a run: a live table on a terminal, one line per episode elsewhere."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ from envs.security.blocked_requests import BlockedOrigin
 
 REFUSED_LINES = 10
 
-SAID_AFTER_S = 3.0
-"""Seconds without a model after which a line says so."""
+WAIT_NOTICE_AFTER_S = 3.0
+"""Seconds of waiting for a model after which a line is printed."""
 _NARROW = 72
-"""Columns of a terminal below which the live table leaves the text of milestones out."""
+"""Terminal width below which the live table omits milestone texts."""
 _STYLE = {"success": "green", "failure": "red", "broken": "yellow", "unjudged": "cyan"}
 
 
 @dataclass(slots=True)
 class _Row:
-    """What one worker is doing now."""
+    """The current state of one worker."""
 
     task: str = ""
     step: int = 0
@@ -62,7 +62,7 @@ class _Board:
     rows: dict[int, _Row] = field(default_factory=dict[int, "_Row"])
     worker_of: dict[str, int] = field(default_factory=dict[str, int])
     waiting: set[str] = field(default_factory=set[str])
-    """Episodes of which it was said that their model is away."""
+    """Episodes for which a wait for their model was printed."""
     limits: Limits | None = None
     wins: int = 0
     ended: int = 0
@@ -71,8 +71,10 @@ class _Board:
 
 
 class TimeLeft(ProgressColumn):
-    """At the pace since the bar began, from the first step on. rich's own column knows the last half minute alone, and
-    so nothing of steps that take longer. The task's field `begun` is where it began."""
+    """Estimates the remaining time from the mean pace since the bar began.
+
+    rich's own column uses the last 30 seconds only and has no estimate for longer steps. The task's field `begun` holds
+    the number of steps at the start."""
 
     def render(self, task: Task) -> Text:
         done = task.completed - task.fields["begun"]
@@ -83,13 +85,13 @@ class TimeLeft(ProgressColumn):
 
 
 class RunDisplay:
-    """A listener for :mod:`agent.progress` events. Use as a context manager around the run.
+    """A listener for :mod:`agent.progress` events. Use it as a context manager around the run.
 
-    Text from pages and models is shown as text: console markup in it has no effect.
+    Console markup in text from pages and models has no effect.
     """
 
     def __init__(self, console: Console, notices: Console | None = None) -> None:
-        """*notices*: where it is told what is waited for (libraries, models, browser, sites); None: nowhere."""
+        """*notices* is the console for wait notices (libraries, models, browser, sites); None shows none."""
         self._console = console
         self._notices = Notices(notices, drawn_elsewhere=console.is_terminal)
         self._spinner = Spinner("dots")
@@ -108,7 +110,7 @@ class RunDisplay:
         self._stage_name = ""
         self._live: Live | None = None
         self._held: list[Text] | None = None
-        """Lines that came while the display was paused; None while it is not."""
+        """Lines printed while the display is paused; None while it is not."""
 
     def __enter__(self) -> Self:
         self._notices.__enter__()
@@ -123,7 +125,7 @@ class RunDisplay:
 
     @contextmanager
     def paused(self) -> Generator[Console]:
-        """The console, to ask a person on: nothing else is drawn or printed on it until the end."""
+        """Yields the console for a question to a person; nothing else is drawn or printed on it meanwhile."""
         self._held, was_drawn = [], self._live is not None
         self._notices.clear()
         self._erase()
@@ -137,7 +139,7 @@ class RunDisplay:
                 self._draw()
 
     def _draw(self) -> None:
-        """Shows the table where a person looks; a new one each time, for a used one erases what was asked meanwhile."""
+        """Starts a new live table on a terminal; a reused one would erase questions asked meanwhile."""
         if self._console.is_terminal:
             live = Live(get_renderable=self.board, console=self._console, refresh_per_second=8, transient=True)
             live.start(refresh=True)
@@ -196,28 +198,28 @@ class RunDisplay:
             of = f"{row.task} " if len(self._board.rows) > 1 else ""
             self._print(Text(printable(f"  {of}step {event.step} declined: {event.declined}"), "yellow"))
         elif not self._console.is_terminal and self._board.ended == 0 and len(self._board.rows) == 1:
-            told = f"  step {event.step}: {event.words}  {event.action}  ({event.status.value})"
-            self._print(Text(printable(told)))
+            line = f"  step {event.step}: {event.words}  {event.action}  ({event.status.value})"
+            self._print(Text(printable(line)))
 
     def _waits(self, event: ModelWaits) -> None:
-        """In the episode's row at once; as a line once, when it takes so long that a person would wonder."""
+        """Shows the wait in the episode's row at once, and prints one line after WAIT_NOTICE_AFTER_S."""
         self._row(event.episode_id).words = f"waiting for the {event.role}'s model: {event.reason}"
-        if event.seconds >= SAID_AFTER_S and event.episode_id not in self._board.waiting:
+        if event.seconds >= WAIT_NOTICE_AFTER_S and event.episode_id not in self._board.waiting:
             self._board.waiting.add(event.episode_id)
-            told = f"  {event.episode_id}: the {event.role}'s model does not answer, it is asked for "
-            self._print(Text(f"{told}{event.patience_s:.0f} s more: {event.reason}", "yellow"))
+            line = f"  {event.episode_id}: the {event.role}'s model does not answer, retrying for "
+            self._print(Text(f"{line}{event.patience_s:.0f} s more: {event.reason}", "yellow"))
 
     def _refused(self, event: RequestsRefused) -> None:
-        """Each origin once a run, the first REFUSED_LINES of them."""
+        """Prints each refused origin once per run, at most REFUSED_LINES of them."""
         board = self._board
-        for one in news(event.blocked, board.refused):
+        for origin in news(event.blocked, board.refused):
             if len(board.refused) > REFUSED_LINES:
                 return
-            board.refused.append(one)
+            board.refused.append(origin)
             if len(board.refused) <= REFUSED_LINES:
-                allow = f"; to admit it: --allow {one.allow}" if one.allow else ""
-                told = f"refused   {name_of(one)} ({what_of(one)}){allow}"
-                self._print(Text(told, "yellow"))
+                allow = f"; to admit it: --allow {origin.allow}" if origin.allow else ""
+                line = f"refused   {name_of(origin)} ({what_of(origin)}){allow}"
+                self._print(Text(line, "yellow"))
             else:
                 self._print(Text("refused   further origins: they are listed at the end", "yellow"))
 
@@ -238,7 +240,7 @@ class RunDisplay:
         self._print(line)
 
     def learning(self, stage: str, step: int, steps: int, note: str | None, /) -> None:
-        """A stage of training is at *step* of *steps*, described by *note*: a bar of its own until it has ended."""
+        """Shows a bar of a training stage: *step* of *steps*, with *note*; it disappears when the stage ends."""
         self._notices.clear()
         if stage != self._stage_name:
             self._stage_name = stage
@@ -248,10 +250,10 @@ class RunDisplay:
             self._stage_name = ""
 
     def board(self) -> Group | Progress:
-        """What a terminal shows now: one row a worker, the bars, and what is waited for."""
-        waited = self._waited()
+        """The live view: one row per worker, the progress bars, and the current wait notice."""
+        notice = self._wait_notice()
         if not self._board.rows:
-            return Group(self._progress, *waited) if waited else self._progress
+            return Group(self._progress, *notice) if notice else self._progress
         table = Table(box=None, pad_edge=False, expand=True, header_style="dim")
         table.add_column("episode", no_wrap=True, ratio=3)
         table.add_column("step", justify="right", width=4)
@@ -264,17 +266,17 @@ class RunDisplay:
             milestones = dots if narrow else f"{dots} {row.milestone}".strip()
             cells = (row.task, str(row.step), milestones, row.words)
             table.add_row(*(Text(printable(cell)) for cell in cells))
-        return Group(table, self._progress, *waited)
+        return Group(table, self._progress, *notice)
 
-    def _waited(self) -> tuple[Spinner, ...]:
-        if not self._notices.what:
+    def _wait_notice(self) -> tuple[Spinner, ...]:
+        if not self._notices.text:
             return ()
-        self._spinner.update(text=Text(self._notices.what))
+        self._spinner.update(text=Text(self._notices.text))
         return (self._spinner,)
 
 
 def result_table(result: RunResult) -> FittedTable:
-    """Success by task, mean steps, seconds and tokens of its episodes, and a line of totals."""
+    """Success and mean steps, seconds and tokens by task, with a row of totals."""
     table = FittedTable(
         Column("task"),
         Column("success", right=True),

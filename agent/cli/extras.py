@@ -1,4 +1,4 @@
-"""The extras of this distribution: what each adds, and whether it is installed here. `mira doctor` lists them."""
+"""Lists the extras of this distribution with what they add and whether they are installed, for `mira doctor`."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ EXTRAS: Final[Sequence[Extra]] = (
     Extra("gguf", "GGUF files: local:FILE.gguf", ("gguf", *_LOCAL)),
     Extra(
         "training",
-        "mira train, seeds in mira eval --arm",
+        "mira train, intervals over seeds in mira eval --arm",
         ("accelerate", "datasets", "peft", "pyarrow", "scikit-learn", "scipy", "tensorboard", "trl", *_LOCAL),
     ),
-    Extra("vision", "training of models that see", ("torchvision",)),
+    Extra("vision", "training of vision models", ("torchvision",)),
     Extra(
         "sites",
         "the suite sites, mira sites",
@@ -53,7 +53,7 @@ EXTRAS: Final[Sequence[Extra]] = (
 
 
 def missing_packages(extra: Extra) -> tuple[str, ...]:
-    """Distributions of *extra* that are not installed; their versions are not compared."""
+    """Distributions of *extra* that are not installed; versions are not checked."""
     return tuple(name for name in extra.packages if not _is_installed(name))
 
 

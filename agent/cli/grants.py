@@ -1,4 +1,4 @@
-"""Options that give again what is not taken from a run or trace of another machine, see
+"""Options that grant the settings which are not taken from a run or trace of another machine, see
 :mod:`agent.run.foreign_runs`."""
 
 from __future__ import annotations
@@ -14,30 +14,31 @@ from agent.cli.output import print_problem
 from agent.run.foreign_runs import nothing
 from envs.core.plain_values import merged, read_toml
 
-Url = Annotated[str | None, typer.Option(help="For a run of another machine: where its open task starts.")]
+Url = Annotated[str | None, typer.Option(help="For a run of another machine: start URL of its open task.")]
 Suite = Annotated[
-    str | None, typer.Option(help="For a run of another machine: its suite, if that uses servers or code of this one.")
+    str | None,
+    typer.Option(help="For a run of another machine: its suite, if that uses servers or code of this machine."),
 ]
 Parent = Annotated[Path | None, typer.Option(help="For a run of another machine: the trace that it branches from.")]
 Settings = Annotated[
-    Path | None, typer.Option("--config", help="For a run of another machine: TOML file with settings given again.")
+    Path | None, typer.Option("--config", help="For a run of another machine: TOML file with the settings to grant.")
 ]
 Without = Annotated[
-    str | None, typer.Option(help="For a run of another machine: settings to leave out, e.g. secrets,allow.")
+    str | None, typer.Option(help="For a run of another machine: settings to drop, e.g. secrets,allow.")
 ]
 
 
-def given_again(values: dict[str, Any], config: Path | None, without: str | None) -> dict[str, Any]:
-    """What was given, as :func:`agent.run.foreign_runs.settle` takes it; *values* win over the file. Raises
+def granted(values: dict[str, Any], config: Path | None, without: str | None) -> dict[str, Any]:
+    """Merges the granted settings for :func:`agent.run.foreign_runs.settle`; *values* override the file. Raises
     BadInput."""
-    found: Mapping[str, Any] = read_toml(config) if config is not None else {}
-    found = merged(found, options.without_none(values))
+    settings: Mapping[str, Any] = read_toml(config) if config is not None else {}
+    settings = merged(settings, options.without_none(values))
     for name in options.split_names(without):
-        found = merged(found, nothing(name))
-    return dict(found)
+        settings = merged(settings, nothing(name))
+    return dict(settings)
 
 
-def tell_given(place: Path, given: Iterable[str]) -> None:
-    """Says what a run or trace of another machine will use, before it does."""
-    used = "; ".join(given) or "nothing of this machine, and no server"
-    print_problem(f"{place} was not written on this machine, or was changed since. It uses {used}")
+def print_grants(path: Path, grants: Iterable[str]) -> None:
+    """Prints what a run or trace of another machine will use, before it is used."""
+    used = "; ".join(grants) or "nothing of this machine, and no server"
+    print_problem(f"{path} was not written on this machine, or was changed since. It uses {used}")

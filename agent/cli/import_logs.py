@@ -1,4 +1,4 @@
-"""`mira import`: traces made elsewhere, as Mira's."""
+"""`mira import`: converts logs of other harnesses to traces."""
 
 from __future__ import annotations
 
@@ -19,21 +19,24 @@ def import_traces(
     kind: Annotated[
         str, typer.Argument(metavar="FORMAT", help="`webarena` (render_*.html) or `agentlab` (BrowserGym).")
     ],
-    where: Annotated[Path, typer.Argument(help="Folder of the results.")],
+    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="Folder with the results of the other harness.")],
     out: Annotated[Path, typer.Option(help="New folder for the traces.")],
     as_json: options.Json = False,
 ) -> int:
-    """Turns logs of other harnesses into traces that `show`, `analyze` and `report` read."""
+    """Convert logs of other harnesses to traces.
+
+    All commands that read runs (`show`, `analyze`, `report` and others) accept the result.
+    """
     if kind not in READERS:
-        raise BadInput(f"format {kind!r} is not known; known are {', '.join(READERS)}")
-    if not where.is_dir():
-        raise BadInput(f"{str(where)!r} is no folder")
-    paths = list(import_folder(cast("Format", kind), where, out))
-    feet = [read_summary(path).footer for path in paths]
-    outcomes = Counter(footer.outcome for footer in feet if footer is not None)
+        raise BadInput(f"unknown format {kind!r}; known are {', '.join(READERS)}")
+    if not results.is_dir():
+        raise BadInput(f"{str(results)!r} is not a folder")
+    paths = list(import_folder(cast("Format", kind), results, out))
+    footers = [read_summary(path).footer for path in paths]
+    outcomes = Counter(footer.outcome for footer in footers if footer is not None)
     if as_json:
         print_json({"out": str(out), "episodes": len(paths), "outcomes": dict(outcomes)})
     else:
-        told = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common())
-        stdout.print(f"{len(paths)} episodes in {out} ({told})", highlight=False, soft_wrap=True)
+        counts = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common())
+        stdout.print(f"{len(paths)} episodes in {out} ({counts})", highlight=False, soft_wrap=True)
     return 0

@@ -1,4 +1,4 @@
-"""`mira show`, `tasks`, `models`, `doctor`: what reads and lists, and plays nothing."""
+"""`mira show`, `tasks`, `models`, `doctor`: the commands that list and check, and play no episode."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from envs.security.blocked_requests import summed
 from models.registry import AddedEntry
 from models.specs import statuses
 
-Where = Annotated[list[Path], typer.Argument(help="Runs, folders of runs, or traces.", metavar="RUN…")]
+Where = Annotated[list[Path], typer.Argument(help="Runs, folders of runs, or traces.", metavar="RUN")]
 
 
-def show(where: Where, wide: options.Wide = False, as_json: options.Json = False) -> int:
-    """Lists the episodes of runs, or the steps of one trace."""
-    if len(where) == 1 and where[0].is_file():
-        file = EpisodeFile(where[0])
+def show(paths: Where, wide: options.Wide = False, as_json: options.Json = False) -> int:
+    """List the episodes of runs, or the steps of one trace."""
+    if len(paths) == 1 and paths[0].is_file():
+        file = EpisodeFile(paths[0])
         trace = file.read()
         if as_json:
             return _show_json(trace)
         show_trace(trace, file.blobs)
         return 0
-    rows = [episode_row(file.path) for file in discover_traces(where)]
+    rows = [episode_row(file.path) for file in discover_traces(paths)]
     if as_json:
         print_json([row.model_dump(mode="json") for row in rows])
     else:
@@ -46,12 +46,12 @@ def show(where: Where, wide: options.Wide = False, as_json: options.Json = False
 
 
 def tasks(
-    suite: Annotated[str, typer.Option(help="Which suite to list.")] = "miniwob",
+    suite: Annotated[str, typer.Option(help="Suite to list.")] = "miniwob",
     split: options.Split = None,
     wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:
-    """Lists the tasks of a suite: which have a checker, milestones, a solver for the oracle, and what they need."""
+    """List the tasks of a suite with their checkers, milestones, oracle solvers and requirements."""
     infos = options.suite_tasks(suite, split)
     if as_json:
         print_json([info.model_dump(mode="json") for info in infos])
@@ -80,7 +80,7 @@ def tasks(
 
 
 def models(wide: options.Wide = False, as_json: options.Json = False) -> int:
-    """Says which model specs work here and what is missing for the others."""
+    """List model specs, whether each works here, and what is missing."""
     rows = statuses()
     if as_json:
         print_json([{"spec": r.spec, "usable": r.usable, "detail": r.detail, "examples": r.examples} for r in rows])
@@ -94,7 +94,10 @@ def models(wide: options.Wide = False, as_json: options.Json = False) -> int:
 
 
 def doctor(as_json: options.Json = False) -> int:
-    """Starts Chromium once and says what this machine has. Exit code 2: there is no browser, 1: it is too slow."""
+    """Check that Chromium starts, and list the installed extras.
+
+    Exit code 1 if Chromium does not start in time, 2 if there is none.
+    """
     from agent.run.added_entries import added_entries
     from envs.browser.chromium import Chromium
 
@@ -106,13 +109,13 @@ def doctor(as_json: options.Json = False) -> int:
     missing = {extra: missing_packages(extra) for extra in EXTRAS}
     added = added_entries()
     if as_json:
-        lacking = {extra.name: lacks for extra, lacks in missing.items()}
-        print_json({"chromium": version, "missing": lacking, "added": [asdict(entry) for entry in added]})
+        packages = {extra.name: lacks for extra, lacks in missing.items()}
+        print_json({"chromium": version, "missing": packages, "added": [asdict(entry) for entry in added]})
         return 0
     stdout.print(f"Chromium {version} starts", highlight=False)
     print_table(_extras_table(missing))
     if any(missing.values()):
-        stdout.print("to add one: pip install 'mira-web[EXTRA]'", highlight=False, markup=False)
+        stdout.print("to install one: pip install 'mira-web[EXTRA]'", highlight=False, markup=False)
     if added:
         print_table(_added_table(added))
     return 0
@@ -120,8 +123,8 @@ def doctor(as_json: options.Json = False) -> int:
 
 def _extras_table(missing: Mapping[Extra, Sequence[str]]) -> FittedTable:
     table = FittedTable(Column("extra"), Column("installed"), Column("adds", wrap=24))
-    for extra, lacks in missing.items():
-        table.row(extra.name, Text("no", "yellow") if lacks else Text("yes", "green"), extra.adds)
+    for extra, packages in missing.items():
+        table.row(extra.name, Text("no", "yellow") if packages else Text("yes", "green"), extra.adds)
     return table
 
 
@@ -147,10 +150,10 @@ def _show_rows(rows: Sequence[EpisodeRow], *, runs: bool) -> None:
     )
     for row in rows:
         dots = "".join("●" if done else "○" for done in row.z) or "-"
-        told = (row.episode, row.outcome, row.ended_by or "-", str(row.steps), dots, row.instruction)
-        table.row(*((row.run,) if runs else ()), *told)
+        cells = (row.episode, row.outcome, row.ended_by or "-", str(row.steps), dots, row.instruction)
+        table.row(*((row.run,) if runs else ()), *cells)
     print_table(table)
-    print_refused(stdout, summed(one for row in rows for one in row.blocked_requests))
+    print_refused(stdout, summed(origin for row in rows for origin in row.blocked_requests))
     counts = Counter(row.outcome for row in rows)
     stdout.print(", ".join(f"{count} {outcome}" for outcome, count in counts.most_common()), highlight=False)
     for row in rows:

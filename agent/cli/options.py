@@ -1,4 +1,4 @@
-"""The options of `mira run`, and how they become one :class:`agent.config.RunConfig`."""
+"""Declares the options of `mira run` and builds a :class:`agent.config.RunConfig` from them."""
 
 from __future__ import annotations
 
@@ -18,59 +18,79 @@ from envs.core.errors import BadInput
 from envs.core.plain_values import merged
 from envs.core.tasks import TaskInfo, TaskSelection
 
-Policy = Annotated[str | None, typer.Option(help="Who acts: a model spec such as openai:gpt-4o; see `mira models`.")]
-Planner = Annotated[str | None, typer.Option(help="Who plans: none, reference, same, or a model spec.")]
-Judge = Annotated[str | None, typer.Option(help="Who judges: state, none, same, or a model spec.")]
-BaseUrl = Annotated[str | None, typer.Option(help="Server for openai: specs (vLLM, llama.cpp, Ollama).")]
-Url = Annotated[str | None, typer.Option(help="Where an open task starts.")]
+Policy = Annotated[str | None, typer.Option(help="Model spec of the policy, e.g. openai:gpt-4o; see `mira models`.")]
+Planner = Annotated[str | None, typer.Option(help="Planner: none, reference, same, or a model spec.")]
+Judge = Annotated[str | None, typer.Option(help="Judge: state, none, same, or a model spec.")]
+BaseUrl = Annotated[str | None, typer.Option(help="Server URL for openai: specs (vLLM, llama.cpp, Ollama).")]
+Url = Annotated[str | None, typer.Option(help="Start URL of an open task.")]
 SuiteName = Annotated[str | None, typer.Option("--suite", help="Play tasks of this suite instead of an open task.")]
-Tasks = Annotated[str | None, typer.Option(help="Comma-separated task names of the suite; default all.")]
+Tasks = Annotated[str | None, typer.Option(help="Comma-separated task names of the suite; default: all.")]
 Seeds = Annotated[str, typer.Option(help="Seeds, e.g. 0-4 or 1,3,8-9.")]
-Split = Annotated[str | None, typer.Option(help="Only templates of this split: train, validation or test.")]
-Workers = Annotated[int | None, typer.Option(min=1, max=64, help="Episodes at the same time.")]
-Attempts = Annotated[int | None, typer.Option(min=1, help="Episodes per task instance.")]
-MaxSteps = Annotated[int | None, typer.Option(min=1, help="Steps per episode.")]
-MaxSeconds = Annotated[float | None, typer.Option(min=0, help="Seconds per episode; 0: no limit.")]
-MaxTokens = Annotated[int | None, typer.Option(min=0, help="Tokens per episode, all roles.")]
-MaxCost = Annotated[float | None, typer.Option(min=0, help="US dollars per episode, where prices are known.")]
+Split = Annotated[str | None, typer.Option(help="Use only this split: train, validation or test.")]
+Workers = Annotated[int | None, typer.Option(min=1, max=64, help="Number of episodes in parallel.")]
+Attempts = Annotated[int | None, typer.Option(min=1, help="Number of episodes per task instance.")]
+MaxSteps = Annotated[int | None, typer.Option(min=1, help="Maximum steps per episode.")]
+MaxSeconds = Annotated[float | None, typer.Option(min=0, help="Maximum seconds per episode; 0: no limit.")]
+MaxTokens = Annotated[int | None, typer.Option(min=0, help="Maximum tokens per episode, over all roles.")]
+MaxCost = Annotated[
+    float | None, typer.Option(min=0, help="Maximum cost per episode in US dollars; needs known prices.")
+]
 RetryWindow = Annotated[
     float | None,
-    typer.Option(min=0, help="Seconds for which a model that does not answer is asked again; 0: it is asked once."),
+    typer.Option(min=0, help="Seconds for which a call to an unavailable model is retried; 0: no retry."),
 ]
-ModelDeadline = Annotated[float | None, typer.Option(min=0.1, help="Seconds for one model call, retries included.")]
+ModelDeadline = Annotated[
+    float | None, typer.Option(min=0.1, help="Timeout of one model call in seconds, retries included.")
+]
 Headed = Annotated[bool, typer.Option("--headed", help="Show the browser window.")]
 Allow = Annotated[
     list[str] | None,
     typer.Option(
-        help="Origin the run may reach besides --url's; repeat for more. subresources:ORIGIN or subresources:* lets "
-        "pages load scripts, styles, pictures and fonts from there, which can carry data out: see docs/boundary.md."
+        help="Allow requests to this origin besides --url's; repeatable. subresources:ORIGIN or subresources:* lets "
+        "pages load scripts, styles, images and fonts from there, which can carry data out; see docs/boundary.md."
     ),
 ]
 Secret = Annotated[
-    list[str] | None, typer.Option(help="NAME=env:VARIABLE[@origin]: typed below the model, stored nowhere.")
+    list[str] | None,
+    typer.Option(
+        help="Declare a secret as NAME=env:VARIABLE or NAME=env:VARIABLE@ORIGIN; it is typed below the model and never "
+        "stored."
+    ),
 ]
 Approve = Annotated[
-    str | None, typer.Option(help="Ask before these: submit, navigation, download, upload, all (comma-separated).")
+    str | None,
+    typer.Option(help="Ask before these actions: submit, navigation, download, upload, all (comma-separated)."),
 ]
-StorageState = Annotated[Path | None, typer.Option(help="Cookies and storage to start with (Playwright's format).")]
-UploadFolder = Annotated[Path | None, typer.Option(help="Only files below it may be uploaded.")]
-Schema = Annotated[Path | None, typer.Option(help="JSON Schema that the answer must fit.")]
-Screenshots = Annotated[str | None, typer.Option(help="off, steps, or marks (numbers drawn on, shown to the policy).")]
-TraceZip = Annotated[bool, typer.Option("--trace-zip", help="Keep Playwright's trace of each episode as well.")]
+StorageState = Annotated[
+    Path | None, typer.Option(help="Start with the cookies and storage of this file (Playwright's format).")
+]
+UploadFolder = Annotated[Path | None, typer.Option(help="Allow uploads of files below this folder only.")]
+Schema = Annotated[Path | None, typer.Option(help="JSON Schema that the answer must match.")]
+Screenshots = Annotated[
+    str | None, typer.Option(help="Screenshots: off, steps, or marks (with element numbers, shown to the policy).")
+]
+TraceZip = Annotated[bool, typer.Option("--trace-zip", help="Also keep Playwright's trace of each episode.")]
 LangSmith = Annotated[
-    bool, typer.Option("--langsmith", help="Trace to LangSmith: page text, prompts and answers are sent to its server.")
+    bool,
+    typer.Option("--langsmith", help="Trace to LangSmith, which sends page text, prompts and answers to its server."),
 ]
 StrictOriginal = Annotated[
     bool | None,
-    typer.Option("--strict-original/--own-rules", help="WebArena: score by the benchmark's own rules, to the letter."),
+    typer.Option(
+        "--strict-original/--own-rules", help="Score WebArena tasks by the benchmark's original rules, or by Mira's."
+    ),
 ]
 Language = Annotated[str | None, typer.Option(help="Action language: program or id.")]
-Thinking = Annotated[str | None, typer.Option(help="Thinking tokens of planner and judge: 0, 256 … 16384, or auto.")]
-Milestones = Annotated[int | None, typer.Option("--milestones", help="Milestones that a model planner makes.")]
-Temperature = Annotated[float | None, typer.Option(min=0, max=2, help="Of the policy.")]
-ConfigFile = Annotated[Path | None, typer.Option("--config", help="TOML file with any setting; options win over it.")]
-Out = Annotated[Path, typer.Option(help="Folder that runs are written to.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else, on stdout.")]
+Thinking = Annotated[
+    str | None, typer.Option(help="Thinking budget of planner and judge in tokens: 0, 256 … 16384, or auto.")
+]
+Milestones = Annotated[
+    int | None, typer.Option("--milestones", help="Number of milestones in a plan of a model planner.")
+]
+Temperature = Annotated[float | None, typer.Option(min=0, max=2, help="Sampling temperature of the policy.")]
+ConfigFile = Annotated[Path | None, typer.Option("--config", help="TOML file with settings; options override it.")]
+Out = Annotated[Path, typer.Option(help="Folder in which the run's folder is created.")]
+Json = Annotated[bool, typer.Option("--json", help="Print only the result, as JSON, on stdout.")]
 
 
 def _set_wide(wide: bool) -> bool:
@@ -79,42 +99,42 @@ def _set_wide(wide: bool) -> bool:
 
 
 Wide = Annotated[
-    bool, typer.Option("--wide", callback=_set_wide, help="Show every column of the tables, however wide they get.")
+    bool, typer.Option("--wide", callback=_set_wide, help="Show every column of the tables at full width.")
 ]
-"""Parsing it is what sets it: the commands that take it need not look at it."""
+"""Its callback applies it while options are parsed, so commands that declare it can ignore the value."""
 
 
 def build_config(path: Path | None, values: dict[str, Any]) -> RunConfig:
-    """One configuration from the file and the options given; options that are None were not given."""
-    given = without_none(values)
-    config = load_config(path, given) if path is not None else parse_config(merged({}, given), OPTIONS)
+    """Builds one configuration from the file and the options; options that are None are not set."""
+    options = without_none(values)
+    config = load_config(path, options) if path is not None else parse_config(merged({}, options), OPTIONS)
     return check_retry_window(config)
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:
-    """`0-4` is 0, 1, 2, 3, 4; lists are joined by commas. Raises BadInput."""
+    """Parses seeds: `0-4` is 0, 1, 2, 3, 4; commas join lists. Raises BadInput."""
     seeds: list[int] = []
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d{1,9})(?:-(\d{1,9}))?\s*", part)
         if match is None:
-            raise BadInput(f"--seeds {text!r} is no list of seeds: write for example 0-4 or 1,3,8")
+            raise BadInput(f"--seeds {text!r} is not a list of seeds: write for example 0-4 or 1,3,8")
         first, last = int(match[1]), int(match[2] or match[1])
         if last < first or last - first > 100_000:
-            raise BadInput(f"--seeds {part!r} is no range of at most 100000 seeds from low to high")
+            raise BadInput(f"--seeds {part!r} is not a range of at most 100000 seeds from low to high")
         seeds += range(first, last + 1)
     return tuple(dict.fromkeys(seeds))
 
 
 def split_names(text: str | None) -> tuple[str, ...]:
-    """Comma-separated names, blanks ignored."""
+    """Splits comma-separated names; blanks are ignored."""
     return tuple(name.strip() for name in (text or "").split(",") if name.strip())
 
 
 def suite_tasks(suite: str, split: str | None = None) -> Sequence[TaskInfo]:
-    """What a suite, or one split of it, offers. Raises BadInput for an unknown one."""
+    """The tasks of a suite, or of one split of it. Raises BadInput for an unknown suite or split."""
     from agent.run.suites import (
         known_suite,
-    )  # brings the browser's library with it, which not every command needs
+    )  # imports Playwright, which not every command needs
 
     infos = known_suite(suite).infos()
     splits = {info.split for info in infos}
@@ -125,7 +145,7 @@ def suite_tasks(suite: str, split: str | None = None) -> Sequence[TaskInfo]:
 
 
 def select(suite: str, names: Sequence[str], seeds: tuple[int, ...], split: str | None = None) -> TaskSelection:
-    """The tasks named, or all of the suite's (or of one split), on *seeds*. Raises BadInput naming what is unknown."""
+    """Selects the named tasks, or all of the suite or split, on *seeds*. Raises BadInput for an unknown name."""
     known = [info.name for info in suite_tasks(suite, split)]
     for name in names:
         if name not in known:
@@ -139,9 +159,9 @@ def select(suite: str, names: Sequence[str], seeds: tuple[int, ...], split: str 
 def solved_tasks(
     selection: TaskSelection, config: RunConfig, *, named: bool, split: str | None = None
 ) -> TaskSelection:
-    """*selection* as *config* can play it: an oracle plays only tasks that ship a solver.
+    """Removes tasks without a solver from *selection* if *config* plays the oracle.
 
-    Others are left out, and it says so; where they were *named*, or nothing is left, it raises BadInput.
+    Prints which tasks were left out. Raises BadInput if they were *named*, or if no task remains.
     """
     if not plays_oracle(config, selection.suite) or not selection.names:
         return selection
@@ -158,23 +178,23 @@ def solved_tasks(
 
 
 def _check_split(suite: str, name: str, split: str | None) -> None:
-    """Raises BadInput where the task exists and only *split* leaves it out."""
+    """Raises BadInput if the task exists, but not in *split*."""
     own = next((info.split for info in suite_tasks(suite) if info.name == name), None) if split is not None else None
     if own is not None:
-        raise BadInput(f"--tasks: {name} is in split {own}, not in {split}: say --split {own}, or leave --split out")
+        raise BadInput(f"--tasks: {name} is in split {own}, not in {split}: use --split {own}, or omit --split")
 
 
 def thinking_budget(text: str | None) -> int | str | None:
-    """`auto`, a number, or None where the option was not given."""
+    """Parses --thinking: `auto`, a number, or None if the option is not set."""
     if text is None or text == "auto":
         return text
     if not text.isdigit():
-        raise BadInput(f"--thinking {text!r} is neither a number of tokens nor auto")
+        raise BadInput(f"--thinking {text!r} is not a number of tokens or auto")
     return int(text)
 
 
 def without_none(values: dict[str, Any]) -> dict[str, Any]:
-    """What was given, empty tables left out."""
+    """*values* without None and without empty tables."""
     kept: dict[str, Any] = {}
     for key, value in values.items():
         inner = without_none(value) if isinstance(value, dict) else value

@@ -1,4 +1,4 @@
-"""How the command speaks: tables for people on stdout, `--json` for programs, one line for errors."""
+"""Prints results: tables for people on stdout, `--json` for programs, one line for errors on stderr."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ from agent.cli.terminal import Terminal, printable
 
 EXIT_OK = 0
 EXIT_FAILED = 1
-"""One open task was run and it failed or broke, or nobody judged it and it was not the policy that ended it; or the
-browser did not start in time; or the disk did not take what was to be written."""
+"""An open task failed or broke, or was not judged and not ended by the policy; or the browser did not start in time; or
+the disk is full."""
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
-"""Stopped by the user; `mira resume` goes on."""
+"""Stopped by the user; `mira resume` continues."""
 
 stdout = Terminal(soft_wrap=False)
 stderr = Terminal(stderr=True)
 
 
 def print_table(table: FittedTable) -> None:
-    """*table* on stdout, as wide as the terminal; with `--wide` as wide as it is."""
+    """Prints *table* on stdout, fitted to the terminal, or at full width with `--wide`."""
     stdout.print(table, crop=not stdout.wide)
 
 
 def print_json(value: Any) -> None:
-    """One JSON value on stdout, nothing else; characters that a terminal could obey are escaped."""
+    """Prints one JSON value on stdout; all non-ASCII and control characters are escaped."""
     sys.stdout.write(json.dumps(value, ensure_ascii=True, indent=2) + "\n")
     sys.stdout.flush()
 
 
 def print_problem(message: str) -> None:
-    """The one line that says what is wrong and what to do."""
+    """Prints *message* on stderr as one line."""
     line = printable(" ".join(message.split()))
     sys.stderr.write(f"mira: {line}\n")
 
 
 @contextmanager
-def counting(what: str, total: int, *, quiet: bool = False) -> Generator[Callable[[int], None]]:
-    """Shows how many of *total* are done on stderr, where a person looks; silent with *quiet*."""
-    columns = (TextColumn("{task.completed}/{task.total} " + what), BarColumn(), TimeRemainingColumn())
+def counting(label: str, total: int, *, quiet: bool = False) -> Generator[Callable[[int], None]]:
+    """Shows a progress bar of *total* items if stderr is a terminal; yields a function that sets the count done."""
+    columns = (TextColumn("{task.completed}/{task.total} " + label), BarColumn(), TimeRemainingColumn())
     with Progress(*columns, console=stderr, transient=True, disable=quiet or not stderr.is_terminal) as progress:
-        task = progress.add_task(what, total=total)
+        task = progress.add_task(label, total=total)
         yield lambda done: progress.update(task, completed=done)

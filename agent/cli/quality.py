@@ -1,4 +1,4 @@
-"""`mira quality`: how much the milestones of runs say about success."""
+"""`mira quality`: measures how well the milestones of runs predict success."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from envs.core.errors import BadInput
 from judges.statistics import Estimate
 from judges.subgoal_quality import PAPER, Calibration, Quality
 
-Runs = Annotated[list[Path], typer.Argument(help="Folders of runs, folders of traces, or traces.", metavar="RUN…")]
+Runs = Annotated[list[Path], typer.Argument(help="Runs, folders of runs, or traces.", metavar="RUN")]
 
 _NAMES = {"checks": "checkers at the end", "rater": "the run's rater"}
 
@@ -25,53 +25,54 @@ _NAMES = {"checks": "checkers at the end", "rater": "the run's rater"}
 def quality(
     runs: Runs,
     without_last: Annotated[
-        bool, typer.Option("--without-last", help="Leave out each trace's last milestone, often the outcome itself.")
+        bool,
+        typer.Option("--without-last", help="Exclude each trace's last milestone, which is often the outcome itself."),
     ] = False,
-    resamples: Annotated[int, typer.Option(min=100, max=100_000, help="Of the bootstrap.")] = 2000,
-    seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 0,
+    resamples: Annotated[int, typer.Option(min=100, max=100_000, help="Number of bootstrap resamples.")] = 2000,
+    seed: Annotated[int, typer.Option(help="Random seed of the bootstrap.")] = 0,
     wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:
-    """Measures subgoal quality: do milestones done tell success, beside the numbers of the MiRA paper (§5.1)?"""
+    """Measure how well milestones predict success, next to the values of the MiRA paper (§5.1)."""
     files = discover_traces(runs)
-    with counting("traces", len(files), quiet=as_json) as tell:
-        found = runs_quality(files, without_last=without_last, resamples=resamples, seed=seed, tell=tell)
-    if len(found.damaged) == found.read:
-        raise BadInput(f"no trace could be read, so there is nothing to measure: {found.damaged[0]}")
+    with counting("traces", len(files), quiet=as_json) as progress:
+        result = runs_quality(files, without_last=without_last, resamples=resamples, seed=seed, on_progress=progress)
+    if len(result.damaged) == result.read:
+        raise BadInput(f"no trace could be read: {result.damaged[0]}")
     if as_json:
-        print_json(found.model_dump(mode="json") | {"paper": PAPER._asdict()})
+        print_json(result.model_dump(mode="json") | {"paper": PAPER._asdict()})
     else:
-        _show(found)
+        _show(result)
     return 0
 
 
-def _show(found: RunsQuality) -> None:
-    for line in _left_out(found):
+def _show(result: RunsQuality) -> None:
+    for line in _left_out(result):
         stdout.print(Text(line, "dim"), soft_wrap=True)
-    if not found.sources:
-        stdout.print("no trace has both milestones and an outcome by a checker: nothing to measure")
+    if not result.sources:
+        stdout.print("nothing to measure: no trace has both milestones and an outcome by a checker")
         return
-    print_table(_numbers(found.sources))
-    if found.agreement is not None and found.agreement.milestones:
-        agree = found.agreement
+    print_table(_numbers(result.sources))
+    if result.agreement is not None and result.agreement.milestones:
+        agree = result.agreement
         stdout.print(
             f"rater and checkers agree on {_short(agree.same)} of {agree.milestones} milestones; "
-            f"{agree.only_rater} done for the rater alone, {agree.only_checks} for the checkers alone",
+            f"{agree.only_rater} done only according to the rater, {agree.only_checks} only according to the checkers",
             highlight=False,
         )
-    for curve in found.sources[0].calibration:
+    for curve in result.sources[0].calibration:
         print_table(_calibration(curve))
-    _show_silent(found.sources[0])
+    _show_uninformative(result.sources[0])
 
 
-def _left_out(found: RunsQuality) -> list[str]:
-    lines = [f"{found.read} traces read"]
-    lines += [f"left out: {count} × {reason}" for reason, count in found.left_out.items()]
-    return lines + [f"cannot be read: {line}" for line in found.damaged]
+def _left_out(result: RunsQuality) -> list[str]:
+    lines = [f"{result.read} traces read"]
+    lines += [f"left out: {count} × {reason}" for reason, count in result.left_out.items()]
+    return lines + [f"cannot be read: {line}" for line in result.damaged]
 
 
 def _numbers(sources: tuple[Quality, ...]) -> FittedTable:
-    names = (f"{_NAMES[one.source]}\n{one.traces} traces\n{one.successes} successful" for one in sources)
+    names = (f"{_NAMES[source.source]}\n{source.traces} traces\n{source.successes} successful" for source in sources)
     table = FittedTable(
         Column(""),
         *(Column(name, right=True, wrap=22) for name in names),
@@ -85,8 +86,8 @@ def _numbers(sources: tuple[Quality, ...]) -> FittedTable:
         ("auroc", "AUROC of progress"),
         ("tau", "Kendall's τ"),
     ):
-        table.row(label, *(_short(getattr(one, name)) for one in sources), f"{getattr(PAPER, name)}")
-    table.row("p of τ", *(_p(one.tau_p) for one in sources), "< 0.001")
+        table.row(label, *(_short(getattr(source, name)) for source in sources), f"{getattr(PAPER, name)}")
+    table.row("p of τ", *(_p(source.tau_p) for source in sources), "< 0.001")
     return table
 
 
@@ -104,15 +105,17 @@ def _calibration(curve: Calibration) -> FittedTable:
     return table
 
 
-def _show_silent(one: Quality) -> None:
-    silent = [row for row in one.milestones if row.tells_nothing]
-    stdout.print(f"{len(silent)} of {len(one.milestones)} milestones were the same in every trace of their task")
-    if not silent:
+def _show_uninformative(source: Quality) -> None:
+    uninformative = [row for row in source.milestones if row.tells_nothing]
+    stdout.print(
+        f"{len(uninformative)} of {len(source.milestones)} milestones were the same in every trace of their task"
+    )
+    if not uninformative:
         return
     table = FittedTable(
         Column("task", wrap=24), Column("milestone", wrap=24), Column("done"), Column("traces", right=True, drop=1)
     )
-    for row in silent:
+    for row in uninformative:
         table.row(row.task, row.text or row.milestone, row.tells_nothing or "", str(row.traces))
     print_table(table)
 

@@ -1,4 +1,4 @@
-"""`mira replay`: does a trace again, or hands over to another policy in its middle."""
+"""`mira replay`: repeats a trace, or branches from it with another policy."""
 
 from __future__ import annotations
 
@@ -26,25 +26,29 @@ if TYPE_CHECKING:
 
 COLOURS = {Verdict.SAME: "green", Verdict.MOVED: "cyan", Verdict.MISSING: "red", Verdict.DIFFERENT: "yellow"}
 
-_AS_IT_WAS = (1, None, "continue", 5.0)
-"""Which steps of a replay are done, and how, where nothing else is said."""
+_REPLAY_DEFAULTS = (1, None, "continue", 5.0)
+"""Defaults of --from, --until, --on-difference and --patience."""
 
-From = Annotated[int, typer.Option("--from", min=1, help="First step to list; those before are done silently.")]
-Until = Annotated[int | None, typer.Option("--until", min=1, help="Last step to do.")]
-OnDifference = Annotated[str, typer.Option(help="After a missing or different step: continue or stop.")]
-Patience = Annotated[float, typer.Option(min=0, max=60, help="Seconds to wait for an element that is late.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Act on a live site again without asking.")]
+TracePath = Annotated[Path, typer.Argument(help="Trace, or folder of a run of one episode.", metavar="TRACE")]
+Out = Annotated[Path | None, typer.Option(help="Folder for the run of a branch, or for the files of a replay.")]
+From = Annotated[int, typer.Option("--from", min=1, help="First step to list; earlier steps are repeated silently.")]
+Until = Annotated[int | None, typer.Option("--until", min=1, help="Last step to repeat.")]
+OnDifference = Annotated[str, typer.Option(help="On a missing or different step: continue or stop.")]
+Patience = Annotated[float, typer.Option(min=0, max=60, help="Seconds to wait for an element that appears late.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Act on a live site without asking.")]
 
 
-Branch = Annotated[str | None, typer.Option(help="Hand over to this policy at step --at: a new run.")]
+Branch = Annotated[str | None, typer.Option(help="Continue with this policy from step --at, as a new run.")]
 At = Annotated[
     int | None,
-    typer.Option(min=1, help="First step of the branch; default the trace's key step, or where a model broke it."),
+    typer.Option(
+        min=1, help="First step of the branch; default: the trace's key step, or the step at which a model failed."
+    ),
 ]
 
 
 def replay(
-    trace: Annotated[Path, typer.Argument(help="A trace, or the folder of a run of one episode.")],
+    trace: TracePath,
     from_step: From = 1,
     until: Until = None,
     on_difference: OnDifference = "continue",
@@ -72,17 +76,19 @@ def replay(
     trace_zip: options.TraceZip = False,
     strict_original: options.StrictOriginal = None,
     yes: Yes = False,
-    out: Annotated[Path | None, typer.Option(help="Folder of a branch's run, or of a replay's files.")] = None,
+    out: Out = None,
     wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:
-    """Does a trace again against the live site. Exit code 0: same outcome, 1: another one, 2: wrong input.
+    """Repeat a trace step by step, or branch from it with another policy.
 
-    With --branch another policy goes on from step --at, as a run of its own; planner, judge and limits are the
-    trace's unless given.
+    With --branch, another policy continues from step --at as a new run; planner, judge and limits default to the
+    trace's.
 
-    A trace that another machine wrote, or that was changed since, gives away nothing of this one: what it asks for
-    (secrets, files, servers, models) is refused and named until the options here give it again.
+    A trace that another machine wrote, or that was changed, cannot use secrets, files, servers or models of this
+    machine: they are refused and named unless these options grant them.
+
+    Exit code 0 if the outcome is the same, 1 if it differs, 2 on wrong input.
     """
     values = {
         "planner": planner,
@@ -96,43 +102,45 @@ def replay(
         "trace_zip": trace_zip or None,
         "strict_original": strict_original,
     }
-    given = options.without_none(values)
+    changes = options.without_none(values)
     session = {"allow": allow, "storage_state": storage_state, "upload_folder": upload_folder}
-    places = {"url": url, "suite": suite, "session": session}
-    again = grants.given_again({**places, "answer_schema": schema, "langsmith": langsmith or None}, config, without)
-    may_act = _may_act(trace, branch, merged(given, again), yes=yes, as_json=as_json)
+    granted = grants.granted(
+        {"url": url, "suite": suite, "session": session, "answer_schema": schema, "langsmith": langsmith or None},
+        config,
+        without,
+    )
+    may_act = _may_act(trace, branch, merged(changes, granted), yes=yes, as_json=as_json)
     if branch is not None:
-        if (from_step, until, on_difference, patience) != _AS_IT_WAS:
-            raise BadInput("--from, --until, --on-difference and --patience are for a replay, not for --branch")
-        return _branch(
-            trace, branch, at, given | {"may_act": may_act, "out": out or Path("runs"), "given_again": again}, as_json
-        )
-    unused = [name for name in given if name not in ("headed", "secrets", "trace_zip", "strict_original")]
+        if (from_step, until, on_difference, patience) != _REPLAY_DEFAULTS:
+            raise BadInput("--from, --until, --on-difference and --patience apply to a replay, not to --branch")
+        changes |= {"may_act": may_act, "out": out or Path("runs"), "given_again": granted}
+        return _branch(trace, branch, at, changes, as_json)
+    unused = [name for name in changes if name not in ("headed", "secrets", "trace_zip", "strict_original")]
     if at is not None or unused:
-        raise BadInput(f"--{'at' if at is not None else unused[0].replace('_', '-')} goes with --branch")
-    kept = {"headed": headed, "secrets": tuple(secret or ()), "trace_zip": trace_zip, "may_act": may_act, "out": out}
-    kept |= {"strict_original": strict_original, "given_again": again}
-    return _replay(trace, _options(from_step, until, on_difference, patience), kept, as_json)
+        raise BadInput(f"--{'at' if at is not None else unused[0].replace('_', '-')} needs --branch")
+    settings = {"headed": headed, "secrets": tuple(secret or ()), "trace_zip": trace_zip, "may_act": may_act}
+    settings |= {"out": out, "strict_original": strict_original, "given_again": granted}
+    return _replay(trace, _options(from_step, until, on_difference, patience), settings, as_json)
 
 
 def _options(from_step: int, until: int | None, on_difference: str, patience: float) -> ReplayOptions:
     from agent.inspection.replay.steps import ReplayOptions
 
     if on_difference not in ("continue", "stop"):
-        raise BadInput(f"--on-difference {on_difference!r}: say continue or stop")
+        raise BadInput(f"--on-difference {on_difference!r}: use continue or stop")
     return ReplayOptions(from_step=from_step, until_step=until, on_difference=on_difference, patience_s=patience)
 
 
-def _replay(trace: Path, chosen: ReplayOptions, given: dict[str, Any], as_json: bool) -> int:
+def _replay(trace: Path, chosen: ReplayOptions, settings: dict[str, Any], as_json: bool) -> int:
     from agent.inspection.replay.playback import replay_trace
 
     with Notices(None if as_json else stderr) as notices:
 
-        def tell(step: ReplayedStep) -> None:
+        def show_step(step: ReplayedStep) -> None:
             notices.clear()
-            _tell(step)
+            _show_step(step)
 
-        done = asyncio.run(replay_trace(trace, chosen, tell=None if as_json else tell, **given))
+        done = asyncio.run(replay_trace(trace, chosen, on_step=None if as_json else show_step, **settings))
     if as_json:
         print_json(done.model_dump(mode="json") | {"same_outcome": done.same_outcome, "ok": done.ok})
     else:
@@ -140,7 +148,7 @@ def _replay(trace: Path, chosen: ReplayOptions, given: dict[str, Any], as_json: 
     return EXIT_OK if done.ok else EXIT_FAILED
 
 
-def _branch(trace: Path, policy: str, at: int | None, given: dict[str, Any], as_json: bool) -> int:
+def _branch(trace: Path, policy: str, at: int | None, settings: dict[str, Any], as_json: bool) -> int:
     with running.display_of(as_json) as display:
         from agent.inspection.replay.branching import branch_trace
 
@@ -151,7 +159,7 @@ def _branch(trace: Path, policy: str, at: int | None, given: dict[str, Any], as_
                 at,
                 listeners=running.listeners(display, as_json),
                 approver=running.approver(display, as_json),
-                **given,
+                **settings,
             )
         )
     code = running.finish(run, as_json)
@@ -159,30 +167,32 @@ def _branch(trace: Path, policy: str, at: int | None, given: dict[str, Any], as_
     return EXIT_FAILED if code == EXIT_OK and lost else code
 
 
-def _may_act(trace: Path, branch: str | None, given: Mapping[str, Any], *, yes: bool, as_json: bool) -> bool:
-    """Whether a live site may be acted on. Prints first what a trace of another machine would use. Raises BadInput."""
+def _may_act(trace: Path, branch: str | None, granted: Mapping[str, Any], *, yes: bool, as_json: bool) -> bool:
+    """Whether the replay may act on a live site. Prints what a trace of another machine would use. Raises BadInput."""
     from agent.inspection.replay.playback import live_address, permitted_to_play, read_recording
     from agent.inspection.replay.world import permitted
 
     recording = read_recording(trace, to_branch=branch is not None)
-    decides = {} if branch is None else {"policy": branch}
-    allowed = permitted(recording, {**given, **decides}) if branch is not None else permitted_to_play(recording, given)
+    if branch is None:
+        allowed = permitted_to_play(recording, granted)
+    else:
+        allowed = permitted(recording, {**granted, "policy": branch})
     if not recording.own:
-        grants.tell_given(trace, allowed.given)
-    return yes or _agreed(live_address(allowed.recording), as_json)
+        grants.print_grants(trace, allowed.grants)
+    return yes or _confirmed(live_address(allowed.recording), as_json)
 
 
-def _agreed(live: str | None, as_json: bool) -> bool:
-    """Asks a person where a live site would be acted on; with nobody to ask, the answer is no."""
+def _confirmed(live: str | None, as_json: bool) -> bool:
+    """Asks a person whether to act on the live site *live*, if any; without a terminal the answer is no."""
     if live is None or as_json or not sys.stdin.isatty():
         return False
-    return Confirm.ask(f"This trace acted on a live site: click, type and submit at {live} again?", default=False)
+    return Confirm.ask(f"This trace acts on a live site. Click, type and submit at {live} again?", default=False)
 
 
-def _tell(step: ReplayedStep) -> None:
-    """Progress, while it goes on."""
-    told = f"step {step.step}: {step.words}  {step.verdict.value}  {step.seconds:.1f} s"
-    stderr.print(Text(printable(told), "dim"), soft_wrap=True)
+def _show_step(step: ReplayedStep) -> None:
+    """Prints a step when it has been repeated."""
+    line = f"step {step.step}: {step.words}  {step.verdict.value}  {step.seconds:.1f} s"
+    stderr.print(Text(printable(line), "dim"), soft_wrap=True)
 
 
 def _show(done: Replay) -> None:
@@ -190,7 +200,7 @@ def _show(done: Replay) -> None:
     stdout.print(Text.assemble(("goal  ", "dim"), printable(done.instruction)))
     print_table(_steps(done))
     counts = ", ".join(f"{done.count(verdict)} {verdict.value}" for verdict in Verdict if done.count(verdict))
-    stdout.print(f"{done.done} of {done.recorded} steps done: {counts or 'nothing to list'}", highlight=False)
+    stdout.print(f"{done.done} of {done.recorded} steps repeated: {counts or 'none listed'}", highlight=False)
     stdout.print(_outcome(done))
 
 
@@ -204,21 +214,21 @@ def _steps(done: Replay) -> FittedTable:
     )
     for step in done.steps:
         result = step.status.value if step.status is not None else "not sent"
-        said = "; ".join(filter(None, (step.reason, step.note)))
+        changes = "; ".join(filter(None, (step.reason, step.note)))
         action = Text(step.words).append(f"\n{step.action}", "dim")
-        table.row(str(step.step), Text(step.verdict.value, COLOURS[step.verdict]), action, result, said)
+        table.row(str(step.step), Text(step.verdict.value, COLOURS[step.verdict]), action, result, changes)
     return table
 
 
 def _outcome(done: Replay) -> Text:
-    then = done.recorded_outcome or "unfinished"
+    recorded = done.recorded_outcome or "unfinished"
     if done.outcome is None:
-        return Text(f"outcome not asked for before the end (recorded: {then})", "dim")
+        return Text(f"outcome not checked: the replay ended early (recorded: {recorded})", "dim")
     if done.same_outcome is None:
-        return Text(f"outcome {done.outcome}, recorded {then}: nothing to compare", "dim")
-    text = f"outcome {done.outcome}, recorded {then}"
+        return Text(f"outcome {done.outcome}, recorded {recorded}: not comparable", "dim")
+    text = f"outcome {done.outcome}, recorded {recorded}"
     evidence = f" ({done.score.evidence})" if done.score is not None and done.score.evidence else ""
-    return Text(f"{text}: {'the same' if done.same_outcome else 'another one'}{evidence}", _colour(done))
+    return Text(f"{text}: {'the same' if done.same_outcome else 'different'}{evidence}", _colour(done))
 
 
 def _colour(done: Replay) -> str:

@@ -1,4 +1,4 @@
-"""`mira report`: one HTML file for one or several runs."""
+"""`mira report`: writes one HTML file for one or several runs."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from rich.text import Text
 
 from agent.cli import options
 from agent.cli.output import counting, print_json, stderr, stdout
-from agent.inspection.report import Report, Screenshots, explained, write_report
+from agent.inspection.report import Report, Screenshots, explain_failures, write_report
 from agent.run.discover_traces import discover_traces
 
-Runs = Annotated[list[Path], typer.Argument(help="Folders of runs, folders of traces, or traces.", metavar="RUN…")]
+Runs = Annotated[list[Path], typer.Argument(help="Runs, folders of runs, or traces.", metavar="RUN")]
 References = Annotated[
-    list[Path] | None, typer.Option(help="More runs whose successes failures are shown beside; repeat for more.")
+    list[Path] | None, typer.Option(help="Also show successes of this run next to failures; repeatable.")
 ]
-Out = Annotated[Path | None, typer.Option(help="The file; default report.html in the run, or here for several.")]
+Out = Annotated[
+    Path | None, typer.Option(help="HTML file; default: report.html in the run's folder, or here for several runs.")
+]
 Pictures = Annotated[
     Screenshots,
     typer.Option(
-        help="key: those at the key step and at the end; auto: all in reports of up to 1,500 steps, else key."
+        help="Screenshots to embed; key: those at the key step and at the end; auto: all up to 1,500 steps, else key."
     ),
 ]
 
@@ -35,22 +37,22 @@ def report(
     screenshots: Pictures = "auto",
     as_json: options.Json = False,
 ) -> int:
-    """Writes one HTML file, good offline, that shows every episode: its steps, its milestones, and why it failed."""
+    """Write one self-contained HTML report: steps, milestones and cause of failure of every episode."""
     total = len(discover_traces(runs))
-    with counting("episodes", total, quiet=as_json) as tell:
+    with counting("episodes", total, quiet=as_json) as progress:
         written = write_report(
             runs,
             references=references or (),
             out=out,
             screenshots=screenshots,
-            analyses=explained(runs, references or ()),
-            tell=tell,
+            analyses=explain_failures(runs, references or ()),
+            on_progress=progress,
         )
-    _tell_json(written) if as_json else _tell(written)
+    _print_json(written) if as_json else _print(written)
     return 0
 
 
-def _tell(written: Report) -> None:
+def _print(written: Report) -> None:
     stdout.print(str(written.path), highlight=False, soft_wrap=True)
     pictures = f"{written.pictures} screenshots ({written.picture_bytes / 1e6:.1f} MB)"
     left_out = f", {written.pictures_left_out} left out" if written.pictures_left_out else ""
@@ -63,7 +65,7 @@ def _tell(written: Report) -> None:
         stderr.print(Text(f"… and {len(written.problems) - _SHOWN_PROBLEMS} more, in the report", "yellow"))
 
 
-def _tell_json(written: Report) -> None:
+def _print_json(written: Report) -> None:
     print_json(
         {
             "report": str(written.path),

@@ -1,6 +1,6 @@
-"""`mira run`, `mira resume`, `mira demo`: what plays episodes.
+"""`mira run`, `mira resume`, `mira demo`: the commands that play episodes.
 
-The runner, and with it LangGraph and Playwright, is imported when it plays: `mira show` and `mira models` stay quick.
+The runner imports LangGraph and Playwright, so it is imported only when episodes are played.
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ from envs.core.local_key import local_key
 from envs.core.tasks import TaskSelection
 from envs.security.allowlist import Origins
 
+Instruction = Annotated[str | None, typer.Argument(help="Task in words; needs --url.", metavar="INSTRUCTION")]
 CLOSED_SUITES = frozenset(("miniwob", "sites"))
-"""Their worlds are whole: `--allow` adds nothing to them."""
+"""Suites that need no other origin: `--allow` adds nothing to them."""
 DEMO_TASKS = (
     "click-test-2",
     "click-button",
@@ -62,7 +63,7 @@ DEMO_TASKS = (
 
 
 def run(
-    instruction: Annotated[str | None, typer.Argument(help="What to do, in words; needs --url.")] = None,
+    instruction: Instruction = None,
     url: options.Url = None,
     suite: options.SuiteName = None,
     tasks: options.Tasks = None,
@@ -100,10 +101,10 @@ def run(
     wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:
-    """Does one open task at a URL, or plays tasks of a suite.
+    """Run one task at a URL, or tasks of a suite.
 
-    Exit codes: 0 the open task succeeded, or was ended unjudged by the policy; the suite was played. 1 the open task
-    failed, broke, met a limit or was declined an action, or no browser started. 2 wrong input. 130 interrupted."""
+    Exit codes: 0 suite played, task succeeded, or ended by the policy without a judge; 1 task failed, broke, reached a
+    limit or had an action declined, or no browser started; 2 wrong input; 130 interrupted."""
     values = {
         "policy": policy,
         "planner": planner,
@@ -136,11 +137,11 @@ def run(
     settings = options.build_config(config, values)
     if suite is not None:
         if instruction is not None or url is not None:
-            raise BadInput("give either a task in words with --url, or --suite, not both")
+            raise BadInput("use either a task in words with --url, or --suite, not both")
         return _play_suite(settings, _selection(settings, suite, tasks, seeds, split), out, as_json)
-    _refuse_choice_of_tasks(tasks, seeds, split)
+    _check_suite_options(tasks, seeds, split)
     if instruction is None or url is None:
-        raise BadInput('say what to do and where: mira run "Find …" --url https://…, or mira run --suite miniwob')
+        raise BadInput('a task and a URL are needed: mira run "Find …" --url https://…, or mira run --suite miniwob')
     return _play_open(settings, instruction, url, out, as_json)
 
 
@@ -149,15 +150,15 @@ def _selection(config: RunConfig, suite: str, tasks: str | None, seeds: str, spl
     return options.solved_tasks(selection, config, named=tasks is not None, split=split)
 
 
-def _refuse_choice_of_tasks(tasks: str | None, seeds: str, split: str | None) -> None:
-    """Raises BadInput for an option that only a suite understands."""
-    for name, given in (("--tasks", tasks), ("--seeds", seeds if seeds != "0" else None), ("--split", split)):
-        if given is not None:
-            raise BadInput(f"{name} chooses tasks of a suite: give --suite, or leave it out")
+def _check_suite_options(tasks: str | None, seeds: str, split: str | None) -> None:
+    """Raises BadInput for an option that needs --suite."""
+    for name, value in (("--tasks", tasks), ("--seeds", seeds if seeds != "0" else None), ("--split", split)):
+        if value is not None:
+            raise BadInput(f"{name} selects tasks of a suite: add --suite, or omit it")
 
 
 def resume(
-    folder: Annotated[Path, typer.Argument(help="Folder of a run, e.g. runs/20260101-120000-ab12.")],
+    folder: Annotated[Path, typer.Argument(help="Folder of a run, e.g. runs/20260101-120000-ab12.", metavar="RUN")],
     url: grants.Url = None,
     suite: grants.Suite = None,
     parent: grants.Parent = None,
@@ -176,10 +177,10 @@ def resume(
     wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:
-    """Continues a run that was killed or interrupted, or whose model failed. Repeats no committed action.
+    """Continue a run that was killed or interrupted, or whose model failed, without repeating a committed action.
 
-    A run that another machine wrote, or that was changed since, gives away nothing of this one: what it asks for
-    (secrets, files, servers, models) is refused and named until the options here give it again."""
+    A run that another machine wrote, or that was changed, cannot use secrets, files, servers or models of this machine:
+    they are refused and named unless these options grant them."""
     from agent.run.foreign_resume import reviewed
 
     values = {
@@ -195,16 +196,16 @@ def resume(
         "langsmith": langsmith or None,
         "session": {"allow": allow, "storage_state": storage_state, "upload_folder": upload_folder},
     }
-    again = grants.given_again(values, config, without)
-    taken = reviewed(RunFolder(folder), again)
-    if taken is not None and not taken.own:
-        grants.tell_given(folder, taken.given)
+    granted = grants.granted(values, config, without)
+    review = reviewed(RunFolder(folder), granted)
+    if review is not None and not review.own:
+        grants.print_grants(folder, review.given)
     with display_of(as_json) as display:
         from agent.run import runner
         from envs.suites.open_web import SUITE
 
-        hear, asks = listeners(display, as_json), approver(display, as_json)
-        result = asyncio.run(runner.resume(folder, hear, approver=asks, given_again=again))
+        listening, asking = listeners(display, as_json), approver(display, as_json)
+        result = asyncio.run(runner.resume(folder, listening, approver=asking, given_again=granted))
     is_open = any(episode.task.suite == SUITE for episode in result.episodes)
     return _finish_open(result, as_json) if is_open else finish(result, as_json)
 
@@ -217,36 +218,39 @@ def demo(
     wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:
-    """The embedded model plays ten MiniWoB++ tasks live in Chromium, planner and judge in the loop."""
+    """Play ten MiniWoB++ tasks in Chromium with the embedded model.
+
+    The tasks' reference milestones are the plan, and their checkers judge."""
     settings = options.build_config(None, {"policy": policy, "workers": workers, "limits": {"max_steps": 12}})
     selection = options.select("miniwob", DEMO_TASKS, options.parse_seeds(seeds))
     return _play_suite(settings, selection, out, as_json)
 
 
 def display_of(as_json: bool) -> RunDisplay:
-    """Shows a run on stdout, or beside `--json` on stderr; then nothing is said of what is waited for."""
+    """A display of a run on stdout, or with `--json` on stderr and without wait notices."""
     return RunDisplay(stderr) if as_json else RunDisplay(stdout, stderr)
 
 
-def _play_open(asked: RunConfig, instruction: str, url: str, out: Path, as_json: bool) -> int:
-    config = with_open_defaults(asked)
+def _play_open(requested: RunConfig, instruction: str, url: str, out: Path, as_json: bool) -> int:
+    config = with_open_defaults(requested)
     with display_of(as_json) as display:
         from agent.run import runner
 
-        hear = (_roles_told(display, asked, config, as_json), *listeners(display, as_json))
-        result = asyncio.run(runner.run_open(config, instruction, url, out, hear, approver=approver(display, as_json)))
+        listening = (_roles_notice(display, requested, config, as_json), *listeners(display, as_json))
+        asking = approver(display, as_json)
+        result = asyncio.run(runner.run_open(config, instruction, url, out, listening, approver=asking))
     return _finish_open(result, as_json)
 
 
-def _roles_told(display: RunDisplay, asked: RunConfig, config: RunConfig, as_json: bool) -> Listener:
-    """Says as the first line of a run who plans and judges; with --json only where that was chosen for the user."""
+def _roles_notice(display: RunDisplay, requested: RunConfig, config: RunConfig, as_json: bool) -> Listener:
+    """Prints planner and judge as the first line of a run; with --json only if they were chosen by default."""
 
-    def tell(event: Event) -> None:
-        if isinstance(event, RunStarted) and (config != asked or not as_json):
+    def notify(event: Event) -> None:
+        if isinstance(event, RunStarted) and (config != requested or not as_json):
             with display.paused() as console:
-                console.print(Text(printable(roles_line(asked, config))), soft_wrap=True)
+                console.print(Text(printable(roles_line(requested, config))), soft_wrap=True)
 
-    return tell
+    return notify
 
 
 def _play_suite(config: RunConfig, selection: TaskSelection, out: Path, as_json: bool) -> int:
@@ -260,8 +264,9 @@ def _play_suite(config: RunConfig, selection: TaskSelection, out: Path, as_json:
 
 
 def _finish_open(result: RunResult, as_json: bool) -> int:
-    """`finish`, and the answer. Where nobody was to judge, only the policy's own Stop says that something was done, and
-    not where an action was declined before it."""
+    """Does what `finish` does, and prints the answer.
+
+    Without a judge, the episode counts as done if the policy stopped it and no action was declined."""
     code = finish(result, as_json)
     if code != EXIT_OK or not result.episodes:
         return code
@@ -278,14 +283,17 @@ def _is_done(episode: EpisodeResult) -> bool:
 
 
 def finish(result: RunResult, as_json: bool) -> int:
-    """Says what came of a run and writes its report; the exit code."""
-    from agent.inspection.report import explained, write_report
+    """Prints the result of a run, writes its report, and returns the exit code."""
+    from agent.inspection.report import explain_failures, write_report
 
     page, suites = None, {episode.task.suite for episode in result.episodes}
     if result.episodes:
         runs = (result.folder,)
-        with counting("episodes in the report", len(result.episodes), quiet=as_json) as tell, goes_on(result.folder):
-            page = write_report(runs, analyses=explained(runs), tell=tell).path
+        with (
+            counting("episodes in the report", len(result.episodes), quiet=as_json) as progress,
+            goes_on(result.folder),
+        ):
+            page = write_report(runs, analyses=explain_failures(runs), on_progress=progress).path
     if as_json:
         print_json(
             {
@@ -296,7 +304,7 @@ def finish(result: RunResult, as_json: bool) -> int:
                 "resumable": result.resumable,
                 "planned": result.planned,
                 "seconds": round(result.seconds, 3),
-                "blocked_requests": [one.model_dump(mode="json") for one in result.blocked_requests],
+                "blocked_requests": [origin.model_dump(mode="json") for origin in result.blocked_requests],
                 "episodes": [episode.model_dump(mode="json") for episode in result.episodes],
             }
         )
@@ -316,7 +324,7 @@ def finish(result: RunResult, as_json: bool) -> int:
 
 
 def listeners(display: RunDisplay, as_json: bool) -> tuple[Listener, ...]:
-    """The display, and the notices at the start of a run."""
+    """The listeners of a run: the display, and one that prints notices at the start."""
 
     def notify(event: Event) -> None:
         if not isinstance(event, RunStarted) or event.finished == event.planned:
@@ -329,13 +337,13 @@ def listeners(display: RunDisplay, as_json: bool) -> tuple[Listener, ...]:
 
 
 def _notices(config: RunConfig, as_json: bool) -> list[str]:
-    """What a person must know before the first step: that nobody is there to approve, what leaves the machine, and that
-    the run could not be marked as its own."""
+    """Warnings before the first step: no terminal for approvals, data that leaves the machine, a run that cannot be
+    marked as written here."""
     notices = [problem] if (problem := local_key().problem) else []
     if config.approve and not _can_ask(as_json):
-        why = "--json was given" if as_json else "stdin is no terminal"
-        wanted = ",".join(config.approve)
-        notices.append(f"approve {wanted}: nobody is there to ask ({why}), such actions are declined")
+        why = "--json was given" if as_json else "stdin is not a terminal"
+        classes = ",".join(config.approve)
+        notices.append(f"approve {classes}: no one can be asked ({why}), so these actions are declined")
     if config.secrets and Origins.parse(config.session.allow).has_subresources:
         notices.append("a page into which a secret is typed can send it to the origins of subresources: rules")
     if config.langsmith:
@@ -350,19 +358,21 @@ def _can_ask(as_json: bool) -> bool:
 
 
 def approver(display: RunDisplay, as_json: bool) -> Approver | None:
-    """Asks on the terminal, where *display* makes room; None (which declines) where there is nobody to ask."""
+    """Returns a function that asks for approval on the terminal while *display* is paused; None without a terminal.
+
+    None declines every action that needs approval."""
     if not _can_ask(as_json):
         return None
 
     one_at_a_time = asyncio.Lock()
 
     async def ask(request: ApprovalRequest) -> bool:
-        async with one_at_a_time:  # workers that ask together would take each other's answers
+        async with one_at_a_time:  # else concurrent questions read each other's answers
             with display.paused() as console:
                 console.print(Text(f"\n{printable(_question(request))}"), soft_wrap=True)
                 for held in request.requests:
                     console.print(Text(f"  {printable(held.in_words())}", "yellow"), soft_wrap=True)
-                return await _asked(console, f"allow ({', '.join(request.classes)})?")
+                return await _confirm(console, f"allow ({', '.join(request.classes)})?")
 
     return ask
 
@@ -374,24 +384,26 @@ def _question(request: ApprovalRequest) -> str:
     return f"step {request.step} ({request.action}) is about to send {count}  at {request.url}"
 
 
-async def _asked(console: Console, question: str) -> bool:
-    """A person's answer; no where the terminal was closed. The thread that waits for it does not keep the process from
-    ending, as one of asyncio's own would until somebody pressed Enter."""
+async def _confirm(console: Console, question: str) -> bool:
+    """Asks *question*; the answer is no if the terminal was closed.
+
+    The waiting thread is a daemon: a thread of asyncio's executor would keep the process alive until Enter is
+    pressed."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[bool] = loop.create_future()
 
-    def tell(said: bool) -> None:
+    def reply(approved: bool) -> None:
         if not answer.done():
-            answer.set_result(said)
+            answer.set_result(approved)
 
     def wait() -> None:
         # A signal that the kernel delivers to this thread would not wake the event loop of the main thread.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-        said = False
+        approved = False
         with suppress(EOFError, OSError):
-            said = Confirm.ask(question, console=console, default=False)
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(tell, said)
+            approved = Confirm.ask(question, console=console, default=False)
+        with suppress(RuntimeError):  # the loop is closed, so the answer is not needed
+            loop.call_soon_threadsafe(reply, approved)
 
     threading.Thread(target=wait, name="approval", daemon=True).start()
     return await answer

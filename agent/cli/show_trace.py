@@ -1,4 +1,4 @@
-"""One trace for people: its plan, every step in words, and why it ended as it did."""
+"""Prints one trace: its plan, every step in words, and why it ended."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _ROWS = TypeAdapter(tuple[ElementKeyRecord, ...])
 
 
 def show_trace(trace: Trace, blobs: BlobStore) -> None:
-    """Prints *trace*; *blobs* are its run's. Blobs that are missing leave names out, nothing else."""
+    """Prints *trace* with the *blobs* of its run. If a blob is missing, only element names are omitted."""
     header, footer = trace.header, trace.footer
-    _say("task", header.task.id)
-    _say("goal", header.instruction)
-    _say("start", header.start_url)
+    _print_field("task", header.task.id)
+    _print_field("goal", header.instruction)
+    _print_field("start", header.start_url)
     if trace.plans:
         print_table(_milestones(trace))
     print_table(_steps(trace, blobs))
@@ -43,29 +43,29 @@ def show_trace(trace: Trace, blobs: BlobStore) -> None:
     if trace.torn:
         stdout.print(Text("the last line is torn and not counted: the process died while writing it", "yellow"))
     if footer is None:
-        stdout.print("the trace has no end: resume the run to finish it")
+        stdout.print("the trace has no footer: resume the run to finish it")
     else:
         _show_end(header, footer)
 
 
-def _say(name: str, text: str, style: str = "") -> None:
+def _print_field(name: str, text: str, style: str = "") -> None:
     if text:
-        told = Text(f"{name:8}", "dim").append(printable(" ".join(text.split())), style or "not dim")
-        stdout.print(told)
+        line = Text(f"{name:8}", "dim").append(printable(" ".join(text.split())), style or "not dim")
+        stdout.print(line)
 
 
 def _show_end(header: Header, footer: Footer) -> None:
     stdout.print(Text(f"{footer.outcome}, ended by {ending_of(header, footer)}, judged by {footer.judged_by}", "bold"))
     if footer.answer is not None:
-        _say("answer", footer.answer or "(empty)")
+        _print_field("answer", footer.answer or "(empty)")
     if footer.score is not None:
-        _say("check", footer.score.evidence)
-    _say("judge", footer.verdict)
+        _print_field("check", footer.score.evidence)
+    _print_field("judge", footer.verdict)
     if footer.failure is not None:
-        _say("why", f"{footer.failure.category}: {footer.failure.reason}")
-    _say("error", footer.error or "", "yellow")
+        _print_field("why", f"{footer.failure.category}: {footer.failure.reason}")
+    _print_field("error", footer.error or "", "yellow")
     if footer.resumable:
-        stdout.print("a model gave no answer: resume the run to go on from here")
+        stdout.print("a model gave no answer: resume the run to continue from here")
 
 
 def _show_refused(trace: Trace) -> None:
@@ -74,20 +74,20 @@ def _show_refused(trace: Trace) -> None:
         during = commit.result.blocked_requests if commit is not None else ()
         for when, blocked in (("before", before), ("in", during)):
             if blocked:
-                named = ", ".join(f"{name_of(one)} ({what_of(one)})" for one in blocked)
+                named = ", ".join(f"{name_of(origin)} ({what_of(origin)})" for origin in blocked)
                 stdout.print(Text(printable(f"{when} step {intent.step} refused: {named}"), "yellow"), soft_wrap=True)
     print_refused(stdout, summed(blocked_in(trace.steps)))
 
 
 def _milestones(trace: Trace) -> FittedTable:
-    """Those of the last plan, when each was reached, and by what evidence."""
+    """A table of the last plan's milestones, with the step and evidence of each."""
     plan = trace.plans[-1]
     ratings = [step.intent.rating for step in trace.steps]
     if trace.footer is not None and trace.footer.rating is not None:
         ratings.append(trace.footer.rating)
     evidence = {flip.milestone: flip.evidence for rating in ratings for flip in rating.flips if flip.achieved}
     reached = reached_after(trace)
-    replanned = "".join(f"; again before step {one.step} ({one.cause})" for one in trace.plans[1:])
+    replanned = "".join(f"; again before step {plan.step} ({plan.cause})" for plan in trace.plans[1:])
     table = FittedTable(
         Column(""),
         Column("milestone", wrap=32),
@@ -118,15 +118,15 @@ def _steps(trace: Trace, blobs: BlobStore) -> FittedTable:
         seconds = commit.timings.total if commit else 0.0
         result = f"{commit.result.status.value} {commit.result.message}" if commit else "uncertain"
         lines = _action(trace.steps[place], intent.seen.url if intent.seen.url != url else "", blobs)
-        told = Text("\n").join([*lines, *_flips(_flips_after(trace, place), names)])
+        cell = Text("\n").join([*lines, *_flips(_flips_after(trace, place), names)])
         dots = "".join("●" if done else "○" for done in intent.rating.z)
-        table.row(str(intent.step), told, result, dots, f"{seconds:.2f}")
+        table.row(str(intent.step), cell, result, dots, f"{seconds:.2f}")
         url = intent.seen.url
     return table
 
 
 def _action(step: Step, url: str, blobs: BlobStore) -> Iterator[Text]:
-    """The page where it is another one than before, the action in words, and in its language."""
+    """The lines of a step: its page if that changed, the action in words, and the action in its language."""
     intent = step.intent
     if url:
         yield Text(url, "dim")
@@ -135,7 +135,7 @@ def _action(step: Step, url: str, blobs: BlobStore) -> Iterator[Text]:
 
 
 def _flips_after(trace: Trace, place: int) -> tuple[Flip, ...]:
-    """What the rating after this step found changed."""
+    """Milestones that changed in the rating after this step."""
     if place + 1 < len(trace.steps):
         return trace.steps[place + 1].intent.rating.flips
     rating = trace.footer.rating if trace.footer is not None else None
@@ -149,7 +149,7 @@ def _flips(flips: tuple[Flip, ...], names: dict[str, str]) -> Iterator[Text]:
 
 
 def _onto(intent: Intent, blobs: BlobStore) -> ElementKey | None:
-    """The element that a drag ended on; None for other actions, and where the trace does not have it."""
+    """The element on which a drag ended; None for other actions, or if the trace does not contain it."""
     if not isinstance(intent.action, Drag):
         return None
     try:

@@ -1,4 +1,4 @@
-"""`mira sites`: builds, starts, lists and ends the sites, and proves the suite."""
+"""`mira sites`: builds, starts, lists and stops the sites, and verifies the suite."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from envs.suites.sites.kinds import KINDS, SiteName
 if TYPE_CHECKING:
     from envs.suites.sites.proof import Proof
 
-app = typer.Typer(help="Real web applications as a world for agents: shop, forum, code site, CMS, map.")
+app = typer.Typer(help="Manage the web applications of the suite `sites`: shop, forum, code site, CMS, map.")
 
-Names = Annotated[str | None, typer.Option("--sites", help="Comma-separated sites; default all five.")]
+Names = Annotated[str | None, typer.Option("--sites", help="Comma-separated sites; default: all five.")]
 
 
 @app.command("build")
 def build(names: Names = None) -> int:
-    """Builds the golden states that are missing (once; about two minutes for all)."""
+    """Build missing golden states; this takes about two minutes for all sites, once."""
 
     async def all_of() -> None:
         for name in _names(names):
-            await build_golden(name, _say)
+            await build_golden(name, _log)
 
     asyncio.run(all_of())
     return 0
@@ -41,79 +41,79 @@ def build(names: Names = None) -> int:
 
 @app.command("up")
 def up(
-    copies: Annotated[int, typer.Option(min=1, max=64, help="Copies of each site.")] = 1,
+    copies: Annotated[int, typer.Option(min=1, max=64, help="Number of copies of each site.")] = 1,
     names: Names = None,
     wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:
-    """Starts copies of the sites on loopback; runs borrow them, `mira sites down` ends them."""
-    return _show(asyncio.run(farm.up(_names(names), copies, _say)), as_json)
+    """Start copies of the sites on loopback, which runs use until `mira sites down`."""
+    return _show(asyncio.run(farm.up(_names(names), copies, _log)), as_json)
 
 
 @app.command("status")
 def status(wide: options.Wide = False, as_json: options.Json = False) -> int:
-    """Lists the copies that `up` started, with memory and state."""
+    """List the copies that `up` started, with memory and state."""
     return _show(asyncio.run(farm.status()), as_json)
 
 
 @app.command("down")
 def down(as_json: options.Json = False) -> int:
-    """Ends every copy that `up` started."""
+    """Stop every copy that `up` started."""
     ended = asyncio.run(farm.down())
     if as_json:
         print_json({"ended": ended})
     else:
-        stdout.print(f"{ended} ended", highlight=False)
+        stdout.print(f"{ended} stopped", highlight=False)
     return 0
 
 
 @app.command("verify")
 def verify(
-    tasks: Annotated[str | None, typer.Option(help="Comma-separated templates; default all.")] = None,
-    seeds: Annotated[str, typer.Option(help="Instances of each template, e.g. 0-7.")] = "0-7",
-    workers: Annotated[int, typer.Option(min=1, max=16, help="Instances at the same time.")] = 2,
+    tasks: Annotated[str | None, typer.Option(help="Comma-separated templates; default: all.")] = None,
+    seeds: Annotated[str, typer.Option(help="Seeds of the instances of each template, e.g. 0-7.")] = "0-7",
+    workers: Annotated[int, typer.Option(min=1, max=16, help="Number of instances in parallel.")] = 2,
     out: Annotated[
         Path | None,
-        typer.Option(help="JSON lines, one a proof, written as they come; what is in it is not done again."),
+        typer.Option(help="Append proofs to this JSON Lines file, and skip instances that it already has."),
     ] = None,
     wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:
-    """Proves the suite: the oracle succeeds, empty and random agents fail, every mutated outcome is rejected.
+    """Verify the suite: the oracle succeeds, idle and random agents fail, mutated outcomes are rejected.
 
-    Exit code 1 if anything was not proven.
+    Exit code 1 if an instance was not proven.
     """
     from agent.cli.verify_sites import (
-        Proving,
+        ProofRequest,
         proof_table,
         prove_all,
-    )  # with Playwright, which a list of copies needs not
+    )  # imports Playwright, which listing copies does not need
 
     chosen = options.select("sites", options.split_names(tasks), options.parse_seeds(seeds))
-    proofs = asyncio.run(prove_all(Proving(chosen.refs(), workers, out)))
+    proofs = asyncio.run(prove_all(ProofRequest(chosen.refs(), workers, out)))
     if as_json:
         print_json([proof.model_dump(mode="json") for proof in proofs])
     else:
         print_table(proof_table(proofs))
-        _tell_problems(proofs)
+        _print_problems(proofs)
     return 0 if all(proof.proven for proof in proofs) else EXIT_FAILED
 
 
-def _tell_problems(proofs: Sequence[Proof]) -> None:
+def _print_problems(proofs: Sequence[Proof]) -> None:
     for proof in proofs:
         for problem in proof.problems:
             stdout.print(Text(f"{proof.template}/{proof.seed}: {problem}", "red"), soft_wrap=True)
 
 
 def _names(text: str | None) -> tuple[SiteName, ...]:
-    given = options.split_names(text)
-    for name in given:
+    names = options.split_names(text)
+    for name in names:
         if name not in KINDS:
             raise BadInput(f"--sites: unknown site {name!r}; known are {', '.join(KINDS)}")
-    return tuple(name for name in KINDS if not given or name in given)
+    return tuple(name for name in KINDS if not names or name in names)
 
 
-def _say(line: str) -> None:
+def _log(line: str) -> None:
     stderr.print(Text(line, "dim"))
 
 
@@ -122,7 +122,7 @@ def _show(rows: Sequence[Running], as_json: bool) -> int:
         print_json([row.model_dump(mode="json") for row in rows])
         return 0
     if not rows:
-        stdout.print("no copies run; start some with: mira sites up")
+        stdout.print("no copies are running; start some with: mira sites up")
         return 0
     table = FittedTable(
         Column("copy", right=True),

@@ -1,8 +1,7 @@
-"""Tables for people that fit the terminal, or the 80 columns of a pipe.
+"""Tables that fit the terminal, or the 80 columns of a pipe.
 
-Where the columns of a table do not fit, the ones that matter least are left out, in the order that the table declares,
-and named below it. What is left is wrapped. `--wide` (:attr:`agent.cli.terminal.Terminal.wide`) shows every column at
-its full width.
+If a table is too wide, its least important columns are omitted, in the order that it declares, and named below it. The
+other columns are wrapped. `--wide` (:attr:`agent.cli.terminal.Terminal.wide`) shows every column at full width.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from agent.cli.terminal import Terminal, printable
 GAP: Final = 2
 """Blanks between two columns."""
 NARROWEST: Final = 6
-"""Width below which no column is squeezed, however narrow the terminal is."""
+"""Minimum width of a column, however narrow the terminal is."""
 _UNLIMITED: Final = 1_000_000
 
 Cell = str | Text
-"""A string is folded to one line. A text may have several lines and styles."""
+"""A string becomes one line. A Text may have several lines and styles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,25 +32,25 @@ class Column:
     """One column of a :class:`FittedTable`."""
 
     name: str
-    """Its header; may have several lines."""
+    """The header; may have several lines."""
     right: bool = False
-    """Aligned to the right, as numbers are."""
+    """Right-aligned, for numbers."""
     drop: int = 0
-    """Where the table is too wide, columns with a number are left out, the highest first; 0: never left out."""
+    """Order in which columns are omitted if the table is too wide, the highest first; 0: never omitted."""
     wrap: int = 0
-    """Width down to which header and cells may be wrapped; 0: they are not wrapped."""
+    """Minimum width when wrapping header and cells; 0: no wrapping."""
     lines: int = 0
-    """Most lines of a wrapped cell, the last one ending with `…`; 0: as many as it takes."""
+    """Maximum lines of a wrapped cell; a cut cell ends with `…`. 0: no maximum."""
 
 
 class FittedTable:
-    """Rows under columns, for a rich console. Page text in cells is data: control characters are replaced."""
+    """A table for a rich console. Control characters in cells are replaced, because cells may contain page text."""
 
     def __init__(self, *columns: Column, title: str = "") -> None:
         self.columns = columns
         self.title = printable(title)
         self._rows: list[tuple[Cell, ...] | None] = []
-        """None: a rule."""
+        """None is a rule."""
 
     def row(self, *cells: Cell) -> None:
         """Adds a row, one cell for each column."""
@@ -65,7 +64,7 @@ class FittedTable:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         wide = isinstance(console, Terminal) and console.wide
         widths = self._fit(_UNLIMITED if wide else options.max_width)
-        layout = _Layout(console, [(place, self.columns[place], width) for place, width in widths.items()], wide)
+        layout = _Layout(console, [(index, self.columns[index], width) for index, width in widths.items()], wide)
         rule = Segment(("-" if options.ascii_only else "─") * layout.width, console.get_style("dim"))
         if self.title:
             yield Text(f"\n{self.title}", "italic")
@@ -73,23 +72,23 @@ class FittedTable:
         for cells in (None, *self._rows):
             yield from (rule, Segment.line()) if cells is None else layout.row(cells)
         if len(widths) < len(self.columns):
-            names = (" ".join(one.name.split()) for place, one in enumerate(self.columns) if place not in widths)
-            yield Text(f"left out for width: {', '.join(names)} (--wide shows every column)", "dim")
+            names = (" ".join(column.name.split()) for index, column in enumerate(self.columns) if index not in widths)
+            yield Text(f"omitted for width: {', '.join(names)} (--wide shows every column)", "dim")
 
     def _fit(self, room: int) -> dict[int, int]:
-        """Width of each column that is shown, by its place."""
+        """The width of each shown column, by its index."""
         natural = self._natural_widths()
         least = [
             min(width, column.wrap) if column.wrap else width
             for width, column in zip(natural, self.columns, strict=True)
         ]
         shown = list(range(len(self.columns)))
-        while _total(least[place] for place in shown) > room:
-            droppable = [place for place in shown if self.columns[place].drop]
+        while _total(least[index] for index in shown) > room:
+            droppable = [index for index in shown if self.columns[index].drop]
             if not droppable:
                 break
-            shown.remove(max(droppable, key=lambda place: self.columns[place].drop))
-        widths = {place: least[place] for place in shown}
+            shown.remove(max(droppable, key=lambda index: self.columns[index].drop))
+        widths = {index: least[index] for index in shown}
         _squeeze(widths, room)
         _widen(widths, natural, room)
         return widths
@@ -97,18 +96,18 @@ class FittedTable:
     def _natural_widths(self) -> list[int]:
         widths = [_natural_width(Text(column.name)) for column in self.columns]
         for cells in self._rows:
-            for place, cell in enumerate(cells or ()):
-                widths[place] = max(widths[place], _natural_width(cell))
+            for index, cell in enumerate(cells or ()):
+                widths[index] = max(widths[index], _natural_width(cell))
         return widths
 
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Places cells at widths that are settled."""
+    """Renders rows at given column widths."""
 
     console: Console
     columns: Sequence[tuple[int, Column, int]]
-    """Place among the cells of a row, column, width."""
+    """Index of the cell in a row, column, width."""
     wide: bool
 
     @property
@@ -116,8 +115,8 @@ class _Layout:
         return _total(width for _, _, width in self.columns)
 
     def row(self, cells: Sequence[Cell], style: str = "", *, header: bool = False) -> Iterator[Segment]:
-        """The lines of one row; in a *header*, shorter cells stand at its foot."""
-        blocks = [self._lines(cells[place], column, width) for place, column, width in self.columns]
+        """Renders one row; in a *header*, shorter cells are bottom-aligned."""
+        blocks = [self._lines(cells[index], column, width) for index, column, width in self.columns]
         height = max(map(len, blocks))
         empty = [[Text()] * (height - len(block)) for block in blocks]
         padded = [[*above, *block] if header else [*block, *above] for block, above in zip(blocks, empty, strict=True)]
@@ -125,15 +124,15 @@ class _Layout:
             yield from self._line(line, style)
 
     def _line(self, line: Sequence[Text], style: str) -> Iterator[Segment]:
-        """No blanks at its end."""
-        whole = Text(end="")
-        for text, (place, column, width) in zip(line, self.columns, strict=True):
+        """Renders one line of a row, without trailing blanks."""
+        row = Text(end="")
+        for text, (index, column, width) in zip(line, self.columns, strict=True):
             blanks = " " * (width - text.cell_len)
             before, after = (blanks, "") if column.right else ("", blanks)
-            whole.append(before if place == self.columns[0][0] else " " * GAP + before).append_text(text).append(after)
-        whole.rstrip()
-        whole.stylize(style)
-        yield from whole.render(self.console)
+            row.append(before if index == self.columns[0][0] else " " * GAP + before).append_text(text).append(after)
+        row.rstrip()
+        row.stylize(style)
+        yield from row.render(self.console)
         yield Segment.line()
 
     def _lines(self, cell: Cell, column: Column, width: int) -> list[Text]:
@@ -165,22 +164,22 @@ def _natural_width(cell: Cell) -> int:
 
 
 def _total(widths: Iterator[int]) -> int:
-    """Of columns with the gaps between them."""
+    """Total width of columns with the gaps between them."""
     return sum(width + GAP for width in widths) - GAP
 
 
 def _squeeze(widths: dict[int, int], room: int) -> None:
-    """Narrows the widest columns where even those that are never left out do not fit."""
+    """Narrows the widest columns if the columns that are never omitted do not fit."""
     while _total(iter(widths.values())) > room:
-        widest = max(widths, key=lambda place: widths[place])
+        widest = max(widths, key=lambda index: widths[index])
         if widths[widest] <= NARROWEST:
             return
         widths[widest] -= 1
 
 
 def _widen(widths: dict[int, int], natural: Sequence[int], room: int) -> None:
-    """Gives what is left of *room* to the columns that lack width, the narrowest first."""
+    """Distributes the rest of *room* to the columns that are wrapped, the narrowest first."""
     spare = room - _total(iter(widths.values()))
-    while spare > 0 and (lacking := [place for place in widths if widths[place] < natural[place]]):
-        widths[min(lacking, key=lambda place: widths[place])] += 1
+    while spare > 0 and (lacking := [index for index in widths if widths[index] < natural[index]]):
+        widths[min(lacking, key=lambda index: widths[index])] += 1
         spare -= 1

@@ -1,7 +1,7 @@
-"""Consoles that page text cannot steer.
+"""Consoles that page text cannot control.
 
-Names, titles and messages of pages and models are printed as data: a character that a terminal could obey (an ANSI
-escape, a carriage return, a bidirectional override) is escaped or replaced before it is written.
+Names, titles and messages of pages and models are data. Characters that control a terminal (ANSI escapes, carriage
+returns, bidirectional overrides) are escaped or replaced before they are written.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from rich.segment import Segment
 
 
 class Terminal(Console):
-    """A rich console that replaces control characters in whatever is printed on it, and knows `--wide`."""
+    """A rich console that replaces control characters in its output, and holds the value of `--wide`."""
 
     wide = False
-    """True: tables have every column, at its full width, whatever the width of the terminal is."""
+    """Whether tables show every column at full width, whatever the terminal's width."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
@@ -27,16 +27,17 @@ class Terminal(Console):
 
 
 def printable(text: str) -> str:
-    """*text* on one line, without characters that a terminal could obey, each as what it stands for: white space of
-    every kind is a blank, control characters are escaped (`\\x1b`), marks of direction and the like are left out, and
-    what the terminal cannot encode is escaped."""
+    """*text* on one line, without characters that control a terminal.
+
+    White space becomes a blank, control characters are escaped (`\\x1b`), format characters such as bidirectional marks
+    are removed, and characters that the terminal cannot encode are escaped."""
     clean = text if text.isprintable() else "".join(map(_printable, text))
     encoding = sys.stdout.encoding or "utf-8"
     return clean.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def printable_lines(text: str) -> str:
-    """As `printable`, with the line breaks of *text* kept."""
+    """Like `printable`, but keeps line breaks."""
     return "\n".join(printable(line) for line in text.splitlines())
 
 
@@ -48,17 +49,17 @@ def _printable(char: str) -> str:
             return ""
         case "Cc" | "Cs":
             return char.encode("unicode_escape", "surrogatepass").decode("ascii")
-        case _:  # of private use, or newer than this Python: nothing that a terminal could obey
+        case _:  # private use, or newer than this Python: does not control a terminal
             return char
 
 
 def _of_same_width(text: str) -> str:
-    """*text*, already laid out, with one character for each that a terminal could obey."""
+    """*text* with one harmless character for each control character, so that the layout stays."""
     encoding = sys.stdout.encoding or "utf-8"
-    return "".join(map(_one, text)).encode(encoding, "replace").decode(encoding)
+    return "".join(map(_replace_control, text)).encode(encoding, "replace").decode(encoding)
 
 
-def _one(char: str) -> str:
+def _replace_control(char: str) -> str:
     if char.isprintable() or char == "\n":
         return char
     return " " if char.isspace() else "\ufffd"

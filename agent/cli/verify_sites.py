@@ -1,4 +1,4 @@
-"""Many proofs at once, each written as it comes, so that an interrupted `mira sites verify` goes on where it was."""
+"""Makes many proofs in parallel and appends each to a file, so that an interrupted `mira sites verify` continues."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from envs.suites.sites.suite import SitesSuite
 
 
 @dataclass(frozen=True, slots=True)
-class Proving:
-    """What is to be proven."""
+class ProofRequest:
+    """The task instances to prove, and how."""
 
     tasks: Sequence[TaskRef]
     workers: int
     out: Path | None
-    """Where proofs are kept; None: nowhere."""
+    """File of proofs; None keeps none."""
 
 
-async def prove_all(what: Proving) -> tuple[Proof, ...]:
-    """One proof a task, in the order given. Raises BadInput for an `out` that is no file of proofs."""
-    done = _read(what.out)
-    waiting = [task for task in what.tasks if (task.name, task.seed) not in done]
+async def prove_all(request: ProofRequest) -> tuple[Proof, ...]:
+    """Makes one proof per task, in the order of the request. Raises BadInput if `out` is not a file of proofs."""
+    done = _read(request.out)
+    waiting = [task for task in request.tasks if (task.name, task.seed) not in done]
     columns = (
         TextColumn("proving"),
         BarColumn(),
@@ -44,7 +44,7 @@ async def prove_all(what: Proving) -> tuple[Proof, ...]:
         TextColumn("{task.description}"),
     )
     with tempfile.TemporaryDirectory(prefix="mira-verify-") as folder, Progress(*columns, console=stderr) as progress:
-        bar = progress.add_task("", total=len(what.tasks), completed=len(what.tasks) - len(waiting))
+        bar = progress.add_task("", total=len(request.tasks), completed=len(request.tasks) - len(waiting))
         async with Chromium.launch() as chromium, SitesSuite(chromium, Path(folder)) as suite:
 
             async def work() -> None:
@@ -54,29 +54,29 @@ async def prove_all(what: Proving) -> tuple[Proof, ...]:
                         task = waiting.pop(0)
                         proof = await prove(environment, task)
                         done[task.name, task.seed] = proof
-                        _keep(what.out, proof)
+                        _keep(request.out, proof)
                         progress.update(bar, advance=1, description=f"{task.name}/{task.seed}")
                 finally:
                     await environment.close()
 
-            workers = [asyncio.ensure_future(work()) for _ in range(min(what.workers, len(waiting)))]
+            workers = [asyncio.ensure_future(work()) for _ in range(min(request.workers, len(waiting)))]
             try:
                 await asyncio.gather(*workers)
-            finally:  # the suite is theirs until all of them have ended
+            finally:  # the suite must stay open until all workers have ended
                 for worker in workers:
                     worker.cancel()
                 await asyncio.gather(*workers, return_exceptions=True)
-    return tuple(done[task.name, task.seed] for task in what.tasks)
+    return tuple(done[task.name, task.seed] for task in request.tasks)
 
 
 def proof_table(proofs: Sequence[Proof]) -> FittedTable:
-    """One line a template, and their sum."""
+    """A table with one row per template, and their sum."""
     table = FittedTable(
         Column("template"),
         Column("instances", right=True),
         Column("proven", right=True),
         Column("oracle's actions", right=True, wrap=8, drop=2),
-        Column("wrong outcomes tried", right=True, wrap=8, drop=1),
+        Column("mutants tried", right=True, wrap=8, drop=1),
         Column("seconds each", right=True, wrap=7, drop=3),
     )
     for name, group in groupby(proofs, key=lambda proof: proof.template):
@@ -95,19 +95,19 @@ def _cells(proofs: Sequence[Proof]) -> list[str]:
 
 
 def _read(path: Path | None) -> dict[tuple[str, int], Proof]:
-    """What is proven; a last line that was cut off while it was written goes, so that the next one stands alone."""
+    """Reads the proofs in *path*, and removes a last line that is incomplete."""
     if path is None or not path.exists():
         return {}
     try:
         text = path.read_text(encoding="utf-8")
-        whole = text[: text.rfind("\n") + 1]
-        proofs = [Proof.model_validate_json(line) for line in whole.splitlines()]
+        complete = text[: text.rfind("\n") + 1]
+        proofs = [Proof.model_validate_json(line) for line in complete.splitlines()]
     except (ValidationError, UnicodeDecodeError) as error:
-        raise BadInput(f"--out {path} is no file of proofs: name another") from error
+        raise BadInput(f"--out {path} is not a file of proofs: use another file") from error
     if not text.startswith("{") and text:
-        raise BadInput(f"--out {path} is no file of proofs: name another")
-    if whole != text:
-        path.write_text(whole, encoding="utf-8")
+        raise BadInput(f"--out {path} is not a file of proofs: use another file")
+    if complete != text:
+        path.write_text(complete, encoding="utf-8")
     return {(proof.template, proof.seed): proof for proof in proofs if proof.proven}
 
 

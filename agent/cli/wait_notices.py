@@ -1,4 +1,4 @@
-"""What is waited for, for people: a spinner on a terminal, a line each elsewhere."""
+"""Shows what the process waits for: a spinner on a terminal, one line each elsewhere."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from envs.core.wait_notices import WAITING
 
 
 class Notices(logging.Handler):
-    """Tells what :mod:`envs.core.wait_notices` says while its `with` block runs."""
+    """Shows the messages of :mod:`envs.core.wait_notices` during its `with` block."""
 
     def __init__(self, console: Console | None, *, drawn_elsewhere: bool = False) -> None:
-        """*console* is usually stderr; None tells nothing. *drawn_elsewhere*: who asks for `what` shows it."""
+        """*console* is usually stderr; None shows nothing. With *drawn_elsewhere*, the owner draws `text` itself."""
         super().__init__(logging.INFO)
-        self.what = ""
-        """What is waited for now; empty where nothing is."""
+        self.text = ""
+        """The current notice; empty if nothing is waited for."""
         self._console = console
         self._drawn_elsewhere = drawn_elsewhere
         self._spinner: Status | None = None
@@ -33,7 +33,9 @@ class Notices(logging.Handler):
             self._level_before = logger.level
             logger.setLevel(logging.INFO)
             logger.addHandler(self)
-            if self._drawn_elsewhere or self._console.is_terminal:  # in a file, wrong input stays one line
+            if (
+                self._drawn_elsewhere or self._console.is_terminal
+            ):  # not in a file, where wrong input must stay one line
                 self.show("starting")
         return self
 
@@ -50,24 +52,24 @@ class Notices(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         self.show(record.getMessage())
 
-    def show(self, what: str) -> None:
-        """*what* is waited for from now on."""
+    def show(self, text: str) -> None:
+        """Shows *text* as the current notice."""
         if self._console is None:
             return
-        self.what = printable(what)
+        self.text = printable(text)
         if self._drawn_elsewhere:
             return
         if not self._console.is_terminal:
-            self._console.print(Text(self.what), soft_wrap=True)
+            self._console.print(Text(self.text), soft_wrap=True)
         elif self._spinner is None:
-            self._spinner = self._console.status(Text(self.what))
+            self._spinner = self._console.status(Text(self.text))
             self._spinner.start()
         else:
-            self._spinner.update(Text(self.what))
+            self._spinner.update(Text(self.text))
 
     def clear(self) -> None:
-        """Something has come: nothing is waited for."""
-        self.what = ""
+        """Removes the current notice."""
+        self.text = ""
         spinner, self._spinner = self._spinner, None
         if spinner is not None:
             spinner.stop()

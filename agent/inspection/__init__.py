@@ -1,1 +1,1 @@
-"""Reading finished runs: listing, reports, replay, failure analysis, comparison, subgoal quality."""
+"""Inspects finished runs: listing, reports, replay, failure analysis, comparison, subgoal quality."""

@@ -1,7 +1,7 @@
-"""Analyzes the failures of runs: which traces failed, which successes they can be compared with, and the totals.
+"""Analyzes the failures of runs: finds failed traces and references, explains failures, and counts them.
 
-Traces are read one at a time; of references, what comparing needs is kept for the latest few hundred. A trace that
-cannot be read is named and passed over.
+Traces are read one at a time. Features of the latest few hundred references are cached. Unreadable traces are named and
+skipped.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _REFERENCES_KEPT = 512
 
 
 class Problem(Record):
-    """A trace that was passed over."""
+    """A trace that was skipped because it cannot be read."""
 
     trace: str
     problem: str
 
 
 class Total(Record):
-    """Failures of one category, on one kind of site, by one policy."""
+    """The number of failures of one category, on one kind of site, by one policy."""
 
     failure: str
     category: str
@@ -42,18 +42,18 @@ class Total(Record):
 
 @dataclass(slots=True)
 class Survey:
-    """What lies in the places that were named."""
+    """The episodes of runs and references, sorted by outcome."""
 
     failed: list[EpisodeFile] = field(default_factory=list[EpisodeFile])
-    """Those that failed, broke, or were cut off and not judged."""
+    """Episodes that failed, broke, or were cut off and not judged."""
     undecided: int = 0
-    """Episodes that ended themselves and that nobody judged: whether they failed is not known."""
+    """Unjudged episodes that the policy ended: whether they failed is unknown."""
     successes: dict[str, list[EpisodeFile]] = field(default_factory=dict[str, list[EpisodeFile]])
-    """By the id of their task."""
+    """By task id."""
     outcomes: Counter[Outcome | None] = field(default_factory=Counter[Outcome | None])
-    """Of the runs to analyze, references left out; None: unfinished."""
+    """Outcomes of the runs to analyze, without references; None is unfinished."""
     damaged: int = 0
-    """Of the runs to analyze: traces that cannot be read."""
+    """Number of unreadable traces in the runs to analyze."""
     problems: list[Problem] = field(default_factory=list[Problem])
 
     @property
@@ -62,59 +62,61 @@ class Survey:
 
 
 def survey(runs: Sequence[Path], references: Sequence[Path] = ()) -> Survey:
-    """Sorts the episodes of *runs* by outcome; every success there, and in *references*, is one to compare with.
+    """Sorts the episodes of *runs* by outcome. Successes in *runs* and *references* are references.
 
-    Raises BadInput for a place that holds no traces.
+    Raises BadInput for a path without traces.
     """
-    found = Survey()
-    mine = {file.path.resolve(): file for file in discover_traces(runs)}
-    others = [file for file in discover_traces(references) if file.path.resolve() not in mine] if references else []
-    for file in (*mine.values(), *others):
+    result = Survey()
+    own = {file.path.resolve(): file for file in discover_traces(runs)}
+    others = [file for file in discover_traces(references) if file.path.resolve() not in own] if references else []
+    for file in (*own.values(), *others):
         try:
             header, footer = read_summary(file.path)
             if footer is None:
-                footer = read_trace(file.path).footer  # unfinished, or damaged where its end should be
+                footer = read_trace(file.path).footer  # unfinished, or damaged at its end
         except TraceError as error:
-            found.problems.append(Problem(trace=str(file.path), problem=str(error)))
-            found.damaged += file.path.resolve() in mine
+            result.problems.append(Problem(trace=str(file.path), problem=str(error)))
+            result.damaged += file.path.resolve() in own
             continue
         outcome = footer.outcome if footer is not None else None
         if outcome == "success":
-            found.successes.setdefault(header.task.id, []).append(file)
-        if file.path.resolve() in mine:
-            found.outcomes[outcome] += 1
+            result.successes.setdefault(header.task.id, []).append(file)
+        if file.path.resolve() in own:
+            result.outcomes[outcome] += 1
             if footer is not None and needs_reason(footer.outcome, footer.ended_by):
-                found.failed.append(file)
+                result.failed.append(file)
             elif outcome == "unjudged":
-                found.undecided += 1
-    return found
+                result.undecided += 1
+    return result
 
 
 class Analyses:
     """Explains the failures of a survey one by one, in the order of the runs."""
 
-    def __init__(self, found: Survey, analyzer: Analyzer) -> None:
-        self._found = found
+    def __init__(self, survey: Survey, analyzer: Analyzer) -> None:
+        self._survey = survey
         self._analyzer = analyzer
         self._pages = lru_cache(maxsize=64)(_pages)
         self._references = lru_cache(maxsize=_REFERENCES_KEPT)(self._reference)
 
     async def __aiter__(self) -> AsyncIterator[Analysis | Problem]:
-        for file in self._found.failed:
+        for file in self._survey.failed:
             try:
                 trace = file.read()
-                candidates = [self._references(one) for one in self._found.successes.get(trace.header.task.id, ())]
-                known = [one for one in candidates if isinstance(one, Reference)]
-                yield await self._analyzer.analyze(Recorded(trace, self._pages(file.folder)), known)
+                candidates = [
+                    self._references(reference) for reference in self._survey.successes.get(trace.header.task.id, ())
+                ]
+                references = [reference for reference in candidates if isinstance(reference, Reference)]
+                yield await self._analyzer.analyze(Recorded(trace, self._pages(file.folder)), references)
             except TraceError as error:
                 yield Problem(trace=str(file.path), problem=str(error))
 
     def _reference(self, file: EpisodeFile) -> Reference | None:
-        """None, and a problem of the survey, where it cannot be read."""
+        """Reads a reference; None, and a problem of the survey, if it cannot be read."""
         try:
             return self._analyzer.reference(Recorded(file.read(), self._pages(file.folder)))
         except TraceError as error:
-            self._found.problems.append(Problem(trace=str(file.path), problem=str(error)))
+            self._survey.problems.append(Problem(trace=str(file.path), problem=str(error)))
             return None
 
 
@@ -129,10 +131,11 @@ class Axis(NamedTuple):
 
 
 def totals(analyses: Sequence[Analysis]) -> tuple[Total, ...]:
-    """Counts by category, kind of site and policy; the most frequent first. Of what failed or broke: an episode that
-    nobody judged is in no total."""
-    failed = [one for one in analyses if one.outcome != "unjudged"]
-    counts = Counter(Axis(one.failure.category, one.category, one.policy) for one in failed)
+    """Counts failed and broken episodes by category, kind of site and policy, the most frequent first.
+
+    Unjudged episodes are not counted."""
+    failed = [analysis for analysis in analyses if analysis.outcome != "unjudged"]
+    counts = Counter(Axis(analysis.failure.category, analysis.category, analysis.policy) for analysis in failed)
     return tuple(
         Total(failure=axis.failure, category=axis.category, policy=axis.policy, count=count)
         for axis, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))

@@ -1,8 +1,8 @@
-"""Two runs beside each other: success, pass@k, failures, steps, tokens, seconds and cost, on the tasks of both.
+"""Compares two runs on common tasks: success, pass@k, failures, steps, tokens, seconds and cost.
 
-Parses headers and footers alone, so thousands of episodes take seconds. A trace that was edited after it was written is
-named and not counted. An episode that broke, that nobody judged or that has no end says nothing about the policy: it is
-counted and named, and is in no rate and no mean.
+Only headers and footers are parsed, so thousands of episodes take seconds. A trace that was edited after it was written
+is named and not counted. Broken, unjudged and unfinished episodes say nothing about the policy: they are counted and
+named, but excluded from rates and means.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from judges.statistics import Estimate, proportion, resampled
 
 PASS_AT: Final = (1, 2, 4, 8)
 _EXACT_TASKS: Final = 16
-"""Up to so many tasks that differ, all sign flips are tried; beyond, random ones."""
+"""Maximum number of tasks that differ for which all sign flips are enumerated; for more, they are sampled."""
 
 Measure = Literal["steps", "tokens", "seconds", "cost_usd"]
 MEASURES: Final[tuple[Measure, ...]] = ("steps", "tokens", "seconds", "cost_usd")
@@ -36,7 +36,7 @@ class PassAt(Record):
     k: int
     value: float
     tasks: int
-    """Tasks with at least k judged attempts; the others are not in the mean."""
+    """Number of tasks with at least k judged attempts; others are excluded from the mean."""
 
 
 class Arm(Record):
@@ -48,7 +48,7 @@ class Arm(Record):
     outcomes: dict[str, int]
     """Episodes by outcome, `unfinished` among them."""
     success: Estimate
-    """Of judged episodes, Wilson's interval; attempts at one task count as independent."""
+    """Success rate of judged episodes with Wilson's interval; attempts at one task count as independent."""
     pass_at: tuple[PassAt, ...]
     failures: dict[str, int]
     """Failed episodes by category."""
@@ -56,44 +56,44 @@ class Arm(Record):
 
 
 class Paired(Record):
-    """A test of "no difference in success" on the tasks that both judged."""
+    """A test of the null hypothesis "no difference in success" on the tasks judged in both runs."""
 
     method: Literal["McNemar, exact", "sign flips over tasks, exact", "sign flips over tasks, sampled", "none"]
     tasks: int
     only_a: int
-    """Tasks on which A was better."""
+    """Number of tasks on which A was better."""
     only_b: int
     p: float | None
-    """Two-sided; None where there is no task to compare."""
+    """Two-sided; None without common tasks."""
 
 
 class Difference(Record):
-    """B minus A, of means over the tasks of both, each task counting once."""
+    """B minus A: the difference of means over common tasks, each task weighted equally."""
 
     a: float
     b: float
     change: Estimate
-    """Interval: percentile bootstrap over tasks, which stay paired."""
+    """With a percentile bootstrap interval over paired tasks."""
 
 
 class Comparison(Record):
-    """B against A."""
+    """The comparison of run B with run A."""
 
     a: Arm
     b: Arm
     paired: Paired
     success: Difference | None
-    """Difference of success rates over common tasks; None where no task is common."""
+    """Difference of success rates over common tasks; None without common tasks."""
     spent: dict[Measure, Difference]
     only_in_a: tuple[str, ...]
-    """Tasks that B did not play, or nobody judged there."""
+    """Tasks that were not played or not judged in B."""
     only_in_b: tuple[str, ...]
     unlike: dict[str, tuple[Any, Any]]
-    """Settings, besides who acts, that are not the same in both: what else the difference may come from."""
+    """Settings other than the policy that differ, and that may cause the difference."""
 
 
 class _Episode(NamedTuple):
-    """One that was judged."""
+    """A judged episode."""
 
     success: bool
     spent: tuple[float, ...]
@@ -102,7 +102,7 @@ class _Episode(NamedTuple):
 
 @dataclass(slots=True)
 class _Read:
-    """What the summaries of one run say."""
+    """Counts from the headers and footers of one run."""
 
     policies: Counter[str]
     outcomes: Counter[str]
@@ -114,7 +114,7 @@ class _Read:
 
 
 def compare(a: Sequence[EpisodeFile], b: Sequence[EpisodeFile], *, resamples: int = 2000, seed: int = 0) -> Comparison:
-    """*b* against *a*; the same seed gives the same numbers. A trace that cannot be read is named in its arm."""
+    """Compares *b* with *a*; the same seed gives the same numbers. Unreadable traces are named in their arm."""
     first, second = _read(a), _read(b)
     common = sorted(first.judged.keys() & second.judged.keys())
     draws = np.random.default_rng(seed)
@@ -143,7 +143,7 @@ def compare(a: Sequence[EpisodeFile], b: Sequence[EpisodeFile], *, resamples: in
 
 
 def pass_at(k: int, attempts: int, successes: int) -> float:
-    """1 - C(n-c, k)/C(n, k): unbiased for P(one of k succeeds), from n attempts of which c did (Chen et al. 2021).
+    """1 - C(n-c, k)/C(n, k): unbiased estimate of P(one of k succeeds), c of n attempts succeeded (Chen et al. 2021).
 
     Raises ValueError unless 1 <= *k* <= *attempts* and 0 <= *successes* <= *attempts*.
     """
@@ -153,7 +153,7 @@ def pass_at(k: int, attempts: int, successes: int) -> float:
 
 
 def mcnemar_p(only_a: int, only_b: int) -> float:
-    """The exact two-sided p of McNemar's test: discordant pairs fall on either side like a fair coin."""
+    """The exact two-sided p of McNemar's test on the discordant pairs."""
     n, least = only_a + only_b, min(only_a, only_b)
     return min(1.0, 2 * sum(comb(n, i) for i in range(least + 1)) / 2**n)
 
@@ -188,9 +188,9 @@ def _arm(read: _Read, episodes: int) -> Arm:
     wins, judged = read.outcomes["success"], read.outcomes["success"] + read.outcomes["failure"]
     passes: list[PassAt] = []
     for k in PASS_AT:
-        enough = [one for one in read.judged.values() if len(one) >= k]
+        enough = [attempts for attempts in read.judged.values() if len(attempts) >= k]
         if enough:
-            values = [pass_at(k, len(one), sum(e.success for e in one)) for one in enough]
+            values = [pass_at(k, len(attempts), sum(e.success for e in attempts)) for attempts in enough]
             passes.append(PassAt(k=k, value=sum(values) / len(values), tasks=len(enough)))
     return Arm(
         policy=", ".join(read.policies),
@@ -208,7 +208,7 @@ _Judged = Mapping[str, Sequence[_Episode]]
 
 
 def _paired(a: _Judged, b: _Judged, resamples: int, random: np.random.Generator) -> Paired:
-    """McNemar's test where every task was tried once by each, else one over tasks' mean success."""
+    """McNemar's test if each run has one attempt per task, else a sign-flip test over tasks' mean success."""
     common = sorted(a.keys() & b.keys())
     gains = np.array([_rate(b[task]) - _rate(a[task]) for task in common])
     only_a, only_b = int((gains < 0).sum()), int((gains > 0).sum())
@@ -225,7 +225,7 @@ def _paired(a: _Judged, b: _Judged, resamples: int, random: np.random.Generator)
 
 
 def _exact_flips(gains: np.ndarray) -> float:
-    """Share of all sign patterns whose sum is as far from 0 as the one seen."""
+    """Share of all sign patterns whose sum is at least as far from 0 as the observed one."""
     sums = np.zeros(1)
     for gain in gains:
         sums = np.concatenate([sums + gain, sums - gain])
@@ -233,7 +233,7 @@ def _exact_flips(gains: np.ndarray) -> float:
 
 
 def _sampled_flips(gains: np.ndarray, resamples: int, random: np.random.Generator) -> float:
-    """The same from random patterns; the pattern seen counts as one of them, so that p is never 0."""
+    """The same share estimated from random patterns; the observed pattern counts as one, so p is never 0."""
     as_far = 0
     for _ in range(resamples):
         as_far += abs((gains * random.choice((-1.0, 1.0), size=len(gains))).sum()) >= abs(gains.sum()) - 1e-9
@@ -250,15 +250,15 @@ def _difference(a: Sequence[float], b: Sequence[float], picks: np.ndarray | None
 
 
 def _rate(episodes: Sequence[_Episode]) -> float:
-    return sum(one.success for one in episodes) / len(episodes)
+    return sum(episode.success for episode in episodes) / len(episodes)
 
 
 def _mean(episodes: Sequence[_Episode], place: int) -> float:
-    return sum(one.spent[place] for one in episodes) / len(episodes)
+    return sum(episode.spent[place] for episode in episodes) / len(episodes)
 
 
 def _unlike(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Settings by dotted name, first episode against first episode."""
+    """Settings that differ, by dotted name, between the first episodes of both runs."""
     flat_a, flat_b = dict(_flat(a)), dict(_flat(b))
     return {
         name: (flat_a.get(name), flat_b.get(name))

@@ -1,4 +1,4 @@
-"""One line per episode, from the first and the last line of its trace."""
+"""Lists episodes, one row each, from the headers and footers of their traces."""
 
 from __future__ import annotations
 
@@ -20,22 +20,23 @@ class EpisodeRow(Record):
     task: str
     instruction: str
     outcome: str
-    """As in the trace; `unfinished` where it has no end, `damaged` where it cannot be read."""
+    """As in the trace; `unfinished` without a footer, `damaged` if it cannot be read."""
     ended_by: EndedBy | None
     steps: int
     z: tuple[bool, ...]
     """Milestones reached; empty without subgoals."""
     torn: bool = False
-    """The last line was cut off: the process died while writing it."""
+    """Whether the last line is incomplete because the process died while writing it."""
     blocked_requests: tuple[BlockedOrigin, ...] = ()
-    """Refused by the boundary, by origin."""
+    """Requests refused by the allowlist proxy, by origin."""
     problem: str = ""
-    """What is wrong with the trace, in one line; empty where nothing is."""
+    """One line that describes a problem of the trace; empty without one."""
 
 
 def episode_row(path: Path) -> EpisodeRow:
-    """The row of the trace at *path*; a damaged one has a row too. Only a trace without an end is parsed whole; the
-    hash chain is followed in every one."""
+    """Reads the row of the trace at *path*; a damaged trace has a row too.
+
+    Only a trace without a footer is parsed completely. The hash chain of every trace is verified."""
     try:
         header, footer = read_summary(path)
         if footer is None:

@@ -1,5 +1,4 @@
-"""Subgoal quality of whole runs: reads their traces one by one and hands what they say to
-:mod:`judges.subgoal_quality`."""
+"""Measures the subgoal quality of runs: reads their traces one by one for :mod:`judges.subgoal_quality`."""
 
 from __future__ import annotations
 
@@ -18,15 +17,15 @@ class RunsQuality(Record):
     """The quality of the milestones in a number of runs."""
 
     read: int
-    """Traces read, those that say nothing included."""
+    """Number of traces read, including those without usable data."""
     sources: tuple[Quality, ...]
-    """One for each source that any trace has; none where no trace has milestones and a checker's outcome."""
+    """One per source that any trace has; empty if no trace has both milestones and an outcome by a checker."""
     agreement: Agreement | None
-    """None unless both sources are there."""
+    """None unless both sources exist."""
     left_out: dict[str, int]
-    """Traces that say nothing for any source, by reason."""
+    """Number of traces without data for any source, by reason."""
     damaged: tuple[str, ...]
-    """One line for each trace that cannot be read."""
+    """One line per unreadable trace."""
 
 
 def runs_quality(
@@ -35,37 +34,37 @@ def runs_quality(
     without_last: bool = False,
     resamples: int = 2000,
     seed: int = 0,
-    tell: Callable[[int], None] | None = None,
+    on_progress: Callable[[int], None] | None = None,
 ) -> RunsQuality:
-    """Of all *files* together. *tell* hears how many have been read.
+    """Measures the quality over all *files*. *on_progress* is called with the number of traces read.
 
-    *without_last* leaves each trace's last milestone out: a task's own list often ends with the outcome itself, and
-    then says little that the outcome did not.
+    *without_last* excludes each trace's last milestone, because a task's list often ends with the outcome itself, which
+    adds no information.
     """
-    found = _Found(without_last)
+    observations = _Observations(without_last)
     for done, file in enumerate(files, 1):
-        found.add(file)
-        if tell is not None:
-            tell(done)
+        observations.add(file)
+        if on_progress is not None:
+            on_progress(done)
     sources: tuple[tuple[Source, Iterable[Observed]], ...] = (
-        ("checks", found.checks.values()),
-        ("rater", found.rater.values()),
+        ("checks", observations.checks.values()),
+        ("rater", observations.rater.values()),
     )
     measured = tuple(
         quality(tuple(observed), source, resamples=resamples, seed=seed) for source, observed in sources if observed
     )
-    both = found.checks.keys() & found.rater.keys()
+    both = observations.checks.keys() & observations.rater.keys()
     return RunsQuality(
         read=len(files),
         sources=measured,
-        agreement=agreement((found.checks[n], found.rater[n]) for n in sorted(both)) if both else None,
-        left_out=dict(found.left_out),
-        damaged=tuple(found.damaged),
+        agreement=agreement((observations.checks[n], observations.rater[n]) for n in sorted(both)) if both else None,
+        left_out=dict(observations.left_out),
+        damaged=tuple(observations.damaged),
     )
 
 
-class _Found:
-    """What the traces said, by their number."""
+class _Observations:
+    """Milestone observations by trace number."""
 
     def __init__(self, without_last: bool) -> None:
         self._without_last = without_last

@@ -1,4 +1,4 @@
-"""The reference of the Python API: which names are on which page. mkdocstrings fills in their docstrings."""
+"""Generates the pages of the Python API reference; mkdocstrings adds the docstrings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ),
     ("training", "Training", ("training.loop.sft", "training.loop.evaluation", "training.loop.curriculum")),
 )
-"""File name, title and modules of each page. Of a module with `__all__` those names are shown, else its public ones."""
+"""File name, title and modules of each page. A page shows a module's `__all__`, or else its public names."""
 
 
 def api_pages() -> dict[str, str]:
@@ -48,7 +48,7 @@ def _page(title: str, modules: tuple[str, ...]) -> str:
 
 
 def identifiers(module: str) -> list[str]:
-    """Full names of what *module* promises, in the order of its `__all__` or of their definition."""
+    """Full names of the public API of *module*, in the order of its `__all__` or of definition."""
     loaded = import_module(module)
     listed = getattr(loaded, "__all__", None)
     if listed is None:

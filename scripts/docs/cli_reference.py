@@ -1,4 +1,4 @@
-"""The reference of the command line, generated from the commands themselves."""
+"""Generates the command line reference from the commands."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ takes `--json`. Commands, options and files complete in a shell after `mira --in
 
 
 def cli_page() -> str:
-    """Markdown of one page with every command, its arguments and its options."""
+    """Markdown of one page with every command, its arguments and options."""
     group: Any = typer.main.get_command(application())
     context = typer.Context(group, info_name="mira")
     text = get_docs_for_click(obj=group, ctx=context, name="mira", title="Command line")
@@ -28,7 +28,7 @@ def cli_page() -> str:
 
 
 def _linked(listing: str, text: str, group: Any) -> str:
-    """The list of commands of the group that *listing* stands under, with links and untruncated summaries."""
+    """Rewrites the command list of a group with links and complete summaries."""
     above = text[: text.index(listing)]
     names = re.findall(r"^## `mira (\S+)`", above, re.MULTILINE)
     parent = group.commands[names[-1]] if names else group

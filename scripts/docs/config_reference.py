@@ -1,4 +1,4 @@
-"""The reference of the configuration files, generated from the records that read them."""
+"""Generates the configuration reference from the records that read the files."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ FILES: tuple[tuple[str, str, type[BaseModel]], ...] = (
 INTRODUCTION = """# Configuration
 
 Generated from the records that read the files. A file is TOML. A key with dots is a key in a table:
-`limits.max_steps` is `max_steps` under `[limits]`. Below a key stand its type and its default. An unknown key is an
-error. Options of a command win over its file.
+`limits.max_steps` is `max_steps` under `[limits]`. Below each key are its type and default. An unknown key is an
+error. Options of a command override its file.
 """
 
 
@@ -68,7 +68,7 @@ def keys(record: type[BaseModel], prefix: str = "", defaults: BaseModel | None =
 
 
 def _of_kind(record: type[BaseModel], below: Iterator[Key]) -> Iterator[Key]:
-    """The keys of one of several tables, which `kind` tells apart."""
+    """The keys of one of several tables that `kind` selects."""
     chosen = record.model_fields["kind"].default
     for key in below:
         if not key.path.endswith(".kind"):
@@ -77,7 +77,7 @@ def _of_kind(record: type[BaseModel], below: Iterator[Key]) -> Iterator[Key]:
 
 @cache
 def attribute_texts(record: type[BaseModel]) -> dict[str, str]:
-    """What stands below each attribute of *record* and of the records that it extends, as one line of Markdown."""
+    """The docstring below each attribute of *record* and its base records, as one line of Markdown."""
     texts: dict[str, str] = {}
     for cls in reversed(record.__mro__):
         if not (_is_record(cls) and cls.__module__.partition(".")[0] != "pydantic"):
@@ -106,7 +106,7 @@ def cell(text: str) -> str:
 def _kinds(annotation: Any) -> tuple[Any, ...]:
     """The members of a union, or the annotation alone."""
     if get_origin(annotation) in (Union, UnionType):
-        return tuple(member for one in get_args(annotation) for member in _kinds(one))
+        return tuple(member for item in get_args(annotation) for member in _kinds(item))
     if get_origin(annotation) is not None and hasattr(annotation, "__metadata__"):
         return _kinds(get_args(annotation)[0])
     return (annotation,)
@@ -117,7 +117,7 @@ def _is_record(kind: Any) -> bool:
 
 
 def _type_text(field: FieldInfo) -> str:
-    bounds = [part for one in field.metadata if (part := _bound(one))]
+    bounds = [part for item in field.metadata if (part := _bound(item))]
     kinds = " or ".join(_kind_text(kind) for kind in _kinds(field.annotation))
     return f"{kinds}, {', '.join(bounds)}" if bounds else kinds
 

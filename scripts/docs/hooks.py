@@ -17,7 +17,7 @@ FROM_ROOT = {"CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security.md",
 
 
 def on_files(files: Files, *, config: MkDocsConfig, **_: Any) -> Files:
-    """Adds pages that are made anew in each build and stored nowhere."""
+    """Adds pages that are generated in each build and not stored."""
     pages = {"reference/cli.md": cli_page(), "reference/configuration.md": config_page(), **api_pages()}
     pages |= {target: from_root((ROOT / name).read_text(encoding="utf-8")) for name, target in FROM_ROOT.items()}
     for path, text in pages.items():
@@ -26,7 +26,7 @@ def on_files(files: Files, *, config: MkDocsConfig, **_: Any) -> Files:
 
 
 def from_root(text: str) -> str:
-    """*text* of a page at the root with its links as they are from the documentation's folder."""
+    """*text* of a page at the root with links relative to the documentation's folder."""
     for name, target in FROM_ROOT.items():
         text = text.replace(f"]({name}", f"]({target}")
     return re.sub(r"\]\(docs/", "](", text)

@@ -9,7 +9,7 @@ import griffe
 
 
 class Roles(griffe.Extension):
-    """Rewrites the docstrings of a package when it was loaded."""
+    """Rewrites the docstrings of a package after it is loaded."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         _rewrite(obj)

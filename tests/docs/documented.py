@@ -1,4 +1,4 @@
-"""Finds the commands that the documentation tells its readers to run."""
+"""Finds the commands in the documentation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Command(NamedTuple):
 
 
 def pages() -> list[Path]:
-    """Every page for people, generated ones left out."""
+    """Every page of documentation, without generated ones."""
     return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), *_others()]
 
 
@@ -37,27 +37,27 @@ def _others() -> list[Path]:
 
 
 def sources() -> list[Path]:
-    """Programs and configurations whose comments tell commands."""
+    """Programs and configurations with commands in comments."""
     return [*sorted((ROOT / "examples").glob("*.py")), *sorted((ROOT / "training/configs").glob("*.toml"))]
 
 
 def block_commands(program: str) -> list[Command]:
     """The commands of *program* in code blocks of pages, docstrings of examples and comments of configurations."""
-    found = [command for path in pages() for command in _of_page(path)]
-    found += [command for path in sources() for command in _of_source(path)]
-    return [command for command in found if command.words[0] == program]
+    commands = [command for path in pages() for command in _of_page(path)]
+    commands += [command for path in sources() for command in _of_source(path)]
+    return [command for command in commands if command.words[0] == program]
 
 
 def inline_commands(program: str) -> list[Command]:
-    """The commands of *program* that stand in sentences. They may be incomplete."""
-    found = []
+    """The commands of *program* in sentences; they may be incomplete."""
+    commands = []
     for path in pages():
         text = _FENCE.sub(_blanked, path.read_text(encoding="utf-8"))
         for match in _INLINE.finditer(text):
             words = _words(match[1])
             if len(words) > 1 and words[0] == program:
-                found.append(Command(_place(path, text, match.start()), tuple(words)))
-    return found
+                commands.append(Command(_place(path, text, match.start()), tuple(words)))
+    return commands
 
 
 def python_blocks(path: Path) -> list[str]:
@@ -92,7 +92,7 @@ def _of_block(block: str, path: Path, text: str, start: int) -> Iterator[Command
 
 
 def _words(line: str) -> list[str]:
-    """Shell words without comment, prompt and ellipses; empty for a line that is no shell."""
+    """Shell words without comment, prompt and ellipses; empty for a line that is not a shell command."""
     if re.match(r"\s*[├└│#]", line):
         return []
     try:

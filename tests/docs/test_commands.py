@@ -1,4 +1,4 @@
-"""Every documented command exists and takes the options and arguments that are written down."""
+"""Every documented command exists and accepts the documented options and arguments."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def test_a_documented_command_parses(command: Command, mira: Any) -> None:
 def test_a_command_in_a_sentence_has_these_options(command: Command, mira: Any) -> None:
     leaf, rest = _leaf(mira, tuple(word for word in command.words[1:] if word != "mira"))
     known = {option for parameter in leaf.params for option in (*parameter.opts, *parameter.secondary_opts)}
-    asked = {word.partition("=")[0] for word in rest if word.startswith("--")}
-    assert asked <= known | {"--help", "--install-completion", "--show-completion"}
+    used = {word.partition("=")[0] for word in rest if word.startswith("--")}
+    assert used <= known | {"--help", "--install-completion", "--show-completion"}
 
 
-def test_the_commands_are_found() -> None:
+def test_enough_commands_are_extracted() -> None:
     assert len(block_commands("mira")) >= MIN_MIRA
     assert len(inline_commands("mira")) >= 30
 
@@ -133,16 +133,16 @@ def test_python_names_that_pages_name_exist() -> None:
 
 
 def _is_known(name: str) -> bool:
-    """Whether *name* is a module, or what follows a module's name is an attribute of it, and of that, and so on."""
+    """Whether *name* is a module, or a module followed by existing attributes."""
     parts = name.split(".")
     for length in range(len(parts), 0, -1):
         try:
-            found: Any = importlib.import_module(".".join(parts[:length]))
+            value: Any = importlib.import_module(".".join(parts[:length]))
         except ModuleNotFoundError:
             continue
         for part in parts[length:]:
-            found = getattr(found, part, None)
-        return found is not None
+            value = getattr(value, part, None)
+        return value is not None
     return False
 
 

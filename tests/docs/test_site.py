@@ -1,4 +1,4 @@
-"""The documentation site builds without a warning, loads nothing from other hosts, and its reference is the code's."""
+"""The documentation site builds without a warning, loads nothing from other hosts, and its reference is complete."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def test_the_comparison_of_the_readme_is_the_one_whose_sources_are_given() -> No
     tables = [_comparison(ROOT / name) for name in ("README.md", "docs/comparison.md")]
     assert tables[0] == tables[1]
     sources = (ROOT / "docs/comparison.md").read_text(encoding="utf-8").split("## Where each cell comes from")[1]
-    given = len(re.findall(r"^\| [^|-]+ \|", sources, re.MULTILINE)) - 1  # less the head
-    assert given >= len(tables[0]) - 2, "every row has its sources, but for the size of the community"
+    rows = len(re.findall(r"^\| [^|-]+ \|", sources, re.MULTILINE)) - 1  # less the head
+    assert rows >= len(tables[0]) - 2, "every row has sources, except the size of the community"
 
 
 def _comparison(path: Path) -> list[str]:
@@ -99,7 +99,7 @@ def test_the_site_builds_without_a_warning_and_loads_nothing_from_other_hosts(tm
     assert len(built) > 40
     for page in built:
         text = page.read_text(encoding="utf-8")
-        assert [one for match in LOADED.findall(text) for one in match if one] == [], page
+        assert [url for match in LOADED.findall(text) for url in match if url] == [], page
         assert re.search(r":(func|class|mod|meth|attr):", text) is None, page
 
 

@@ -249,4 +249,4 @@ def test_seeds_that_are_none_are_one_line_before_anything_is_played(
     monkeypatch.setattr("sys.argv", ["evaluate", "--seeds", "0-2,x"])
     with pytest.raises(SystemExit, match="2"):
         evaluate()
-    assert capsys.readouterr().err.endswith("--seeds '0-2,x' is no list of seeds: write for example 0-4 or 1,3,8\n")
+    assert capsys.readouterr().err.endswith("--seeds '0-2,x' is not a list of seeds: write for example 0-4 or 1,3,8\n")

@@ -1,1 +1,1 @@
-"""Commands of this room; `agent.cli.app.COMMANDS` names their places and imports the one that is asked for."""
+"""The training commands of `mira`, which `agent.cli.app.COMMANDS` lists by module name."""

@@ -1,4 +1,4 @@
-"""`mira eval`: how good a policy is, from its runs; phases beside each other, arms against each other."""
+"""`mira eval`: evaluates policies from their runs; compares phases and arms."""
 
 from __future__ import annotations
 
@@ -23,38 +23,38 @@ from training.loop.evaluation.drawing import Phase, check_target, write_phases
 from training.loop.evaluation.phases import Group, arms_of, phases_of
 from training.loop.evaluation.reading import Reading, read_played
 from training.loop.evaluation.summary import Evaluation
-from training.loop.evaluation.summary import evaluate as evaluated
+from training.loop.evaluation.summary import evaluate as evaluate_runs
 
 Runs = Annotated[
-    list[Path] | None, typer.Argument(help="Runs, folders of runs, or traces: one report of all.", metavar="RUN")
+    list[Path] | None, typer.Argument(help="Runs, folders of runs, or traces to evaluate together.", metavar="RUN")
 ]
 Phases = Annotated[
     list[str] | None,
-    typer.Option(help="A folder of `mira train`, or NAME=RUN; repeat for more. Milestones of each, side by side."),
+    typer.Option(help="Compare the milestones of phases: a folder of `mira train`, or NAME=RUN; repeatable."),
 ]
 Arms = Annotated[
     list[str] | None,
     typer.Option(
         "--arm",
-        help="NAME=RUN, or NAME=a folder of `mira train` (its last phase) or FOLDER/phase-2 in it: compare on the same "
-        "tasks; a NAME again is another seed.",
+        help="Compare arms on common tasks: NAME=RUN, NAME=a folder of `mira train` (its last phase), or "
+        "NAME=FOLDER/phase-2; repeatable, the same NAME adds a seed.",
     ),
 ]
-Baseline = Annotated[str | None, typer.Option(help="The arm that the others are compared with; default the first.")]
-ClusterBy = Annotated[Cluster, typer.Option("--cluster", help="What a resample of --arm draws as one.")]
-PassAt = Annotated[str, typer.Option("--k", help="The k of pass@k, comma-separated.")]
-Resamples = Annotated[int, typer.Option(min=100, max=100_000, help="Of the bootstrap.")]
-DrawSeed = Annotated[int, typer.Option("--seed", min=0, help="Of the bootstrap.")]
-Out = Annotated[Path | None, typer.Option(help="File for the maps of --phases: .svg or .html.")]
-Play = Annotated[bool, typer.Option("--play", help="First play --suite with --policy, as `mira run` does.")]
-PlayedInto = Annotated[Path, typer.Option("--runs", help="Folder that --play writes its run to.")]
+Baseline = Annotated[str | None, typer.Option(help="Arm to compare the others with; default: the first.")]
+ClusterBy = Annotated[Cluster, typer.Option("--cluster", help="Unit of the bootstrap of --arm.")]
+PassAt = Annotated[str, typer.Option("--k", help="Values of k for pass@k, comma-separated.")]
+Resamples = Annotated[int, typer.Option(min=100, max=100_000, help="Number of bootstrap resamples.")]
+DrawSeed = Annotated[int, typer.Option("--seed", min=0, help="Random seed of the bootstrap.")]
+Out = Annotated[Path | None, typer.Option(help="Write the heat maps of --phases to this .svg or .html file.")]
+Play = Annotated[bool, typer.Option("--play", help="First play tasks of --suite with --policy, like `mira run`.")]
+PlayedInto = Annotated[Path, typer.Option("--runs", help="Folder in which --play creates its run.")]
 
 _KS = ",".join(map(str, PASS_AT))
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """How to count."""
+class _Method:
+    """How to compute the statistics."""
 
     ks: tuple[int, ...]
     cluster: Cluster
@@ -63,11 +63,11 @@ class _Asked:
     quiet: bool
 
     def read(self, files: Sequence[EpisodeFile]) -> Reading:
-        with counting("traces", len(files), quiet=self.quiet) as tell:
-            return read_played(files, tell)
+        with counting("traces", len(files), quiet=self.quiet) as progress:
+            return read_played(files, progress)
 
     def evaluation(self, files: Sequence[EpisodeFile]) -> Evaluation:
-        return evaluated(self.read(files), ks=self.ks, resamples=self.resamples, seed=self.seed)
+        return evaluate_runs(self.read(files), ks=self.ks, resamples=self.resamples, seed=self.seed)
 
 
 def evaluate(
@@ -97,8 +97,8 @@ def evaluate(
     wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:
-    """Reports success, pass@k, failures, cost and milestones of runs; sets phases and arms beside each other."""
-    asked = _Asked(parse_ks(k), cluster, resamples, seed, as_json)
+    """Evaluate runs: success, pass@k, failures, cost and milestones; compare phases and arms."""
+    method = _Method(parse_ks(k), cluster, resamples, seed, as_json)
     played_by = {
         "policy": policy,
         "planner": planner,
@@ -109,54 +109,54 @@ def evaluate(
         "limits": {"max_steps": max_steps},
     }
     if not (play or runs or phases or arm):
-        raise BadInput("nothing to evaluate: give a run's folder, --phases, --arm, or --play with --suite")
+        raise BadInput("nothing to evaluate: use a run's folder, --phases, --arm, or --play with --suite")
     if not play and (suite or tasks or seeds != "0" or split or config or options.without_none(played_by)):
-        raise BadInput("tasks and policy are options of --play, which was not given")
+        raise BadInput("tasks and policy are options of --play: add --play")
     if out is not None and not phases:
-        raise BadInput("--out is the file for the maps of --phases, which name no phase")
+        raise BadInput("--out is the file for the heat maps of --phases, which name no phase")
     if baseline is not None and not arm:
-        raise BadInput("--baseline is one of the arms of --arm, which name none")
+        raise BadInput("--baseline is one of the arms of --arm: add --arm")
     if out is not None:
         check_target(out)
     files = discover_traces(runs) if runs else ()
     phase_groups, arm_groups = phases_of(phases or ()), arms_of(arm or ())
-    drawn = [Phase(group.name, asked.evaluation(group.files)) for group in phase_groups]
-    table = _compared(arm_groups, baseline, asked) if arm_groups else None
+    drawn = [Phase(group.name, method.evaluation(group.files)) for group in phase_groups]
+    table = _compare(arm_groups, baseline, method) if arm_groups else None
     complete = True
     if play:
         settings, selection = options.build_config(config, played_by), _selection(suite, tasks, seeds, split)
         selection = options.solved_tasks(selection, settings, named=tasks is not None, split=split)
         played, complete = _play(settings, selection, played_into, as_json)
         files = (*files, *played)
-    found = asked.evaluation(files) if files else None
+    evaluation = method.evaluation(files) if files else None
     if out is not None:
         write_phases(drawn, out)
-    _print_json(found, drawn, table, out) if as_json else _print(found, drawn, table, out)
+    _print_json(evaluation, drawn, table, out) if as_json else _print(evaluation, drawn, table, out)
     return EXIT_OK if complete else EXIT_INTERRUPTED
 
 
 def parse_ks(text: str) -> tuple[int, ...]:
-    """`1,2,4` is (1, 2, 4). Raises BadInput."""
+    """Parses --k: `1,2,4` is (1, 2, 4). Raises BadInput."""
     words = options.split_names(text)
     if not words or not all(word.isdecimal() and 1 <= int(word) <= 1000 for word in words):
-        raise BadInput(f"--k {text!r} is no list of attempts from 1 to 1000: write for example 1,2,4,8")
+        raise BadInput(f"--k {text!r} is not a list of numbers from 1 to 1000: write for example 1,2,4,8")
     return tuple(dict.fromkeys(int(word) for word in words))
 
 
 def _selection(suite: str | None, tasks: str | None, seeds: str, split: str | None) -> TaskSelection:
     if suite is None:
-        raise BadInput("--play needs --suite: the tasks to play, for example --suite miniwob --tasks login-user")
+        raise BadInput("--play needs --suite, for example --suite miniwob --tasks login-user")
     return options.select(suite, options.split_names(tasks), options.parse_seeds(seeds), split)
 
 
 def _play(
     config: RunConfig, selection: TaskSelection, into: Path, as_json: bool
 ) -> tuple[tuple[EpisodeFile, ...], bool]:
-    """The run's episodes, and whether all of them were played."""
+    """Plays a run; returns its episodes, and whether all of them were played."""
     from agent.cli.display import RunDisplay
 
     with RunDisplay(stderr) if as_json else RunDisplay(stdout, stderr) as display:
-        from agent.run import runner  # with LangGraph and Playwright, which reading needs neither of
+        from agent.run import runner  # imports LangGraph and Playwright, which reading does not need
 
         result = asyncio.run(runner.run_suite(config, selection, into, (display,)))
     if not result.complete:
@@ -166,28 +166,30 @@ def _play(
     return discover_traces([result.folder]), result.complete
 
 
-def _compared(groups: Sequence[Group], baseline: str | None, asked: _Asked) -> ArmsTable:
+def _compare(groups: Sequence[Group], baseline: str | None, method: _Method) -> ArmsTable:
     trials: list[Trial] = []
     for group in groups:
         assert group.seed is not None, "arms_of gives each run one"
-        trials += trials_of(group.name, group.seed, asked.read(group.files).played)
+        trials += trials_of(group.name, group.seed, method.read(group.files).played)
     try:
         return compare_arms(
             trials,
             baseline=baseline,
-            cluster=asked.cluster,
-            resamples=asked.resamples,
-            seed=asked.seed,
+            cluster=method.cluster,
+            resamples=method.resamples,
+            seed=method.seed,
             phases={group.name: group.phase for group in groups},
         )
     except ValueError as error:
         raise BadInput(f"--arm: {error}") from None
 
 
-def _print_json(found: Evaluation | None, phases: Sequence[Phase], table: ArmsTable | None, out: Path | None) -> None:
+def _print_json(
+    evaluation: Evaluation | None, phases: Sequence[Phase], table: ArmsTable | None, out: Path | None
+) -> None:
     print_json(
         {
-            "evaluation": found.model_dump(mode="json") if found else None,
+            "evaluation": evaluation.model_dump(mode="json") if evaluation else None,
             "phases": [{"name": one.name} | one.evaluation.model_dump(mode="json") for one in phases],
             "arms": table.model_dump(mode="json") if table else None,
             "out": str(out) if out else None,
@@ -195,9 +197,9 @@ def _print_json(found: Evaluation | None, phases: Sequence[Phase], table: ArmsTa
     )
 
 
-def _print(found: Evaluation | None, phases: Sequence[Phase], table: ArmsTable | None, out: Path | None) -> None:
+def _print(evaluation: Evaluation | None, phases: Sequence[Phase], table: ArmsTable | None, out: Path | None) -> None:
     parts = [
-        *(tables.evaluation(found) if found else ()),
+        *(tables.evaluation(evaluation) if evaluation else ()),
         *(tables.phases(phases) if phases else ()),
         *(tables.arms(table) if table else ()),
     ]
@@ -207,4 +209,4 @@ def _print(found: Evaluation | None, phases: Sequence[Phase], table: ArmsTable |
         else:
             stdout.print(part)
     if out is not None:
-        stdout.print(f"maps  {out}", highlight=False, soft_wrap=True, markup=False)
+        stdout.print(f"heat maps  {out}", highlight=False, soft_wrap=True, markup=False)

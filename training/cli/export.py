@@ -1,4 +1,4 @@
-"""`mira export`: a training checkpoint as a folder that a server takes; `--check` looks at one that exists."""
+"""`mira export`: exports a checkpoint for a server; `--check` verifies an existing export."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ if TYPE_CHECKING:
     from training.serving.verify import Verification
 
 Source = Annotated[
-    str, typer.Argument(help="Checkpoint DIR or DIR+ADAPTER; with --check an export.", metavar="CHECKPOINT")
+    str, typer.Argument(help="Checkpoint DIR or DIR+ADAPTER; with --check, an export.", metavar="CHECKPOINT")
 ]
 To = Annotated[Path | None, typer.Option("--to", help="New folder for the export.")]
-KindOption = Annotated[Kind, typer.Option("--kind", help="Whole model, or the adapter beside its base.")]
-DtypeOption = Annotated[Dtype | None, typer.Option("--dtype", help="Of merged weights; default the base's own.")]
-Check = Annotated[bool, typer.Option("--check", help="Write nothing: compare an export with its source again.")]
+KindOption = Annotated[Kind, typer.Option("--kind", help="Merged model, or an adapter with a reference to its base.")]
+DtypeOption = Annotated[
+    Dtype | None, typer.Option("--dtype", help="Data type of merged weights; default: that of the base model.")
+]
+Check = Annotated[bool, typer.Option("--check", help="Write nothing; compare an existing export with its source.")]
 
 
 def export(
@@ -39,9 +41,9 @@ def export(
     check: Check = False,
     as_json: options.Json = False,
 ) -> int:
-    """Writes what `vllm serve` takes: merged weights or a LoRA adapter, compared with the checkpoint they come from."""
+    """Export a checkpoint for `vllm serve` as merged weights or LoRA adapter, and verify its logits."""
     if check == (to is not None):
-        raise BadInput("say where to export to with --to DIR, or --check an export that exists (not both)")
+        raise BadInput("use either --to DIR to export, or --check to verify an existing export")
     needs_local("mira export")
     if check:
         folder, verified = Path(source), _checked(Path(source), as_json)
@@ -65,9 +67,9 @@ def export(
 def _exported(source: str, to: Path, kind: Kind, dtype: Dtype | None, quiet: bool) -> Verification:
     spec = parse_spec(source if source.startswith("local:") else f"local:{source}")
     if not isinstance(spec, LocalSpec) or not (spec.folder / "config.json").is_file():
-        raise BadInput(f"{source!r} is no checkpoint folder (no config.json in it): give DIR or DIR+ADAPTER")
+        raise BadInput(f"{source!r} is not a checkpoint folder (it has no config.json): use DIR or DIR+ADAPTER")
     with _working("reading, writing, comparing", quiet):
-        from training.serving.export import export as write  # with torch, which takes seconds
+        from training.serving.export import export as write  # imports torch, which takes seconds
 
         with writing(to):
             return write(spec.folder, spec.adapter, to, kind=kind, dtype=dtype)
@@ -80,5 +82,5 @@ def _checked(folder: Path, quiet: bool) -> Verification:
         return verify(folder)
 
 
-def _working(what: str, quiet: bool) -> AbstractContextManager[object]:
-    return stderr.status(what) if stderr.is_terminal and not quiet else nullcontext()
+def _working(text: str, quiet: bool) -> AbstractContextManager[object]:
+    return stderr.status(text) if stderr.is_terminal and not quiet else nullcontext()

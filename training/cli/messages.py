@@ -1,4 +1,4 @@
-"""What the commands that train share: their options, and how they tell of long work."""
+"""Shared options, progress messages and checks of the training commands."""
 
 from __future__ import annotations
 
@@ -21,36 +21,39 @@ if TYPE_CHECKING:
     from agent.cli.display import RunDisplay
     from training.engine.progress import Watcher
 
-Config = Annotated[Path | None, typer.Option("--config", "-c", help="TOML file.")]
+Config = Annotated[Path | None, typer.Option("--config", "-c", help="TOML file with settings.")]
 NamedConfig = Annotated[
     str | None,
     typer.Option(
-        "--config", "-c", help="TOML file, or the name of one that ships, such as smoke; an unknown name lists them."
+        "--config", "-c", help="TOML file, or the name of a built-in one, e.g. smoke; an unknown name lists them."
     ),
 ]
-Out = Annotated[Path, typer.Option("--out", "-o", help="Folder of the run; one that was broken off goes on.")]
-Changes = Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE over the file, e.g. targets.alpha=0.1")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Out = Annotated[Path, typer.Option("--out", "-o", help="Folder of the run; an interrupted run continues.")]
+Changes = Annotated[
+    list[str] | None, typer.Option("--set", help="Override a setting as KEY=VALUE, e.g. targets.alpha=0.1; repeatable.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print only the result, as JSON, on stdout.")]
 
 
 _TRAINING = ("accelerate", "datasets", "pyarrow", "trl", "peft", "scipy", "sklearn")
 
 
-def tell(line: str) -> None:
+def log(line: str) -> None:
+    """Prints *line* on stderr."""
     stderr.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def watcher_of(display: RunDisplay) -> Watcher:
-    """A bar of *display* where a person looks, a line a minute elsewhere."""
+    """Shows training progress as a bar of *display* on a terminal, as one line per minute elsewhere."""
     from training.engine.progress import Lines
 
-    return display.learning if stderr.is_terminal else Lines(tell)
+    return display.learning if stderr.is_terminal else Lines(log)
 
 
 @contextmanager
-def room_for(out: Path) -> Generator[None]:
-    """Around a command that trains or writes *out*. Raises NotWritten in place of whatever a library raises where the
-    disk is full; the same command goes on, whatever broke off inside."""
+def reporting_full_disk(out: Path) -> Generator[None]:
+    """Wraps a command that writes *out*. Raises NotWritten for any error of a library that a full disk causes; the same
+    command, run again, continues."""
     try:
         with writing(out):
             yield
@@ -60,31 +63,31 @@ def room_for(out: Path) -> Generator[None]:
 
 
 def importing(*names: str) -> None:
-    """Says that these libraries are imported next, where that takes its time: where torch is not there yet."""
+    """Shows a notice that these libraries are imported, if torch is not loaded yet."""
     if "torch" not in sys.modules:
         waiting_for(f"importing {' and '.join(names)}")
 
 
 def needs_extra() -> None:
-    """Raises BadInput in one line where the extra `training` is missing."""
+    """Raises BadInput, in one line, if the extra `training` is missing."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     _require("training", "training", *LOCAL_PACKAGES, *_TRAINING)
     _check_torchvision()
 
 
-def needs_local(what: str) -> None:
-    """Raises BadInput in one line where the extra `local`, which *what* needs, is missing."""
-    _require(what, "local", *LOCAL_PACKAGES)
+def needs_local(command: str) -> None:
+    """Raises BadInput, in one line, if the extra `local`, which *command* needs, is missing."""
+    _require(command, "local", *LOCAL_PACKAGES)
 
 
-def _require(what: str, extra: str, *names: str) -> None:
-    if missing := missing_modules(*names):
-        raise BadInput(f"{what} needs {', '.join(missing)}: {install_command(extra)}")
+def _require(feature: str, extra: str, *modules: str) -> None:
+    if missing := missing_modules(*modules):
+        raise BadInput(f"{feature} needs {', '.join(missing)}: {install_command(extra)}")
 
 
 def _check_torchvision() -> None:
-    """Raises BadInput where one is installed that does not fit torch: transformers could import no trainer then."""
+    """Raises BadInput if torchvision does not fit torch: transformers could not import its trainer."""
     from importlib import import_module
     from importlib.util import find_spec
 
@@ -95,5 +98,5 @@ def _check_torchvision() -> None:
     except (ImportError, OSError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:100]
         raise BadInput(
-            f"torchvision is installed and cannot be imported ({reason}): take the version that fits your torch"
+            f"torchvision is installed and cannot be imported ({reason}): install the version that fits your torch"
         ) from error

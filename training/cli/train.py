@@ -1,4 +1,4 @@
-"""`mira train`: the loop, one stage of supervised learning, and what a run has come to."""
+"""`mira train`: the training loop, supervised fine-tuning, and the progress of training runs."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from training.cli.messages import (
     NamedConfig,
     Out,
     importing,
+    log,
     needs_extra,
-    room_for,
-    tell,
+    reporting_full_disk,
     watcher_of,
 )
 
@@ -43,41 +43,39 @@ if TYPE_CHECKING:
     from training.loop.metrics import PhaseMetrics
     from training.loop.task_report import Told
 
-app = typer.Typer(help="Makes a local policy better from traces.", no_args_is_help=True)
+app = typer.Typer(help="Train a local policy from traces.", no_args_is_help=True)
 app.command("grpo")(group_policy.grpo)
 app.command("examples")(group_policy.examples)
 app.command("puzzles")(group_policy.puzzles)
 
-AllowEvaluation = Annotated[
-    bool, typer.Option("--allow-evaluation", help="Learn from instances that policies are measured on, too.")
-]
+AllowEvaluation = Annotated[bool, typer.Option("--allow-evaluation", help="Also learn from evaluation instances.")]
 
 
 @app.command()
 def mira(
     out: Out, config: NamedConfig = None, change: Changes = None, wide: Wide = False, as_json: AsJson = False
 ) -> int:
-    """Plays, trains critics and actor, measures, chooses the next tasks: phase after phase (MiRA and its baselines)."""
+    """Run the training loop of MiRA or a baseline: play, train critics and actor, evaluate, select tasks, per phase."""
     needs_extra()
     from agent.cli.display import RunDisplay
     from training.configs import config_file
     from training.loop.settings import load_settings
 
     settings = load_settings(None if config is None else config_file(config), change or ())
-    with room_for(out), RunDisplay(stderr, None if as_json else stderr) as display:
+    with reporting_full_disk(out), RunDisplay(stderr, None if as_json else stderr) as display:
         importing("torch", "accelerate")
         from training.engine.trainer import TrainingDiverged
         from training.loop.loop import Loop
         from training.loop.rollouts import Interrupted
 
-        loop = Loop.open(out, settings, (display,), tell, watcher_of(display))
+        loop = Loop.open(out, settings, (display,), log, watcher_of(display))
         try:
             progress = asyncio.run(loop.run())
-        except Interrupted as stopped:
-            print_problem(f"{stopped}; continue with the same command")
+        except Interrupted as error:
+            print_problem(f"{error}; continue with the same command")
             return EXIT_INTERRUPTED
-        except TrainingDiverged as stopped:
-            print_problem(str(stopped))
+        except TrainingDiverged as error:
+            print_problem(str(error))
             return EXIT_FAILED
     _print(progress, as_json)
     return EXIT_OK
@@ -85,8 +83,8 @@ def mira(
 
 @app.command()
 def sft(
-    runs: Annotated[list[Path], typer.Argument(help="Runs, folders of runs or traces to learn from.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the result; one that was broken off goes on.")],
+    runs: Annotated[list[Path], typer.Argument(help="Runs, folders of runs, or traces to learn from.", metavar="RUN")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the result; an interrupted run continues.")],
     start: Annotated[str, typer.Option(help="Checkpoint to start from: a folder, or `embedded`.")] = "embedded",
     config: Config = None,
     change: Changes = None,
@@ -94,25 +92,25 @@ def sft(
     wide: Wide = False,
     as_json: AsJson = False,
 ) -> int:
-    """Supervised fine-tuning on the successes of runs (TRL). The result lies in OUT/model."""
+    """Fine-tune a checkpoint on the successes of runs (supervised, TRL) and write it to OUT/model."""
     needs_extra()
     from agent.cli.display import RunDisplay
 
-    with room_for(out), RunDisplay(stderr, None if as_json else stderr) as display:
+    with reporting_full_disk(out), RunDisplay(stderr, None if as_json else stderr) as display:
         importing("torch", "TRL")
         from training.loop.sft import SupervisedSettings, fine_tune
 
         settings = SupervisedSettings.load(config, change or ())
-        found = fine_tune(
-            runs, start, out, settings, tell, allow_evaluation=allow_evaluation, watch=watcher_of(display)
+        result = fine_tune(
+            runs, start, out, settings, log, allow_evaluation=allow_evaluation, watch=watcher_of(display)
         )
     if as_json:
-        print_json(found.model_dump(mode="json"))
+        print_json(result.model_dump(mode="json"))
         return EXIT_OK
-    print_table(found.data.table())
-    if found.first_loss is not None and found.last_loss is not None:
-        stdout.print(f"loss a token {found.first_loss:.3f} → {found.last_loss:.3f}", highlight=False)
-    stdout.print(shlex.join(found.play), highlight=False, markup=False, soft_wrap=True)
+    print_table(result.data.table())
+    if result.first_loss is not None and result.last_loss is not None:
+        stdout.print(f"loss per token {result.first_loss:.3f} → {result.last_loss:.3f}", highlight=False)
+    stdout.print(shlex.join(result.play), highlight=False, markup=False, soft_wrap=True)
     return EXIT_OK
 
 
@@ -120,23 +118,23 @@ def sft(
 def show(
     runs: Annotated[
         list[str],
-        typer.Argument(
-            help="Folder of a training run, or NAME=FOLDER; several are set beside each other.", metavar="RUN"
-        ),
+        typer.Argument(help="Folder of a training run, or NAME=FOLDER; several runs are compared.", metavar="RUN"),
     ],
-    phase: Annotated[int | None, typer.Option("--phase", help="One phase, task by task.", min=1)] = None,
-    rescore: Annotated[bool, typer.Option("--rescore", help="With --phase: what the actor made of it.")] = False,
+    phase: Annotated[int | None, typer.Option("--phase", help="Show this phase by task.", min=1)] = None,
+    rescore: Annotated[
+        bool, typer.Option("--rescore", help="With --phase: score the phase's actions again with the trained actor.")
+    ] = False,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Draw the runs' curves, phase by phase: a file .svg.")
+        Path | None, typer.Option("--out", help="Write learning curves of the runs to this .svg file.")
     ] = None,
     wide: Wide = False,
     as_json: AsJson = False,
 ) -> int:
-    """What training runs have come to, by phase (mira) or update (grpo), or one phase of one of them task by task."""
+    """Show the progress of training runs by phase (mira) or update (grpo), or one phase by task."""
     needs_extra()
     if phase is not None:
         if len(runs) > 1 or out is not None:
-            raise BadInput("--phase tells of one phase of one run, as a table: leave further runs and --out away")
+            raise BadInput("--phase shows one phase of one run: leave out further runs and --out")
         return _show_phase(Path(runs[0]) / f"phase-{phase}", rescore, as_json)
     if rescore:
         raise BadInput("--rescore needs --phase")
@@ -149,66 +147,72 @@ def show(
     grouped = [group_policy.is_group_run(folder) for _, folder in named]
     if any(grouped):
         if not all(grouped):
-            raise BadInput("runs of `mira train grpo` and of `mira train mira` are not measured alike: show them apart")
+            raise BadInput(
+                "runs of `mira train grpo` and of `mira train mira` have different metrics: show them separately"
+            )
         group_policy.show_group_runs(named, out, as_json=as_json)
         return EXIT_OK
-    found = [_progress(name, folder) for name, folder in named]
-    if odd := _measured_otherwise([folder for _, folder in named]):
-        print_problem(f"{odd} was measured on other tasks than {named[0][1]}: their held-out numbers do not compare")
+    progress = [_progress(name, folder) for name, folder in named]
+    if odd := _first_incomparable([folder for _, folder in named]):
+        print_problem(
+            f"{odd} was measured on other tasks than {named[0][1]}: their held-out numbers are not comparable"
+        )
     if out is not None:
-        write_curves([phase_curve(one.arm, one.seed, one.phases) for one in found], out)
-    if len(found) == 1:
-        _print(found[0], as_json)
+        write_curves([phase_curve(run.arm, run.seed, run.phases) for run in progress], out)
+    if len(progress) == 1:
+        _print(progress[0], as_json)
     elif as_json:
-        print_json([one.model_dump(mode="json") for one in found])
+        print_json([run.model_dump(mode="json") for run in progress])
     else:
-        print_table(_beside(found))
+        print_table(_comparison_table(progress))
     if out is not None and not as_json:
         stdout.print(f"curves: {out}", highlight=False, markup=False)
     return EXIT_OK
 
 
 def _named(word: str) -> tuple[str, Path]:
-    """(name, folder) of a run; the name is empty where *word* gives none."""
+    """Parses NAME=FOLDER or FOLDER; the name is empty without NAME."""
     name, equals, place = word.partition("=")
     return (name, Path(place)) if equals and not Path(word).is_dir() else ("", Path(word))
 
 
 def _progress(name: str, folder: Path) -> Progress:
-    """Of the run in *folder*; a *name* is told in place of its arm. Raises BadInput."""
+    """Reads the progress of the run in *folder*; *name*, if any, replaces its arm. Raises BadInput."""
     from training.loop.loop import Progress
     from training.loop.parts import read_record
 
     if not (folder / "progress.json").exists():
-        raise BadInput(f"{str(folder)!r} holds no training run whose start is measured")
-    found = read_record(folder / "progress.json", Progress)
-    return found.model_copy(update={"arm": name}) if name else found
+        raise BadInput(f"{str(folder)!r} holds no training run with an evaluation of its start")
+    result = read_record(folder / "progress.json", Progress)
+    return result.model_copy(update={"arm": name}) if name else result
 
 
-def _measured_otherwise(folders: Sequence[Path]) -> Path | None:
-    """The first that says it was measured in another way than the first one was."""
+def _first_incomparable(folders: Sequence[Path]) -> Path | None:
+    """The first folder whose evaluation settings differ from those of the first one."""
 
-    def measured(folder: Path) -> dict[str, Any] | None:
+    def evaluation_of(folder: Path) -> dict[str, Any] | None:
         try:
-            told: dict[str, Any] = json.loads((folder / "config.json").read_text(encoding="utf-8"))["evaluation"]
+            settings: dict[str, Any] = json.loads((folder / "config.json").read_text(encoding="utf-8"))["evaluation"]
         except (OSError, ValueError, KeyError):
             return None
-        return {name: value for name, value in told.items() if name != "every"}
+        return {name: value for name, value in settings.items() if name != "every"}
 
-    first = measured(folders[0])
-    apart = (one for one in folders[1:] if None not in (first, now := measured(one)) and now != first)
-    return next(apart, None)
+    first = evaluation_of(folders[0])
+    different = (
+        folder for folder in folders[1:] if None not in (first, other := evaluation_of(folder)) and other != first
+    )
+    return next(different, None)
 
 
-def _beside(found: Sequence[Progress]) -> FittedTable:
-    """A row a run: success on held-out tasks, by phase. The first phase and the last one are always shown."""
-    phases = sorted({one.phase for run in found for one in run.phases if one.evaluation})
+def _comparison_table(runs: Sequence[Progress]) -> FittedTable:
+    """A table with one row per run: success on held-out tasks by phase. The first and last phase are always shown."""
+    phases = sorted({phase.phase for run in runs for phase in run.phases if phase.evaluation})
     ends = {phases[0], phases[-1]} if phases else set[int]()
-    numbers = (Column(str(one), right=True, wrap=8, drop=0 if one in ends else 1 + one) for one in phases)
+    numbers = (Column(str(phase), right=True, wrap=8, drop=0 if phase in ends else 1 + phase) for phase in phases)
     title = "success on held-out tasks by phase (95 %)"
     table = FittedTable(Column("run", wrap=10), Column("seed", right=True, drop=1), *numbers, title=title)
-    for run in found:
-        cells = {one.phase: _held_out(one) for one in run.phases}
+    for run in runs:
+        cells = {phase.phase: _held_out(phase) for phase in run.phases}
         table.row(run.arm, str(run.seed), *(cells.get(phase, "") for phase in phases))
     return table
 
@@ -218,8 +222,8 @@ def _print(progress: Progress, as_json: bool) -> None:
         print_json(progress.model_dump(mode="json"))
         return
     table = FittedTable(*_COLUMNS, title=f"{progress.arm}, seed {progress.seed}")
-    for one in progress.phases:
-        table.row(*_cells(one))
+    for metrics in progress.phases:
+        table.row(*_cells(metrics))
     print_table(table)
 
 
@@ -235,16 +239,16 @@ def _show_phase(folder: Path, rescore: bool, as_json: bool) -> int:
         table.row(
             line.task.rpartition("/")[2],
             f"{line.solved}/{line.episodes}",
-            *_told(line.on_successes),
-            *_told(line.on_failures),
+            *_critic_cells(line.on_successes),
+            *_critic_cells(line.on_failures),
             _number(line.auroc),
         )
     print_table(table)
     return EXIT_OK
 
 
-def _told(told: Told | None) -> tuple[str, ...]:
-    return ("", "", "") if told is None else (_number(told.value), _number(told.advantage), _number(told.gain))
+def _critic_cells(scores: Told | None) -> tuple[str, ...]:
+    return ("", "", "") if scores is None else (_number(scores.value), _number(scores.advantage), _number(scores.gain))
 
 
 _COLUMNS = (
@@ -269,22 +273,22 @@ _PHASE_COLUMNS = (
 )
 
 
-def _cells(one: PhaseMetrics) -> tuple[str, ...]:
-    own = one.rollouts if one.rollouts and one.rollouts.judged else None
+def _cells(metrics: PhaseMetrics) -> tuple[str, ...]:
+    own = metrics.rollouts if metrics.rollouts and metrics.rollouts.judged else None
     return (
-        str(one.phase),
-        _held_out(one),
+        str(metrics.phase),
+        _held_out(metrics),
         f"{own.rate:.0%}" if own else "",
-        str(one.replayed.chosen) if one.phase else "",
-        str(one.actor_rows) if one.phase else "",
-        _number(one.advantage_on_successes),
-        _number(one.potential.absolute_error if one.potential else None),
-        f"{one.actor_loss.first:.2f}→{one.actor_loss.last:.2f}" if one.actor_loss else "",
+        str(metrics.replayed.chosen) if metrics.phase else "",
+        str(metrics.actor_rows) if metrics.phase else "",
+        _number(metrics.advantage_on_successes),
+        _number(metrics.potential.absolute_error if metrics.potential else None),
+        f"{metrics.actor_loss.first:.2f}→{metrics.actor_loss.last:.2f}" if metrics.actor_loss else "",
     )
 
 
-def _held_out(one: PhaseMetrics) -> str:
-    held = one.evaluation
+def _held_out(metrics: PhaseMetrics) -> str:
+    held = metrics.evaluation
     if held is None or not held.judged:
         return ""
     return f"{held.rate:.0%} ({100 * held.interval.low:.0f}-{100 * held.interval.high:.0f})"

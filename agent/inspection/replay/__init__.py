@@ -1,13 +1,13 @@
-"""Replay: does a trace again against the live site, and says step by step what is the same and what is not.
+"""Replay: repeats a trace on the live site and compares every step with the recorded one.
 
     replay = await replay_trace("runs/ID/episodes/E.jsonl")
     print(replay.same_outcome, [step.verdict for step in replay.steps])
 
-Promised: an element is found by its durable key or reported missing, never replaced by another one; every wait is
-bounded; a person's "no" is respected again; nothing is sent to a live site unless `may_act` says so. Not promised: the
-same pixels. Clicks at coordinates go where they went.
+Guarantees: an element is found by its durable key or reported missing, never replaced by another one; every wait is
+bounded; an action that a person declined is not sent; nothing is sent to a live site unless `may_act` is set. Pixels
+are not guaranteed to be the same: clicks at coordinates go to the recorded coordinates.
 
-`branch_trace` hands over to another policy in the middle. Importing this is cheap, as with :mod:`agent`.
+`branch_trace` continues with another policy from a step. Importing this package is cheap, as with :mod:`agent`.
 """
 
 from importlib import import_module

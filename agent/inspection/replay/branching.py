@@ -1,4 +1,4 @@
-"""`branch_trace`: does the first steps of a trace again, then lets another policy go on, as a run of its own."""
+"""`branch_trace`: repeats the first steps of a trace, then continues with another policy, as a new run."""
 
 from __future__ import annotations
 
@@ -35,39 +35,39 @@ async def branch_trace(
     given_again: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> RunResult:
-    """Steps before *at* are done again, from step *at* on *policy* decides; the new run's trace names its parent.
+    """Repeats the steps before *at*, then lets *policy* decide from step *at* on; the new run's trace names its parent.
 
-    *at* is by default the key step of a failed trace, and the step after its last one where a model broke it. Budgets,
-    planner and rater are those of the trace's header; *settings* (keys of :class:`agent.config.RunConfig`) replace
-    them. Of a trace of another machine, settings that read from this one or name a server are taken from *settings* and
-    *given_again* alone (:func:`agent.run.foreign_runs.settle`; *given_again* can also hold `url` and `suite`). It is an
-    ordinary run: it can be killed, resumed, analyzed and branched again. An old step whose element is missing ends it
-    as broken.
+    *at* defaults to the key step of a failed trace, or to the step after its last one if a model failed. Budgets,
+    planner and rater are those of the trace's header; *settings* (keys of :class:`agent.config.RunConfig`) override
+    them. For a trace of another machine, settings that read from this machine or name a server are taken only from
+    *settings* and *given_again* (:func:`agent.run.foreign_runs.settle`; *given_again* can also hold `url` and `suite`).
+    The result is an ordinary run: it can be killed, resumed, analyzed and branched again. It ends as broken if the
+    element of a recorded step is missing.
 
-    Raises :class:`agent.run.foreign_runs.ForeignRun` where such a setting is missing, and BadInput where the trace, the
-    step or the settings are wrong, or a live site would be acted on again without *may_act*."""
-    from agent.run import runner  # it brings LangGraph, which a replay does not need
+    Raises :class:`agent.run.foreign_runs.ForeignRun` if such a setting is missing, and BadInput if the trace, the step
+    or the settings are wrong, or if the trace acted on a live site and *may_act* is not set."""
+    from agent.run import runner  # imports LangGraph, which a replay does not need
 
     recording = read_recording(Path(path), to_branch=True)
-    decides = {"policy": policy if isinstance(policy, str) else "scripted"}
-    recording = permitted(recording, merged(merged(settings, given_again or {}), decides)).recording
-    where = live_address(recording)
-    if where is not None and not may_act:
-        raise live_site(where)
+    actor = {"policy": policy if isinstance(policy, str) else "scripted"}
+    recording = permitted(recording, merged(merged(settings, given_again or {}), actor)).recording
+    address = live_address(recording)
+    if address is not None and not may_act:
+        raise live_site(address)
     first = _first_step(recording, at)
-    config = _config(recording, decides["policy"], settings)
+    config = _config(recording, actor["policy"], settings)
     check_display(config)
     declared_secrets(recording, config)
     header = recording.header
     parent = Parent(run_id=header.run_id, episode_id=header.episode_id, step=first - 1)
     branch = Branch(trace=recording.file.path.absolute(), parent=parent)
     manifest = manifest_of(recording, config, new_run_id()).model_copy(update={"branch": branch})
-    given = None if isinstance(policy, str) else policy
-    return await runner.run_branch(manifest, Path(out), listeners, approver=approver, policy=given, suite=suite)
+    instance = None if isinstance(policy, str) else policy
+    return await runner.run_branch(manifest, Path(out), listeners, approver=approver, policy=instance, suite=suite)
 
 
 def _first_step(recording: Recording, at: int | None) -> int:
-    """The step from which on the other policy decides. Raises BadInput."""
+    """The first step that the other policy decides. Raises BadInput."""
     last = recording.steps[-1].number if recording.steps else 0
     latest = last if _is_over(recording) else last + 1
     if at is None:
@@ -79,7 +79,7 @@ def _first_step(recording: Recording, at: int | None) -> int:
 
 
 def _is_over(recording: Recording) -> bool:
-    """After its last step nothing more could be done: the policy stopped, or the world ended the episode."""
+    """Whether no step can follow the last one: the policy stopped, or the environment ended the episode."""
     if recording.footer is not None and recording.footer.ended_by == "world":
         return True
     return bool(recording.steps) and isinstance(recording.steps[-1].action, Stop)
@@ -90,11 +90,11 @@ def _default_step(recording: Recording, latest: int) -> int:
     if footer is not None and footer.resumable and footer.outcome == "broken":
         return latest
     if footer is None or footer.failure is None or footer.failure.key_step is None:
-        raise BadInput(f"{recording.file.path}: it has no key step to branch at: say --at STEP")
+        raise BadInput(f"{recording.file.path}: the trace has no key step to branch at: use --at STEP")
     return footer.failure.key_step
 
 
 def _config(recording: Recording, policy: str, settings: Mapping[str, Any]) -> RunConfig:
-    """The header's, played once by one worker unless *settings* say otherwise."""
+    """The configuration of the header, with one worker and one attempt unless *settings* override them."""
     known = config_of(recording).resolved()
     return parse_config(merged(known, {"policy": policy, "workers": 1, "attempts": 1, **settings}), "branch")

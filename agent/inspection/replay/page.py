@@ -1,7 +1,7 @@
-"""A page as text and elements: where each element stands, in words that a resolver can compare.
+"""A page as text lines and elements, with the words around each element, for the resolver.
 
-Made from what a trace keeps of an observation (its text and keys), or from a live observation: the two are compared
-line by line, so both are read by the same code. Numbers of elements mean nothing here but the way from a line to a key.
+A page is built from the text and keys of an observation, recorded or live, by the same code, because the two are
+compared line by line. Element numbers only connect a line with a key.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ _MARK: Final = re.compile(r"(?<!\\)\[(\d+)\] ([\w-]+)")
 _END: Final = re.compile(r"  (?=\[\d+\] )| \| ")
 _WORD: Final = re.compile(r"\w+")
 _CHUNK_LINES: Final = 8
-"""Lines above or below an element that say where it stands."""
+"""Number of lines above or below an element that describe its position."""
 _DECAY: Final = 0.75
 """Weight of a line relative to the next nearer one."""
 
 ROW_MARK: Final = " | "
-"""Parts the cells of a table row."""
+"""Separates the cells of a table row."""
 
 Words = Mapping[str, float]
-"""Words with how near they stand to the element: 1 in the nearest line."""
+"""Words with their weight by distance to the element: 1 in the nearest line."""
 
 
 class Standing(NamedTuple):
-    """An element and where it stands."""
+    """An element and its line in the page text."""
 
     ref: int
     key: ElementKey
     line: int | None
-    """Index of its line; None where the text does not show it."""
+    """Index of its line; None if the text does not show it."""
 
 
 @dataclass(frozen=True)
 class Page:
-    """One look at a page."""
+    """One observation of a page."""
 
     lines: tuple[str, ...]
     elements: tuple[Standing, ...]
 
     @classmethod
     def of(cls, text: str, keys: Iterable[tuple[int, ElementKey]]) -> Page:
-        """The page whose observation showed *text*, with the elements under their numbers."""
+        """Builds the page from an observation's *text* and its elements by number."""
         known = dict(keys)
         lines = tuple(text.splitlines())
         places: dict[int, int] = {}
@@ -62,12 +62,12 @@ class Page:
 
     @classmethod
     def recorded(cls, text: str, rows: Iterable[ElementKeyRecord]) -> Page:
-        """From the blobs of a trace."""
+        """Builds the page from the blobs of a trace."""
         return cls.of(text, ((row.ref, row.key) for row in rows))
 
     @classmethod
     def live(cls, look: Observation) -> Page:
-        """Elements that are not shown are among them, without a line."""
+        """Builds the page from a live observation; elements that are not shown have no line."""
         return cls.of(look.text, ((element.ref, element.key) for element in look.elements))
 
     @cached_property
@@ -75,7 +75,7 @@ class Page:
         return {element.ref: element for element in self.elements}
 
     def own(self, element: Standing) -> Words:
-        """Words of the element's line, its own text left out."""
+        """Words of the element's line, without its own text."""
         if element.line is None:
             return {}
         line = self.lines[element.line]
@@ -87,15 +87,15 @@ class Page:
         return dict.fromkeys(_words(line), 1.0)
 
     def is_in_row(self, element: Standing) -> bool:
-        """Whether its line is a row of a table."""
+        """Whether the element's line is a table row."""
         return element.line is not None and ROW_MARK in self.lines[element.line]
 
     def above(self, element: Standing, alike: Sequence[Standing]) -> Words:
-        """Words of the lines before it, back to the element of *alike* before; neighbours of it are passed over."""
+        """Words of the lines above, up to the previous element of *alike*; adjacent elements of *alike* are skipped."""
         return self._chunk(element, alike, -1)
 
     def below(self, element: Standing, alike: Sequence[Standing]) -> Words:
-        """Words of the lines after it, up to the next element of *alike*."""
+        """Words of the lines below, down to the next element of *alike*."""
         return self._chunk(element, alike, 1)
 
     def _chunk(self, element: Standing, alike: Sequence[Standing], step: int) -> Words:
@@ -105,17 +105,17 @@ class Page:
         at = element.line + step
         while at in taken:
             at += step
-        found: dict[str, float] = {}
+        words: dict[str, float] = {}
         weight = 1.0
         for _ in range(_CHUNK_LINES):
             if not 0 <= at < len(self.lines) or at in taken:
                 break
             for word in _words(self.lines[at]):
-                found.setdefault(word, weight)
+                words.setdefault(word, weight)
             at, weight = at + step, weight * _DECAY
-        return found
+        return words
 
 
 def _words(line: str) -> list[str]:
-    """Words without numbers of elements and without what changes by itself."""
+    """Words of *line* without element numbers, clocks and tokens."""
     return _WORD.findall(_MARK.sub(r"\2", steady_text(line)).casefold())

@@ -1,4 +1,4 @@
-"""`replay_trace`: one recorded episode, done again from its start."""
+"""`replay_trace`: repeats a recorded episode from its start."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from envs.suites.webarena.files import SUITE_NAMES
 from envs.suites.webarena.sites import Sites
 
 LOOK_S: Final = 15.0
-"""Least bound on one look: a page that is closed because it is slow on this machine would be taken for another one."""
+"""Minimum timeout of an observation, so that a slow page is not closed and counted as different."""
 
 
 async def replay_trace(
@@ -42,46 +42,46 @@ async def replay_trace(
     strict_original: bool | None = None,
     out: Path | None = None,
     suite: SuiteMaker | None = None,
-    tell: Callable[[ReplayedStep], None] | None = None,
+    on_step: Callable[[ReplayedStep], None] | None = None,
 ) -> Replay:
-    """Does a trace again in a fresh environment of its suite and seed, and says how every step compares.
+    """Repeats a trace in a fresh environment of its suite and seed, and compares every step with the recorded one.
 
-    *path* is a trace, or a run of one episode. Elements are found by their durable keys; where one is missing nothing
-    is done in its place. *may_act* must be set for worlds that live on a server of their own (open tasks, WebArena):
-    there, what was submitted is submitted again. *secrets* replace the run's declarations; *given_again* holds settings
-    that are not taken from a trace of another machine (:func:`agent.run.foreign_runs.settle`); *out* takes files (else
-    they are thrown away), among them Playwright's trace where *trace_zip* asks for it; *strict_original* scores
-    WebArena's tasks by the benchmark's own rules or by Mira's, else as the run did; *suite* is needed where the
-    run's came from Python; *tell* hears of each step as it is done.
+    *path* is a trace, or a run of one episode. Elements are found by their durable keys; if one is missing, its action
+    is not executed. *may_act* must be set for tasks on external servers (open tasks, WebArena), because forms are
+    submitted again. *secrets* replace the run's declarations. *given_again* grants settings that are not taken from a
+    trace of another machine (:func:`agent.run.foreign_runs.settle`). *out* keeps files, else they are deleted; with
+    *trace_zip* they include Playwright's trace. *strict_original* scores WebArena tasks by the benchmark's original
+    rules or by Mira's; by default as the run did. *suite* is required if the run's suite was passed from Python.
+    *on_step* is called with each step when it has been repeated.
 
-    Raises BadInput (:class:`agent.run.foreign_runs.ForeignRun` among it), TraceError and ResetFailed, each in one line.
-    What a page does is a verdict, never an exception."""
+    Raises BadInput (including :class:`agent.run.foreign_runs.ForeignRun`), TraceError and ResetFailed, each with a
+    one-line message. The page's behaviour is reported as a verdict, never raised."""
     options = options or ReplayOptions()
     recording = read_recording(Path(path))
     check_steps(recording, options)
     declared = {"secrets": tuple(secrets)} if secrets else {}
     recording = permitted_to_play(recording, {**declared, **(given_again or {})}).recording
-    where = live_address(recording)
-    if where is not None and not may_act:
-        raise live_site(where)
+    address = live_address(recording)
+    if address is not None and not may_act:
+        raise live_site(address)
     config = _config(recording, headed=headed, secrets=secrets, trace_zip=trace_zip, strict_original=strict_original)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mira-replay-") as temporary:
         async with replay_world(recording, config, out or Path(temporary), suite) as world:
             await world.environment.reset(recording.header.task)
-            walk = await Walker(world.environment, recording, options, tell).go()
+            walk = await Walker(world.environment, recording, options, on_step).go()
             score = await world.environment.score(walk.answer) if walk.complete else None
             if trace_zip:
                 await _keep_trace(world.environment, recording, out)
-    return _told(recording, options, walk, score, time.monotonic() - began)
+    return _replay(recording, options, walk, score, time.monotonic() - began)
 
 
 UNUSED: Final = ("policy", "planner", "judge", "base_url", "answer_schema", "checkpoint_url", "langsmith")
-"""Settings that a replay does not use: no model is asked in it, and no run is stored."""
+"""Settings that a replay does not use, because it calls no model and stores no run."""
 
 
 def permitted_to_play(recording: Recording, given_again: Mapping[str, Any]) -> Permitted:
-    """As :func:`agent.inspection.replay.world.permitted`, without what a replay does not use."""
+    """Like :func:`agent.inspection.replay.world.permitted`, without the settings that a replay does not use."""
     if not recording.own:
         for name in UNUSED:
             given_again = merged(given_again, nothing(name))
@@ -91,41 +91,43 @@ def permitted_to_play(recording: Recording, given_again: Mapping[str, Any]) -> P
 def _config(
     recording: Recording, *, headed: bool, secrets: Sequence[str], trace_zip: bool, strict_original: bool | None
 ) -> RunConfig:
-    """The header's, with what was asked for now. Raises BadInput."""
+    """The configuration of the header, with the options of this replay. Raises BadInput."""
     known = config_of(recording)
     look_s = max(known.session.observe.timeout_s, LOOK_S)
-    now = {
+    overrides = {
         "headed": headed,
         "secrets": tuple(secrets) or known.secrets,
         "trace_zip": trace_zip,
         "strict_original": known.strict_original if strict_original is None else strict_original,
         "session": {"observe": {"timeout_s": look_s}},
     }
-    return parse_config(merged(known.resolved(), now), str(recording.file.path))
+    return parse_config(merged(known.resolved(), overrides), str(recording.file.path))
 
 
 async def _keep_trace(environment: Environment, recording: Recording, out: Path | None) -> None:
-    """As `OUT/traces/EPISODE.zip`. Raises BadInput where there is nowhere to put it, or this world has none."""
-    # By the name of the file: the id in the header is whatever its author says, "../" too.
+    """Saves `OUT/traces/EPISODE.zip`. Raises BadInput if it cannot be written, or the environment has no such trace."""
+    # Named after the file, because the id in the header is untrusted and may contain "../".
     path = RunFolder(out or Path("replays")).zip(recording.file.path.stem)
     if not isinstance(environment, TracedEnvironment) or not await environment.save_playwright_trace(path):
         raise BadInput(f"no Playwright trace of this replay could be kept at {str(path)!r}: leave out --trace-zip")
 
 
 def read_recording(path: Path, *, to_branch: bool = False) -> Recording:
-    """Raises BadInput where *path* holds more than one trace or none, or the trace no steps (but to branch at its
-    first one none is needed); TraceError for a damaged one."""
+    """Reads the trace at *path*.
+
+    Raises BadInput if *path* holds no trace or several, or if the trace has no steps and is not *to_branch*; TraceError
+    if it is damaged."""
     file, *others = discover_traces([path])
     if others:
         raise BadInput(f"{str(path)!r} holds {len(others) + 1} traces: name one of them")
     recording = Recording.read(file)
     if not recording.steps and not to_branch:
-        raise BadInput(f"{file.path}: the trace has no steps, there is nothing to do again")
+        raise BadInput(f"{file.path}: the trace has no steps to repeat")
     return recording
 
 
 def check_steps(recording: Recording, options: ReplayOptions) -> None:
-    """Raises BadInput where the options name steps that the trace does not have."""
+    """Raises BadInput if the options name steps that the trace does not have."""
     last = max(step.number for step in recording.steps)
     until = options.until_step if options.until_step is not None else last
     for name, step in (("--from", options.from_step), ("--until", until)):
@@ -136,11 +138,11 @@ def check_steps(recording: Recording, options: ReplayOptions) -> None:
 
 
 def live_address(recording: Recording) -> str | None:
-    """Where a replay would act on a server that keeps what is done to it; None where the world is rebuilt."""
+    """The address of the external server on which a replay would act; None if the environment is rebuilt."""
     task = recording.header.task
     if recording.start is not None:
         return recording.start.url
-    if task.suite in SUITE_NAMES:  # the addresses are this machine's own, whatever the trace says
+    if task.suite in SUITE_NAMES:  # addresses configured on this machine, not those of the trace
         return ", ".join((task.suite, *dict.fromkeys(Sites.from_environment().urls.values())))
     gym = task.suite.startswith(browsergym.PREFIX) and not browsergym.is_rebuilt(
         browsergym.module_of(task.suite), task.name
@@ -148,12 +150,12 @@ def live_address(recording: Recording) -> str | None:
     return (recording.header.start_url or task.suite) if gym else None
 
 
-def live_site(where: str) -> BadInput:
-    """Why nothing is done again on a live site unless it may be."""
-    return BadInput(f"the trace acted on a live site ({where}) and would again: say --yes (from Python may_act=True)")
+def live_site(address: str) -> BadInput:
+    """The error for a replay on a live site without permission."""
+    return BadInput(f"the trace acted on a live site ({address}): allow it with --yes (in Python may_act=True)")
 
 
-def _told(recording: Recording, options: ReplayOptions, walk: Walk, score: Score | None, seconds: float) -> Replay:
+def _replay(recording: Recording, options: ReplayOptions, walk: Walk, score: Score | None, seconds: float) -> Replay:
     header, footer = recording.header, recording.footer
     outcome: Outcome | None = None
     if walk.complete:

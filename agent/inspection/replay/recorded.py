@@ -1,4 +1,4 @@
-"""A trace as a replay reads it: the steps that count, what they named, and what came of them."""
+"""Reads a trace for replay: its steps, the elements that they name, and their results."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _ROWS: Final = TypeAdapter(tuple[ElementKeyRecord, ...])
 
 @dataclass(frozen=True, slots=True)
 class RecordedStep:
-    """A step that counts: it was committed, or may have happened."""
+    """A step that was committed, or may have happened."""
 
     sent: Sent
     after: Intent | None
-    """The next step's intent, whose look is what this step led to; None for the last."""
+    """The next step's intent, whose observation shows the result of this step; None for the last step."""
 
     @property
     def number(self) -> int:
@@ -42,19 +42,19 @@ class RecordedStep:
         return self.sent.status
 
     @property
-    def names_nothing(self) -> bool:
-        """The action named an element that was not shown, so nothing was done."""
+    def names_unknown_element(self) -> bool:
+        """Whether the action named an element that was not shown, so that it was not executed."""
         return getattr(self.action, "ref", None) is not None and self.sent.intent.target is None
 
     @property
     def was_declined(self) -> bool:
-        """A person said no to it: it was never sent."""
+        """Whether a person declined it, so that it was never sent."""
         return self.sent.declined
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """One episode, read once; its pages are read when they are asked for."""
+    """A recorded episode. Its pages are read on demand."""
 
     file: EpisodeFile
     header: Header
@@ -62,25 +62,27 @@ class Recording:
     footer: Footer | None
     blobs: BlobStore
     own: bool
-    """This machine wrote the header and the steps, as they are now."""
+    """Whether this machine wrote the header and steps in their present form."""
     start: OpenTask | None
-    """Of an open task: what is done again, and where it starts."""
+    """The instruction and start URL of an open task; else None."""
 
     @classmethod
     def read(cls, file: EpisodeFile) -> Recording:
-        """Raises TraceError naming file, line and field, and BadInput for an open task without an address."""
+        """Reads the trace. Raises TraceError with file, line and field; BadInput for an open task without start URL."""
         lines = tuple(iter_lines(file.path))
         if not lines:
             raise TraceError(f"{file.path}:1: kind: the trace is empty")
-        found = recover(lines)
-        after = (*(sent.intent for sent in found.sent[1:]), None)
-        steps = tuple(RecordedStep(sent, seen) for sent, seen in zip(found.sent, after, strict=False))
+        recovered = recover(lines)
+        after = (*(sent.intent for sent in recovered.sent[1:]), None)
+        steps = tuple(RecordedStep(sent, seen) for sent, seen in zip(recovered.sent, after, strict=False))
         seal = check_chain(file.path)
         own = seal.own_header and seal.own
-        return cls(file, found.header, steps, _footer(lines), file.blobs, own, _start(file, found.header, own=own))
+        return cls(
+            file, recovered.header, steps, _footer(lines), file.blobs, own, _start(file, recovered.header, own=own)
+        )
 
     def page(self, intent: Intent) -> Page:
-        """The page that the policy saw. Without the blobs (an imported trace), the target alone."""
+        """The page that the policy saw; without blobs, as in imported traces, only the target."""
         target = intent.target
         seen = intent.seen
         if not seen.text_blob or not seen.keys_blob:
@@ -88,7 +90,7 @@ class Recording:
         try:
             rows = _ROWS.validate_json(self.blobs.read(seen.keys_blob))
         except ValidationError:
-            raise TraceError(f"blob {seen.keys_blob} in {self.blobs.folder} holds no keys of elements") from None
+            raise TraceError(f"blob {seen.keys_blob} in {self.blobs.folder} is not a list of element keys") from None
         known = {row.ref for row in rows}
         if target is not None and target.ref not in known:
             rows = (*rows, target)
@@ -98,24 +100,27 @@ class Recording:
         return self.blobs.text(intent.seen.text_blob) if intent.seen.text_blob else ""
 
 
-def wanted(step: RecordedStep, page: Page) -> dict[str, Standing]:
-    """The elements that the action names, by the field that names them. Raises TraceError where one is not known."""
+def named_elements(step: RecordedStep, page: Page) -> dict[str, Standing]:
+    """The elements that the action names, by field name. Raises TraceError if one is not in the trace."""
     action, target = step.action, step.sent.intent.target
-    found: dict[str, Standing] = {}
+    elements: dict[str, Standing] = {}
     if target is not None:
         key = target.key
-        found["ref"] = page.by_ref.get(target.ref) or Standing(target.ref, key, None)
+        elements["ref"] = page.by_ref.get(target.ref) or Standing(target.ref, key, None)
     if isinstance(action, Drag):
         to = page.by_ref.get(action.to_ref)
         if to is None:
-            raise TraceError(f"step {step.number}: the element {action.to_ref} that it drags to is not in the trace")
-        found["to_ref"] = to
-    return found
+            raise TraceError(
+                f"step {step.number}: the element {action.to_ref}, where the drag ends, is not in the trace"
+            )
+        elements["to_ref"] = to
+    return elements
 
 
 def _start(file: EpisodeFile, header: Header, *, own: bool) -> OpenTask | None:
-    """As the run's manifest has it where this machine wrote both; else from the header, which has the address that the
-    start led to."""
+    """The open task: from the run's manifest if this machine wrote both, else from the header.
+
+    The header has the URL after redirects of the start URL."""
     if header.task.suite != OPEN:
         return None
     folder = RunFolder(file.folder)
@@ -124,10 +129,10 @@ def _start(file: EpisodeFile, header: Header, *, own: bool) -> OpenTask | None:
         if own_run and manifest.run_id == header.run_id and manifest.open_task is not None:
             return manifest.open_task
     if not header.start_url:
-        raise BadInput(f"{file.path}: the header names no address to start at (start_url)")
+        raise BadInput(f"{file.path}: the header has no start URL (start_url)")
     return OpenTask(instruction=header.instruction, url=header.start_url)
 
 
 def _footer(lines: Sequence[Line]) -> Footer | None:
-    """The last line, if it is one: a footer before it was taken out of force."""
+    """The last line if it is a footer; earlier footers are superseded."""
     return lines[-1] if isinstance(lines[-1], Footer) else None

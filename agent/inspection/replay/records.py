@@ -1,4 +1,4 @@
-"""What a replay says: one verdict a step, and the outcome beside the recorded one."""
+"""The result of a replay: one verdict per step, and the outcome with the recorded one."""
 
 from __future__ import annotations
 
@@ -12,46 +12,46 @@ from envs.core.trace import Outcome
 
 
 class Verdict(StrEnum):
-    """How a step of the replay compares with the recorded one."""
+    """How a repeated step compares with the recorded one."""
 
     SAME = "same"
     MOVED = "moved"
-    """Its element was found under another key; what came of it is the same."""
+    """Its element was found under another key; the result is the same."""
     MISSING = "missing"
-    """Its element was not found, or not with certainty: nothing was done."""
+    """Its element was not found with certainty, so the action was not executed."""
     DIFFERENT = "different"
-    """It was done, and something else came of it: another status, address, dialog or number of new tabs."""
+    """The result differs: another status, address, dialog or number of new tabs."""
 
 
 class ReplayedStep(Record):
-    """One step, done again."""
+    """A repeated step."""
 
     step: int
     """Its number in the trace."""
     action: str
     """In the `program` language, as recorded."""
     words: str = ""
-    """The same in words, with the names that its elements had then: `click button "Save"`."""
+    """The action in words, with the recorded names of its elements: `click button "Save"`."""
     verdict: Verdict
     found: How | None = None
-    """How its element was found; None where the action names none."""
+    """How its element was found; None if the action names none."""
     target: str = ""
-    """The element that was acted on, for people; empty where there is none."""
+    """Description of the target element; empty without one."""
     recorded_status: Status | None = None
-    """None where the run was cut off before it knew."""
+    """None if the run was cut off before the result."""
     status: Status | None = None
-    """None where nothing was sent."""
+    """None if the action was not sent."""
     reason: str = ""
-    """What is different, or how the element was found; empty where all is the same."""
+    """What differs, or how the element was found; empty if nothing differs."""
     note: str = ""
-    """What is worth knowing and decides nothing, e.g. that the page reads otherwise afterwards."""
+    """A remark that does not affect the verdict, e.g. that lines of the page differ."""
     url: str = ""
-    """Address of the front tab afterwards."""
+    """URL of the front tab after the step."""
     seconds: float = 0.0
 
 
 class Replay(Record):
-    """A replay as a whole."""
+    """The result of a replay."""
 
     trace: str
     run_id: str
@@ -59,36 +59,36 @@ class Replay(Record):
     task: TaskRef
     instruction: str
     from_step: int
-    """First step that was asked for; those before it are listed only where they were missing or different."""
+    """First requested step; earlier steps are listed only if they were missing or different."""
     until_step: int | None
-    """The step after which it ended by request; None where all steps were to be done."""
+    """Last requested step; None for all."""
     steps: tuple[ReplayedStep, ...]
     done: int
-    """Steps gone through, listed or not."""
+    """Number of repeated steps, listed or not."""
     recorded: int
-    """Steps of the trace."""
+    """Number of steps of the trace."""
     recorded_outcome: Outcome | None
-    """None where the trace has no footer."""
+    """None if the trace has no footer."""
     outcome: Outcome | None
-    """By the environment's own checker; `unjudged` where it has none, None where the replay ended before the end."""
+    """By the environment's checker; `unjudged` without one, None if the replay ended early."""
     score: Score | None = None
     seconds: float = 0.0
 
     @property
     def same_outcome(self) -> bool | None:
-        """None where one of the two is not known."""
+        """Whether the outcomes are equal; None if one is unknown."""
         if self.outcome is None or self.recorded_outcome is None or self.outcome == "unjudged":
             return None
         return self.outcome == self.recorded_outcome
 
     @property
     def faithful(self) -> bool:
-        """No step was missing or different."""
+        """Whether no step was missing or different."""
         return all(step.verdict in (Verdict.SAME, Verdict.MOVED) for step in self.steps)
 
     @property
     def ok(self) -> bool:
-        """The same outcome; where that is not known, a faithful replay."""
+        """Whether the outcome is the same; if that is unknown, whether the replay is faithful."""
         return self.faithful if self.same_outcome is None else self.same_outcome
 
     def count(self, verdict: Verdict) -> int:

@@ -1,18 +1,18 @@
-"""Finds a recorded element on a live page: the one that it was, or none. Pure: two pages in, one answer out.
+"""Finds a recorded element on a live page: the same element, or none. A pure function of two pages.
 
-What identifies an element, strongest first:
+An element is identified by, strongest first:
 
-1. role and name, in its frame; the place (below) where several are called alike;
-2. the same with the name's case, blanks and counters ("Basket (1)") aside, then in any frame;
-3. its digest (id, name attribute, path of its address, roles around it), where only the name has changed;
-4. its name alone, where it is unique and only the kind of control has changed (a link that became a button);
+1. role and name, in its frame; its place (below) if several elements have the same name;
+2. the same, ignoring the name's case, blanks and counters ("Basket (1)"), then in any frame;
+3. its digest (id, name attribute, path of its address, roles around it), if only the name has changed;
+4. its name alone, if it is unique and only the kind of control has changed (a link that became a button);
 5. for fields, whose names may come from an id: the words around it, and its rank among the fields;
-6. for nameless icons that went by an id: the same, where every name of that kind on the page is another one now.
+6. for unnamed icons identified by an id: the same, if all names of that kind on the page have changed.
 
 The *place* is the rest of its line (the cells of a table row), then the lines above it, then those below. Only words
-count that tell it apart from its namesakes of the recorded page, so "Edit" in the row of order 17 is found wherever
-that row has gone, and is missing when the row is gone, although other rows have an "Edit" too. An element is never
-taken because it is the nearest: nothing fits, or several fit alike, is *missing*.
+that distinguish it from elements of the same name on the recorded page count. So "Edit" in the row of order 17 is found
+if that row has moved, and is missing if the row was removed, although other rows have an "Edit". An element is never
+chosen because it is the nearest: if none fits, or several fit equally, it is *missing*.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from agent.inspection.replay.page import Page, Standing, Words
 from envs.core.observation import ElementKey
 
 FITS: Final = 0.6
-"""Least share of the telling words that must be found again."""
+"""Minimum share of the distinguishing words that must match."""
 FITS_WITH_DIGEST: Final = 0.3
-"""The same where the digest is found again too."""
+"""The same if the digest also matches."""
 ROW_FITS: Final = 1 / 3
-"""Least share of a table row's words that an only namesake must stand among."""
+"""Minimum share of a table row's words that must match if only one element has the name."""
 TIE: Final = 0.15
-"""Shares that differ by less are alike."""
+"""Shares that differ by less are equal."""
 
 CLICKABLE: Final = frozenset({"button", "link", "clickable", "menuitem", "tab"})
 FIELDS: Final = frozenset({"textbox", "searchbox", "combobox", "listbox", "spinbutton", "slider", "checkbox", "radio"})
@@ -45,80 +45,80 @@ _NUMBER: Final = re.compile(r"\d+")
 
 
 class How(StrEnum):
-    """Where a recorded element was found."""
+    """How a recorded element was found."""
 
     SAME = "same"
-    """Under its whole key."""
+    """Under the same key."""
     MOVED = "moved"
-    """Certainly the same, under another key: its rank, markup, frame or name has changed."""
+    """Under another key: its rank, markup, frame or name has changed."""
     MISSING = "missing"
-    """Nothing fits, or several fit alike."""
+    """No element fits, or several fit equally."""
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
     how: How
     element: Standing | None
-    """None exactly where it is missing."""
+    """None if and only if it is missing."""
     reason: str
-    """What has changed, or why nothing was taken; empty where nothing has."""
+    """What has changed, or why no element was chosen; empty if nothing has changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """What comes of a choice among namesakes."""
+    """The result of a choice among elements of the same name."""
 
     element: Standing | None
     reason: str = ""
 
 
-def resolve(wanted: Standing, then: Page, now: Page) -> Match:
-    """The element of *now* that *wanted*, an element of *then*, is."""
+def resolve(target: Standing, then: Page, now: Page) -> Match:
+    """Finds the element of *now* that corresponds to *target*, an element of *then*."""
     problem = ""
     for alike in _LADDER:
-        namesakes = [one for one in now.elements if alike(wanted.key, one.key)]
+        namesakes = [element for element in now.elements if alike(target.key, element.key)]
         if not namesakes:
             continue
-        before = [one for one in then.elements if alike(wanted.key, one.key)] or [wanted]
-        choice = _choose(_Namesakes(wanted, then, _ordered(before), now, _ordered(namesakes)))
+        before = [element for element in then.elements if alike(target.key, element.key)] or [target]
+        choice = _choose(_Namesakes(target, then, _ordered(before), now, _ordered(namesakes)))
         if choice.element is not None:
-            return _match(wanted.key, choice.element)
+            return _match(target.key, choice.element)
         problem = problem or choice.reason
     if problem:
         return Match(How.MISSING, None, problem)
-    for otherwise in (_by_digest, _by_name_alone, _field, _icon):
-        found = otherwise(wanted, then, now)
-        if found is not None:
-            return _match(wanted.key, found)
-    return Match(How.MISSING, None, f"no {key_text(wanted.key)} is there")
+    for fallback in (_by_digest, _by_name_alone, _field, _icon):
+        match = fallback(target, then, now)
+        if match is not None:
+            return _match(target.key, match)
+    return Match(How.MISSING, None, f"no {key_text(target.key)} is on the page")
 
 
 def key_text(key: ElementKey) -> str:
-    """For people."""
+    """Describes *key* for people."""
     return f"{key.role} {key.name!r}"
 
 
-def _match(wanted: ElementKey, found: Standing) -> Match:
-    key = found.key
-    if key == wanted:
-        return Match(How.SAME, found, "")
+def _match(target: ElementKey, element: Standing) -> Match:
+    key = element.key
+    if key == target:
+        return Match(How.SAME, element, "")
     changes = (
-        ("it is called", wanted.name != key.name, repr(key.name)),
-        ("its role is", wanted.role != key.role, key.role),
-        ("its frame is", wanted.frame != key.frame, repr(key.frame)),
-        ("its rank is", wanted.ordinal != key.ordinal, f"{key.ordinal + 1}, not {wanted.ordinal + 1}"),
+        ("its name is", target.name != key.name, repr(key.name)),
+        ("its role is", target.role != key.role, key.role),
+        ("its frame is", target.frame != key.frame, repr(key.frame)),
+        ("its rank is", target.ordinal != key.ordinal, f"{key.ordinal + 1}, not {target.ordinal + 1}"),
     )
-    told_changes = ", ".join(f"{what} {now}" for what, changed, now in changes if changed)
-    return Match(How.MOVED, found, told_changes or "its markup has changed")
+    summary = ", ".join(f"{label} {value}" for label, changed, value in changes if changed)
+    return Match(How.MOVED, element, summary or "its markup has changed")
 
 
-# How two keys can be called alike, strictest first.
+# Comparisons of keys, strictest first.
 
 Alike = Callable[[ElementKey, ElementKey], bool]
 
 
 def plain(name: str) -> str:
-    """A name without case, blanks and a counter at its end."""
+    """*name* without case, blanks and a trailing counter."""
     return " ".join(_COUNTER.sub("", name).casefold().split())
 
 
@@ -138,164 +138,168 @@ _LADDER: Final[tuple[Alike, ...]] = (_exactly, _plainly, _anywhere)
 
 
 def _ordered(elements: Sequence[Standing]) -> list[Standing]:
-    """In the order of the document: shown ones by their number, then the rest by rank."""
-    return sorted(elements, key=lambda one: (one.line is None, one.ref))
+    """Sorts elements in document order: shown ones by number, then the others by rank."""
+    return sorted(elements, key=lambda element: (element.line is None, element.ref))
 
 
-# Choosing among namesakes.
+# Choice among elements of the same name.
 
 
 @dataclass(frozen=True, slots=True)
 class _Namesakes:
-    """An element with all that were called like it then, and all that are now."""
+    """An element with the elements of the same name on the recorded page and on the live page."""
 
-    wanted: Standing
+    target: Standing
     then: Page
     before: Sequence[Standing]
     now: Page
-    found: Sequence[Standing]
+    candidates: Sequence[Standing]
 
 
 _Scope = Callable[[Page, Standing, Sequence[Standing]], Words]
 _SCOPES: Final[tuple[_Scope, ...]] = (
-    lambda page, one, _: page.own(one),
-    lambda page, one, alike: page.above(one, alike),
-    lambda page, one, alike: page.below(one, alike),
+    lambda page, element, _: page.own(element),
+    lambda page, element, alike: page.above(element, alike),
+    lambda page, element, alike: page.below(element, alike),
 )
 
 
 def _choose(group: _Namesakes) -> _Choice:
-    wanted = group.wanted
-    by_digest = _only_digest(wanted, group.before, group.found)
-    if len(group.before) == len(group.found) == 1:
-        only = group.found[0]
-        row = group.then.own(wanted) if group.then.is_in_row(wanted) else {}
+    target = group.target
+    by_digest = _only_digest(target, group.before, group.candidates)
+    if len(group.before) == len(group.candidates) == 1:
+        only = group.candidates[0]
+        row = group.then.own(target) if group.then.is_in_row(target) else {}
         if by_digest is None and _share(row, group.now.own(only)) < ROW_FITS:
-            return _Choice(None, f"{key_text(wanted.key)} stands in another row now")
+            return _Choice(None, f"{key_text(target.key)} is in another row now")
         return _Choice(only)
     placed = _by_place(group)
     if by_digest is None or placed.element is not None:
-        return placed  # ids often count positions: the words around an element are the better witness
+        return placed  # ids often count positions, so the words around an element are more reliable
     return _Choice(by_digest) if _first_share(group, by_digest) >= FITS_WITH_DIGEST else placed
 
 
-def _only_digest(wanted: Standing, before: Sequence[Standing], found: Sequence[Standing]) -> Standing | None:
-    """The only one found with the digest that only *wanted* had."""
-    if sum(one.key.digest == wanted.key.digest for one in before) > 1:
+def _only_digest(target: Standing, before: Sequence[Standing], candidates: Sequence[Standing]) -> Standing | None:
+    """The only candidate with the digest of *target*, if no other element had that digest."""
+    if sum(element.key.digest == target.key.digest for element in before) > 1:
         return None
-    alike = [one for one in found if one.key.digest == wanted.key.digest]
+    alike = [element for element in candidates if element.key.digest == target.key.digest]
     return alike[0] if len(alike) == 1 else None
 
 
 def _by_place(group: _Namesakes) -> _Choice:
-    """Narrows both sides by one scope after the other; what is left alike is told apart by its rank."""
-    wanted, old, new = group.wanted, list(group.before), list(group.found)
+    """Filters both sides by one scope after the other; remaining elements are matched by rank."""
+    target, old, new = group.target, list(group.before), list(group.candidates)
     for scope in _SCOPES:
-        words = {one: scope(group.then, one, group.before) for one in old}
-        telling = _telling(words[wanted], list(words.values()))
-        if not telling:
+        words = {element: scope(group.then, element, group.before) for element in old}
+        distinguishing = _distinguishing(words[target], list(words.values()))
+        if not distinguishing:
             continue
-        shares = [(_share(telling, scope(group.now, one, group.found)), one) for one in new]
+        shares = [(_share(distinguishing, scope(group.now, element, group.candidates)), element) for element in new]
         best = max(share for share, _ in shares)
         if best < FITS:
-            return _Choice(None, f"no {key_text(wanted.key)} stands where it stood")
-        new = [one for share, one in shares if share > best - TIE]
-        old = [one for one in old if _share(telling, words[one]) > 1 - TIE]
+            return _Choice(None, f"no {key_text(target.key)} is in the recorded place")
+        new = [element for share, element in shares if share > best - TIE]
+        old = [element for element in old if _share(distinguishing, words[element]) > 1 - TIE]
         if len(old) == len(new) == 1:
             return _Choice(new[0])
         if len(old) != len(new):
             break
-    by_digest = _only_digest(wanted, old, new)
+    by_digest = _only_digest(target, old, new)
     if by_digest is not None:
         return _Choice(by_digest)
     if len(old) == len(new):
-        return _Choice(new[old.index(wanted)])
-    return _Choice(None, f"{len(new)} {key_text(wanted.key)} fit alike, where {len(old)} did")
+        return _Choice(new[old.index(target)])
+    return _Choice(None, f"{len(new)} {key_text(target.key)} fit equally, {len(old)} in the recording")
 
 
 def _first_share(group: _Namesakes, candidate: Standing) -> float:
-    """How well *candidate* stands in the first scope that tells anything; 1 where none does."""
+    """The share of *candidate* in the first scope with distinguishing words; 1 without one."""
     for scope in _SCOPES:
-        of_all = [scope(group.then, one, group.before) for one in group.before]
-        telling = _telling(scope(group.then, group.wanted, group.before), of_all)
-        if telling:
-            return _share(telling, scope(group.now, candidate, group.found))
+        of_all = [scope(group.then, element, group.before) for element in group.before]
+        distinguishing = _distinguishing(scope(group.then, group.target, group.before), of_all)
+        if distinguishing:
+            return _share(distinguishing, scope(group.now, candidate, group.candidates))
     return 1.0
 
 
-def _telling(words: Words, of_all: Sequence[Words]) -> Words:
-    """The words that tell one place from the others, by how rare and how near they are; all where it is the only."""
+def _distinguishing(words: Words, of_all: Sequence[Words]) -> Words:
+    """The words that distinguish one place, weighted by rarity and distance; all words if there is only one place."""
     if len(of_all) == 1:
         return words
-    counts = Counter(word for one in of_all for word in one)
+    counts = Counter(word for others in of_all for word in others)
     weighed = {word: near * math.log(len(of_all) / counts[word]) for word, near in words.items()}
     return {word: weight for word, weight in weighed.items() if weight > 0}
 
 
-def _share(wanted: Words, found: Words) -> float:
-    """The part of *wanted*, by weight, that is in *found*; 1 where nothing is wanted."""
-    total = sum(wanted.values())
-    return sum(weight for word, weight in wanted.items() if word in found) / total if total else 1.0
+def _share(expected: Words, actual: Words) -> float:
+    """The share of *expected*, by weight, that is in *actual*; 1 if *expected* is empty."""
+    total = sum(expected.values())
+    return sum(weight for word, weight in expected.items() if word in actual) / total if total else 1.0
 
 
-# Where the name or the role is another one.
+# Elements whose name or role has changed.
 
 
-def _by_digest(wanted: Standing, then: Page, now: Page) -> Standing | None:
-    """The same markup under a name in which only numbers are others, or that shares most of its words."""
-    key = wanted.key
-    if sum(one.key.digest == key.digest for one in then.elements) > 1:
+def _by_digest(target: Standing, then: Page, now: Page) -> Standing | None:
+    """The element with the same markup, if only numbers of its name differ or most of its words are the same."""
+    key = target.key
+    if sum(element.key.digest == key.digest for element in then.elements) > 1:
         return None
-    found = [one for one in now.elements if one.key.digest == key.digest and one.key.role == key.role]
-    if len(found) != 1 or found[0].key.frame != key.frame:
+    candidates = [
+        element for element in now.elements if element.key.digest == key.digest and element.key.role == key.role
+    ]
+    if len(candidates) != 1 or candidates[0].key.frame != key.frame:
         return None
-    return found[0] if _similar(key.name, found[0].key.name) else None
+    return candidates[0] if _similar(key.name, candidates[0].key.name) else None
 
 
 def _similar(a: str, b: str) -> bool:
     if _NUMBER.sub("#", plain(a)) == _NUMBER.sub("#", plain(b)):
         return True
-    one, other = set(plain(a).split()), set(plain(b).split())
-    return bool(one & other) and 2 * len(one & other) >= max(len(one), len(other))
+    first, second = set(plain(a).split()), set(plain(b).split())
+    return bool(first & second) and 2 * len(first & second) >= max(len(first), len(second))
 
 
-def _by_name_alone(wanted: Standing, then: Page, now: Page) -> Standing | None:
-    """The one thing to click that is called so, where it was the one before."""
-    name = plain(wanted.key.name)
-    if wanted.key.role not in CLICKABLE or not name:
+def _by_name_alone(target: Standing, then: Page, now: Page) -> Standing | None:
+    """The only clickable element of that name, if it was the only one on the recorded page."""
+    name = plain(target.key.name)
+    if target.key.role not in CLICKABLE or not name:
         return None
 
     def called(page: Page) -> list[Standing]:
-        return [one for one in page.elements if one.key.role in CLICKABLE and plain(one.key.name) == name]
+        return [
+            element for element in page.elements if element.key.role in CLICKABLE and plain(element.key.name) == name
+        ]
 
-    found = called(now)
-    return found[0] if len(found) == len(called(then)) == 1 else None
+    candidates = called(now)
+    return candidates[0] if len(candidates) == len(called(then)) == 1 else None
 
 
-def _field(wanted: Standing, then: Page, now: Page) -> Standing | None:
-    """A field that is called otherwise: the one of its kind, of as many, that stands where it stood.
+def _field(target: Standing, then: Page, now: Page) -> Standing | None:
+    """A renamed field: the field of the same role in the same place, if their number is the same.
 
-    Only fields: a field in the wrong place takes text, a button does something.
+    Only for fields: text in a wrong field does less harm than a click on a wrong button.
     """
-    if wanted.key.role not in FIELDS:
+    if target.key.role not in FIELDS:
         return None
 
     def fields(page: Page) -> list[Standing]:
-        keys = wanted.key.frame, wanted.key.role
-        return _ordered([one for one in page.elements if (one.key.frame, one.key.role) == keys])
+        keys = target.key.frame, target.key.role
+        return _ordered([element for element in page.elements if (element.key.frame, element.key.role) == keys])
 
-    before, found = fields(then), fields(now)
-    known = {one.key.name for one in before if one.key.name}
-    if len(before) != len(found):
+    before, candidates = fields(then), fields(now)
+    known = {element.key.name for element in before if element.key.name}
+    if len(before) != len(candidates):
         return None
-    choice = _by_place(_Namesakes(wanted, then, before, now, found)).element
+    choice = _by_place(_Namesakes(target, then, before, now, candidates)).element
     return choice if choice is not None and choice.key.name not in known else None
 
 
-def _icon(wanted: Standing, then: Page, now: Page) -> Standing | None:
-    """A thing to click that went by its id ("send-reply"), where all such ids were renamed, as many as before.
+def _icon(target: Standing, then: Page, now: Page) -> Standing | None:
+    """A clickable element named by its id ("send-reply"), if all such ids were renamed and their number is the same.
 
-    Where one such name is left, ids were not renamed: then this one is gone, and what is new is something else.
+    If one such name remains, ids were not renamed: then this element was removed, and new ones are other elements.
     """
 
     def by_id(key: ElementKey) -> bool:
@@ -304,12 +308,12 @@ def _icon(wanted: Standing, then: Page, now: Page) -> Standing | None:
     def compound(key: ElementKey) -> bool:
         return by_id(key) and ("-" in key.name or "_" in key.name)
 
-    known = {one.key.name for one in then.elements}
-    before = _ordered([one for one in then.elements if compound(one.key)])
-    found = _ordered([one for one in now.elements if by_id(one.key) and one.key.name not in known])
-    names = {one.key.name for one in now.elements}
-    if not compound(wanted.key) or len(before) < 2 or len(before) != len(found):
+    known = {element.key.name for element in then.elements}
+    before = _ordered([element for element in then.elements if compound(element.key)])
+    candidates = _ordered([element for element in now.elements if by_id(element.key) and element.key.name not in known])
+    names = {element.key.name for element in now.elements}
+    if not compound(target.key) or len(before) < 2 or len(before) != len(candidates):
         return None
-    if any(one.key.name in names for one in before):
+    if any(element.key.name in names for element in before):
         return None
-    return _by_place(_Namesakes(wanted, then, before, now, found)).element
+    return _by_place(_Namesakes(target, then, before, now, candidates)).element

@@ -1,8 +1,8 @@
-"""The policy of a branched run: first the steps of its parent, then whoever takes over.
+"""The policy of a branched run: proposes the steps of the parent trace, then delegates to another policy.
 
-Because the old steps come from a policy, everything else holds for them as for new ones: their intents are on disk
-before they are sent, a person is asked where the run asks for approval, limits count, and a run that is killed on the
-way resumes where it was. Where the parent's element is missing the run ends as broken: nothing is done in its place.
+Because a policy proposes the old steps, they are handled like new ones: intents are written before actions are sent,
+approvals are requested, limits apply, and a killed run resumes. If an element of the parent is missing, the run ends as
+broken and the action is not executed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 from agent.episode.policy import ActionProposal, PastAction, Policy, Turn
 from agent.inspection.replay.page import Page
-from agent.inspection.replay.recorded import RecordedStep, Recording, wanted
+from agent.inspection.replay.recorded import RecordedStep, Recording, named_elements
 from agent.inspection.replay.resolve import Match, resolve
 from agent.inspection.replay.steps import UNTOUCHED, aimed, led_to, place_of
 from agent.run.discover_traces import EpisodeFile
@@ -26,104 +26,105 @@ from models.base import ModelError
 
 _NUMBER: Final = re.compile(r"\d+")
 MAX_TRIES: Final = 4
-"""Waits and vain attempts at one step before it is given up; a wait lasts at most half of the settle bound."""
+"""Maximum waits and no-op attempts at one step; a wait lasts at most half of the settle timeout."""
 
 
 class BranchLost(ModelError):
-    """A step of the parent cannot be done again: there is nothing to hand over."""
+    """A step of the parent cannot be repeated, so the branch cannot start."""
 
     lasting = True
 
 
 @dataclass(frozen=True, slots=True)
 class _Position:
-    """How far the parent's steps have been done again."""
+    """Progress in repeating the parent's steps."""
 
     done: int
     tries: int
-    """Waits and vain attempts at the next one."""
+    """Waits and no-op attempts at the next step."""
     other_end: str = ""
-    """How the last one ended, where it ended otherwise than then."""
+    """How the last step's status differs from the recorded one; empty if it does not."""
     just_done: bool = False
-    """Nothing was done after it."""
+    """Whether the last action of the episode completed a step of the parent."""
 
 
 class Retracing:
-    """Proposes the steps of *recording* up to *last*, then what *then* proposes. Stateless, as every policy."""
+    """Proposes the steps of *recording* up to *last*, then the proposals of *then*. Stateless, like every policy."""
 
     def __init__(self, recording: Recording, last: int, then: Policy, language: Language) -> None:
         self.spec = then.spec
         self._recording = recording
-        self._steps = steps_again(recording, last)
+        self._steps = repeatable_steps(recording, last)
         self._then = then
         self._language = language
 
     async def propose(self, turn: Turn) -> ActionProposal:
-        """Raises BranchLost where a step cannot be done again, and what the other policy raises."""
+        """Raises BranchLost if a step cannot be repeated, and the errors of the other policy."""
         position = self._position(turn.past)
         elsewhere = position.other_end or self._elsewhere(position, turn)
         if elsewhere:
-            raise BranchLost(self._told(self._steps[position.done - 1], elsewhere))
+            raise BranchLost(self._message(self._steps[position.done - 1], elsewhere))
         if position.done == len(self._steps):
             return await self._then.propose(turn)
         step = self._steps[position.done]
         matches = self._matches(step, turn)
         missing = next((match.reason for match in matches.values() if match.element is None), "")
-        vain = bool(position.tries) and not isinstance(turn.past[-1].action, Wait)
-        if not missing and not vain:
+        no_op = bool(position.tries) and not isinstance(turn.past[-1].action, Wait)
+        if not missing and not no_op:
             action = aimed(step.action, matches)
             why = "; ".join(match.reason for match in matches.values() if match.reason)
-            return ActionProposal(action, self._language.show(action), notes=(self._told(step, why or "done again"),))
+            return ActionProposal(action, self._language.show(action), notes=(self._message(step, why or "repeated"),))
         if position.tries >= MAX_TRIES:
-            raise BranchLost(self._told(step, missing or "its element cannot be reached"))
-        late = self._told(step, missing or "its element cannot be reached yet")
+            raise BranchLost(self._message(step, missing or "its element cannot be acted on"))
+        late = self._message(step, missing or "its element cannot be acted on yet")
         return ActionProposal(Wait(), self._language.show(Wait()), notes=(late,))
 
     def _matches(self, step: RecordedStep, turn: Turn) -> dict[str, Match]:
         page, now = self._recording.page(step.sent.intent), Page.live(turn.view.observation)
-        return {name: resolve(one, page, now) for name, one in wanted(step, page).items()}
+        return {name: resolve(element, page, now) for name, element in named_elements(step, page).items()}
 
     def _elsewhere(self, position: _Position, turn: Turn) -> str:
-        """Where the last step led, if it was another page then; numbers in addresses may be others."""
+        """Describes the page after the last step if it is not the recorded one; numbers in addresses are ignored."""
         then = led_to(self._steps[position.done - 1]) if position.just_done else ""
         now = turn.view.observation.url
         if not then or _NUMBER.sub("#", place_of(now)) == _NUMBER.sub("#", place_of(then)):
             return ""
-        return f"it led to {place_of(now)}, then to {place_of(then)}"
+        return f"it led to {place_of(now)}, recorded {place_of(then)}"
 
     def _position(self, past: Sequence[PastAction]) -> _Position:
         at = _Position(0, 0)
-        for one in past:
+        for past_action in past:
             if at.done == len(self._steps):
                 return replace(at, tries=0, just_done=False)
             step = self._steps[at.done]
-            status = None if one.result is None else one.result.status
-            waited = isinstance(one.action, Wait) and not isinstance(step.action, Wait)
+            status = None if past_action.result is None else past_action.result.status
+            waited = isinstance(past_action.action, Wait) and not isinstance(step.action, Wait)
             if waited or (status in UNTOUCHED and status is not step.status):
                 at = replace(at, tries=at.tries + 1, just_done=False)
                 continue
             differs = status is not None and step.status not in (None, status)
-            at = _Position(at.done + 1, 0, f"{status}, then {step.status}" if differs else "", just_done=True)
+            at = _Position(at.done + 1, 0, f"{status}, recorded {step.status}" if differs else "", just_done=True)
             if at.other_end:
                 return at
         return at
 
-    def _told(self, step: RecordedStep, what: str) -> str:
+    def _message(self, step: RecordedStep, text: str) -> str:
         header = self._recording.header
-        return f"step {step.number} of {header.run_id}/{header.episode_id}: {what}"
+        return f"step {step.number} of {header.run_id}/{header.episode_id}: {text}"
 
 
-def steps_again(recording: Recording, last: int) -> tuple[RecordedStep, ...]:
+def repeatable_steps(recording: Recording, last: int) -> tuple[RecordedStep, ...]:
     """The steps up to *last* that reached the page."""
     return tuple(
         step
         for step in recording.steps
-        if step.number <= last and not (step.was_declined or step.names_nothing or isinstance(step.action, Stop))
+        if step.number <= last
+        and not (step.was_declined or step.names_unknown_element or isinstance(step.action, Stop))
     )
 
 
 def retraced(branch: Branch, then: Policy, language: Language) -> Retracing:
-    """*then*, after the steps of the parent. Raises BadInput where the parent's trace is not there any more."""
+    """Builds the policy of a branched run. Raises BadInput if the parent's trace does not exist any more."""
     if not branch.trace.is_file():
-        raise BadInput(f"this run branches from {str(branch.trace)!r}, which is not there: put it back to go on")
+        raise BadInput(f"this run branches from {str(branch.trace)!r}, which does not exist: restore it to continue")
     return Retracing(Recording.read(EpisodeFile(branch.trace)), branch.parent.step, then, language)

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from agent.episode.action_names import in_words
 from agent.inspection.replay.page import Page, Standing
-from agent.inspection.replay.recorded import RecordedStep, Recording, wanted
+from agent.inspection.replay.recorded import RecordedStep, Recording, named_elements
 from agent.inspection.replay.records import ReplayedStep, Verdict
 from agent.inspection.replay.resolve import How, Match, key_text, resolve
 from envs.core.action_languages import PROGRAM
@@ -27,52 +27,52 @@ from envs.observer.page_state import page_state, steady_text
 UNTOUCHED: Final = frozenset(
     {Status.STALE, Status.AMBIGUOUS, Status.COVERED, Status.DISABLED, Status.NOT_ACTIONABLE, Status.NO_SUCH_REF}
 )
-"""Ends of an action that has not reached the page: it may be tried again once the page has gone on."""
+"""Statuses of actions that did not reach the page and may be retried after the page has changed."""
 
 
 class ReplayOptions(Record):
-    """How far a replay goes, and how it takes differences."""
+    """Which steps a replay repeats, and how it handles differences."""
 
     from_step: int = Field(default=1, ge=1)
-    """Steps before it are done without being listed."""
+    """Earlier steps are repeated without being listed."""
     until_step: int | None = Field(default=None, ge=1)
-    """The last step to do; None for all."""
+    """The last step to repeat; None for all."""
     on_difference: Literal["continue", "stop"] = "continue"
-    """What follows the first step that is missing or different."""
+    """What to do after the first step that is missing or different."""
     patience_s: float = Field(default=5.0, ge=0)
-    """Longest wait for an element, or for an address, that is late."""
+    """Maximum wait for a late element or address, in seconds."""
 
 
 @dataclass(slots=True)
 class Walk:
-    """What was gone through so far."""
+    """The steps repeated so far."""
 
     steps: list[ReplayedStep] = field(default_factory=list[ReplayedStep])
     done: int = 0
     answer: str | None = None
-    """Of the Stop that was come to."""
+    """The answer of the Stop action, if it was repeated."""
     complete: bool = False
-    """All steps of the recording were gone through, whatever came of them, or the world ended the episode."""
+    """Whether all steps were repeated, whatever their results, or the environment ended the episode."""
 
 
 class Walker:
-    """Goes through one recording in one environment, which must be at the start of its task."""
+    """Repeats a recording in an environment that is at the start of its task."""
 
     def __init__(
         self,
         environment: Environment,
         recording: Recording,
         options: ReplayOptions,
-        tell: Callable[[ReplayedStep], None] | None = None,
+        on_step: Callable[[ReplayedStep], None] | None = None,
     ) -> None:
         self._environment = environment
         self._recording = recording
         self._options = options
-        self._tell = tell
+        self._on_step = on_step
         self._look: Observation | None = None
 
     async def go(self) -> Walk:
-        """All steps, or those up to where the options end it. Raises TraceError for a blob that is missing."""
+        """Repeats all steps, or those that the options select. Raises TraceError for a missing blob."""
         walk = Walk()
         last = self._options.until_step
         for step in self._recording.steps:
@@ -80,14 +80,14 @@ class Walker:
                 return walk
             replayed = await self._step(step)
             walk.done += 1
-            trouble = replayed.verdict in (Verdict.MISSING, Verdict.DIFFERENT)
-            if trouble or step.number >= self._options.from_step:
+            deviates = replayed.verdict in (Verdict.MISSING, Verdict.DIFFERENT)
+            if deviates or step.number >= self._options.from_step:
                 walk.steps.append(replayed)
-                if self._tell is not None:
-                    self._tell(replayed)
+                if self._on_step is not None:
+                    self._on_step(replayed)
             if isinstance(step.action, Stop):
                 walk.answer = step.action.answer
-            if trouble and self._options.on_difference == "stop":
+            if deviates and self._options.on_difference == "stop":
                 return walk
             if await self._environment.done():
                 break
@@ -103,21 +103,21 @@ class Walker:
             verdict=Verdict.SAME,
             recorded_status=step.status,
         )
-        if step.was_declined or step.names_nothing:
-            why = "a person declined it" if step.was_declined else "it named no element that was shown"
-            return row.model_copy(update={"note": f"not sent: {why} then"})
+        if step.was_declined or step.names_unknown_element:
+            why = "a person declined it" if step.was_declined else "it named an element that was not shown"
+            return row.model_copy(update={"note": f"not sent: in the recording, {why}"})
         page = self._recording.page(step.sent.intent)
-        targets = wanted(step, page)
+        targets = named_elements(step, page)
         target = key_text(targets["ref"].key) if "ref" in targets else ""
         matches, result = await self._do(step, page, targets)
         look = self._look = await self._arrived(step)
-        found = _worst(matches)
-        update: dict[str, object] = {"found": found, "target": target, "url": look.url}
+        how = _worst(matches)
+        update: dict[str, object] = {"found": how, "target": target, "url": look.url}
         if result is None:
             update |= {"verdict": Verdict.MISSING, "reason": _reasons(matches)}
         else:
             difference = _difference(step, result, look)
-            moved = Verdict.MOVED if found is How.MOVED else Verdict.SAME
+            moved = Verdict.MOVED if how is How.MOVED else Verdict.SAME
             update |= {
                 "verdict": Verdict.DIFFERENT if difference else moved,
                 "status": result.status,
@@ -137,13 +137,13 @@ class Walker:
     async def _do(
         self, step: RecordedStep, page: Page, targets: Mapping[str, Standing]
     ) -> tuple[Mapping[str, Match], ActionResult | None]:
-        """Finds the elements and acts on them, both again while the page may still be coming; None: not sent."""
+        """Finds the elements and executes the action, with retries while the page may be loading; None: not sent."""
         deadline = time.monotonic() + self._options.patience_s
         while True:
             look = self._look if self._look is not None else await self._environment.observe()
             self._look = None
             now = Page.live(look)
-            matches = {name: resolve(one, page, now) for name, one in targets.items()}
+            matches = {name: resolve(element, page, now) for name, element in targets.items()}
             if all(match.element is not None for match in matches.values()):
                 result = await self._environment.execute(aimed(step.action, matches))
                 went_well = step.status is None or result.status is step.status or result.status not in UNTOUCHED
@@ -154,7 +154,7 @@ class Walker:
             await self._environment.execute(Wait())
 
     async def _arrived(self, step: RecordedStep) -> Observation:
-        """The look after the step; waits for an address that is late."""
+        """The observation after the step; waits for a late address."""
         look = await self._environment.observe()
         deadline = time.monotonic() + self._options.patience_s
         while time.monotonic() < deadline and look.dialog is None and _elsewhere(step, look):
@@ -169,18 +169,18 @@ class Walker:
             return ""
         then, now = _lines(self._recording.text(after)), _lines(look.text)
         changed = (then - now).total() + (now - then).total()
-        return f"the page reads otherwise in {changed} lines" if changed else ""
+        return f"{changed} lines of the page differ" if changed else ""
 
 
 def aimed(action: Action, matches: Mapping[str, Match]) -> Action:
-    """The action on the elements that were found."""
+    """The action with the references of the matched elements."""
     refs = {name: match.element.ref for name, match in matches.items() if match.element is not None}
     return action.model_copy(update=refs) if refs else action
 
 
 def _worst(matches: Mapping[str, Match]) -> How | None:
-    found = {match.how for match in matches.values()}
-    return next((how for how in (How.MISSING, How.MOVED, How.SAME) if how in found), None)
+    kinds = {match.how for match in matches.values()}
+    return next((how for how in (How.MISSING, How.MOVED, How.SAME) if how in kinds), None)
 
 
 def _reasons(matches: Mapping[str, Match]) -> str:
@@ -188,19 +188,21 @@ def _reasons(matches: Mapping[str, Match]) -> str:
 
 
 def _difference(step: RecordedStep, result: ActionResult, look: Observation) -> str:
-    """What came of the step that did not come of it then; empty where nothing did."""
+    """How the result differs from the recorded one; empty if it does not."""
     commit = step.sent.commit
     if commit is None:
         return ""
     then = commit.result
     if result.status is not then.status:
-        return f"{result.status.value}, then {then.status.value}" + (f": {result.message}" if result.message else "")
+        return f"{result.status.value}, recorded {then.status.value}" + (
+            f": {result.message}" if result.message else ""
+        )
     if _elsewhere(step, look):
-        return f"it led to {place_of(look.url)}, then to {place_of(led_to(step))}"
+        return f"it led to {place_of(look.url)}, recorded {place_of(led_to(step))}"
     if [dialog.type for dialog in result.dialogs] != [dialog.type for dialog in then.dialogs]:
-        return f"{len(result.dialogs)} dialogs opened, then {len(then.dialogs)}"
+        return f"{len(result.dialogs)} dialogs opened, recorded {len(then.dialogs)}"
     if result.new_tabs != then.new_tabs:
-        return f"{result.new_tabs} tabs were opened, then {then.new_tabs}"
+        return f"{result.new_tabs} tabs opened, recorded {then.new_tabs}"
     return ""
 
 
@@ -210,14 +212,14 @@ def _elsewhere(step: RecordedStep, look: Observation) -> bool:
 
 
 def led_to(step: RecordedStep) -> str:
-    """The address that the step led to then; empty where that is not known."""
+    """The recorded address after the step; empty if unknown."""
     if step.after is not None:
         return step.after.seen.url
     return step.sent.commit.result.url if step.sent.commit is not None else ""
 
 
 def place_of(url: str) -> str:
-    """Host and path: ports of local servers and what stands in a query differ from run to run."""
+    """Host and path of *url*, without port and query, which differ between runs."""
     try:
         parts = urlsplit(url)
     except ValueError:

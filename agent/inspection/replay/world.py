@@ -1,4 +1,4 @@
-"""The world of a trace, made again: its suite, seed and settings, as its header says."""
+"""Rebuilds the environment of a trace from its header: suite, seed and settings."""
 
 from __future__ import annotations
 
@@ -25,38 +25,40 @@ _SECRET: Final = re.compile(r"<secret>(\w+)</secret>")
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """A fresh environment, not yet reset."""
+    """A fresh environment that was not reset yet."""
 
     environment: Environment
     config: RunConfig
 
 
 def config_of(recording: Recording) -> RunConfig:
-    """The configuration that the header keeps. Raises BadInput where this Mira does not know it."""
+    """The configuration in the header. Raises BadInput if this version does not know it."""
     return parse_config(recording.header.config, f"{recording.file.path}: config of the header")
 
 
 class Permitted(NamedTuple):
-    """A recording as it may be done again here."""
+    """A recording with the settings that it may use on this machine."""
 
     recording: Recording
-    """Its header and start hold what was given again, where another machine wrote the trace."""
-    given: tuple[str, ...]
+    """If another machine wrote the trace, its header and start contain the granted settings."""
+    grants: tuple[str, ...]
     """See :attr:`agent.run.foreign_runs.Settled.given`."""
 
 
 def permitted(recording: Recording, given_again: Mapping[str, Any]) -> Permitted:
-    """Raises :class:`agent.run.foreign_runs.ForeignRun` where this machine did not write the trace, and a setting that
-    reads from it or names a server is not *given_again*; BadInput as :func:`agent.run.foreign_runs.settle` does."""
+    """Checks which settings *recording* may use here.
+
+    Raises :class:`agent.run.foreign_runs.ForeignRun` if another machine wrote the trace and a setting that reads from
+    this machine or names a server is not in *given_again*; BadInput like :func:`agent.run.foreign_runs.settle`."""
     start = recording.start
-    asked = Recorded(
+    run = Recorded(
         place=str(recording.file.path),
         own=recording.own,
         config=config_of(recording),
         suite=recording.header.task.suite,
         url=None if start is None else start.url,
     )
-    settled = settle(asked, given_again, "replace")
+    settled = settle(run, given_again, "replace")
     header = recording.header.model_copy(update={"config": settled.config.resolved()})
     if start is not None and settled.url is not None:
         start = start.model_copy(update={"url": settled.url})
@@ -64,7 +66,7 @@ def permitted(recording: Recording, given_again: Mapping[str, Any]) -> Permitted
 
 
 def manifest_of(recording: Recording, config: RunConfig, run_id: str) -> Manifest:
-    """A run of the recording's task alone."""
+    """The manifest of a run that has only the recording's task."""
     header = recording.header
     return Manifest(
         run_id=run_id,
@@ -82,38 +84,38 @@ def manifest_of(recording: Recording, config: RunConfig, run_id: str) -> Manifes
 async def replay_world(
     recording: Recording, config: RunConfig, folder: Path, suite: SuiteMaker | None = None
 ) -> AsyncGenerator[World]:
-    """A browser, the suite over it and one environment, all closed at the end; files go below *folder*.
+    """Opens a browser, the suite and one environment, and closes them at the end; files are written below *folder*.
 
-    *suite* replaces the one that the header names. Raises BadInput where the suite or the task is not known here, a
-    secret is not declared or has no value, or there is no display for a window.
+    *suite* replaces the suite of the header. Raises BadInput if the suite or task is unknown, a secret is not declared
+    or has no value, or a headed browser has no display.
     """
     manifest = manifest_of(recording, config, "replay")
     check_display(config)
     vault = declared_secrets(recording, config)
     maker = suite or suite_maker(manifest, vault, None)
     async with AsyncExitStack() as stack:
-        made = await stack.enter_async_context(open_world(maker, folder, config))
-        check_task(recording, made)
-        environment = await made.environment()
+        opened = await stack.enter_async_context(open_world(maker, folder, config))
+        check_task(recording, opened)
+        environment = await opened.environment()
         stack.push_async_callback(environment.close)
         yield World(environment, config)
 
 
 def check_task(recording: Recording, suite: Suite) -> None:
-    """Raises BadInput where *suite* has no such task."""
+    """Raises BadInput if *suite* does not have the recording's task."""
     task = recording.header.task
     if task.name not in {info.name for info in suite.tasks()}:
         raise BadInput(f"{recording.file.path}: the suite {task.suite!r} has no task {task.name!r} here")
 
 
 def declared_secrets(recording: Recording, config: RunConfig) -> SecretVault:
-    """The run's secrets, read anew. Raises BadInput where a value is not to be had, or a name was never declared."""
+    """Reads the run's secrets again. Raises BadInput if a value is missing or a name was not declared."""
     task = recording.start
     vault = SecretVault.declare(config.secrets, task.url if task else None)
     texts = [step.action.text for step in recording.steps if isinstance(step.action, Type)]
     for name in dict.fromkeys(name for text in texts for name in _SECRET.findall(text)):
         if name not in vault.names and task is not None:
             raise BadInput(
-                f"{recording.file.path}: it types the secret {name}, which is not declared: give --secret {name}=env:…"
+                f"{recording.file.path}: it types the secret {name}, which is not declared: add --secret {name}=env:…"
             )
     return vault

@@ -1,11 +1,10 @@
-"""Turns traces into one HTML file that works offline.
+"""Writes traces into one HTML file that works offline.
 
-Everything from a page or a model is escaped by Jinja2 or by :mod:`agent.inspection.report.svg`; a content-security
-policy that names the hashes of the report's own script and style, and allows no inline style, forbids whatever would
-slip through.
+Text from pages and models is escaped by Jinja2 or by :mod:`agent.inspection.report.svg`. A content-security policy also
+allows only the hashes of the report's own script and style, and no inline style.
 
-Episodes are written one at a time, each into a `<template>`: a browser neither lays it out nor decodes its pictures
-until it is opened, so memory stays flat here and there. What is said of all of them comes last.
+Episodes are written one at a time, each into a `<template>`. A browser lays out a template and decodes its pictures
+when it is opened, so memory stays constant here and in the browser. The overview is written last.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from judges.trace_ratings import Observed, observe
 
 _HERE = Path(__file__).parent
 _TEXT_BUDGET: Final = 24_000_000
-"""Characters of page texts, and as many of prompts, that a report aims at."""
+"""Target size of a report's page texts in characters, and the same for prompts."""
 _LEAST_TEXT, _MOST_TEXT = 800, 8_000
 
 Key = tuple[str, str]
@@ -44,7 +43,7 @@ Key = tuple[str, str]
 
 
 class Report(NamedTuple):
-    """A report that was written."""
+    """The result of :func:`write_report`."""
 
     path: Path
     episodes: int
@@ -53,17 +52,17 @@ class Report(NamedTuple):
     picture_bytes: int
     pictures_left_out: int
     problems: tuple[str, ...]
-    """What could not be read, one line each; the report lists them too."""
+    """One line per unreadable trace or blob; the report lists them too."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Catalog:
-    """What the headers and footers say, before any trace is read whole."""
+    """Information from headers and footers, collected before traces are read."""
 
     files: tuple[EpisodeFile, ...]
     steps: int
     successes: Mapping[str, Sequence[EpisodeFile]]
-    """By task, fewest steps first."""
+    """By task id, fewest steps first."""
 
 
 def write_report(
@@ -73,56 +72,56 @@ def write_report(
     out: Path | None = None,
     screenshots: Screenshots = "auto",
     analyses: Mapping[Key, Analysis] | None = None,
-    tell: Callable[[int], None] | None = None,
+    on_progress: Callable[[int], None] | None = None,
 ) -> Report:
-    """Writes one HTML file for the episodes of *runs*; failures stand beside a success of the same task from there or
-    from *references*. *tell* hears how many episodes are written.
+    """Writes one HTML file for the episodes of *runs*.
 
-    The default *out* is `report.html` in the run's folder, or here for several. A trace or a blob that cannot be read
-    is listed in the report and the rest is written. Raises BadInput for places without traces or with none that can
-    be read, and for an *out* that cannot be written; the file is replaced as a whole or not at all.
+    A failure is shown next to a success of the same task from *runs* or *references*. *on_progress* is called with the
+    number of episodes written. *out* defaults to `report.html` in the run's folder, or in the current folder for
+    several runs. Unreadable traces and blobs are listed in the report. Raises BadInput if there is no readable trace,
+    or *out* cannot be written. The file is replaced atomically.
     """
     catalog = _catalog(discover_traces(runs), discover_traces(references) if references else ())
     target = out or _default_target(runs)
-    writing = _Writing(catalog, screenshots, analyses or {}, tell)
+    writer = _ReportWriter(catalog, screenshots, analyses or {}, on_progress)
     try:
         with replacing(target) as part:
             with part.open("wb") as file:
-                writing.write(file)
-            if not writing.overview.rows:
-                raise BadInput(f"no trace could be read, so there is nothing to report: {writing.problems[0]}")
+                writer.write(file)
+            if not writer.overview.rows:
+                raise BadInput(f"no trace could be read: {writer.problems[0]}")
     except OSError as error:
         raise BadInput(f"--out {str(target)!r} cannot be written: {error.strerror}") from None
-    gallery = writing.gallery
+    gallery = writer.gallery
     return Report(
         path=target,
-        episodes=len(writing.overview.rows),
+        episodes=len(writer.overview.rows),
         bytes=target.stat().st_size,
         pictures=gallery.count,
         picture_bytes=gallery.bytes,
         pictures_left_out=gallery.left_out,
-        problems=tuple(writing.problems),
+        problems=tuple(writer.problems),
     )
 
 
-class _Writing:
-    """One report in the making."""
+class _ReportWriter:
+    """Writes one report."""
 
     def __init__(
         self,
         catalog: _Catalog,
         screenshots: Screenshots,
         analyses: Mapping[Key, Analysis],
-        tell: Callable[[int], None] | None,
+        on_progress: Callable[[int], None] | None,
     ) -> None:
         self.overview = Overview()
         self.gallery = Gallery()
         self.problems: list[str] = []
         self.refused: tuple[BlockedOrigin, ...] = ()
-        """Of all episodes, by origin."""
+        """Refused requests of all episodes, by origin."""
         self._catalog = catalog
         self._analyses = analyses
-        self._tell = tell
+        self._on_progress = on_progress
         every = screenshots == "all" or (screenshots == "auto" and catalog.steps <= AUTO_STEPS)
         text = min(max(_TEXT_BUDGET // max(catalog.steps, 1), _LEAST_TEXT), _MOST_TEXT)
         self._text_chars = text
@@ -144,15 +143,15 @@ class _Writing:
             self.overview.add(view.row, _observed(material.trace))
             self.refused = summed((*self.refused, *view.refused))
             file.write(episode.render(e=view).encode())
-            if self._tell is not None:
-                self._tell(number)
+            if self._on_progress is not None:
+                self._on_progress(number)
         self.problems += self._maker.problems
         shell = self._templates.get_template("shell.html.j2")
-        for chunk in shell.generate(**self._whole(), script=script):
+        for chunk in shell.generate(**self._shell_variables(), script=script):
             file.write(chunk.encode())
 
-    def _whole(self) -> dict[str, object]:
-        """What the shell is given."""
+    def _shell_variables(self) -> dict[str, object]:
+        """The variables of the shell template."""
         rows = self.overview.rows
         runs = list(dict.fromkeys(row.run for row in rows))
         return {
@@ -183,16 +182,18 @@ class _Writing:
             if trace.seal.edited is not None:
                 self.problems.append(edited_message(file.path, trace.seal.edited))
             analysis = self._analyses.get((trace.header.run_id, trace.header.episode_id))
-            yield Material(f"e{number}", trace, file.blobs, analysis, self._beside(file, trace, analysis))
+            yield Material(f"e{number}", trace, file.blobs, analysis, self._closest_success(file, trace, analysis))
 
-    def _beside(self, file: EpisodeFile, trace: Trace, analysis: Analysis | None) -> Trace | None:
-        """The success that a failure is shown beside: the one it was compared with, else the shortest."""
+    def _closest_success(self, file: EpisodeFile, trace: Trace, analysis: Analysis | None) -> Trace | None:
+        """The success to show next to a failure: the one that it was compared with, else the shortest."""
         if trace.footer is None or trace.footer.outcome == "success":
             return None
-        known = [one for one in self._catalog.successes.get(trace.header.task.id, ()) if one.path != file.path]
+        known = [
+            success for success in self._catalog.successes.get(trace.header.task.id, ()) if success.path != file.path
+        ]
         named = analysis.nearest if analysis else None
-        for one in sorted(known, key=lambda one: one.path.stem != named):
-            reference = self._reference(one.path)
+        for success in sorted(known, key=lambda success: success.path.stem != named):
+            reference = self._reference(success.path)
             if reference is not None:
                 return reference
         return None
@@ -206,16 +207,16 @@ class _Writing:
 
 
 def _catalog(files: Sequence[EpisodeFile], references: Sequence[EpisodeFile]) -> _Catalog:
-    """Reads headers and footers; what cannot be read is told when the trace itself is."""
+    """Reads headers and footers; unreadable files are reported later, when their traces are read."""
     successes: dict[str, list[tuple[int, str, EpisodeFile]]] = {}
     steps = 0
-    mine = {file.path.resolve() for file in files}
+    own = {file.path.resolve() for file in files}
     for file in (*files, *references):
         try:
             header, footer = read_summary(file.path)
         except TraceError:
             continue
-        if footer is not None and file.path.resolve() in mine:
+        if footer is not None and file.path.resolve() in own:
             steps += footer.totals.steps
         if footer is not None and footer.outcome == "success":
             successes.setdefault(header.task.id, []).append((footer.totals.steps, str(file.path), file))

@@ -1,4 +1,4 @@
-"""The charts of the overview, as SVG: each takes numbers and gives a picture that scales."""
+"""Draws the charts of the overview as scalable SVG."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _WIDTH: Final = 440.0
 class Bar(NamedTuple):
     label: str
     value: float
-    told: str
-    """What is written at its end."""
+    value_label: str
+    """The text at the end of the bar."""
     class_: str
 
 
 def bars(rows: Sequence[Bar], *, label: str, most: float) -> Markup:
-    """Horizontal bars; *most* is the value of a bar at full length."""
+    """A chart of horizontal bars; *most* is the value of a bar of full length."""
     step, left, right = 34.0, 176.0, 70.0
     room = _WIDTH - left - right
     parts: list[Markup] = []
@@ -39,12 +39,12 @@ def bars(rows: Sequence[Bar], *, label: str, most: float) -> Markup:
         parts.append(text(left - 12, y + 16, row.label, class_="label", anchor="end"))
         parts.append(element("rect", x=left, y=y, width=room, height=22, rx=4, class_="groove"))
         parts.append(element("rect", x=left, y=y, width=max(length, 1.5), height=22, rx=4, class_=f"bar {row.class_}"))
-        parts.append(text(_WIDTH - right + 10, y + 16, row.told, class_="value"))
+        parts.append(text(_WIDTH - right + 10, y + 16, row.value_label, class_="value"))
     return drawing(_WIDTH, len(rows) * step + 4, parts, label=label, class_="chart")
 
 
 def rates(rows: Sequence[tuple[str, int, Estimate]], *, label: str) -> Markup:
-    """Success by group: a dot at the share, a line over its 95 % interval. Rows are (name, episodes, share)."""
+    """A chart of success by group: a dot at the share, a line over its 95 % interval. Rows: (name, episodes, share)."""
     step, left, right, top = 30.0, 150.0, 84.0, 18.0
     room = _WIDTH - left - right
     foot = top + len(rows) * step
@@ -69,7 +69,7 @@ def rates(rows: Sequence[tuple[str, int, Estimate]], *, label: str) -> Markup:
 
 
 def curves(lines: Sequence[tuple[str, str, Sequence[float]]], *, label: str) -> Markup:
-    """Progress by step, 0 to 1. Rows are (name, class, values from step 0 on)."""
+    """A chart of progress (0 to 1) by step. Rows: (name, class, values from step 0)."""
     height, left, right, top, foot = 236.0, 44.0, 92.0, 12.0, 34.0
     room, deep = _WIDTH - left - right, height - top - foot
     steps = max((len(values) for _, _, values in lines), default=1) - 1
@@ -97,7 +97,7 @@ def curves(lines: Sequence[tuple[str, str, Sequence[float]]], *, label: str) -> 
 
 
 def heat(map_: HeatMap, *, label: str) -> Markup:
-    """P(milestone k done by step t): a row per milestone, a column per step, the darker the likelier."""
+    """A heat map of P(milestone k done by step t): a row per milestone, a column per step, darker for higher values."""
     left, right, top = 44.0, 12.0, 6.0
     columns = len(map_.rows[0]) if map_.rows else 0
     wide = (_WIDTH - left - right) / max(columns, 1)
@@ -107,11 +107,11 @@ def heat(map_: HeatMap, *, label: str) -> Markup:
         y = top + k * high
         parts.append(text(left - 8, y + high / 2 + 4, f"k={k + 1}", class_="tick", anchor="end"))
         for t, share in enumerate(row):
-            told = f"milestone {k + 1} within {t} steps: {share:.0%} of {map_.traces[k]} traces"
+            title = f"milestone {k + 1} within {t} steps: {share:.0%} of {map_.traces[k]} traces"
             parts.append(
                 element(
                     "rect",
-                    element("title", told),
+                    element("title", title),
                     x=left + t * wide,
                     y=y,
                     width=max(wide - 1.5, 1),
@@ -136,7 +136,7 @@ def heat(map_: HeatMap, *, label: str) -> Markup:
 
 
 def _ticks(last: int) -> range:
-    """Round numbers from 0 to *last*, at most a dozen."""
+    """About a dozen round numbers from 0 to *last*."""
     for apart in (1, 2, 5, 10, 20, 50, 100, 200, 500):
         if last / apart <= 12:
             return range(0, last + 1, apart)

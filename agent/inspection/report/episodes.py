@@ -1,4 +1,4 @@
-"""From a trace to the view of its episode."""
+"""Converts traces to the episode views of the report's templates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from agent.episode.refused_origins import blocked_in, name_of, what_of
-from agent.inspection.report.pairing import paired
+from agent.inspection.report.pairing import align_steps
 from agent.inspection.report.pictures import Gallery
 from agent.inspection.report.views import (
     CallView,
@@ -36,18 +36,18 @@ _RAW_CHARS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """How much of an episode goes into the report."""
+    """Limits on the content of an episode in the report."""
 
     text_chars: int
-    """Of one page text or one message of a prompt; the whole text stays in the blob."""
+    """Maximum characters of a page text or of a prompt message; the blob keeps the full text."""
     pictures: bool
-    """All pictures; else those at the key step, before it, and at the end."""
+    """Whether all screenshots are included; else those at the key step, before it, and at the end."""
     no_pictures: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """One episode and what is known of it besides its trace."""
+    """A trace with its blobs, analysis and reference."""
 
     anchor: str
     trace: Trace
@@ -57,7 +57,7 @@ class Material:
 
 
 class EpisodeMaker:
-    """Makes views; collects what could not be read."""
+    """Builds episode views, and collects what could not be read."""
 
     def __init__(self, cut: Cut, gallery: Gallery) -> None:
         self._cut = cut
@@ -74,7 +74,7 @@ class EpisodeMaker:
             instruction=self._clip(header.instruction),
             ended=f"ended by {ending_of(header, footer)}"
             if footer
-            else "the trace has no end: resume the run to finish it",
+            else "the trace has no footer: resume the run to finish it",
             verdict=_verdict(trace),
             error=footer.error or "" if footer else "",
             answer=footer.answer if footer else None,
@@ -97,7 +97,7 @@ class EpisodeMaker:
             yield from (PairView(step, None, same=False, diverges=False) for step in steps)
             return
         known = analysis.pairs if analysis and analysis.nearest == material.reference.header.episode_id else ()
-        for own, other, same in paired(material.trace.steps, material.reference.steps, known):
+        for own, other, same in align_steps(material.trace.steps, material.reference.steps, known):
             step = steps[own] if own is not None else None
             beside = _reference_step(material.reference.steps[other]) if other is not None else None
             yield PairView(step, beside, same=same, diverges=step is not None and step.number == gone)
@@ -115,7 +115,7 @@ class EpisodeMaker:
             action=self._clip(language("program").show(intent.action)),
             aim=_aim(intent),
             status=str(commit.result.status) if commit else "uncertain",
-            message=commit.result.message if commit else "intended, but the process ended before the result was known",
+            message=commit.result.message if commit else "the process ended before the result was recorded",
             seconds=timings.total if timings else 0.0,
             url=intent.seen.url[:2000],
             title=intent.seen.title[:500],
@@ -128,7 +128,7 @@ class EpisodeMaker:
             picture=picture,
             picture_left_out=left_out,
             problems=tuple(problems),
-            refused=tuple(f"{name_of(one)} ({what_of(one)})" for one in blocked_in([(intent, commit)])),
+            refused=tuple(f"{name_of(origin)} ({what_of(origin)})" for origin in blocked_in([(intent, commit)])),
             is_key=is_key,
             in_loop=loop is not None and loop.entry <= intent.step < loop_end(loop),
             loop_begins=loop is not None and loop.entry == intent.step,
@@ -142,9 +142,9 @@ class EpisodeMaker:
         shot = intent.seen.screenshot_blob
         if shot is None:
             return None, ""
-        if self._cut.no_pictures or not (self._cut.pictures or _is_telling(material.trace, place, failure)):
+        if self._cut.no_pictures or not (self._cut.pictures or _is_important(material.trace, place, failure)):
             self._gallery.left_out += 1
-            return None, "the screenshot was left out of this report"
+            return None, "this report omits the screenshot"
         try:
             uri, width, height = self._gallery.uri(material.blobs, shot)
         except TraceError as error:
@@ -154,12 +154,12 @@ class EpisodeMaker:
         return PictureView(uri, wide, high, intent.target_box, _points(intent.action)), ""
 
     def _call(self, call: Call, blobs: BlobStore, problems: list[str]) -> CallView:
-        told = [f"{call.tokens_in:,} tokens in, {call.tokens_out:,} out", f"{call.seconds:.2f} s"]
+        usage = [f"{call.tokens_in:,} tokens in, {call.tokens_out:,} out", f"{call.seconds:.2f} s"]
         if call.cost_usd is not None:
-            told.append(f"${call.cost_usd:.4f}")
+            usage.append(f"${call.cost_usd:.4f}")
         prompt = self._prompt(blobs, call.prompt_blob, problems) if call.prompt_blob else ()
         return CallView(
-            call.role, call.model, " · ".join(told), prompt, call.completion[:_RAW_CHARS], (call.error or "")[:2000]
+            call.role, call.model, " · ".join(usage), prompt, call.completion[:_RAW_CHARS], (call.error or "")[:2000]
         )
 
     def _prompt(self, blobs: BlobStore, name: str, problems: list[str]) -> tuple[MessageView, ...]:
@@ -170,9 +170,9 @@ class EpisodeMaker:
             return ()
         try:
             messages: Any = json.loads(text)
-            return tuple(MessageView(str(one["role"]), self._clip(_message_text(one))) for one in messages)
+            return tuple(MessageView(str(message["role"]), self._clip(_message_text(message))) for message in messages)
         except (ValueError, KeyError, TypeError):
-            # Imported traces keep prompts as they found them.
+            # Imported traces keep prompts in their original form.
             return (MessageView("prompt", self._clip(text)),)
 
     def _blob_text(self, blobs: BlobStore, name: str, problems: list[str]) -> str:
@@ -192,7 +192,7 @@ class EpisodeMaker:
 
 
 def failure_of(trace: Trace, analysis: Analysis | None) -> Failure | None:
-    """The analyzer's word where there is one, else what the run itself recorded."""
+    """The failure of the analysis if there is one, else the one recorded in the trace."""
     if analysis is not None:
         return analysis.failure
     return trace.footer.failure if trace.footer else None
@@ -221,7 +221,7 @@ def row_of(trace: Trace, anchor: str, failure: Failure | None) -> RowView:
 
 
 def milestones_of(trace: Trace) -> tuple[MilestoneView, ...]:
-    """The last plan's milestones, with the evidence for those that were reached."""
+    """The last plan's milestones, with evidence for those that were reached."""
     if not trace.plans:
         return ()
     ratings = [step.intent.rating for step in trace.steps]
@@ -243,7 +243,7 @@ def loop_end(loop: Loop) -> int:
 
 
 def _flips_after(trace: Trace, place: int) -> tuple[Flip, ...]:
-    """What the rating after this step's action found changed; at the first step also what held from the start."""
+    """Milestones that changed in the rating after this step; at the first step also those done from the start."""
     after = trace.steps[place + 1].intent.rating if place + 1 < len(trace.steps) else None
     if after is None and trace.footer is not None:
         after = trace.footer.rating
@@ -254,8 +254,8 @@ def _names(trace: Trace) -> dict[str, str]:
     return {milestone.id: milestone.text for plan in trace.plans for milestone in plan.milestones}
 
 
-def _is_telling(trace: Trace, place: int, failure: Failure | None) -> bool:
-    """At the key step, right before it, and at the end."""
+def _is_important(trace: Trace, place: int, failure: Failure | None) -> bool:
+    """Whether the step is the key step, the one before it, or the last one."""
     key = failure.key_step if failure else None
     return place == len(trace.steps) - 1 or (key is not None and 0 <= key - trace.steps[place].intent.step <= 1)
 
@@ -283,16 +283,16 @@ def _reference_step(step: Step) -> ReferenceStepView:
 def _message_text(message: Mapping[str, Any]) -> str:
     text = message["text"]
     images = cast("list[object]", message.get("images") or [])
-    told = "".join(f"\n[picture: {image}]" for image in images)
-    return f"{text}{told}"
+    suffix = "".join(f"\n[picture: {image}]" for image in images)
+    return f"{text}{suffix}"
 
 
 def _verdict(trace: Trace) -> str:
     footer = trace.footer
     if footer is None or footer.judged_by == "none":
-        return "nobody judged it" if footer else ""
-    said = footer.score.evidence if footer.score else footer.verdict
-    return f"judged by {footer.judged_by}: {said}"[:4000]
+        return "not judged" if footer else ""
+    reason = footer.score.evidence if footer.score else footer.verdict
+    return f"judged by {footer.judged_by}: {reason}"[:4000]
 
 
 def _name(reference: Trace | None) -> str:

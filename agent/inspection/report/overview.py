@@ -1,4 +1,4 @@
-"""What the report says of all its episodes together; fed one by one, so that no trace is kept."""
+"""Builds the report's overview from episodes that are added one by one, so that no trace is kept."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from judges.subgoal_quality import heat_maps
 from judges.trace_ratings import Observed
 
 _FEWEST = 2
-"""Groups that a chart by group needs to say anything."""
+"""Minimum number of groups for a chart by group."""
 _MOST_GROUPS = 14
 
 
@@ -44,7 +44,7 @@ class TaskRow(NamedTuple):
 
 @dataclass(slots=True)
 class Overview:
-    """Counts as episodes come by."""
+    """Counts over the episodes added so far."""
 
     rows: list[RowView] = field(default_factory=list[RowView])
     observed: list[Observed] = field(default_factory=list[Observed])
@@ -59,7 +59,7 @@ class Overview:
         judged = outcomes["success"] + outcomes["failure"]
         share = proportion(outcomes["success"], judged)
         interval = f"95 % interval {share.low:.0%} to {share.high:.0%}" if share.low is not None else ""
-        told = (
+        success = (
             Tile(f"{share.value:.0%}", f"success, {outcomes['success']} of {judged} judged", interval)
             if judged
             else None
@@ -77,17 +77,22 @@ class Overview:
         steps = median(row.steps for row in self.rows) if self.rows else 0
         tokens, cost = sum(row.tokens for row in self.rows), sum(row.cost for row in self.rows)
         spent = [
-            Tile(f"{steps:g}", "steps an episode, median"),
+            Tile(f"{steps:g}", "steps per episode, median"),
             Tile(_large(tokens), "tokens", f"{tokens:,}"),
-            Tile(_time(sum(row.seconds for row in self.rows)), "of episodes"),
+            Tile(_time(sum(row.seconds for row in self.rows)), "total episode time"),
         ]
-        return (*([told] if told else []), *other, *spent, *([Tile(f"${cost:.2f}", "model cost")] if cost else []))
+        return (
+            *([success] if success else []),
+            *other,
+            *spent,
+            *([Tile(f"${cost:.2f}", "model cost")] if cost else []),
+        )
 
     def charts(self) -> tuple[Chart, ...]:
         return tuple(chart for chart in (self._failures(), self._sites(), self._policies(), *self._progress()) if chart)
 
     def tasks(self) -> tuple[TaskRow, ...]:
-        """One row for each task, all its seeds together, in the order of the runs."""
+        """One row per task, over all seeds, in the order of the runs."""
         groups: dict[str, list[RowView]] = {}
         for row in self.rows:
             groups.setdefault(row.task.rsplit("/", 1)[0], []).append(row)
@@ -113,7 +118,7 @@ class Overview:
             for name, label in charts.CATEGORIES.items()
         ]
         picture = charts.bars(rows, label="failures by category", most=max(counts.values()))
-        return Chart("Why episodes failed", f"{total} failed or broken episodes by category", picture)
+        return Chart("Why episodes failed", f"{total} failed or broken episodes, by category", picture)
 
     def _sites(self) -> Chart | None:
         return self._rates("Success by site", ((row.site, row) for row in self.rows))
@@ -133,17 +138,17 @@ class Overview:
             for name, n in sorted(largest)
         ]
         more = f"; the {len(largest)} largest of {len(groups)}" if len(groups) > len(largest) else ""
-        return Chart(title, f"of judged episodes, with 95 % Wilson intervals{more}", charts.rates(rows, label=title))
+        return Chart(title, f"judged episodes, with 95 % Wilson intervals{more}", charts.rates(rows, label=title))
 
     def _progress(self) -> Iterable[Chart]:
         if not self.observed:
             return
-        steps = min(max(one.steps for one in self.observed), 60)
+        steps = min(max(episode.steps for episode in self.observed), 60)
         lines = [
             (f"{name} ({len(members)})", name, _mean_progress(members, steps))
             for name, members in (
-                ("success", [one for one in self.observed if one.success]),
-                ("failure", [one for one in self.observed if not one.success]),
+                ("success", [episode for episode in self.observed if episode.success]),
+                ("failure", [episode for episode in self.observed if not episode.success]),
             )
             if members
         ]
@@ -156,14 +161,15 @@ class Overview:
                 picture = charts.heat(map_, label=f"milestones by step, {which[map_.group]}")
                 yield Chart(
                     f"Milestones by step: {which[map_.group]}",
-                    "% that had done milestone k within t steps",
+                    "% of episodes with milestone k done within t steps",
                     picture,
                 )
 
 
 def _mean_progress(members: Sequence[Observed], steps: int) -> list[float]:
     return [
-        sum(sum(t is not None and t <= step for t in one.reached) / len(one.reached) for one in members) / len(members)
+        sum(sum(t is not None and t <= step for t in episode.reached) / len(episode.reached) for episode in members)
+        / len(members)
         for step in range(steps + 1)
     ]
 

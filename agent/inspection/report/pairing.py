@@ -1,4 +1,4 @@
-"""Puts the steps of two episodes of one task side by side: for reading, not for judging."""
+"""Aligns the steps of two episodes of a task, for display only."""
 
 from __future__ import annotations
 
@@ -11,46 +11,48 @@ from envs.core.trace_store import Step
 from judges.analysis.records import SameSteps
 
 _MOST_STEPS = 400
-"""Beyond it the longest common subsequence costs seconds, and nobody reads both."""
+"""Maximum steps for an alignment by longest common subsequence, which takes seconds for more."""
 
 
 class Pair(NamedTuple):
-    """0-based places; None where one side has nothing to put beside the other."""
+    """Indices of two aligned steps; None if one side has no step in this row."""
 
     own: int | None
     other: int | None
     same: bool
 
 
-def paired(own: Sequence[Step], other: Sequence[Step], known: Sequence[SameSteps] = ()) -> Iterator[Pair]:
-    """The analyzer's pairs (*known*) stand in one row. Between them, and where it paired nothing, same actions on the
-    same elements do, and what differs stands side by side."""
+def align_steps(own: Sequence[Step], other: Sequence[Step], known: Sequence[SameSteps] = ()) -> Iterator[Pair]:
+    """Aligns two lists of steps.
+
+    The analyzer's pairs (*known*) are kept. Between them, equal actions on the same elements are paired; other steps
+    are put side by side in order."""
     if max(len(own), len(other)) > _MOST_STEPS:
         yield from _side_by_side(range(len(own)), range(len(other)))
         return
     a = b = 0
-    for one, two in _in_order(own, other, known):
-        yield from _between(own, other, range(a, one), range(b, two))
-        yield Pair(one, two, same=True)
-        a, b = one + 1, two + 1
+    for here, there in _in_order(own, other, known):
+        yield from _between(own, other, range(a, here), range(b, there))
+        yield Pair(here, there, same=True)
+        a, b = here + 1, there + 1
     yield from _between(own, other, range(a, len(own)), range(b, len(other)))
 
 
 def _in_order(own: Sequence[Step], other: Sequence[Step], known: Sequence[SameSteps]) -> Iterator[tuple[int, int]]:
-    """Places of the pairs that can stand one below the other."""
-    mine = {step.intent.step: place for place, step in enumerate(own)}
-    theirs = {step.intent.step: place for place, step in enumerate(other)}
+    """Indices of the known pairs that are in order on both sides."""
+    own_indices = {step.intent.step: place for place, step in enumerate(own)}
+    other_indices = {step.intent.step: place for place, step in enumerate(other)}
     a = b = -1
-    for one, two in known:
-        here, there = mine.get(one, -1), theirs.get(two, -1)
+    for own_step, other_step in known:
+        here, there = own_indices.get(own_step, -1), other_indices.get(other_step, -1)
         if here > a and there > b:
             yield here, there
             a, b = here, there
 
 
 def _between(own: Sequence[Step], other: Sequence[Step], here: range, there: range) -> Iterator[Pair]:
-    mine, theirs = [_key(own[i]) for i in here], [_key(other[i]) for i in there]
-    for kind, a1, a2, b1, b2 in SequenceMatcher(None, mine, theirs, autojunk=False).get_opcodes():
+    own_keys, other_keys = [_key(own[i]) for i in here], [_key(other[i]) for i in there]
+    for kind, a1, a2, b1, b2 in SequenceMatcher(None, own_keys, other_keys, autojunk=False).get_opcodes():
         if kind == "equal":
             yield from (Pair(a, b, same=True) for a, b in zip(here[a1:a2], there[b1:b2], strict=True))
         else:
@@ -63,7 +65,7 @@ def _side_by_side(own: range, other: range) -> Iterator[Pair]:
 
 
 def _key(step: Step) -> tuple[str, object, str]:
-    """The action without the numbers of one observation, the element by its durable key, the path of the page."""
+    """Identifies a step: the action without element numbers, the durable key of its element, the path of the page."""
     intent = step.intent
     action = intent.action.model_dump_json(exclude={"ref", "to_ref"})
     target = intent.target

@@ -1,4 +1,4 @@
-"""Screenshots as data URIs: decoded, so that only a picture gets through, made smaller, and counted."""
+"""Encodes screenshots as data URIs. They are decoded first, so that only pictures are embedded, and made smaller."""
 
 from __future__ import annotations
 
@@ -13,35 +13,34 @@ from envs.core.errors import TraceError
 from envs.core.trace_store import BlobStore
 
 Screenshots = Literal["auto", "none", "key", "all"]
-"""Which screenshots go into a report: none, those at the key step and the end, all; `auto` is all in reports of up to
-1,500 steps, else key."""
+"""Screenshots to embed: none, those at the key step and the end, or all; `auto` is all up to 1,500 steps, else key."""
 
 AUTO_STEPS: Final = 1500
 _WIDEST: Final = 1280
 _KEPT_AS_IS: Final = 24_000
-"""PNGs up to this size are taken as they are; larger ones become WebP."""
+"""Maximum bytes of a PNG that is embedded unchanged; larger ones are converted to WebP."""
 _MOST_PIXELS: Final = 50_000_000
 
 
 @dataclass(slots=True)
 class Gallery:
-    """Makes data URIs of one report's screenshots and knows what they weigh."""
+    """Encodes the screenshots of one report and counts them and their bytes."""
 
     count: int = 0
     bytes: int = 0
     left_out: int = 0
 
     def uri(self, blobs: BlobStore, name: str) -> tuple[str, int, int]:
-        """The picture's data URI, width and height. Raises TraceError where the blob is no picture or is damaged."""
+        """The data URI, width and height of a picture. Raises TraceError if the blob is damaged or not a picture."""
         data = blobs.read(name)
         try:
             with Image.open(io.BytesIO(data)) as image:
                 width, height = image.size
                 if width * height > _MOST_PIXELS:
-                    raise TraceError(f"picture {name} of {width}x{height} pixels is too large to be shown")
+                    raise TraceError(f"picture {name} of {width}x{height} pixels is too large to show")
                 kind, shown = self._fitting(image, data)
         except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-            raise TraceError(f"blob {name} is no picture: {type(error).__name__}") from None
+            raise TraceError(f"blob {name} is not a picture: {type(error).__name__}") from None
         self.count += 1
         self.bytes += len(shown)
         return f"data:image/{kind};base64,{base64.b64encode(shown).decode()}", width, height

@@ -9,7 +9,7 @@ const at = (id) => document.getElementById(id);
 const pane = at("episode-pane");
 const overview = at("overview-pane");
 const viewer = at("viewer");
-// Wide enough for the list to stand beside the episode; else the episode is below it.
+// In wide windows the list is next to the episode; else above it.
 const beside = matchMedia("(min-width: 761px)");
 let open = "";
 
@@ -44,7 +44,7 @@ function sort() {
 }
 
 function show() {
-  // A report of one episode opens on it; #overview is its overview.
+  // A report of one episode opens with it; #overview shows the overview.
   const hash = location.hash || (items.length === 1 ? items[0].row.hash : "");
   const [, anchor, step] = /^#(e\d+)(?:\.(\d+))?$/.exec(hash) ?? [];
   const template = anchor ? at(anchor) : null;
@@ -73,7 +73,7 @@ function show() {
   }
 }
 
-// The next key may come before the browser tells of the new address, so the pane does not wait for that.
+// The next key may arrive before the hashchange event, so the pane is updated at once.
 function go(hash) {
   location.hash = hash;
   show();
@@ -96,7 +96,7 @@ function walk(by) {
   }
 }
 
-// The picture at its own size, with room to scroll; the page behind it stays where it is.
+// Shows the picture at full size in a scrollable dialog.
 pane.addEventListener("click", (event) => {
   const shot = event.target.closest(".enlarge")?.querySelector(".shot");
   if (!shot) return;

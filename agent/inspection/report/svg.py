@@ -1,5 +1,7 @@
-"""SVG as text: elements whose every attribute and content is escaped. Nothing here sets a style: a strict
-content-security policy forbids that, so positions are attributes and colours are classes of the style sheet."""
+"""Builds SVG text with escaped attributes and content.
+
+The content-security policy forbids inline styles, so positions are attributes and colours are classes.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +13,17 @@ Attribute = str | int | float
 
 
 def element(name: str, *content: str | Markup, **attributes: Attribute) -> Markup:
-    """`<name attributes>content</name>`; `class_` is `class`, other underscores become dashes. Text is escaped, markup
-    is not escaped again; numbers are rounded to hundredths."""
-    told = "".join(f' {_name(key)}="{escape(_value(value))}"' for key, value in attributes.items())
+    """Builds `<name attributes>content</name>`.
+
+    `class_` becomes `class`; other underscores become dashes. Text is escaped; Markup is not escaped again. Numbers are
+    rounded to hundredths."""
+    markup = "".join(f' {_name(key)}="{escape(_value(value))}"' for key, value in attributes.items())
     inner = "".join(escape(part) for part in content)
-    return Markup(f"<{name}{told}>{inner}</{name}>")
+    return Markup(f"<{name}{markup}>{inner}</{name}>")
 
 
 def drawing(width: float, height: float, content: Iterable[Markup], *, label: str, class_: str) -> Markup:
-    """A picture that scales with its box and tells *label* to who cannot see it."""
+    """Builds an SVG that scales with its box; *label* is its accessible name."""
     return element(
         "svg",
         element("title", label),

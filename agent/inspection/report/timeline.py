@@ -1,4 +1,4 @@
-"""An episode at one glance, as SVG: steps from left to right, milestones lighting up below, key step and loop above."""
+"""Draws an episode's time line as SVG: steps from left to right, milestones below, key step and loop above."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def timeline(
     milestones: Sequence[MilestoneView],
     failure: Failure | None,
 ) -> Markup:
-    """Each step is a link to `#ANCHOR.STEP`; a milestone's cells are lit from the step whose action reached it."""
+    """Draws the time line. Steps link to `#ANCHOR.STEP`; a milestone's cells are lit from the step that reached it."""
     loop, key_step = (failure.loop, failure.key_step) if failure else (None, None)
     cell = _cell(len(steps))
     arcs = 40.0 if loop is not None else 0.0
@@ -45,7 +45,7 @@ def timeline(
 
 
 def _cell(steps: int) -> float:
-    """Width of a step in pixels: long episodes are drawn smaller, and scroll."""
+    """Width of a step in pixels; steps of long episodes are narrower, and the time line scrolls."""
     return 44.0 if steps <= 12 else 30.0 if steps <= 30 else 14.0 if steps <= 120 else 7.0
 
 
@@ -87,8 +87,9 @@ def _milestone(milestone: MilestoneView, steps: Sequence[StepView], y: float, ce
 
 
 def _loop(loop: Loop, where: dict[int, float], foot: float, top: float, key_step: int | None) -> list[Markup]:
-    """An arc over each round of the loop, or over all where other steps lie between them, standing on *foot*, with
-    posts down to the steps; and what it is."""
+    """Draws an arc on *foot* over each round of the loop, with posts down to the steps and a label.
+
+    If other steps lie between the rounds, one arc covers them all."""
     parts: list[Markup] = []
     posts: set[int] = set()
     rounds = [(loop.entry, loop.last)] if loop.last is not None else _rounds(loop)
@@ -100,14 +101,14 @@ def _loop(loop: Loop, where: dict[int, float], foot: float, top: float, key_step
             arc = f"M {x1:.1f} {foot} Q {(x1 + x2) / 2:.1f} {foot - 2 * lift:.1f} {x2:.1f} {foot}"
             parts.append(element("path", d=arc, class_="loop"))
             posts |= {start, end}
-    # The words "key step" stand where its post would.
+    # The label "key step" takes the place of its post.
     parts += [line(where[step], foot, where[step], top - 3, class_="loop") for step in sorted(posts - {key_step})]
-    told = f"loop: {loop.period} step{'s' if loop.period > 1 else ''} × {loop.repetitions}"
-    parts.append(text(_LABEL - 14, foot - 2, told, class_="loop-label", anchor="end"))
+    label = f"loop: {loop.period} step{'s' if loop.period > 1 else ''} × {loop.repetitions}"
+    parts.append(text(_LABEL - 14, foot - 2, label, class_="loop-label", anchor="end"))
     return parts
 
 
 def _rounds(loop: Loop) -> list[tuple[int, int]]:
-    """The first step of each round and of the one after it."""
+    """The first step of each round, with the first step of the next."""
     starts = [loop.entry + round_ * loop.period for round_ in range(loop.repetitions)]
     return [(start, start + loop.period) for start in starts]

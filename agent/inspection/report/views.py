@@ -1,4 +1,4 @@
-"""What the report's templates are given: everything already chosen, counted and cut to size, nothing yet escaped."""
+"""The data of the report's templates: selected, counted and cut to size, but not escaped."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from judges.analysis import Analysis
 
 @dataclass(frozen=True, slots=True)
 class PictureView:
-    """A screenshot with what the action aimed at, in CSS pixels of the viewport."""
+    """A screenshot with the target of the action, in CSS pixels of the viewport."""
 
     uri: str
     """A data URI."""
@@ -19,7 +19,7 @@ class PictureView:
     height: int
     box: tuple[float, float, float, float] | None
     points: tuple[tuple[float, float], ...]
-    """Where the pointer was put by actions that name coordinates."""
+    """Pointer positions of actions with coordinates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,8 @@ class CallView:
 
     role: str
     model: str
-    told: str
-    """Tokens, seconds and cost in words."""
+    usage: str
+    """Tokens, seconds and cost as text."""
     prompt: tuple[MessageView, ...]
     answer: str
     error: str
@@ -46,14 +46,14 @@ class StepView:
     number: int
     action: str
     aim: str
-    """Role and name of the element that the action names; empty without one."""
+    """Role and name of the action's element; empty without one."""
     status: str
     message: str
     seconds: float
     url: str
     title: str
     flips: tuple[Flip, ...]
-    """Milestones that changed by this step's action."""
+    """Milestones that changed after this step's action."""
     names: dict[str, str]
     """Text of each milestone in `flips` by its id."""
     page: str
@@ -62,11 +62,11 @@ class StepView:
     calls: tuple[CallView, ...]
     picture: PictureView | None
     picture_left_out: str
-    """Why there is no picture; empty where there is one or none was taken."""
+    """Why the picture was omitted; empty if it is shown or none was taken."""
     problems: tuple[str, ...]
-    """What could not be read, one line each."""
+    """One line per unreadable blob."""
     refused: tuple[str, ...]
-    """Refused origins with what was asked for, those of the page before the action first."""
+    """Refused origins with the requested resources, those before the action first."""
     is_key: bool
     in_loop: bool
     loop_begins: bool
@@ -84,7 +84,7 @@ class ReferenceStepView:
 
 @dataclass(frozen=True, slots=True)
 class PairView:
-    """A row of the list of steps: a step, the reference's step, or both."""
+    """A row of the list of steps: a step, a step of the reference, or both."""
 
     step: StepView | None
     reference: ReferenceStepView | None
@@ -96,10 +96,10 @@ class PairView:
 class MilestoneView:
     text: str
     achieved: bool
-    """At the end."""
+    """Whether it was achieved at the end."""
     evidence: str
     reached: int | None
-    """Number of the step whose action first did it; 0 = from the start; None = never."""
+    """Number of the step that first reached it; 0: from the start; None: never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class RowView:
     site: str
     policy: str
     outcome: Outcome | str
-    """`unfinished` where the trace has no end."""
+    """`unfinished` if the trace has no footer."""
     failure: str
     """Category; empty unless it failed."""
     steps: int
@@ -134,12 +134,12 @@ class EpisodeView:
     answer: str | None
     analysis: Analysis | None
     failure: Failure | None
-    """The analyzer's word where there is one, else what the run itself recorded."""
+    """The failure of the analysis if there is one, else the one recorded in the trace."""
     milestones: tuple[MilestoneView, ...]
     pairs: tuple[PairView, ...]
     reference: str
-    """Which episode it stands beside; empty without one."""
+    """The episode shown next to this one; empty without one."""
     refused: tuple[BlockedOrigin, ...]
-    """Of the whole episode."""
+    """Refused requests of the episode, by origin."""
     events: tuple[Event, ...]
     parent: str

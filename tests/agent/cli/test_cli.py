@@ -1,4 +1,4 @@
-"""The command line: wrong input is one line and exit code 2, results are JSON on request, nothing is half-written."""
+"""The command line: wrong input gives one line and exit code 2, `--json` prints JSON, no partial file is written."""
 
 from __future__ import annotations
 
@@ -48,24 +48,24 @@ def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
 
 
 WRONG = [
-    pytest.param(["run"], "say what to do and where", id="nothing asked"),
+    pytest.param(["run"], "a task and a URL are needed", id="no task"),
     pytest.param(["run", "Find it"], "--url", id="no address"),
     pytest.param([*MINIWOB, "--url", "http://x.test"], "not both", id="suite and address"),
-    pytest.param([*OPEN, "--tasks", "click-test"], "--tasks chooses tasks of a suite", id="tasks without a suite"),
-    pytest.param([*OPEN, "--seeds", "3-7"], "--seeds chooses tasks of a suite", id="seeds without a suite"),
+    pytest.param([*OPEN, "--tasks", "click-test"], "--tasks selects tasks of a suite", id="tasks without a suite"),
+    pytest.param([*OPEN, "--seeds", "3-7"], "--seeds selects tasks of a suite", id="seeds without a suite"),
     pytest.param(["run", "--suite", "minibob"], "'minibob'", id="unknown suite"),
     pytest.param(
         ["run", "--suite", "miniwob", "--tasks", "click-buton"], "did you mean click-button", id="unknown task"
     ),
     pytest.param(
         ["run", "--suite", "sites", "--tasks", "shop-compare", "--split", "train"],
-        "shop-compare is in split test, not in train: say --split test, or leave --split out",
+        "shop-compare is in split test, not in train: use --split test, or omit --split",
         id="task of another split",
     ),
     pytest.param(
         ["run", "--suite", "sites", "--tasks", "shop-compair", "--split", "train"],
         "has no task 'shop-compair'",
-        id="unknown task beside a split",
+        id="unknown task with a split",
     ),
     pytest.param([*MINIWOB, "--seeds", "4-0"], "4-0", id="seeds downwards"),
     pytest.param([*MINIWOB, "--seeds", "many"], "'many'", id="seeds in words"),
@@ -117,17 +117,17 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("words", "told"), WRONG)
+@pytest.mark.parametrize(("words", "message"), WRONG)
 def test_wrong_input_is_one_line_and_exit_code_2(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, words: list[str], told: str
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, words: list[str], message: str
 ) -> None:
     monkeypatch.setenv("HELD", sys.executable)
     assert mira(monkeypatch, *words) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.startswith("mira: ") and said.err.count("\n") == 1
-    assert told in said.err
-    assert list(tmp_path.iterdir()) == [], "nothing may be half-written"
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("mira: ") and captured.err.count("\n") == 1
+    assert message in captured.err
+    assert list(tmp_path.iterdir()) == [], "no partial file is written"
 
 
 def test_a_wrong_config_key_names_file_and_key(
@@ -136,7 +136,7 @@ def test_a_wrong_config_key_names_file_and_key(
     file = tmp_path / "mira.toml"
     file.write_text("[limits]\nmax_stepz = 3\n")
     assert mira(monkeypatch, *MINIWOB, "--config", str(file)) == 2
-    assert "mira.toml" in (said := capsys.readouterr().err) and "'limits.max_stepz'" in said
+    assert "mira.toml" in (captured := capsys.readouterr().err) and "'limits.max_stepz'" in captured
     assert list(tmp_path.iterdir()) == [file]
 
 
@@ -171,7 +171,7 @@ def test_tasks_as_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     assert sum(row["milestones"] > 0 for row in rows.values()) >= 30
 
 
-def test_models_say_what_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_models_names_what_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert mira(monkeypatch, "models", "--json") == 0
     rows = {row["spec"]: row for row in json.loads(capsys.readouterr().out)}
     assert rows["embedded"]["usable"]

@@ -1,4 +1,4 @@
-"""`mira data`: what it prints and how it ends."""
+"""`mira data`: output and exit codes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def mira(*words: str, cache: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, env=env, timeout=60, check=False)
 
 
-def test_the_list_says_what_is_there(tmp_path: Path) -> None:
+def test_the_list_shows_what_is_cached(tmp_path: Path) -> None:
     done = mira("list", "--json", cache=tmp_path)
     rows = json.loads(done.stdout)
     assert [row["name"] for row in rows] == list(DATA)
@@ -31,17 +31,17 @@ def test_the_list_says_what_is_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "message"),
     [
-        (("get", "webarena-light"), "no data is called 'webarena-light': known are webarena-lite, "),
+        (("get", "webarena-light"), "unknown data set 'webarena-light': known are webarena-lite, "),
         (("get", "webarena", "--path", "/nowhere"), "--path '/nowhere' does not exist: name the wheel of libwebarena"),
         (("get", "webarena"), "pip could not fetch libwebarena==0.0.5"),
     ],
 )
-def test_what_goes_wrong_is_one_line_and_exit_code_2(tmp_path: Path, words: tuple[str, ...], says: str) -> None:
+def test_an_error_is_one_line_and_exit_code_2(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
     done = mira(*words, cache=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert says in done.stderr and done.stderr.count("\n") == 1
+    assert message in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_another_wheel_is_refused(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a terminal shows while it plays and while it learns."""
+"""What a terminal shows during a run and during training."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Screen:
 
     @property
     def text(self) -> str:
-        with self.console.capture() as said:
+        with self.console.capture() as capture:
             self.console.print(self.display.board(), no_wrap=True)
-        return said.get()
+        return capture.get()
 
 
 def test_a_stage_has_a_bar_while_it_learns_and_none_after() -> None:
@@ -53,7 +53,7 @@ def test_a_run_that_has_ended_leaves_neither_rows_nor_counts_to_the_next() -> No
     assert "0/5" in screen.text and "click-test" not in screen.text
 
 
-def test_a_model_that_is_away_is_shown_at_once_and_said_once_when_it_takes_long() -> None:
+def test_a_wait_for_a_model_is_shown_at_once_and_printed_once_when_it_is_long() -> None:
     out = io.StringIO()
     display = RunDisplay(Console(file=out, width=200))
     task = TaskRef(suite="miniwob", name="click-test", seed=1)
@@ -62,13 +62,13 @@ def test_a_model_that_is_away_is_shown_at_once_and_said_once_when_it_takes_long(
     for seconds in (0.0, 1.0, 4.0, 9.0):
         display(ModelWaits("e", "policy", "cannot reach http://127.0.0.1:9", seconds, 100 - seconds))
     (line,) = out.getvalue().splitlines()
-    assert "e: the policy's model does not answer, it is asked for 96 s more: cannot reach http://127.0.0.1:9" in line
+    assert "e: the policy's model does not answer, retrying for 96 s more: cannot reach http://127.0.0.1:9" in line
     display(StepDone("e", 1, "click", "click", Status.OK, "", (), 0.1))
     display(ModelWaits("e", "judge", "HTTP 503", 5.0, 95.0))
     assert "the judge's model does not answer" in out.getvalue().splitlines()[-1]
 
 
-def test_the_row_says_whom_it_waits_for() -> None:
+def test_the_row_names_the_model_that_it_waits_for() -> None:
     screen = Screen()
     screen.display(RunStarted("r", Path("r"), planned=1, finished=0))
     screen.display(EpisodeStarted("e", TaskRef(suite="open", name="task"), 1, 0, "x"))
@@ -76,16 +76,16 @@ def test_the_row_says_whom_it_waits_for() -> None:
     assert "waiting for the planner's model" in screen.text
 
 
-def test_a_terminal_keeps_a_line_for_what_was_declined() -> None:
-    """The table shows the last action only; what was declined stays above it."""
+def test_a_terminal_keeps_a_line_for_a_declined_action() -> None:
+    """The table shows only the last action; declined actions stay above it."""
     screen = Screen()
     task = TaskRef(suite="open", name="task", seed=0)
     declined = 'click button "Buy" (by a person)'
-    with screen.console.capture() as said:
+    with screen.console.capture() as capture:
         screen.display(EpisodeStarted("e", task, 1, 0, "Order"))
         step = StepDone("e", 1, 'do(action="Click", element="2")', "click", Status.BLOCKED, "", (), 0.1, declined)
         screen.display(step)
-    assert f"step 1 declined: {declined}" in said.get()
+    assert f"step 1 declined: {declined}" in capture.get()
     assert "declined: click button" in screen.text
 
 
@@ -105,8 +105,8 @@ def ended(task: TaskRef) -> EpisodeEnded:
     )
 
 
-def test_the_bar_of_a_run_does_not_show_what_the_run_before_it_came_to() -> None:
-    """It said `0/5 1 succeeded`."""
+def test_the_bar_of_a_run_does_not_show_the_result_of_the_run_before() -> None:
+    """Symptom: the line was `0/5 1 succeeded`."""
     screen = Screen()
     task = TaskRef(suite="miniwob", name="click-test", seed=1)
     screen.display(RunStarted("r", Path("r"), planned=1, finished=0))

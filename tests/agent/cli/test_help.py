@@ -1,4 +1,4 @@
-"""`mira --help`, `--version` and shell completion: quick because they import no command, and right all the same."""
+"""`mira --help`, `--version` and shell completion import no command, and show every command correctly."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import inspect
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import import_module, metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
 
-from agent.cli.app import COMMANDS, Place, completed_words, named
+from agent.cli.app import COMMANDS, Place, application, command_name, completed_words
 
 ROOT = Path(__file__).parents[3]
 MIRA = "import sys; sys.argv[0] = 'mira'; from agent.cli import main; main()"
@@ -44,7 +46,7 @@ def mira(*words: str, **environ: str) -> subprocess.CompletedProcess[str]:
     ("words", "environ"),
     [
         pytest.param(["--help"], {}, id="help"),
-        pytest.param([], {}, id="nothing asked"),
+        pytest.param([], {}, id="no command"),
         pytest.param(["--version"], {}, id="version"),
         pytest.param(
             [], {"_MIRA_COMPLETE": "complete_bash", "COMP_WORDS": "mira\nru", "COMP_CWORD": "1"}, id="complete"
@@ -52,7 +54,7 @@ def mira(*words: str, **environ: str) -> subprocess.CompletedProcess[str]:
         pytest.param(["rnu"], {}, id="no such command"),
     ],
 )
-def test_the_list_of_commands_is_slow_because_it_imports_them_all(words: list[str], environ: dict[str, str]) -> None:
+def test_the_list_of_commands_imports_no_command(words: list[str], environ: dict[str, str]) -> None:
     code = f"import atexit, sys; atexit.register(lambda: print([m for m in {HEAVY} if m in sys.modules])); {MIRA}"
     done = subprocess.run(
         [sys.executable, "-c", code, *words],
@@ -63,11 +65,11 @@ def test_the_list_of_commands_is_slow_because_it_imports_them_all(words: list[st
         cwd=ROOT,
         env={**os.environ, **environ},
     )
-    assert done.stdout.splitlines()[-1] == "[]", "what costs seconds is loaded by the command that needs it"
+    assert done.stdout.splitlines()[-1] == "[]", "slow imports belong to the command that needs them"
 
 
 @pytest.mark.parametrize("module", sorted({place.module for place in COMMANDS.values()}))
-def test_the_help_of_a_command_loads_nothing_that_computes(module: str) -> None:
+def test_the_help_of_a_command_imports_no_heavy_library(module: str) -> None:
     code = f"import sys, {module}; print([m for m in {HEAVY[1:5]} if m in sys.modules])"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False, cwd=ROOT
@@ -76,16 +78,37 @@ def test_the_help_of_a_command_loads_nothing_that_computes(module: str) -> None:
 
 
 @pytest.mark.parametrize("place", COMMANDS.values(), ids=COMMANDS.keys())
-def test_a_summary_is_what_the_command_says_of_itself(place: Place) -> None:
+def test_a_summary_is_the_first_paragraph_of_the_help(place: Place) -> None:
     command = getattr(import_module(place.module), place.attribute)
     text = command.info.help if isinstance(command, typer.Typer) else inspect.getdoc(command)
     assert " ".join((text or "").split("\n\n")[0].split()) == place.summary
 
 
+def _leaves(group: Any, path: str = "mira") -> Iterator[tuple[str, Any]]:
+    for name, command in getattr(group, "commands", {}).items():
+        yield f"{path} {name}", command
+        yield from _leaves(command, f"{path} {name}")
+
+
+HELP = dict(_leaves(typer.main.get_command(application())))
+
+
+@pytest.mark.parametrize("command", HELP.values(), ids=HELP)
+def test_help_is_one_imperative_sentence_a_line(command: Any) -> None:
+    """Symptom: help mixed imperatives, third persons, fragments and questions."""
+    summary = command.help.partition("\n\n")[0]
+    verb = summary.split()[0]
+    assert verb[0].isupper() and not verb.endswith("s") and summary.endswith("."), summary
+    assert ". " not in summary, "one sentence"
+    for parameter in command.params:
+        text = parameter.help
+        assert text and text[0] in "`ABCDEFGHIJKLMNOPQRSTUVWXYZ" and text.endswith("."), (parameter.name, text)
+
+
 def test_help_lists_every_command() -> None:
-    said = mira("--help").stdout
+    output = mira("--help").stdout
     for name, place in COMMANDS.items():
-        assert f" {name} " in said and place.summary[:40] in said
+        assert f" {name} " in output and place.summary[:40] in output
 
 
 @pytest.mark.parametrize(
@@ -105,8 +128,8 @@ def test_version() -> None:
     ("words", "name"),
     [([], ""), (["--help"], ""), (["run"], "run"), (["run", "x"], "run"), (["--help", "run"], "run"), (["x"], "x")],
 )
-def test_the_command_that_is_asked_for(words: list[str], name: str) -> None:
-    assert named(words) == name
+def test_the_name_of_the_requested_command(words: list[str], name: str) -> None:
+    assert command_name(words) == name
 
 
 @pytest.mark.parametrize(
@@ -121,7 +144,7 @@ def test_the_command_that_is_asked_for(words: list[str], name: str) -> None:
         ({}, []),
     ],
 )
-def test_what_a_shell_wants_completed(environ: dict[str, str], words: list[str]) -> None:
+def test_the_command_line_to_complete(environ: dict[str, str], words: list[str]) -> None:
     assert completed_words(environ) == words
 
 
@@ -138,7 +161,7 @@ def completed(shell: str, line: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("shell", "line", "offers", "not_"),
+    ("shell", "line", "offered", "not_offered"),
     [
         ("bash", "mira re", ["resume", "replay", "report"], "show"),
         ("bash", "mira run --pl", ["--planner"], "--policy"),
@@ -153,13 +176,13 @@ def completed(shell: str, line: str) -> str:
         ("powershell", "mira re", ["resume", "replay"], "show"),
     ],
 )
-def test_completion_offers_commands_and_options(shell: str, line: str, offers: list[str], not_: str) -> None:
-    said = completed(shell, line)
-    assert all(offer in said for offer in offers) and not_ not in said
+def test_completion_offers_commands_and_options(shell: str, line: str, offered: list[str], not_offered: str) -> None:
+    output = completed(shell, line)
+    assert all(word in output for word in offered) and not_offered not in output
 
 
 def test_completion_in_a_real_shell(tmp_path: Path) -> None:
-    """Installed, sourced and asked as bash does when a person presses Tab."""
+    """Completion is installed, sourced and called like bash does on Tab."""
     (tmp_path / "bin").mkdir()
     program = tmp_path / "bin" / "mira"
     program.write_text(f"#!{sys.executable}\nfrom agent.cli import main\nmain()\n")

@@ -1,4 +1,4 @@
-"""`mira import`: from a foreign log to what `mira show` lists."""
+"""`mira import`: foreign logs become traces that `mira show` lists."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def test_an_imported_folder_is_gathered_like_a_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
-    [(["selenium", "."], "format 'selenium' is not known"), (["webarena", "no/such"], "'no/such' is no folder")],
+    ("arguments", "message"),
+    [(["selenium", "."], "unknown format 'selenium'"), (["webarena", "no/such"], "'no/such' is not a folder")],
 )
-def test_bad_input_is_one_line(tmp_path: Path, arguments: list[str], told: str) -> None:
+def test_bad_input_is_one_line(tmp_path: Path, arguments: list[str], message: str) -> None:
     done = CliRunner().invoke(application(["import"]), ["import", *arguments, "--out", str(tmp_path / "out")])
-    assert done.exit_code != 0 and told in str(done.exception)
+    assert done.exit_code != 0 and message in str(done.exception)
     assert not (tmp_path / "out").exists()

@@ -1,4 +1,4 @@
-"""The core alone does what a user of an API model or of the embedded model needs: no torch, transformers or scipy."""
+"""The core alone runs API models and the embedded model, without torch, transformers or scipy."""
 
 from __future__ import annotations
 
@@ -88,14 +88,14 @@ def test_the_listed_extras_are_those_of_the_project() -> None:
 
 def _names(declared: dict[str, list[str]], extra: str) -> set[str]:
     """Distributions of an extra, those of the extras that it includes among them."""
-    found: set[str] = set()
+    packages: set[str] = set()
     for line in declared[extra]:
         requirement = Requirement(line)
         if canonical(requirement.name) == project()["name"]:
-            found |= set[str]().union(*(_names(declared, one) for one in requirement.extras))
+            packages |= set[str]().union(*(_names(declared, package) for package in requirement.extras))
         else:
-            found.add(canonical(requirement.name))
-    return found
+            packages.add(canonical(requirement.name))
+    return packages
 
 
 @pytest.mark.browser
@@ -203,20 +203,24 @@ def test_an_adapter_without_peft_is_one_line(tmp_path: Path) -> None:
 @pytest.mark.timeout(900)
 def test_a_wheel_in_an_empty_environment_plays_the_demo(tmp_path: Path) -> None:
     """With the index that pip knows here; outside the source tree."""
-    where = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     venv.create(tmp_path / "venv", with_pip=True)
     python = tmp_path / "venv" / "bin" / "python"
 
     def call(*words: str) -> str:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=600, cwd=tmp_path, env=where, check=False)
+        done = subprocess.run(
+            words, capture_output=True, text=True, timeout=600, cwd=tmp_path, env=environment, check=False
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     call(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(tmp_path), str(ROOT))
     (wheel,) = tmp_path.glob("mira_web-*.whl")
     call(str(python), "-m", "pip", "install", "--quiet", str(wheel))
-    installed = {canonical(one["name"]) for one in json.loads(call(str(python), "-m", "pip", "list", "--format=json"))}
+    installed = {
+        canonical(package["name"]) for package in json.loads(call(str(python), "-m", "pip", "list", "--format=json"))
+    }
     assert "mira-web" in installed
     assert installed.isdisjoint(HEAVY)
-    told = call(str(tmp_path / "venv" / "bin" / "mira"), "demo", "--seeds", "0", "--json")
-    assert [episode["outcome"] for episode in json.loads(told)["episodes"]] == ["success"] * 10
+    output = call(str(tmp_path / "venv" / "bin" / "mira"), "demo", "--seeds", "0", "--json")
+    assert [episode["outcome"] for episode in json.loads(output)["episodes"]] == ["success"] * 10

@@ -1,4 +1,4 @@
-"""What a page or a model said, on a terminal: nothing that it could obey, and no replacement character in its place."""
+"""Text of pages and models on a terminal: no control characters, and no replacement characters for known ones."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ TEXTS = [
     pytest.param("a\u2028b\u2029c\x85d", "a b c d", id="separators"),
     pytest.param("soft\u00adhyphen, zero\u200bwidth, \ufeffmark", "softhyphen, zerowidth, mark", id="invisible"),
     pytest.param("\u202eevil\u2066", "evil", id="marks of direction"),
-    pytest.param("\x1b[2Jgone\x07\x9b", "\\x1b[2Jgone\\x07\\x9b", id="what a terminal obeys"),
+    pytest.param("\x1b[2Jgone\x07\x9b", "\\x1b[2Jgone\\x07\\x9b", id="control characters"),
     pytest.param("\ud800", "\\ud800", id="half a character"),
     pytest.param("\U0001fae9 \ue000", "\U0001fae9 \ue000", id="newer than this Python, and of private use"),
-    pytest.param("a\ufffdb", "a\ufffdb", id="as it came"),
-    pytest.param("", "", id="nothing"),
+    pytest.param("a\ufffdb", "a\ufffdb", id="unchanged"),
+    pytest.param("", "", id="empty"),
 ]
 
 
@@ -57,9 +57,9 @@ def test_a_parse_error_of_several_lines_is_shown_as_it_was(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     path = write_run(tmp_path / "r", [Play(outcome=None)]).trace("login-user-0-a1")
-    said = 'no action found | I\u00a0will click\nthe "Save" button\u2028now'
+    detail = 'no action found | I\u00a0will click\nthe "Save" button\u2028now'
     with path.open("a", encoding="utf-8") as file:
-        file.write(Event(step=3, name="parse_error", detail=said, at=AT).model_dump_json() + "\n")
+        file.write(Event(step=3, name="parse_error", detail=detail, at=AT).model_dump_json() + "\n")
     monkeypatch.setattr(sys, "argv", ["mira", "show", str(path)])
     with pytest.raises(SystemExit):
         main()

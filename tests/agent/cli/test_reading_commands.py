@@ -1,4 +1,4 @@
-"""`mira show`, `report`, `quality` and `compare` as commands: what they print, and what they do with what is broken."""
+"""`mira show`, `report`, `quality` and `compare`: their output, and their handling of damaged traces."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.agent.episodes import Play, write_run
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    """A success, a failure, and an episode that was killed while it wrote a line."""
+    """A success, a failure, and an episode that was killed while writing a line."""
     plays = [Play(seed=0), Play(seed=1, outcome="failure"), Play(seed=2, outcome=None)]
     folder = write_run(tmp_path / "r", plays)
     with folder.trace("login-user-2-a1").open("a") as file:
@@ -33,22 +33,22 @@ def mira(monkeypatch: pytest.MonkeyPatch, *words: str | Path) -> int:
 
 def as_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str | Path) -> Any:
     assert mira(monkeypatch, *words, "--json") == 0
-    said = capsys.readouterr()
-    assert said.err == ""
-    return json.loads(said.out)
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    return json.loads(captured.out)
 
 
 @pytest.mark.parametrize("command", ["show", "report", "quality"])
-def test_a_place_without_traces_is_one_line(
+def test_a_folder_without_traces_is_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, command: str
 ) -> None:
     assert mira(monkeypatch, command, tmp_path) == 2
-    said = capsys.readouterr()
-    assert said.out == "" and said.err.count("\n") == 1 and "holds no traces" in said.err
+    captured = capsys.readouterr()
+    assert captured.out == "" and captured.err.count("\n") == 1 and "holds no traces" in captured.err
     assert list(tmp_path.iterdir()) == []
 
 
-def test_show_lists_episodes_with_what_is_torn(
+def test_show_marks_a_torn_trace(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], run: Path
 ) -> None:
     rows = as_json(monkeypatch, capsys, "show", run)
@@ -58,11 +58,11 @@ def test_show_lists_episodes_with_what_is_torn(
         ("unfinished", 2, True),
     ]
     assert mira(monkeypatch, "show", run) == 0
-    said = capsys.readouterr()
-    assert "1 success, 1 failure, 1 unfinished" in said.out and "torn" in said.err
+    captured = capsys.readouterr()
+    assert "1 success, 1 failure, 1 unfinished" in captured.out and "torn" in captured.err
 
 
-def test_show_tells_a_torn_line_of_one_trace(
+def test_show_reports_the_torn_line_of_a_trace(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], run: Path
 ) -> None:
     assert mira(monkeypatch, "show", run / "episodes" / "login-user-2-a1.jsonl") == 0
@@ -80,19 +80,19 @@ def test_show_lists_several_runs_and_names_a_damaged_trace(
 
 
 @pytest.mark.parametrize("command", ["report", "quality"])
-def test_where_nothing_can_be_read_it_is_one_line(
+def test_only_unreadable_traces_are_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, command: str
 ) -> None:
     folder = write_run(tmp_path / "r", [Play(seed=0)])
     folder.trace("login-user-0-a1").write_text("no trace\n")
     before = sorted(folder.path.iterdir())
     assert mira(monkeypatch, command, folder.path) == 2
-    said = capsys.readouterr()
-    assert said.out == "" and said.err.count("\n") == 1 and "login-user-0-a1.jsonl" in said.err
-    assert sorted(folder.path.iterdir()) == before, "no report of nothing"
+    captured = capsys.readouterr()
+    assert captured.out == "" and captured.err.count("\n") == 1 and "login-user-0-a1.jsonl" in captured.err
+    assert sorted(folder.path.iterdir()) == before, "no empty report is written"
 
 
-def test_analyze_calls_damaged_what_show_calls_damaged(
+def test_analyze_and_show_agree_on_damaged_traces(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     folder = write_run(tmp_path / "r", [Play(seed=0), Play(seed=1), Play(seed=2, outcome=None)])
@@ -103,20 +103,20 @@ def test_analyze_calls_damaged_what_show_calls_damaged(
         "damaged",
         "unfinished",
     ]
-    found = as_json_of(monkeypatch, capsys, "analyze", folder.path)
-    assert found["episodes"] == {"success": 1, "unfinished": 1, "damaged": 1}
-    assert "login-user-1-a1.jsonl" in found["problems"][0]["problem"]
+    result = as_json_of(monkeypatch, capsys, "analyze", folder.path)
+    assert result["episodes"] == {"success": 1, "unfinished": 1, "damaged": 1}
+    assert "login-user-1-a1.jsonl" in result["problems"][0]["problem"]
     assert mira(monkeypatch, "analyze", folder.path) == 0
     assert "3 episodes: 1 success, 1 unfinished, 1 damaged" in capsys.readouterr().out
 
 
 def as_json_of(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str, folder: Path) -> Any:
-    """Of a command that may also say on stderr what it passed over."""
+    """The JSON of a command that may name skipped traces on stderr."""
     assert mira(monkeypatch, command, folder, "--json") == 0
     return json.loads(capsys.readouterr().out)
 
 
-def test_a_long_list_cannot_steer_the_terminal(
+def test_a_long_list_cannot_control_the_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     plays = [Play(seed=seed, text="\x1b[2Jgone", actions=(), z=((True,),)) for seed in range(101)]
@@ -126,12 +126,12 @@ def test_a_long_list_cannot_steer_the_terminal(
     assert out.count("gone") == 101 and "\x1b[2J" not in out
 
 
-def test_report_says_what_it_wrote(
+def test_report_prints_what_it_wrote(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], run: Path, tmp_path: Path
 ) -> None:
-    told = as_json(monkeypatch, capsys, "report", run, "--out", tmp_path / "page.html", "--screenshots", "none")
-    assert told["episodes"] == 3 and told["bytes"] == (tmp_path / "page.html").stat().st_size
-    assert told["problems"] == []
+    result = as_json(monkeypatch, capsys, "report", run, "--out", tmp_path / "page.html", "--screenshots", "none")
+    assert result["episodes"] == 3 and result["bytes"] == (tmp_path / "page.html").stat().st_size
+    assert result["problems"] == []
 
 
 def test_report_refuses_an_unknown_choice(
@@ -141,17 +141,17 @@ def test_report_refuses_an_unknown_choice(
     assert "'some'" in capsys.readouterr().err and not (run / "report.html").exists()
 
 
-def test_quality_prints_beside_the_paper(
+def test_quality_prints_the_values_of_the_paper(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], run: Path
 ) -> None:
     assert mira(monkeypatch, "quality", run) == 0
     out = capsys.readouterr().out
     assert "0.7917" in out and "0.4585" in out and "left out: 1 × unfinished" in out
-    told = as_json(monkeypatch, capsys, "quality", run)
-    assert told["paper"]["recall"] == 0.6032 and told["sources"][0]["traces"] == 2
+    result = as_json(monkeypatch, capsys, "quality", run)
+    assert result["paper"]["recall"] == 0.6032 and result["sources"][0]["traces"] == 2
 
 
-def test_quality_of_nothing_says_so(
+def test_quality_without_data_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     run = write_run(tmp_path / "r", [Play(outcome="broken")])
@@ -166,23 +166,24 @@ def test_compare_prints_the_test_and_its_limits(
     assert mira(monkeypatch, "compare", run, other.path) == 0
     out = capsys.readouterr().out
     assert "McNemar, exact" in out and "B better on 1 tasks" in out
-    assert "judged in B only, in no test: miniwob/login-user/7" in out and "in no rate of A: 1 unfinished" in out
-    told = as_json(monkeypatch, capsys, "compare", run, other.path)
-    assert told["paired"]["tasks"] == 2 and told["spent"]["steps"]["change"]["value"] == 0.0
+    assert "judged only in B, not tested: miniwob/login-user/7" in out
+    assert "excluded from rates of A: 1 unfinished" in out
+    result = as_json(monkeypatch, capsys, "compare", run, other.path)
+    assert result["paired"]["tasks"] == 2 and result["spent"]["steps"]["change"]["value"] == 0.0
 
 
-def test_quality_labels_three_instances_with_what_they_share(
+def test_quality_labels_instances_with_their_common_text(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """The row of three seeds was called by the text of the first one."""
+    """Symptom: the row of three seeds had the text of the first seed."""
     names = ("ann", "bob", "cy")
     plays = [
         Play(seed=seed, text=f'Username "{name}" is filled in', actions=(), z=((True, True),))
         for seed, name in enumerate(names)
     ]
     run = write_run(tmp_path / "r", [*plays, Play(seed=3, outcome="failure", text='Username "di" is filled in')])
-    told = as_json_of(monkeypatch, capsys, "quality", run.path)
-    rows = told["sources"][0]["milestones"]
+    result = as_json_of(monkeypatch, capsys, "quality", run.path)
+    rows = result["sources"][0]["milestones"]
     assert [(row["text"], row["traces"]) for row in rows] == [
         ('Username "…" is filled in 1', 4),
         ('Username "…" is filled in 2', 4),

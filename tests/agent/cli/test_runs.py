@@ -1,4 +1,4 @@
-"""`mira run` as it is called: what it says beside its result, and its exit code."""
+"""`mira run` as a process: its notices and exit codes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.browser
 
 
 def mira_run(shop: Shop, folder: Path, answers: list[str], *options: str) -> subprocess.CompletedProcess[str]:
-    """Plays an open task by these answers."""
+    """Runs an open task with scripted answers."""
     script = folder / "answers.json"
     script.write_text(json.dumps(answers), encoding="utf-8")
     command = [sys.executable, "-m", "agent.cli", "run", "Order", "--url", shop.url, "--policy", f"scripted:{script}"]
@@ -36,13 +36,13 @@ def mira_run(shop: Shop, folder: Path, answers: list[str], *options: str) -> sub
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize(("options", "why"), [(("--json",), "--json was given"), ((), "stdin is no terminal")])
-def test_where_nobody_is_asked_it_says_so(shop: Shop, tmp_path: Path, options: tuple[str, ...], why: str) -> None:
+@pytest.mark.parametrize(("options", "why"), [(("--json",), "--json was given"), ((), "stdin is not a terminal")])
+def test_a_run_without_an_approver_says_so(shop: Shop, tmp_path: Path, options: tuple[str, ...], why: str) -> None:
     done = mira_run(shop, tmp_path, [BUY] * 9, "--approve", "submit", *options)
     assert shop.orders == []
-    waited_for = [] if "--json" in options else ["starting Chromium"]
-    declined = f"mira: approve submit: nobody is there to ask ({why}), such actions are declined"
-    assert done.stderr.splitlines()[: len(waited_for) + 1] == [*waited_for, declined]
+    notices = [] if "--json" in options else ["starting Chromium"]
+    declined = f"mira: approve submit: no one can be asked ({why}), so these actions are declined"
+    assert done.stderr.splitlines()[: len(notices) + 1] == [*notices, declined]
     (path,) = (tmp_path / "runs").glob("*/episodes/*.jsonl")
     trace = read_trace(path)
     events = [(event.name, event.detail) for event in trace.events if event.name == "declined"]
@@ -52,7 +52,7 @@ def test_where_nobody_is_asked_it_says_so(shop: Shop, tmp_path: Path, options: t
 
 
 @pytest.mark.timeout(120)
-def test_nothing_is_said_of_approval_where_none_is_wanted(shop: Shop, tmp_path: Path) -> None:
+def test_no_notice_of_approval_without_approve(shop: Shop, tmp_path: Path) -> None:
     assert mira_run(shop, tmp_path, [STOP], "--json").stderr.count("mira:") == 0
 
 
@@ -68,7 +68,7 @@ def test_nothing_is_said_of_approval_where_none_is_wanted(shop: Shop, tmp_path: 
         pytest.param(['do(action="Wait")'] * 9, ["--max-steps", "2"], 1, id="out of steps"),
     ],
 )
-def test_an_unjudged_open_task_is_done_only_where_the_policy_ended_it(
+def test_an_unjudged_open_task_is_done_only_if_the_policy_stopped(
     shop: Shop, tmp_path: Path, answers: list[str], options: list[str], code: int
 ) -> None:
     done = mira_run(shop, tmp_path, answers, "--json", *options)
@@ -76,12 +76,12 @@ def test_an_unjudged_open_task_is_done_only_where_the_policy_ended_it(
     assert (episode["outcome"], done.returncode) == ("unjudged", code)
     resumed = [sys.executable, "-m", "agent.cli", "resume", json.loads(done.stdout)["folder"], "--json"]
     again = subprocess.run(resumed, capture_output=True, text=True, timeout=60, check=False, cwd=ROOT)
-    assert again.returncode == code, "as told once more"
+    assert again.returncode == code, "resume returns the same code"
 
 
 @pytest.mark.timeout(120)
 def test_steps_and_replays_name_the_element(shop: Shop, tmp_path: Path) -> None:
-    """`element="2"` alone tells a person nothing."""
+    """Symptom: steps named their element by number only."""
     done = mira_run(shop, tmp_path, [BUY, STOP])
     assert f'  step 1: click button "Buy"  {BUY}  (ok)' in done.stdout.splitlines()
     (path,) = (tmp_path / "runs").glob("*/episodes/*.jsonl")
@@ -92,11 +92,11 @@ def test_steps_and_replays_name_the_element(shop: Shop, tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(120)
-def test_the_progress_line_says_what_was_declined(shop: Shop, tmp_path: Path) -> None:
+def test_the_progress_line_names_the_declined_action(shop: Shop, tmp_path: Path) -> None:
     """Symptom: the line read `do(action="Click", element="2")  (blocked)`."""
     done = mira_run(shop, tmp_path, [BUY, STOP], "--approve", "submit")
-    said = [line.strip() for line in done.stdout.splitlines() if line.strip().startswith("step")]
-    assert said == [
+    printed = [line.strip() for line in done.stdout.splitlines() if line.strip().startswith("step")]
+    assert printed == [
         'step 1 declined: click button "Buy" (nobody is there to approve it)',
         f'step 2: stop with the answer "done"  {STOP}  (stopped)',
     ]
@@ -106,13 +106,11 @@ def test_the_progress_line_says_what_was_declined(shop: Shop, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("answers", "code"),
     [
-        pytest.param([BUY, STOP], 0, id="a judge says that it was done without what was declined"),
-        pytest.param([BUY] * 4, 1, id="it was ended by what was declined"),
+        pytest.param([BUY, STOP], 0, id="the policy stopped after a declined action"),
+        pytest.param([BUY] * 4, 1, id="declined actions ended it"),
     ],
 )
-def test_what_a_judge_says_counts_where_the_policy_ended_it_itself(
-    shop: Shop, tmp_path: Path, answers: list[str], code: int
-) -> None:
+def test_a_judge_decides_only_if_the_policy_stopped(shop: Shop, tmp_path: Path, answers: list[str], code: int) -> None:
     judge = tmp_path / "judge.json"
     judge.write_text(json.dumps([{"reason": "It is done.", "unmet": [], "success": True}] * 3), encoding="utf-8")
     options = [
@@ -133,10 +131,10 @@ def test_what_a_judge_says_counts_where_the_policy_ended_it_itself(
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("rule", ["subresources:*", "subresources:cdn.example", "cdn.example"])
-def test_secrets_beside_a_rule_for_subresources_are_warned_of(
+def test_secrets_with_a_subresource_rule_give_a_warning(
     shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rule: str
 ) -> None:
     monkeypatch.setenv("SHOP_PW", "hunter2222")
-    said = mira_run(shop, tmp_path, [STOP], "--secret", "PW=env:SHOP_PW", "--allow", rule).stderr
-    told = "mira: a page into which a secret is typed can send it to the origins of subresources: rules"
-    assert said.splitlines().count(told) == rule.startswith("subresources:")
+    printed = mira_run(shop, tmp_path, [STOP], "--secret", "PW=env:SHOP_PW", "--allow", rule).stderr
+    warning = "mira: a page into which a secret is typed can send it to the origins of subresources: rules"
+    assert printed.splitlines().count(warning) == rule.startswith("subresources:")

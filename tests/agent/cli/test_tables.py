@@ -1,4 +1,4 @@
-"""Tables fit the width they are given, and page text in them cannot steer the terminal."""
+"""Tables fit the given width, and page text in cells cannot control the terminal."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from tests.agent.episodes import Play, write_run
 ROOT = Path(__file__).parents[3]
 EVIL = "\x1b[2J\x1b]0;owned\x07\x9b31mred\r\u202egone"
 """Clears the screen, sets the title, colours by a C1 control, overwrites the line, turns the direction of text."""
-OBEYED = ("\x1b[2J", "\x1b]", "\x07", "\x9b", "\r", "\u202e")
+CONTROLS = ("\x1b[2J", "\x1b]", "\x07", "\x9b", "\r", "\u202e")
 
 
 def printed(table: FittedTable, width: int, *, wide: bool = False) -> list[str]:
     console = Terminal(file=io.StringIO(), width=width)
     console.wide = wide
-    with console.capture() as said:
+    with console.capture() as output:
         console.print(table, crop=not wide)
-    return said.get().splitlines()
+    return output.get().splitlines()
 
 
 def plain_table() -> FittedTable:
@@ -61,7 +61,7 @@ def test_a_table_with_room_has_every_column_on_one_line_a_row() -> None:
     ]
 
 
-def test_a_narrow_table_wraps_what_is_long_and_cuts_nothing() -> None:
+def test_a_narrow_table_wraps_long_cells_and_cuts_nothing() -> None:
     lines = printed(plain_table(), 60)
     assert max(map(cell_len, lines)) <= 60
     assert "".join(lines).count("…") == 0
@@ -73,21 +73,21 @@ def test_a_narrow_table_wraps_what_is_long_and_cuts_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("width", "shown", "left_out"), [(44, "held out", "steps"), (34, "why", "steps, held out (95 %)")]
+    ("width", "shown", "omitted"), [(44, "held out", "steps"), (34, "why", "steps, held out (95 %)")]
 )
-def test_columns_are_left_out_by_importance_and_named(width: int, shown: str, left_out: str) -> None:
+def test_columns_are_omitted_by_importance_and_named(width: int, shown: str, omitted: str) -> None:
     lines = printed(plain_table(), width)
     assert shown in " ".join(lines[:4])
-    assert " ".join(" ".join(lines).split()).endswith(f"left out for width: {left_out} (--wide shows every column)")
+    assert " ".join(" ".join(lines).split()).endswith(f"omitted for width: {omitted} (--wide shows every column)")
     assert max(map(cell_len, lines)) <= width
-    assert any("login-user-0-a1" in line for line in lines), "what names a row is whole"
+    assert any("login-user-0-a1" in line for line in lines), "the name of a row is complete"
 
 
 def test_wide_has_every_column_whatever_the_terminal() -> None:
     assert printed(plain_table(), 20, wide=True) == printed(plain_table(), 120)
 
 
-def test_a_terminal_too_narrow_for_anything_folds_what_is_left() -> None:
+def test_a_very_narrow_terminal_folds_the_remaining_columns() -> None:
     lines = printed(plain_table(), 20)
     assert max(map(cell_len, lines)) <= 20
     assert lines[4].startswith("login-use ") and lines[5].startswith("r-0-a1 ")
@@ -107,23 +107,23 @@ def test_wide_characters_count_as_two_columns() -> None:
 
 
 @pytest.mark.parametrize("cell", [EVIL, Text(EVIL), Text("fine\n" + EVIL, "green")], ids=["string", "text", "lines"])
-def test_a_cell_cannot_steer_the_terminal(cell: str | Text) -> None:
+def test_a_cell_cannot_control_the_terminal(cell: str | Text) -> None:
     table = FittedTable(Column("a"), title=EVIL)
     table.row(cell)
-    said = "\n".join(printed(table, 80))
-    assert "gone" in said and not [one for one in OBEYED if one in said]
+    output = "\n".join(printed(table, 80))
+    assert "gone" in output and not [control for control in CONTROLS if control in output]
 
 
 def test_a_console_replaces_control_characters_of_anything_printed() -> None:
     console = Terminal(file=io.StringIO(), width=80, force_terminal=True, color_system="truecolor")
-    with console.capture() as said:
+    with console.capture() as output:
         console.print(Text(EVIL, "green"), EVIL)
-    assert "\x1b[32m" in said.get(), "its own colours pass"
-    assert not [one for one in OBEYED if one in said.get()]
+    assert "\x1b[32m" in output.get(), "its own colours remain"
+    assert not [control for control in CONTROLS if control in output.get()]
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("a\nb\tc", "a b c"),
         ("\x1b[1m", "\\x1b[1m"),
@@ -132,8 +132,8 @@ def test_a_console_replaces_control_characters_of_anything_printed() -> None:
         ("\x9b2J", "\\x9b2J"),
     ],
 )
-def test_printable(text: str, told: str) -> None:
-    assert printable(text) == told
+def test_printable(text: str, expected: str) -> None:
+    assert printable(text) == expected
 
 
 LONG = "A goal of many words that says what is to be done on which page and in which order, in one sentence"
@@ -185,7 +185,7 @@ COMMANDS = [
 
 
 def mira(runs: Path, words: Sequence[str], **environment: str) -> str:
-    """What the command says on a pipe, stderr included."""
+    """The output of the command on a pipe, with stderr."""
     places = {"runs": str(runs), "a": str(runs / "20260101-120000-aaaaaa"), "b": str(runs / "20260101-120000-bbbbbb")}
     done = subprocess.run(
         [sys.executable, "-m", "agent.cli", *(word.format(**places) for word in words)],
@@ -204,23 +204,23 @@ def mira(runs: Path, words: Sequence[str], **environment: str) -> str:
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_every_table_fits_80_columns_in_a_pipe(runs: Path, words: list[str]) -> None:
-    said = mira(runs, words)
-    assert said and max(map(cell_len, said.splitlines())) <= 80
-    assert not [one for one in OBEYED if one in said]
+    output = mira(runs, words)
+    assert output and max(map(cell_len, output.splitlines())) <= 80
+    assert not [control for control in CONTROLS if control in output]
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_no_command_lets_page_text_steer_a_terminal(runs: Path, words: list[str]) -> None:
-    said = mira(runs, words, FORCE_COLOR="1", COLUMNS="60")
-    assert "\x1b[" in said or "no copies run" in said, "it has its own colours"
-    assert not [one for one in OBEYED if one in said]
+def test_no_command_lets_page_text_control_a_terminal(runs: Path, words: list[str]) -> None:
+    output = mira(runs, words, FORCE_COLOR="1", COLUMNS="60")
+    assert "\x1b[" in output or "no copies are running" in output, "it has its own colours"
+    assert not [control for control in CONTROLS if control in output]
 
 
-def test_a_narrow_list_leaves_columns_out_and_wide_has_them_all(runs: Path) -> None:
+def test_a_narrow_list_omits_columns_and_wide_has_them_all(runs: Path) -> None:
     narrow = mira(runs, ["show", "{runs}"])
-    assert narrow.count("use-autocomplete-nodelay-1-a1") == 2, "what names a row is never cut"
-    assert "left out for width: ended by, milestones, instruction (--wide shows every column)" in " ".join(
+    assert narrow.count("use-autocomplete-nodelay-1-a1") == 2, "the name of a row is never cut"
+    assert "omitted for width: ended by, milestones, instruction (--wide shows every column)" in " ".join(
         narrow.split()
     )
     wide = mira(runs, ["show", "{runs}", "--wide"])
-    assert "left out" not in wide and wide.count(LONG) == 3 and "ended by" in wide
+    assert "omitted" not in wide and wide.count(LONG) == 3 and "ended by" in wide

@@ -1,4 +1,4 @@
-"""A run opens no connection but to its own pages and models, whatever vendors' variables the environment holds."""
+"""A run connects only to its pages and models, also if the environment holds vendors' telemetry variables."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ print(json.dumps({"outcome": run.episodes[0].ended_by, "connected": sorted(conne
 
 
 class Collector:
-    """A server on loopback that stands for every vendor's; `bodies` is what it received."""
+    """A server on loopback in place of every vendor's; `bodies` are the requests that it received."""
 
     def __init__(self) -> None:
         self.bodies: list[bytes] = []

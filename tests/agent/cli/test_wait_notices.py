@@ -1,4 +1,4 @@
-"""What a command waits for is said before its first line: a spinner on a terminal, plain lines on stderr elsewhere."""
+"""A command shows what it waits for: a spinner on a terminal, plain lines on stderr elsewhere."""
 
 from __future__ import annotations
 
@@ -41,28 +41,28 @@ def test_without_a_listener_nothing_is_printed(capsys: pytest.CaptureFixture[str
     assert capsys.readouterr() == ("", "")
 
 
-def test_elsewhere_it_is_a_line_each() -> None:
-    told = console(terminal=False)
-    with Notices(told):
+def test_without_a_terminal_each_notice_is_a_line() -> None:
+    shown = console(terminal=False)
+    with Notices(shown):
         waiting_for("importing torch")
         waiting_for("loading the model local:a\x1b[2J%s")
     waiting_for("too late")
-    assert written(told) == "importing torch\nloading the model local:a\\x1b[2J%s\n"
+    assert written(shown) == "importing torch\nloading the model local:a\\x1b[2J%s\n"
 
 
-def test_on_a_terminal_it_is_a_spinner_that_leaves_nothing() -> None:
-    told = console(terminal=True)
-    with Notices(told) as notices:
-        assert notices.what == "starting"
+def test_on_a_terminal_a_spinner_is_shown_and_erased() -> None:
+    shown = console(terminal=True)
+    with Notices(shown) as notices:
+        assert notices.text == "starting"
         waiting_for("starting Chromium")
-        assert notices.what == "starting Chromium"
+        assert notices.text == "starting Chromium"
         notices.clear()
-        assert notices.what == ""
-    assert "starting Chromium" in written(told)
-    assert written(told).rstrip("\n").endswith("\x1b[1A\x1b[2K"), "its line is erased"
+        assert notices.text == ""
+    assert "starting Chromium" in written(shown)
+    assert written(shown).rstrip("\n").endswith("\x1b[1A\x1b[2K"), "its line is erased"
 
 
-def test_the_display_shows_it_until_something_comes() -> None:
+def test_the_display_shows_a_notice_until_the_next_event() -> None:
     elsewhere = console(terminal=True)
     with RunDisplay(console(terminal=True), elsewhere) as display:
 
@@ -78,7 +78,7 @@ def test_the_display_shows_it_until_something_comes() -> None:
     assert written(elsewhere) == "", "one spinner is enough"
 
 
-def test_a_display_beside_json_says_nothing_of_it() -> None:
+def test_a_display_with_json_shows_no_notice() -> None:
     shown = console(terminal=True)
     with RunDisplay(shown):
         waiting_for("starting Chromium")
@@ -106,10 +106,8 @@ def open_task(shop: Shop, folder: Path, *words: str) -> list[str]:
         ),
     ],
 )
-def test_a_run_says_what_it_waits_for_and_no_library_says_anything(
-    tmp_path: Path, policy: str, lines: list[str]
-) -> None:
-    """12 to 36 seconds of silence, and then two deprecations."""
+def test_a_run_prints_its_notices_and_no_warnings_of_libraries(tmp_path: Path, policy: str, lines: list[str]) -> None:
+    """Symptom: 12 to 36 seconds without output, then two deprecation warnings."""
     words = command(tmp_path, "--suite", "miniwob", "--tasks", "click-test", "--policy", policy)
     done = subprocess.run(words, capture_output=True, text=True, timeout=100, check=True, cwd=ROOT)
     assert done.stderr.splitlines() == [*lines, "starting Chromium"]
@@ -124,15 +122,15 @@ def test_a_terminal_has_a_spinner_before_the_first_line(shop: Shop, tmp_path: Pa
     ours, theirs = pty.openpty()
     with subprocess.Popen(open_task(shop, tmp_path), stdin=theirs, stdout=theirs, stderr=theirs, cwd=ROOT) as process:
         os.close(theirs)
-        said = b""
+        output = b""
         while True:
             try:
-                said += os.read(ours, 65_536)
+                output += os.read(ours, 65_536)
             except OSError:  # the other end is closed: the command has ended
                 break
         process.wait(60)
     os.close(ours)
-    text = said.decode("utf-8", "replace")
+    text = output.decode("utf-8", "replace")
     assert process.returncode == 0 and "unjudged" in text
     assert text.index(" starting") < text.index(" starting Chromium") < text.index("unjudged")
 
@@ -142,15 +140,15 @@ def test_a_terminal_has_a_spinner_before_the_first_line(shop: Shop, tmp_path: Pa
     [["--upload-folder", "nowhere"], ["--allow", "ftp://x"], ["--approve", "submit", "--url", "file:///etc/passwd"]],
     ids=" ".join,
 )
-def test_wrong_input_is_found_before_anything_is_loaded(tmp_path: Path, words: list[str]) -> None:
-    """It took seconds of loading a model and starting a browser to hear of a mistyped origin."""
-    given = command(tmp_path, "Find it", "--url", "http://127.0.0.1:9/", *words)
-    done = subprocess.run(given, capture_output=True, text=True, timeout=100, check=False, cwd=ROOT)
+def test_wrong_input_is_reported_before_anything_is_loaded(tmp_path: Path, words: list[str]) -> None:
+    """Symptom: a mistyped origin was reported only after a model and a browser were loaded."""
+    command_line = command(tmp_path, "Find it", "--url", "http://127.0.0.1:9/", *words)
+    done = subprocess.run(command_line, capture_output=True, text=True, timeout=100, check=False, cwd=ROOT)
     assert done.returncode == 2 and done.stderr.startswith("mira: ") and done.stderr.count("\n") == 1
 
 
-def test_a_command_ends_without_a_last_collection_of_everything() -> None:
-    """It took a second or more after the last line: all of torch's modules were walked through."""
+def test_a_command_ends_without_a_last_garbage_collection() -> None:
+    """Symptom: a command took a second or more after its last line, to collect all of torch's modules."""
     code = (
         "import atexit, gc, sys; from agent.cli import main; sys.argv = ['mira', 'models'];"
         "atexit.register(lambda: print(gc.get_freeze_count() > 10_000)); main()"
@@ -162,7 +160,7 @@ def test_a_command_ends_without_a_last_collection_of_everything() -> None:
 
 
 def test_settings_of_training_are_read_without_torch() -> None:
-    """A bad key was told of after seconds of imports."""
+    """Symptom: a bad key was reported after seconds of imports."""
     code = "import sys, training.loop.settings, training.grpo.settings; print('torch' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True, cwd=ROOT

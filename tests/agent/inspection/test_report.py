@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page, expect
 
-from agent.inspection.report import explained, write_report
+from agent.inspection.report import explain_failures, write_report
 from agent.run.run_store import RunFolder
 from envs.core.actions import Click, Type
 from envs.core.errors import BadInput
@@ -29,31 +29,31 @@ TITLE = "Mira report"
 
 
 class Watched:
-    """A page, and whatever it asked for or complained about."""
+    """A page with its requests and console messages."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
         self.requests: list[str] = []
-        self.complaints: list[str] = []
+        self.messages: list[str] = []
         page.on("request", lambda request: self.requests.append(request.url))
-        page.on("console", lambda message: self.complaints.append(message.text))
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("console", lambda message: self.messages.append(message.text))
+        page.on("pageerror", lambda error: self.messages.append(str(error)))
 
     @property
     def left(self) -> list[str]:
-        """Requests for anything but the file itself and what it holds."""
+        """Requests for anything but the file itself and its data URIs."""
         return [url for url in self.requests if not url.startswith(("file:", "data:"))]
 
 
 @pytest.fixture
 async def watched(page: Page) -> Watched:
-    """Async, because a page takes listeners only where a loop runs."""
+    """Async, because listeners need a running event loop."""
     return Watched(page)
 
 
 @pytest.fixture
 def hostile(tmp_path: Path) -> RunFolder:
-    """Three episodes, every text of them hostile."""
+    """Three episodes in which every text is hostile."""
     picture = png(800, 600)
     plays = [
         Play(task="click-test", text=HOSTILE, policy=HOSTILE, picture=picture, box=BOX),
@@ -65,7 +65,7 @@ def hostile(tmp_path: Path) -> RunFolder:
 
 @pytest.fixture
 def plain(tmp_path: Path) -> RunFolder:
-    """A success, a failure that loops beside it, an episode of another site, one that broke."""
+    """A success, a failure with a loop, and a broken episode of another task."""
     seven = tuple(Click(ref=1) for _ in range(7))
     return write_run(
         tmp_path / "r",
@@ -93,12 +93,12 @@ async def test_hostile_text_stays_text(watched: Watched, hostile: RunFolder) -> 
     assert await page.locator("#episode-pane a:not([href^='#'])").count() == 0, "links lead to the report's own steps"
     assert await page.locator("#episode-pane script, #episode-pane img, [onerror], [onload]").count() == 0
     assert await page.title() == TITLE
-    assert (watched.left, watched.complaints) == ([], [])
+    assert (watched.left, watched.messages) == ([], [])
 
 
 @pytest.mark.browser
-async def test_what_slips_through_would_not_run(watched: Watched, plain: RunFolder) -> None:
-    """The content-security policy is the second line: markup put into the finished file does nothing."""
+async def test_injected_markup_does_not_run(watched: Watched, plain: RunFolder) -> None:
+    """The content-security policy is a second defence: markup inserted into the finished file has no effect."""
     path = write_report([plain.path]).path
     slipped = (
         "<script>document.title='owned'</script><p style='color:red' onclick=\"document.title='owned'\">press</p>"
@@ -111,7 +111,7 @@ async def test_what_slips_through_would_not_run(watched: Watched, plain: RunFold
     await page.get_by_text("press", exact=True).evaluate("p => p.click()")
     assert await page.title() == TITLE
     assert await page.locator(".row").count() == 3, "the report's own script runs"
-    assert len(watched.complaints) >= 4, "the policy refused each of them"
+    assert len(watched.messages) >= 4, "the policy refused each of them"
 
 
 @pytest.mark.browser
@@ -133,7 +133,7 @@ async def test_filters_and_sorting(watched: Watched, plain: RunFolder) -> None:
     await page.select_option("#by-policy", "")
     await page.select_option("#sort", "steps")
     assert [int(await row.get_attribute("data-steps") or 0) for row in await visible.all()] == [7, 2]
-    assert watched.complaints == []
+    assert watched.messages == []
 
 
 @pytest.mark.browser
@@ -171,7 +171,7 @@ async def test_an_episode_shows_its_key_step_its_loop_and_the_reference(watched:
     ]
     lit = await page.locator("rect.cell.new").count()
     assert lit == 1, "one milestone was reached, in the column of the step that did it"
-    assert watched.complaints == []
+    assert watched.messages == []
 
 
 @pytest.mark.browser
@@ -192,7 +192,7 @@ async def test_the_box_lies_over_the_target_at_any_size(watched: Watched, hostil
 
 @pytest.mark.browser
 async def test_dark_and_light_are_readable(watched: Watched, plain: RunFolder) -> None:
-    """Text against its page, by WCAG's contrast ratio."""
+    """Contrast of text and background by WCAG."""
     page = watched.page
     await page.goto(write_report([plain.path]).path.as_uri())
     for scheme in ("light", "dark"):
@@ -214,7 +214,7 @@ VIEWS = ("#overview", "#e1", "#e2")
 async def test_nothing_scrolls_sideways_however_narrow_the_screen_and_long_the_words(
     watched: Watched, tmp_path: Path
 ) -> None:
-    """A phone, 420 px wide, scrolled sideways for the table of tasks. Here each text is one word of 300 letters."""
+    """Symptom: the table of tasks made a phone, 420 px wide, scroll sideways. Each text is one word of 300 letters."""
     word = "Rindfleischetikettierungsueberwachungsaufgaben" * 7
     plays = [
         Play(task=word[:90], seed=seed, text=word, policy=word, picture=png(800, 600), box=BOX, outcome=outcome)
@@ -260,7 +260,7 @@ async def test_a_screenshot_is_enlarged_by_click_and_by_keyboard(watched: Watche
     await expect(viewer).to_be_hidden()
     assert page.url.endswith("#e1.1"), "its keys are its own"
     assert await small.evaluate("shot => shot === document.activeElement"), "the focus comes back"
-    assert (watched.left, watched.complaints) == ([], [])
+    assert (watched.left, watched.messages) == ([], [])
 
 
 @pytest.mark.browser
@@ -304,11 +304,11 @@ def contrast(a: float, b: float) -> float:
 
 
 def test_why_it_failed_comes_from_the_analyzer(plain: RunFolder) -> None:
-    text = write_report([plain.path], analyses=explained([plain.path])).path.read_text()
+    text = write_report([plain.path], analyses=explain_failures([plain.path])).path.read_text()
     assert "Final check: FAILED" in text
 
 
-def test_a_reference_of_another_run_stands_beside_a_failure(tmp_path: Path) -> None:
+def test_a_reference_of_another_run_is_shown_next_to_a_failure(tmp_path: Path) -> None:
     write_run(tmp_path / "failed", [Play(outcome="failure")])
     write_run(tmp_path / "oracle", [Play(policy="oracle")])
     alone = write_report([tmp_path / "failed"]).path.read_text()
@@ -360,10 +360,10 @@ def test_damage_is_listed_and_the_rest_is_written(tmp_path: Path) -> None:
     assert "login-user-1-a1.jsonl:1" in text and "does not match its name" in text
 
 
-def test_a_blob_that_is_no_picture_is_none_in_the_report(tmp_path: Path) -> None:
+def test_a_blob_that_is_not_a_picture_is_left_out(tmp_path: Path) -> None:
     run = write_run(tmp_path / "r", [Play(picture=b"<svg onload=alert(1)>")])
     report = write_report([run.path])
-    assert report.pictures == 0 and "is no picture" in report.problems[0]
+    assert report.pictures == 0 and "is not a picture" in report.problems[0]
     assert "data:image/" not in report.path.read_text().replace("data:,", "")
 
 
@@ -373,11 +373,11 @@ def test_long_texts_are_cut_and_say_so(tmp_path: Path) -> None:
     assert "92,000 more characters in the trace" in text
 
 
-def test_an_unfinished_episode_says_what_to_do(hostile: RunFolder) -> None:
+def test_an_unfinished_episode_names_resume(hostile: RunFolder) -> None:
     assert "resume the run to finish it" in write_report([hostile.path]).path.read_text()
 
 
-def test_no_run_no_report(tmp_path: Path) -> None:
+def test_without_traces_no_report_is_written(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="holds no traces"):
         write_report([tmp_path])
     assert list(tmp_path.iterdir()) == []

@@ -78,7 +78,7 @@ def test_the_tables_the_json_and_the_report_say_the_same(
         shown_html = unescape(article)
         assert CATEGORIES[failure.category] in shown_html and failure.reason in shown_html
         assert f"Go to the key step, {failure.key_step}<" in shown_html
-        assert ("Left the reference at" in shown_html) == (gone is not None)
+        assert ("Diverged from the reference at" in shown_html) == (gone is not None)
         assert gone is None or f"step {gone.step}</a>" in shown_html
         loop = failure.loop
         assert ('class="tag loop"' in shown_html) == (loop is not None)
@@ -145,7 +145,7 @@ def test_nothing_that_can_be_read(some: Path, monkeypatch: pytest.MonkeyPatch, c
     for path in (some / "episodes").iterdir():
         path.write_text("{}\n")
     assert mira(monkeypatch, "analyze", some) == 2
-    assert "passed over" in capsys.readouterr().err
+    assert "skipped" in capsys.readouterr().err
 
 
 def test_a_lost_page_text_is_no_reason_to_stop(
@@ -178,7 +178,7 @@ def test_unjudged_episodes_are_explained_where_they_were_cut_off_and_counted_whe
     assert (output["episodes"], output["undecided"], output["totals"]) == ({"unjudged": 5}, 2, [])
     assert mira(monkeypatch, "analyze", some) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert "2 episodes ended themselves and were not judged" in out and "failures by kind of site" not in out
+    assert "2 episodes stopped by themselves and were not judged" in out and "failures by kind of site" not in out
 
 
 WRONG = [

@@ -209,10 +209,10 @@ def test_steps_of_runs_become_examples(
     err = capsys.readouterr().err
     assert (
         "steps left out: without a screenshot (`mira run --screenshots steps`)" in err
-        and "no step of these runs can be asked" in err
+        and "no step of these runs fits as an example" in err
     )
     assert mira(monkeypatch, "train", "examples", "run", "-o", "x.jsonl", "--ask", "page") == 2
-    assert "--ask 'page': there are element, goal and step" in capsys.readouterr().err
+    assert "--ask 'page': use element, goal or step" in capsys.readouterr().err
 
 
 def test_puzzles_on_disk_are_those_that_were_asked_for() -> None:

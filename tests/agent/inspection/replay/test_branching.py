@@ -1,4 +1,4 @@
-"""A branch does its parent's steps again, hands over, names its parent, and goes on after being interrupted."""
+"""A branch repeats its parent's steps, hands over, names its parent, and continues after an interruption."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
 
 
 async def parent(orders: Orders, out: Path) -> Path:
-    """Help, back to the front page, and then the wrong order."""
+    """Opens the help, goes back, and ships the wrong order."""
     astray = (Click(ref=4), Goto(url=orders.url), Click(ref=1), Stop(answer="shipped 17"))
     result = await run_task("Ship order 19", orders.url, policy=scripted(astray), out=out, fsync=False)
     orders.shipped.clear()
@@ -32,9 +32,9 @@ async def parent(orders: Orders, out: Path) -> Path:
 
 
 def ships_19(turn: Turn) -> Action:
-    """Asked only from step 3 on."""
+    """Ships order 19; called from step 3 on."""
     assert turn.step >= 3
-    line = next((one for one in turn.view.observation.text.splitlines() if one.startswith("19 ")), "")
+    line = next((row for row in turn.view.observation.text.splitlines() if row.startswith("19 ")), "")
     return Click(ref=int(line.partition("[")[2].partition("]")[0])) if line else Stop(answer="shipped 19")
 
 
@@ -42,7 +42,7 @@ def trace_of(run: RunResult) -> Trace:
     return read_trace(run.folder / run.episodes[0].trace)
 
 
-async def test_the_branch_redoes_hands_over_and_names_its_parent(orders: Orders, tmp_path: Path) -> None:
+async def test_a_branch_repeats_steps_hands_over_and_names_its_parent(orders: Orders, tmp_path: Path) -> None:
     path = await parent(orders, tmp_path / "parent")
     orders.page = pages.all_at_once
     run = await branch_trace(path, scripted(ships_19), at=3, out=tmp_path / "branch", may_act=True)
@@ -56,7 +56,7 @@ async def test_the_branch_redoes_hands_over_and_names_its_parent(orders: Orders,
 
 
 @pytest.mark.parametrize("kept", [1, 2, 3], ids=lambda kept: f"after step {kept}")
-async def test_an_interrupted_branch_goes_on_where_it_was(orders: Orders, tmp_path: Path, kept: int) -> None:
+async def test_an_interrupted_branch_continues(orders: Orders, tmp_path: Path, kept: int) -> None:
     path = await parent(orders, tmp_path / "parent")
 
     def interrupt(event: Event) -> None:
@@ -73,14 +73,14 @@ async def test_an_interrupted_branch_goes_on_where_it_was(orders: Orders, tmp_pa
     assert trace_of(again).header.parent is not None
 
 
-async def test_a_step_that_cannot_be_done_again_ends_the_branch_as_broken(orders: Orders, tmp_path: Path) -> None:
+async def test_a_step_that_cannot_be_repeated_ends_the_branch_as_broken(orders: Orders, tmp_path: Path) -> None:
     path = await parent(orders, tmp_path / "parent")
     orders.page = lambda rows: pages.plain(rows).partition("<a ")[0]
     run = await branch_trace(path, scripted(ships_19), at=3, out=tmp_path / "branch", may_act=True)
     episode = run.episodes[0]
     assert (episode.outcome, orders.shipped) == ("broken", [])
     assert episode.error is not None and episode.error.startswith("BranchLost: step 1 of")
-    assert "no link 'Help centre' is there" in episode.error
+    assert "no link 'Help centre' is on the page" in episode.error
 
 
 async def test_a_step_that_leads_elsewhere_ends_the_branch_as_broken(orders: Orders, tmp_path: Path) -> None:
@@ -91,14 +91,14 @@ async def test_a_step_that_leads_elsewhere_ends_the_branch_as_broken(orders: Ord
     assert error is not None and error.startswith("BranchLost: step 1 of") and "it led to 127.0.0.1/support" in error
 
 
-async def test_what_cannot_be_branched_is_said_before_anything_is_written(orders: Orders, tmp_path: Path) -> None:
+async def test_an_impossible_branch_is_refused_before_anything_is_written(orders: Orders, tmp_path: Path) -> None:
     path = await parent(orders, tmp_path / "parent")
     out = tmp_path / "branch"
     with pytest.raises(BadInput, match="--yes"):
         await branch_trace(path, "embedded", at=2, out=out)
     with pytest.raises(BadInput, match="steps 1 to 4"):
         await branch_trace(path, "embedded", at=5, out=out, may_act=True)
-    with pytest.raises(BadInput, match="say --at"):
+    with pytest.raises(BadInput, match="use --at"):
         await branch_trace(path, "embedded", out=out, may_act=True)
     with pytest.raises(BadInput, match="unknown key 'plannner'"):
         await branch_trace(path, "embedded", at=2, out=out, may_act=True, plannner="none")

@@ -1,4 +1,4 @@
-"""`mira replay`: wrong input is one line and exit code 2, before a browser is started."""
+"""`mira replay`: wrong input gives one line and exit code 2, before a browser is started."""
 
 from __future__ import annotations
 
@@ -61,16 +61,16 @@ WRONG = [
     pytest.param({}, ["--until", "9"], "--until 9", id="until after the end"),
     pytest.param({}, ["--from", "3", "--until", "2"], "--from 3 comes after --until 2", id="backwards"),
     pytest.param({}, ["--on-difference", "panic"], "'panic'", id="unknown flag"),
-    pytest.param({}, ["--at", "2"], "--at goes with --branch", id="at without branch"),
-    pytest.param({}, ["--planner", "none"], "--planner goes with --branch", id="planner without branch"),
-    pytest.param({}, ["--branch", "embedded"], "say --at STEP", id="no key step"),
+    pytest.param({}, ["--at", "2"], "--at needs --branch", id="at without branch"),
+    pytest.param({}, ["--planner", "none"], "--planner needs --branch", id="planner without branch"),
+    pytest.param({}, ["--branch", "embedded"], "use --at STEP", id="no key step"),
     pytest.param({}, ["--branch", "embedded", "--at", "4"], "steps 1 to 3", id="at after the end"),
     pytest.param({}, ["--branch", "oracle:x", "--at", "2"], "'oracle:x'", id="unknown policy"),
     pytest.param({}, ["--headed"], "DISPLAY", id="no display"),
-    pytest.param({"suite": "open"}, [], "say --yes", id="live site"),
-    pytest.param({"suite": "browsergym:webarena.310"}, [], "say --yes", id="live gym"),
-    pytest.param({"suite": "open"}, ["--branch", "embedded", "--at", "2"], "say --yes", id="live branch"),
-    pytest.param({"suite": "open"}, ["--yes"], "give --secret PIN=env:", id="secret not declared"),
+    pytest.param({"suite": "open"}, [], "allow it with --yes", id="live site"),
+    pytest.param({"suite": "browsergym:webarena.310"}, [], "allow it with --yes", id="live gym"),
+    pytest.param({"suite": "open"}, ["--branch", "embedded", "--at", "2"], "allow it with --yes", id="live branch"),
+    pytest.param({"suite": "open"}, ["--yes"], "add --secret PIN=env:", id="secret not declared"),
     pytest.param({"suite": "open", **SECRET}, ["--yes"], "NOT_SET_HERE is not set", id="secret without value"),
     pytest.param({"suite": "open", **SECRET}, ["--yes", "--trace-zip"], "declared secrets", id="traced secrets"),
     pytest.param({"suite": "minibob"}, [], "'minibob'", id="unknown suite"),
@@ -78,13 +78,13 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("trace", "words", "told"), WRONG)
+@pytest.mark.parametrize(("trace", "words", "message"), WRONG)
 def test_wrong_input_is_one_line(
-    trace: dict[str, Any], words: list[str], told: str, here: Path, capsys: pytest.CaptureFixture[str]
+    trace: dict[str, Any], words: list[str], message: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = write_trace(here / "e.jsonl", **trace)
-    _expect_one_line([str(path), *words], told, capsys)
-    assert [one.name for one in here.iterdir()] == ["e.jsonl"]
+    _expect_one_line([str(path), *words], message, capsys)
+    assert [entry.name for entry in here.iterdir()] == ["e.jsonl"]
 
 
 def test_no_trace_is_one_line(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,10 +94,10 @@ def test_no_trace_is_one_line(here: Path, capsys: pytest.CaptureFixture[str]) ->
     _expect_one_line([str(bad)], "bad.jsonl:1: kind", capsys)
 
 
-def _expect_one_line(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def _expect_one_line(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as exit_:
         patch.setattr(sys, "argv", ["mira", "replay", *words])
         main()
-    said = capsys.readouterr()
-    assert exit_.value.code == 2, said
-    assert told in said.err and said.err.count("\n") == 1 and not said.out
+    captured = capsys.readouterr()
+    assert exit_.value.code == 2, captured
+    assert message in captured.err and captured.err.count("\n") == 1 and not captured.out

@@ -1,4 +1,4 @@
-"""Traces of real runs done again in real Chromium: after a reset, on rebuilt markup, where things are gone or late."""
+"""Replays traces of real runs in Chromium: after a reset, on changed markup, with missing and late elements."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ QUICK = ReplayOptions(patience_s=0)
 
 
 async def recorded(orders: Orders, out: Path, actions: tuple[Action, ...] = HELP_THEN_SHIP_18) -> Path:
-    """The trace of a run that did *actions*; what it shipped is forgotten."""
+    """Records a run of *actions* and clears the list of shipped orders."""
     result = await run_task("Ship order 18", orders.url, policy=scripted(actions), out=out, fsync=False)
     orders.shipped.clear()
     return out / result.run_id / result.trace
@@ -57,51 +57,49 @@ async def test_a_rebuilt_page_gets_the_same_click(orders: Orders, tmp_path: Path
     assert set(verdicts(replay)) <= {"same", "moved"} and replay.ok
 
 
-async def test_nothing_is_clicked_in_place_of_what_is_gone(orders: Orders, tmp_path: Path) -> None:
+async def test_a_missing_element_is_not_replaced_by_another(orders: Orders, tmp_path: Path) -> None:
     trace = await recorded(orders, tmp_path)
     orders.rows = [row for row in pages.ROWS if row[0] != 18]
     replay = await replay_trace(trace, QUICK, may_act=True)
     assert verdicts(replay)[:3] == ["same", "same", "missing"]
     assert orders.shipped == [] and not replay.ok
-    assert replay.steps[2].status is None and "stands where it stood" in replay.steps[2].reason
+    assert replay.steps[2].status is None and "is in the recorded place" in replay.steps[2].reason
 
 
 async def test_another_address_is_a_difference_and_can_end_it(orders: Orders, tmp_path: Path) -> None:
     trace = await recorded(orders, tmp_path)
     orders.moved_to = "/support"
-    told: list[int] = []
+    reported: list[int] = []
     options = ReplayOptions(on_difference="stop", patience_s=0)
-    replay = await replay_trace(trace, options, may_act=True, tell=lambda step: told.append(step.step))
+    replay = await replay_trace(trace, options, may_act=True, on_step=lambda step: reported.append(step.step))
     assert verdicts(replay) == ["different"]
     assert "/support" in replay.steps[0].reason and "/help" in replay.steps[0].reason
-    assert (orders.shipped, told, replay.outcome) == ([], [1], None)
+    assert (orders.shipped, reported, replay.outcome) == ([], [1], None)
 
 
-async def test_steps_before_from_are_done_without_being_listed_and_until_ends_it(
-    orders: Orders, tmp_path: Path
-) -> None:
+async def test_from_and_until_select_the_listed_steps(orders: Orders, tmp_path: Path) -> None:
     trace = await recorded(orders, tmp_path)
     replay = await replay_trace(trace, ReplayOptions(from_step=3, until_step=3), may_act=True)
     assert [step.step for step in replay.steps] == [3]
     assert (orders.shipped, replay.done, replay.outcome, replay.ok) == (["18"], 3, None, True)
 
 
-async def test_a_live_site_is_not_acted_on_again_unasked(orders: Orders, tmp_path: Path) -> None:
+async def test_a_live_site_needs_permission(orders: Orders, tmp_path: Path) -> None:
     trace = await recorded(orders, tmp_path)
-    with pytest.raises(BadInput, match=r"--yes \(from Python may_act=True\)"):
+    with pytest.raises(BadInput, match=r"--yes \(in Python may_act=True\)"):
         await replay_trace(trace)
     assert orders.shipped == []
 
 
-async def test_what_failed_then_is_compared_too(orders: Orders, tmp_path: Path) -> None:
+async def test_failed_steps_are_compared_too(orders: Orders, tmp_path: Path) -> None:
     actions = (Click(ref=99), Goto(url="http://elsewhere.test/"), Stop())
     replay = await replay_trace(await recorded(orders, tmp_path, actions), may_act=True)
     assert verdicts(replay) == ["same"] * 3
-    assert replay.steps[0].status is None and "named no element" in replay.steps[0].note
+    assert replay.steps[0].status is None and "named an element that was not shown" in replay.steps[0].note
     assert replay.steps[1].status is Status.BLOCKED
 
 
-async def test_secrets_are_filled_in_again_and_traced_by_nobody(
+async def test_secrets_are_typed_again_and_stored_nowhere(
     orders: Orders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PIN", "hunter2222")
@@ -141,11 +139,11 @@ async def test_miniwob_after_a_reset_and_rebuilt_with_playwrights_trace(tmp_path
 
 
 def _assert_playwright_opens(path: Path) -> None:
-    """It is what Playwright's viewer reads: a first line with the context, actions, and snapshots with resources."""
-    with zipfile.ZipFile(path) as found:
-        lines = [json.loads(line) for line in found.read("trace.trace").splitlines()]
-        assert "trace.network" in found.namelist()
-        assert any(name.startswith("resources/") for name in found.namelist())
+    """The file has what Playwright's viewer reads: context, actions, and snapshots with resources."""
+    with zipfile.ZipFile(path) as archive:
+        lines = [json.loads(line) for line in archive.read("trace.trace").splitlines()]
+        assert "trace.network" in archive.namelist()
+        assert any(name.startswith("resources/") for name in archive.namelist())
     assert lines[0]["type"] == "context-options"
     kinds = {line["type"] for line in lines}
     assert {"before", "after", "frame-snapshot"} <= kinds

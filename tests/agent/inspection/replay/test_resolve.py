@@ -1,4 +1,4 @@
-"""An element of a recorded page is found on a changed one, or reported missing; as a table of pages."""
+"""Finds elements of recorded pages on changed pages, or reports them missing."""
 
 from __future__ import annotations
 
@@ -283,12 +283,12 @@ CASES: list[tuple[str, str, int, str, int | None, How]] = [
 
 
 @pytest.mark.parametrize(
-    ("then", "ref", "now", "found", "how"), [pytest.param(*case[1:], id=case[0]) for case in CASES]
+    ("then", "ref", "now", "expected", "how"), [pytest.param(*case[1:], id=case[0]) for case in CASES]
 )
-def test_where_an_element_is_now(then: str, ref: int, now: str, found: int | None, how: How) -> None:
+def test_an_element_is_found_or_missing(then: str, ref: int, now: str, expected: int | None, how: How) -> None:
     before = page(then)
     match = resolve(before.by_ref[ref], before, page(now))
-    assert (match.element.ref if match.element else None, match.how) == (found, how), match.reason
+    assert (match.element.ref if match.element else None, match.how) == (expected, how), match.reason
     assert (match.reason == "") == (how is How.SAME)
 
 
@@ -299,7 +299,7 @@ def test_an_element_behind_a_collapsed_group_is_found() -> None:
     assert (match.how, match.element and match.element.ref) == (How.SAME, 2)
 
 
-def test_a_target_of_which_only_the_key_is_known_is_found_by_it() -> None:
+def test_a_target_with_only_a_key_is_found_by_it() -> None:
     alone = Page.of("", [(7, ElementKey("", "button", "Search", 0, "c"))])
     assert resolve(alone.by_ref[7], alone, page(LINKS)).how is How.SAME
     assert resolve(alone.by_ref[7], alone, page('[1] button "Search"#x\n[2] button "Search"#y')).how is How.MISSING
@@ -316,5 +316,5 @@ def test_a_target_of_which_only_the_key_is_known_is_found_by_it() -> None:
         ("Order 17", "order 17"),
     ],
 )
-def test_what_of_a_name_counts(name: str, expected: str) -> None:
+def test_plain_names(name: str, expected: str) -> None:
     assert plain(name) == expected

@@ -70,7 +70,7 @@ def test_everything_fits_eighty_columns(
     for expected in (
         "66.7%",
         "no task has 8 attempts",
-        "in no rate: 1 broken, 1 without an end",
+        "excluded from rates: 1 broken, 1 unfinished",
         "diagonal",
         "minus B",
     ):
