@@ -30,7 +30,10 @@ Without = Annotated[
 def given_again(values: dict[str, Any], config: Path | None, without: str | None) -> dict[str, Any]:
     """What was given, as :func:`agent.run.foreign_runs.settle` takes it; *values* win over the file. Raises
     BadInput."""
-    found: Mapping[str, Any] = read_toml(config) if config is not None else {}
+    found: Mapping[str, Any] = {}
+    if config is not None:
+        found = read_toml(config)
+        options.report_outdated_keys(found, config)
     found = merged(found, options.without_none(values))
     for name in options.split_names(without):
         found = merged(found, nothing(name))

@@ -105,7 +105,7 @@ def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
         LANGUAGES[config.language],
         _style(config, config.policy),
         temperature=config.temperature,
-        vain_temperature=config.vain_temperature,
+        retry_temperature=config.retry_temperature,
         seed=config.seed,
         deadline_s=config.model_deadline_s,
         shows_pictures=config.screenshots == "marks",

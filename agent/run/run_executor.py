@@ -1,6 +1,6 @@
 """One process's sitting at a run: workers take episodes from the list, play them, and leave results.
 
-Each worker has one environment; all share one Chromium, one graph, one checkpointer and the models. What goes wrong
+Each worker has one environment; all share one Chromium, one graph and the models. What goes wrong
 in one episode stays there: the next one starts in an environment known to be sound.
 """
 
@@ -10,20 +10,18 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
-
-from langgraph.checkpoint.base import BaseCheckpointSaver
+from typing import Final
 
 from agent.episode.approval import Approver
 from agent.episode.episode import AgentComponents, Episode, Identity, Interrupted
 from agent.episode.graph import Graph
-from agent.episode.run_episode import Entry, broken_start, error_line, play, thread_id
+from agent.episode.run_episode import Entry, broken_start, error_line, play
 from agent.progress import EpisodeEnded, EpisodeStarted, Event, Listener
 from agent.results import EpisodeResult
 from agent.run.resume import RecoveredEpisode, read_unfinished, rebuilt_state
 from agent.run.run_store import Job, Manifest, RunFolder
 from envs.browser.playwright_trace import TracedEnvironment
-from envs.core.disk_errors import disk_refusal, writing
+from envs.core.disk_errors import disk_refusal
 from envs.core.errors import BadInput, BrowserNotStarted, EnvError, SessionNotOpened, TraceError
 from envs.core.tasks import Environment, EpisodeStart, Suite
 from envs.core.trace import Event as TraceEvent
@@ -109,7 +107,6 @@ class RunExecutor:
     team: AgentComponents
     suite: Suite
     graph: Graph
-    saver: BaseCheckpointSaver[Any]
     vault: SecretVault
     approver: Approver
     listeners: tuple[Listener, ...]
@@ -155,7 +152,7 @@ class RunExecutor:
                 lost = error
         else:
             result = self._never_started(job, lost)
-        await self._keep(job, worker, result)
+        self._keep(job, worker, result)
         if result.outcome == "broken":
             await world.close()
 
@@ -196,14 +193,12 @@ class RunExecutor:
 
     async def _continue(self, episode: Episode, found: RecoveredEpisode) -> Footer:
         """Continues after the last committed step. Records in the trace what became of an open intent."""
-        checkpoint = await self._drop_checkpoint(thread_id(self.manifest.run_id, episode.identity.episode_id))
         if found.open is not None:
             reopened = episode.environment.restore == "reopen"
             episode.note(found.open.step, "uncertain" if reopened else "void", "the run ended before its commit")
             found.decide(happened=reopened)
         before = f"; before that: {found.ended.error}" if found.ended is not None else ""
-        detail = f"after step {found.step}; the checkpoint was at step {checkpoint}{before}"
-        episode.note(found.step, "resumed", detail)
+        episode.note(found.step, "resumed", f"after step {found.step}{before}")
         episode.take_over(found)
         state = rebuilt_state(found)
         if not state.ended_by and state.parse_errors >= self.manifest.config.limits.max_parse_errors:
@@ -213,22 +208,6 @@ class RunExecutor:
         if not found.planned:
             return await play(self.graph, episode, self.approver)
         return await play(self.graph, episode, self.approver, Entry(state, "execute" if found.step else "plan"))
-
-    async def _drop_checkpoint(self, thread: str) -> str:
-        """The step that the checkpoint was at, for the trace. The checkpoint is deleted: the trace decides what is
-        played next, so a database whose rows are damaged keeps nobody from resuming."""
-        try:
-            known = await self.graph.aget_state({"configurable": {"thread_id": thread}})
-            step = str(known.values.get("step", "none")) if known.values else "none"
-        except Exception as error:  # noqa: BLE001
-            # A damaged row can raise anything at all when it is decoded.
-            step = f"unreadable ({type(error).__name__})"
-        await self._delete(thread)
-        return step
-
-    async def _delete(self, thread: str) -> None:
-        with writing(self.folder.checkpoints):
-            await self.saver.adelete_thread(thread)
 
     def _make_episode(self, job: Job, environment: Environment, trace: TraceWriter, start: EpisodeStart) -> Episode:
         return Episode(
@@ -264,10 +243,9 @@ class RunExecutor:
             trace.append(footer)
         return EpisodeResult.of(header, footer)
 
-    async def _keep(self, job: Job, worker: int, result: EpisodeResult) -> None:
-        """The footer is on disk: the checkpoints have done their work."""
+    def _keep(self, job: Job, worker: int, result: EpisodeResult) -> None:
+        """Appends the result of an episode whose footer is on disk to `results.jsonl`, and reports it."""
         result = result.masked(self.vault.mask)
         self.results[job] = result
         self.folder.append_result(result)
-        await self._delete(thread_id(self.manifest.run_id, job.episode_id))
         self.tell(EpisodeEnded(worker, result))

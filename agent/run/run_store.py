@@ -8,7 +8,6 @@
     ├── state/ID/             cookies and storage, for worlds that are reopened after a kill
     ├── downloads/
     ├── traces/ID.zip         Playwright's trace, where it was asked for
-    ├── checkpoints.sqlite    LangGraph's; an episode's rows go when its footer is written
     └── results.jsonl         one row per finished episode; made from the footers, never trusted over them
 
 `run.json` and the final `results.jsonl` are written to a temporary file, forced to disk and renamed: a reader sees
@@ -117,10 +116,6 @@ class RunFolder:
     @property
     def downloads(self) -> Path:
         return self.path / "downloads"
-
-    @property
-    def checkpoints(self) -> Path:
-        return self.path / "checkpoints.sqlite"
 
     @property
     def results(self) -> Path:

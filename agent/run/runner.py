@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import warnings
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -11,14 +12,13 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from agent.config import RunConfig, check_retry_window, parse_config
+from agent.config import RunConfig, check_retry_window, outdated_key_hints, parse_config
 from agent.episode.approval import Approver, decline
 from agent.episode.graph import build_graph
 from agent.episode.policy import Policy
 from agent.inspection.replay.retracing import retraced
 from agent.progress import Listener, RunEnded, RunStarted
 from agent.results import EpisodeResult, RunResult
-from agent.run.checkpoints import check_url, open_checkpoints
 from agent.run.components import open_team
 from agent.run.environments import SuiteMaker, check_scoring, check_session, open_world, session_settings, suite_maker
 from agent.run.foreign_resume import adopt, check_plain_files, taken_over
@@ -119,6 +119,8 @@ async def run_task(
     result = await run_task("Find the cheapest 13-inch laptop", "https://shop.example", policy="openai:gpt-4o")
     print(result.outcome, result.answer, result.trace_path)
     """
+    for hint in outdated_key_hints(settings, "run_task"):
+        warnings.warn(hint, FutureWarning, stacklevel=2)
     named = policy if isinstance(policy, str) else "scripted"
     roles = {name: spec for name, spec in (("planner", planner), ("judge", judge)) if spec is not None}
     config = check_retry_window(parse_config({"policy": named, **roles, **settings}, "run_task"))
@@ -232,14 +234,12 @@ async def _run(
             folder.create(manifest)
             stack.enter_context(_discarded_if_refused(folder))
         stack.enter_context(RunLock(folder.path))
-        saver = await stack.enter_async_context(open_checkpoints(folder.checkpoints, manifest.config.checkpoint_url))
         sitting = RunExecutor(
             manifest=manifest,
             folder=folder,
             team=team,
             suite=suite,
-            graph=build_graph(saver),
-            saver=saver,
+            graph=build_graph(),
             vault=vault,
             approver=given.approver,
             listeners=given.listeners,
@@ -279,7 +279,6 @@ def _check_input(manifest: Manifest, folder: RunFolder, vault: SecretVault) -> N
     config = manifest.config
     check_session(config)
     check_scoring(manifest)
-    check_url(config.checkpoint_url)
     if manifest.open_task is not None:  # its world checks address and origins when it is made, which starts nothing
         suite_maker(manifest, vault, None)(Chromium.launch(), folder.path, session_settings(config))
 

@@ -76,7 +76,7 @@ async def replay_trace(
     return _told(recording, options, walk, score, time.monotonic() - began)
 
 
-UNUSED: Final = ("policy", "planner", "judge", "base_url", "answer_schema", "checkpoint_url", "langsmith")
+UNUSED: Final = ("policy", "planner", "judge", "base_url", "answer_schema", "langsmith")
 """Settings that a replay does not use: no model is asked in it, and no run is stored."""
 
 

@@ -27,7 +27,7 @@ from envs.core.local_key import _kept  # pyright: ignore[reportPrivateUsage]
 from envs.core.trace_store import check_chain, read_trace
 from tests.agent.colleague import Machine, keyed, write_shared_run, write_shared_trace
 from tests.agent.episodes import Play, write_run
-from tests.agent.shop import config, scripted
+from tests.agent.shop import scripted
 from tests.envs.core.edits import Edit, chained_anew, rewrite, set_in, unchained
 
 
@@ -265,18 +265,6 @@ def test_a_run_of_this_machine_is_not_changed_by_what_is_given(
     assert (ended.value.code, said.count("\n")) == (2, 1) and told in said
 
 
-def test_a_database_that_a_foreign_run_names_is_not_opened(
-    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with keyed(tmp_path / "abroad"):
-        run = write_shared_run(machine, tmp_path / "r", config(checkpoint_url="postgresql://me@127.0.0.1:9/mira"))
-    monkeypatch.setattr(sys, "argv", ["mira", "resume", str(run.path), "--url", machine.server.url])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    said = capsys.readouterr().err
-    assert ended.value.code == 2 and "--config FILE with checkpoint_url = postgresql://me@127.0.0.1:9/mira" in said
-
-
 @pytest.mark.parametrize("suite", ["webarena", "webarena-lite", "browsergym:webarena.310", "browsergym:mine:thing"])
 async def test_a_suite_that_uses_this_machines_servers_or_code_must_be_named(
     machine: Machine, tmp_path: Path, suite: str
@@ -321,7 +309,7 @@ async def test_a_replay_keeps_its_files_below_the_folder_that_was_asked_for(tmp_
     assert zips(tmp_path) == ["kept/traces/click-test-0-a1.zip"]
 
 
-LINKED = ("lease", "results.jsonl", "checkpoints.sqlite", "run.json", "episodes/task-0-a1.jsonl")
+LINKED = ("lease", "results.jsonl", "run.json", "episodes/task-0-a1.jsonl")
 
 
 @pytest.mark.parametrize("name", LINKED)

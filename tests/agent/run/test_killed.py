@@ -206,25 +206,6 @@ async def test_a_replayed_world_voids_the_open_intent_and_chooses_again(tmp_path
     assert result.complete
 
 
-@pytest.mark.parametrize("damaged", [False, True])
-async def test_a_lost_checkpoint_file_loses_nothing(shop: Shop, tmp_path: Path, home: Path, damaged: bool) -> None:
-    shop.slow_order.clear()
-    child = start("start", tmp_path, home, shop.url)
-    try:
-        assert await asyncio.to_thread(shop.order_came.wait, PATIENCE_S)
-    finally:
-        kill(child)
-    shop.slow_order.set()
-    for path in list((tmp_path / "r").glob("checkpoints.sqlite*")):
-        if damaged:
-            path.write_bytes(b"no database" * 500)
-        else:
-            path.unlink()
-    result = await resume(tmp_path / "r", policy=scripted(lambda turn: Stop(answer=str(turn.step))))
-    assert result.episodes[0].answer == "3"
-    assert (tmp_path / "r" / "checkpoints.sqlite.damaged").exists() == damaged
-
-
 async def test_what_was_spent_is_told_where_a_world_cannot_be_brought_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

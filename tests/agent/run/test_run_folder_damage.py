@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -50,19 +48,6 @@ async def resumed(folder: Path, shop: Shop) -> list[str]:
     assert shop.orders == ["who=bob"]
     events = read_trace(folder / result.episodes[0].trace).events
     return [event.detail for event in events if event.name == "resumed"]
-
-
-@pytest.mark.parametrize("data", [b"", b"\xc1", b"\x85broken", b"{}"], ids=["empty", "reserved", "cut", "json"])
-@pytest.mark.parametrize("column", ["checkpoint", "metadata"])
-async def test_bad_rows_in_a_sound_checkpoint_database_are_passed_over(
-    shop: Shop, tmp_path: Path, data: bytes, column: str
-) -> None:
-    folder = await cut_run(shop, tmp_path)
-    with closing(sqlite3.connect(folder / "checkpoints.sqlite")) as database:
-        changed = database.execute(f"UPDATE checkpoints SET {column} = ?", (data,)).rowcount
-        database.commit()
-    assert changed > 0
-    assert len(await resumed(folder, shop)) == 1
 
 
 @pytest.mark.parametrize("name", [TABS_FILE, STORAGE_FILE])
