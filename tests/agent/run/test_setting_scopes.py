@@ -9,7 +9,7 @@ import pytest
 
 from agent.config import RunConfig
 from agent.run.run_store import Branch, Manifest, OpenTask
-from agent.run.setting_scopes import FIELDS, HEADER_FIELDS, MANIFEST_FIELDS, RUN_FIELDS, Reach
+from agent.run.setting_scopes import FIELDS, HEADER_FIELDS, MANIFEST_FIELDS, RUN_FIELDS, Scope
 from envs.core.record import Record
 from envs.core.trace import Header
 
@@ -58,4 +58,4 @@ def test_a_new_field_would_be_missed_by_the_table() -> None:
 
 
 def test_what_is_not_plain_has_an_option_that_gives_it_again() -> None:
-    assert [name for name, field in FIELDS.items() if (field.reach is Reach.PLAIN) != (field.option == "")] == []
+    assert [name for name, field in FIELDS.items() if (field.scope is Scope.PLAIN) != (field.option == "")] == []

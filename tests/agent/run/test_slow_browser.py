@@ -106,7 +106,7 @@ async def test_what_was_played_before_the_browser_died_is_kept(
             kill(belonging(str(started[0].home)))
 
     monkeypatch.setattr(Chromium, "start", noted)
-    with pytest.raises(BrowserNotStarted, match=r"what was played is kept: mira resume .*/r$"):
+    with pytest.raises(BrowserNotStarted, match=r"finished steps are kept, continue with: mira resume .*/r$"):
         await run_open(config(), "x", shop.url, tmp_path, [die], run_id="r", policy=policy)
     trace = read_trace(tmp_path / "r" / "episodes" / "task-0-a1.jsonl")
     assert trace.footer is None and len(trace.steps) >= 1
