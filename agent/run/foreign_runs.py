@@ -57,8 +57,8 @@ class ForeignRun(BadInput):
         optional = ",".join(field.name for field in fields if field.name in RUN_FIELDS)
         without = f", and leave the rest out (--without {optional} leaves out all that can be)" if optional else ""
         super().__init__(
-            f"{place} was not written on this machine, or was changed since: what reads from this machine or names a "
-            f"server is not taken from it. It asks for {'; '.join(map(str, fields))}: give again what you want of this"
+            f"{place} was not written on this machine, or was changed since: settings that read from this machine or "
+            f"name a server are not taken from it. It requests {'; '.join(map(str, fields))}: give again those you want"
             f"{without}"
         )
 

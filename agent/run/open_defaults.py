@@ -48,5 +48,5 @@ def roles_line(requested: RunConfig, config: RunConfig) -> str:
     if missing := [role for role in unset if getattr(config, role) in _NO_MODEL]:
         missing_parts = " and ".join({"planner": "no plan", "judge": "no verdict"}[role] for role in missing)
         options = " and ".join(f"--{role}" for role in missing)
-        return f"{line}: an open task then has {missing_parts}; name a model with {options}"
+        return f"{line}: an open task has {missing_parts} with this configuration; name a model with {options}"
     return line

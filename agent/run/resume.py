@@ -110,25 +110,26 @@ class RecoveredEpisode:
 
     def replayable(self) -> tuple[Action, ...]:
         """Actions that rebuild a `replay` environment: those that reached it and did not crash it."""
-        return tuple(action.intent.action for action in self.sent if action.status not in NOT_REPLAYED)
+        return tuple(sent.intent.action for sent in self.sent if sent.status not in NOT_REPLAYED)
 
     def past(self) -> list[PastAction]:
+        """Past actions for the policy."""
         return [
-            PastAction(action.intent.action, action.target, action.commit.result if action.commit else None)
-            for action in self.sent
+            PastAction(sent.intent.action, sent.target, sent.commit.result if sent.commit else None)
+            for sent in self.sent
         ]
 
     def ticks(self, language: Language) -> list[StepSummary]:
         """Step summaries for the replan detector, without lost milestones."""
         return [
             StepSummary(
-                action.intent.step,
-                language.show(action.intent.action),
-                action.intent.seen.digest,
-                action.status,
-                action.intent.rating.z,
+                sent.intent.step,
+                language.show(sent.intent.action),
+                sent.intent.seen.digest,
+                sent.status,
+                sent.intent.rating.z,
             )
-            for action in self.sent
+            for sent in self.sent
         ]
 
 
@@ -165,10 +166,8 @@ def _fold(recovered: RecoveredEpisode, line: Line) -> None:
         case Event():
             if line.name == "void":
                 recovered.decide(happened=False)
-            if line.name in (
-                "declined",
-                "approved",
-            ):  # after a kill the person is asked again and may answer differently
+            # After a kill the person is asked again and may answer differently.
+            if line.name in ("declined", "approved"):
                 recovered.refused = line.step if line.name == "declined" else 0
             recovered.declines += line.name == "declined"
             recovered.parse_errors += line.name == "parse_error"

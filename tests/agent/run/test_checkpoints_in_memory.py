@@ -1,5 +1,4 @@
-"""What the graph's checkpoints are for, within one process: the interrupt that asks a person, and entering the graph
-behind a node."""
+"""The approval interrupt needs the graph's in-memory checkpoints, and an episode frees them at its end."""
 
 from __future__ import annotations
 
@@ -50,7 +49,7 @@ async def test_the_interrupt_waits_for_approval_and_leaves_no_checkpoint(
 async def test_without_a_saver_an_approved_action_is_never_sent(
     shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The control: what the test above would show if the graph had no saver."""
+    """Control: the result of the test above for a graph without a saver."""
     monkeypatch.setattr(graph, "InMemorySaver", lambda: None)
     requests: list[ApprovalRequest] = []
     with pytest.raises(ValueError, match="No checkpointer set"):

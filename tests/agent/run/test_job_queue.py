@@ -1,4 +1,4 @@
-"""Which worker plays what: a loaded page is worth staying on."""
+"""Assignment of jobs to workers: a worker keeps its task, because the page is loaded."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ def test_a_worker_without_a_task_helps_another_and_nothing_is_played_twice() -> 
     queue = JobQueue(JOBS)
     taken = [queue.take(worker) for worker in (0, 1, 2, 0, 1, 2, 0)]
     assert taken[2] == job("a", 1)
-    assert sorted(one.episode_id for one in taken if one) == sorted(one.episode_id for one in JOBS)
+    assert sorted(entry.episode_id for entry in taken if entry) == sorted(entry.episode_id for entry in JOBS)
     assert taken[-1] is None

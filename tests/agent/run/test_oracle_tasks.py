@@ -1,4 +1,4 @@
-"""An oracle plays only tasks that ship a solver: others are refused, or left out with a word, never its failures."""
+"""An oracle runs only tasks with a solver. Others are refused or left out with a message, never failed."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def test_an_oracle_is_refused_where_there_is_no_solver(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert mira(monkeypatch, *words) == 2
-    said = capsys.readouterr()
-    assert "solver" in said.err and said.err.count("\n") == 1 and said.out == ""
+    output = capsys.readouterr()
+    assert "solver" in output.err and output.err.count("\n") == 1 and output.out == ""
     assert list(tmp_path.iterdir()) == [], "nothing was played"
 
 
@@ -67,9 +67,9 @@ def test_of_a_whole_suite_the_tasks_without_a_solver_are_left_out_with_a_word(
     every = select("miniwob", (), (0, 1))
     played = solved_tasks(every, parse_config({"policy": "oracle"}), named=False)
     assert set(played.names) == set(every.names) & set(SOLVERS) and played.seeds == (0, 1)
-    said = capsys.readouterr().err
-    assert f"left out: {len(every.names) - len(played.names)} of {len(every.names)} tasks" in said
-    assert "ascending-numbers" in said and "more" in said
+    output = capsys.readouterr().err
+    assert f"left out: {len(every.names) - len(played.names)} of {len(every.names)} tasks" in output
+    assert "ascending-numbers" in output and "more" in output
 
 
 @pytest.mark.parametrize(

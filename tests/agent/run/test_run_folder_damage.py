@@ -1,4 +1,4 @@
-"""A run whose files were damaged by a power cut goes on, and its files are its owner's alone."""
+"""A run with files that a power cut damaged resumes, and only its owner can read its files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.browser
 
 
 async def cut_run(shop: Shop, out: Path) -> Path:
-    """A run that is cut while a person is asked about its second step; its first is committed."""
+    """Cancels a run during the approval of its second step; the first is committed."""
 
     async def leaves(_: ApprovalRequest) -> bool:
         running.cancel()
@@ -38,11 +38,11 @@ async def agrees(_: ApprovalRequest) -> bool:
 
 
 AGAIN = (ORDER[0], ORDER[0], ORDER[1], ORDER[2])
-"""The form that was filled but not sent is not kept by a reopened page."""
+"""A reopened page loses a form that was filled but not sent."""
 
 
 async def resumed(folder: Path, shop: Shop) -> list[str]:
-    """Plays the rest; the details of its `resumed` events."""
+    """Resumes the run and returns the details of its `resumed` events."""
     result = await resume(folder, policy=scripted(AGAIN), approver=agrees)
     assert result.complete and result.episodes[0].ended_by == "stop"
     assert shop.orders == ["who=bob"]

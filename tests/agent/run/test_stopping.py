@@ -1,4 +1,4 @@
-"""Ctrl-C around work that never awaits."""
+"""Ctrl-C during work that never awaits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def _learns(seconds: float) -> None:
 
 
 def _interrupted_after(seconds: float) -> float:
-    """How long a second of work took that was interrupted after *seconds*."""
+    """Duration of five seconds of work that is interrupted after *seconds*."""
     threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)).start()
     begun = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
