@@ -113,8 +113,8 @@ class RunConfig(Record):
     overlap_reflect: bool = False
     """Query rater and policy about a page at the same time: faster with models, but flips count one step later."""
     fsync: bool = True
-    """Force each intent and commit to disk if the world outlives this machine (open tasks). If false, a power cut may
-    lose the last steps; a kill does not."""
+    """Force each intent and commit to disk if the environment outlives this machine (open tasks). If false, a power cut
+    may lose the last steps; a kill does not."""
 
     @model_validator(mode="before")
     @classmethod

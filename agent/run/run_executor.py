@@ -58,13 +58,13 @@ class JobQueue:
 
 
 @dataclass(slots=True)
-class World:
+class WorkerEnvironment:
     """A worker's environment. It is created on first use and closed once it may be damaged."""
 
     suite: Suite
     _environment: Environment | None = None
 
-    async def environment(self) -> Environment:
+    async def get(self) -> Environment:
         """Returns the environment. Raises SessionNotOpened if no session opens in time: an error of the episode, not of
         the run."""
         if self._environment is None:
@@ -131,31 +131,31 @@ class RunExecutor:
             listener(event)
 
     async def _work(self, worker: int, jobs: JobQueue) -> None:
-        world = World(self.suite)
+        worker_environment = WorkerEnvironment(self.suite)
         try:
             while not self.stopping.is_set() and (job := jobs.take(worker)) is not None:
-                await self._episode(job, worker, world)
+                await self._episode(job, worker, worker_environment)
         except Interrupted:
             return
         finally:
-            await world.close()
+            await worker_environment.close()
 
-    async def _episode(self, job: Job, worker: int, world: World) -> None:
+    async def _episode(self, job: Job, worker: int, worker_environment: WorkerEnvironment) -> None:
         """Runs one episode. A lost environment is replaced once, and the episode continues from its trace."""
         lost = EnvError()
         for may_retry in (True, False):
             try:
-                result = await self._attempt(job, worker, await world.environment(), may_retry=may_retry)
+                result = await self._attempt(job, worker, await worker_environment.get(), may_retry=may_retry)
                 break
             except EnvError as error:
-                await world.close()
+                await worker_environment.close()
                 self._raise_if_fatal(error, job, again=may_retry)
                 lost = error
         else:
             result = self._never_started(job, lost)
         self._keep(job, worker, result)
         if result.outcome == "broken":
-            await world.close()
+            await worker_environment.close()
 
     def _raise_if_fatal(self, error: EnvError, job: Job, *, again: bool) -> None:
         """Re-raises errors that every other episode would meet too: wrong input, no browser, a full disk, a trace that
@@ -227,7 +227,7 @@ class RunExecutor:
         )
 
     def _writer(self, path: Path, *, durable: bool) -> TraceWriter:
-        """Opens the trace. Only a *durable* world, which outlives its page, is worth an fsync."""
+        """Opens the trace. Only a *durable* environment, which outlives its page, is worth an fsync."""
         fsync = durable and self.manifest.config.fsync
         return TraceWriter(path, BlobStore(self.folder.blobs, self.vault, fsync=fsync), self.vault, fsync=fsync)
 

@@ -177,7 +177,7 @@ def test_without_its_key_this_machine_knows_its_runs_no_more(
     assert not recorded_run(run)[1].own
 
 
-def test_a_run_that_cannot_be_marked_says_so_once_and_is_foreign_to_the_next_process(
+def test_a_run_that_cannot_be_marked_is_reported_once_and_is_foreign_to_the_next_process(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("no folder can be made below it")
@@ -233,7 +233,7 @@ async def test_a_run_that_was_taken_over_is_this_machines_and_its_header_is_not(
 
 @pytest.mark.browser
 @pytest.mark.timeout(120)
-async def test_a_run_that_names_nothing_of_a_machine_goes_on_anywhere(
+async def test_a_run_with_plain_settings_resumes_on_any_machine(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with keyed(tmp_path / "abroad"):
@@ -255,7 +255,7 @@ async def test_a_run_that_names_nothing_of_a_machine_goes_on_anywhere(
         (["--without", "nothing"], "--without 'nothing': known are policy, planner"),
     ],
 )
-def test_a_run_of_this_machine_is_not_changed_by_what_is_given(
+def test_a_run_of_this_machine_is_not_changed_by_options(
     run: RunFolder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], message: str
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["mira", "resume", str(run.path), *words])
@@ -280,7 +280,7 @@ async def test_a_suite_that_uses_this_machines_servers_or_code_must_be_named(
         await resume(run.path, given_again={"suite": "miniwob"})
 
 
-def test_what_is_given_again_replaces_a_table_as_a_whole(machine: Machine, tmp_path: Path) -> None:
+def test_a_table_that_is_given_again_replaces_the_stored_table_completely(machine: Machine, tmp_path: Path) -> None:
     """With half of the credentials from the foreign run, its server would receive ours."""
     with keyed(tmp_path / "abroad"):
         run = write_shared_run(machine, tmp_path / "r")
@@ -300,7 +300,7 @@ def zips(folder: Path) -> list[str]:
 
 @pytest.mark.browser
 @pytest.mark.timeout(120)
-async def test_a_replay_keeps_its_files_below_the_folder_that_was_asked_for(tmp_path: Path) -> None:
+async def test_a_replay_keeps_its_files_below_the_output_folder(tmp_path: Path) -> None:
     """The ids in a header are untrusted."""
     run = write_run(tmp_path / "r", [Play(task="click-test", actions=(Click(ref=1),), z=((), ()))])
     path = run.trace("click-test-0-a1")
@@ -350,7 +350,7 @@ READING = [
 
 
 @pytest.mark.parametrize("words", READING, ids=[" ".join(words[:2]) for words in READING])
-def test_what_only_reads_opens_a_foreign_run_and_asks_no_server(
+def test_commands_that_only_read_open_a_foreign_run_and_send_no_request(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
     with keyed(tmp_path / "abroad"):

@@ -150,7 +150,7 @@ def whole_suite() -> Iterator[tuple[int, list[str]]]:
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_a_suite_whose_disk_fills_goes_on_to_the_same_end(whole_suite: tuple[int, list[str]], part: int) -> None:
+def test_a_suite_on_a_full_disk_resumes_to_the_same_result(whole_suite: tuple[int, list[str]], part: int) -> None:
     """Nine disk sizes, from one tenth to nine tenths of the run's size."""
     size, outcomes = whole_suite
     words = ("run", *SUITE, "--policy", "oracle", "--workers", 1 + part % 2)

@@ -160,7 +160,7 @@ async def test_an_order_cut_off_in_flight_is_never_sent_again_blindly(shop: Shop
     assert result.episodes[0].answer == "checked"
 
 
-async def test_what_the_last_action_brought_is_told_after_a_cut_too(shop: Shop, tmp_path: Path) -> None:
+async def test_the_result_of_the_last_action_is_shown_after_a_resume(shop: Shop, tmp_path: Path) -> None:
     shop.front = "<button onclick=\"alert('Out of stock')\">Buy</button>"
     turns: list[Turn] = []
 
@@ -206,7 +206,7 @@ async def test_a_replayed_world_voids_the_open_intent_and_chooses_again(tmp_path
     assert result.complete
 
 
-async def test_what_was_spent_is_told_where_a_world_cannot_be_brought_back(
+async def test_usage_is_reported_if_an_environment_cannot_be_restored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def gone(*_: object) -> EpisodeStart:
@@ -252,7 +252,7 @@ def test_ctrl_c_ends_at_a_step_boundary_and_can_be_resumed(shop: Shop, tmp_path:
     assert shop.orders == ["who=bob"]
 
 
-async def test_a_browser_that_dies_is_replaced_and_the_episode_goes_on(
+async def test_a_browser_that_dies_is_replaced_and_the_episode_continues(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(home))
@@ -274,7 +274,7 @@ async def test_a_browser_that_dies_is_replaced_and_the_episode_goes_on(
     assert "resumed" in [event.name for event in trace.events]
 
 
-async def test_a_pending_approval_is_asked_again_after_a_cut(shop: Shop, tmp_path: Path) -> None:
+async def test_a_pending_approval_is_requested_again_after_a_resume(shop: Shop, tmp_path: Path) -> None:
     steps_asked: list[int] = []
 
     async def leaves(request: ApprovalRequest) -> bool:

@@ -61,7 +61,7 @@ ROLES_SET: list[tuple[dict[str, str], tuple[str, str], str]] = [
 
 
 @pytest.mark.parametrize(("roles_set", "roles", "line"), ROLES_SET, ids=[str(case[0]) for case in ROLES_SET])
-def test_what_is_set_stays_and_the_line_says_what_was_chosen(
+def test_explicit_roles_stay_and_the_line_names_the_defaults(
     roles_set: dict[str, str], roles: tuple[str, str], line: str
 ) -> None:
     requested = parse_config({"policy": "openai:m", **roles_set})
@@ -77,7 +77,7 @@ def test_what_a_file_sets_stays(tmp_path: Path) -> None:
     assert (config.planner, config.judge) == ("none", "same")
 
 
-def test_what_a_stored_configuration_says_stays() -> None:
+def test_a_stored_configuration_does_not_change() -> None:
     stored = parse_config(parse_config({"policy": "openai:m"}).resolved())
     assert (with_open_defaults(stored).planner, with_open_defaults(stored).judge) == ("reference", "state")
 
@@ -112,7 +112,7 @@ def roles_of(run: Path) -> tuple[str, str]:
 
 @pytest.mark.browser
 @pytest.mark.timeout(120)
-def test_the_command_says_first_that_an_open_task_has_no_plan_and_no_verdict(shop: Shop, tmp_path: Path) -> None:
+def test_the_first_line_warns_of_an_open_task_without_plan_and_verdict(shop: Shop, tmp_path: Path) -> None:
     (tmp_path / "answers.json").write_text(json.dumps(['do(action="Wait")'] * 3))
     policy = f"scripted:{tmp_path / 'answers.json'}"
     words = ("run", "Wait", "--url", shop.url, "--policy", policy, "--max-steps", "2")

@@ -93,7 +93,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize("case", BROKEN, ids=lambda case: f"{case.role}-{case.nth}")
-async def test_an_episode_that_a_model_broke_is_played_on_and_counts_once(
+async def test_an_episode_that_a_model_broke_is_resumed_and_counts_once(
     case: Broken, shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     role, nth, outcome, steps = case
@@ -139,7 +139,7 @@ def read_outcomes(result: EpisodeResult) -> set[str]:
     return {episode_row(path).outcome, footer.outcome, played.outcome, surveyed, *compared, learned}
 
 
-async def test_an_outage_that_goes_on_breaks_it_again_and_it_can_still_be_resumed(
+async def test_a_longer_outage_breaks_the_episode_again_and_it_stays_resumable(
     shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = OutageClock(math.inf)
@@ -217,7 +217,7 @@ def away_at(step: int, gone: list[Turn]) -> Callable[[Turn], Action]:
     return act
 
 
-async def test_in_a_suite_only_what_a_model_broke_is_played_on(tmp_path: Path) -> None:
+async def test_in_a_suite_only_episodes_that_a_model_broke_are_resumed(tmp_path: Path) -> None:
     """The page is rebuilt with the committed actions, and the trace has each of them once."""
     policy = scripted(away_at(3, []))
     selection = TaskSelection("miniwob", ("login-user",), (0, 1))
@@ -235,7 +235,7 @@ async def test_in_a_suite_only_what_a_model_broke_is_played_on(tmp_path: Path) -
     assert reported.episodes == again.episodes, "now it is only reported"
 
 
-async def test_a_row_that_no_longer_counts_is_gone_while_the_episode_is_played_on(tmp_path: Path) -> None:
+async def test_an_outdated_row_is_removed_while_its_episode_is_resumed(tmp_path: Path) -> None:
     gone: list[Turn] = []
     seen: list[list[str]] = []
 
@@ -280,7 +280,7 @@ async def test_a_branch_that_cannot_be_walked_again_is_nothing_to_resume(tmp_pat
     assert (episode.outcome, episode.resumable) == ("broken", False)
 
 
-def test_the_command_says_what_lacks_an_answer_and_exits_with_1(shop: Shop, tmp_path: Path) -> None:
+def test_the_command_reports_missing_answers_and_exits_with_1(shop: Shop, tmp_path: Path) -> None:
     (tmp_path / "judge.json").write_text(json.dumps(["Hard to say."] * 3))
     (tmp_path / "policy.json").write_text(json.dumps(['exit(message="done")']))
     roles = ("--policy", f"scripted:{tmp_path}/policy.json", "--planner", "none")

@@ -122,7 +122,7 @@ def decided(lines: tuple[Line, ...], *, happened: bool) -> RecoveredEpisode:
     return recovered
 
 
-def test_an_uncertain_action_is_told_and_counts() -> None:
+def test_an_uncertain_action_is_shown_to_the_policy_and_counts() -> None:
     state = rebuilt_state(decided((*ONE_STEP, intent(2, TYPE)), happened=True))
     assert state.step == 2
     assert 'type "bob" into button "Buy"' in state.problems[0] and "do not repeat it blindly" in state.problems[0]
@@ -156,15 +156,15 @@ def test_what_a_person_declined_and_what_could_not_be_read_still_counts() -> Non
     assert rebuilt_state(recover((HEADER, plan(1), *unread, *ONE_STEP))).parse_errors == 0
 
 
-def test_only_the_event_says_that_a_person_declined() -> None:
+def test_an_action_is_declined_by_its_event_only() -> None:
     refused = (
         intent(1, CLICK),
         Commit(step=1, result=ActionResult(status=Status.BLOCKED, message="x-declined"), timings=Timings(), at=""),
     )
     assert [sent.declined for sent in recover((HEADER, plan(1), *refused)).sent] == [False]
     assert [sent.declined for sent in recover((HEADER, plan(1), event(1, "declined"), *refused)).sent] == [True]
-    asked_again = (event(1, "declined"), event(1, "approved"), *refused)
-    assert [sent.declined for sent in recover((HEADER, plan(1), *asked_again)).sent] == [False]
+    approved_later = (event(1, "declined"), event(1, "approved"), *refused)
+    assert [sent.declined for sent in recover((HEADER, plan(1), *approved_later)).sent] == [False]
 
 
 def footer(outcome: Outcome, ended_by: EndedBy, answer: str | None = None) -> Footer:
@@ -199,7 +199,7 @@ ENDINGS: list[tuple[str, tuple[Line, ...], Footer, int, str]] = [
     ("lines", "end", "step", "ended_by"), [pytest.param(*case[1:], id=case[0]) for case in ENDINGS]
 )
 @pytest.mark.parametrize("killed", [False, True], ids=["", "and killed while it was resumed"])
-def test_a_footer_of_a_model_that_failed_says_what_is_left_to_do(
+def test_the_footer_after_a_model_failure_decides_how_it_resumes(
     lines: tuple[Line, ...], end: Footer, step: int, ended_by: str, killed: bool
 ) -> None:
     recovered = recover((HEADER, plan(1), *lines, end, *((event(step, "resumed"),) if killed else ())))
@@ -208,13 +208,13 @@ def test_a_footer_of_a_model_that_failed_says_what_is_left_to_do(
     assert state.answer == ("42" if step == 2 else None)
 
 
-def test_what_was_played_after_a_broken_footer_counts_as_ever() -> None:
+def test_steps_after_a_broken_footer_count() -> None:
     two = (intent(2, TYPE), commit(2))
     recovered = recover((HEADER, plan(1), *ONE_STEP, footer("broken", "error"), event(1, "resumed"), *two))
     assert (recovered.step, recovered.ended, rebuilt_state(recovered).ended_by) == (2, None, "")
 
 
-def test_what_a_failed_call_cost_is_counted_and_the_outage_is_not_time_played() -> None:
+def test_a_failed_call_counts_in_usage_and_the_outage_does_not_count_as_time() -> None:
     ledger = recover((HEADER, plan(1), *ONE_STEP, footer("broken", "error"))).ledger
     assert (ledger.tokens_in, ledger.seconds_before) == (10 + 7, 3.0)
 
@@ -224,6 +224,6 @@ def test_a_replan_that_could_not_be_read_counts_as_one() -> None:
     assert recover((HEADER, event(1, "planner_error"), plan(1), *unread)).replans == 1
 
 
-def test_what_find_answered_last_is_told_again() -> None:
+def test_the_last_find_output_is_shown_again() -> None:
     state = rebuilt_state(recover((HEADER, plan(1), intent(1, Find(text="x")), commit(1, output="line 7: x"))))
     assert state.problems == ["line 7: x"]

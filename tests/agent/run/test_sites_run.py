@@ -32,7 +32,7 @@ async def test_the_oracle_leaves_a_trace_in_which_every_milestone_is_met(tmp_pat
     assert trace.header.start_url == "http://forum.test/"
 
 
-async def test_the_embedded_model_plays_to_an_end(tmp_path: Path) -> None:
+async def test_the_embedded_model_runs_to_an_end(tmp_path: Path) -> None:
     """Success is not required: the model was not trained on such pages."""
     config = parse_config({"policy": "embedded", "limits": {"max_steps": 3}, "fsync": False}, "test")
     run = await run_suite(config, TaskSelection("sites", ("forum-topic-author",), (0,)), tmp_path)

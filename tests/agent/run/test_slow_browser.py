@@ -87,7 +87,7 @@ def test_a_time_that_is_none(monkeypatch: pytest.MonkeyPatch, text: str) -> None
         launch_s()
 
 
-async def test_what_was_played_before_the_browser_died_is_kept(
+async def test_steps_before_the_browser_died_are_kept(
     shop: Shop, tmp_path: Path, hangs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The browser dies in a step and cannot be restarted. Once it can, the episode resumes."""
