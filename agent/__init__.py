@@ -1,8 +1,8 @@
 """The agent: the LangGraph loop, policies, the runner, resume, reports and the `mira` command.
 
-Promised from here: :func:`run_task`, :func:`run_suite`, :func:`run_open`, :func:`resume`, their configuration and
-results, and the progress events. Everything else in this room may change. Importing the room loads none of its
-modules: each name is looked up when it is first used.
+Public API: :func:`run_task`, :func:`run_suite`, :func:`run_open`, :func:`resume`, their configuration and results, and
+the progress events. Everything else in this package may change. Importing the package loads none of its modules: each
+name is imported on first use.
 """
 
 from importlib import import_module
@@ -26,7 +26,7 @@ __all__ = [
     "write_report",
 ]
 
-_LATER = {
+_LAZY_IMPORTS = {
     "EpisodeResult": "agent.results",
     "Limits": "agent.config",
     "RunConfig": "agent.config",
@@ -40,6 +40,6 @@ _LATER = {
 
 
 def __getattr__(name: str) -> object:
-    if name in _LATER:
-        return getattr(import_module(_LATER[name]), name)
+    if name in _LAZY_IMPORTS:
+        return getattr(import_module(_LAZY_IMPORTS[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

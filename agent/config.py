@@ -1,12 +1,12 @@
-"""The resolved configuration of a run: everything that decides what it does, stored in every trace."""
+"""The configuration of a run. Its resolved values are stored in `run.json` and in every trace."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
-from pydantic import Field, FiniteFloat, ValidationInfo, field_validator
+from pydantic import Field, FiniteFloat, ValidationInfo, field_validator, model_validator
 
 from envs.core.errors import BadInput
 from envs.core.plain_values import Layer, checked, merged, read_toml
@@ -17,53 +17,59 @@ from models.thinking import validate_budget
 from models.transport import RETRY_WINDOW_S
 
 OPTIONS = "options"
-"""Of a command: the source of what they set."""
+"""Name of the command-line options as a source of values."""
 ActionClass = Literal["submit", "navigation", "download", "upload", "all"]
-"""What a person can be asked to approve before it is done, see :mod:`agent.episode.approval`."""
+"""Classes of actions that a person can be asked to approve, see :mod:`agent.episode.approval`."""
+
+RENAMED_KEYS: Final[Mapping[str, str]] = {"vain_temperature": "retry_temperature"}
+"""Keys of older versions with their present names."""
+REMOVED_KEYS: Final = frozenset({"checkpoint_url", "durability"})
+"""Keys of older versions that have no effect: the checkpoints of the graph stay in memory."""
 
 
 class Limits(Record):
-    """What an episode may spend. Reaching one ends the episode as a result, never as a crash. 0 means unlimited."""
+    """Limits of an episode. Reaching one ends the episode with a result, never with a crash. 0 means unlimited."""
 
     max_steps: int = Field(default=30, ge=1, le=10_000)
     max_seconds: FiniteFloat = Field(default=600.0, ge=0)
-    """Wall seconds of one episode, those before a resume included. No model call takes longer than what is left; the
-    judging at the end has at least 30 more, or as many again where there were fewer."""
+    """Wall seconds of one episode, those before a resume included. It also bounds each model call. Judging at the end
+    has at least 30 seconds more, or `max_seconds` again where that is less."""
     max_tokens: int = Field(default=0, ge=0)
-    """Tokens in and out over all roles."""
+    """Input and output tokens of all roles."""
     max_cost_usd: FiniteFloat = Field(default=0.0, ge=0)
     """Counts only calls whose price is known."""
     max_parse_errors: int = Field(default=3, ge=1)
-    """Policy answers in a row that are no action, retries included, before the episode ends."""
+    """Consecutive policy answers without a readable action, retries included, before the episode ends."""
     max_replans: int = Field(default=3, ge=0)
     """Re-plans of an episode, over all causes; 0 keeps the first plan."""
 
 
 class RunConfig(Record):
-    """One run. Every default is safe: no key is needed, nothing leaves the start origin, nothing is uploaded."""
+    """Settings of one run. Every default is safe: no key is needed, nothing leaves the start origin, nothing is
+    uploaded."""
 
     policy: str = "embedded"
-    """Model spec, or `scripted` for a policy given from Python."""
+    """Model spec, or `scripted` for a policy object passed from Python."""
     planner: str = "reference"
-    """`reference` (milestones that the task ships, else no subgoals), `none` (the baseline), `same` (the policy's
-    model), or a model spec. Unset for an open task, it and `judge` are what :mod:`agent.run.open_defaults` says."""
+    """`reference` (the task's own milestones, if it has any), `none` (no milestones), `same` (the policy's model), or a
+    model spec. If `planner` and `judge` are unset, an open task uses the defaults of :mod:`agent.run.open_defaults`."""
     judge: str = "state"
     """AutoRater and outcome judge: `state` (the task's own checkers, no model), `same` (the planner's model,
-    or the policy's where the planner has none), `none`, or a model spec. A small model (see `prompt_style`) is only
-    the AutoRater: a task without a checker stays unjudged."""
+    or the policy's where the planner has none), `none`, or a model spec. A small model (see `prompt_style`) serves as
+    AutoRater only: a task without a checker stays unjudged."""
     base_url: str | None = None
     """Server for `openai:` specs; None is the provider's own."""
     language: Literal["program", "id"] = "program"
     """Action language of the policy (MiRA paper, App. A.4)."""
     prompt_style: Literal["compact", "full", "auto"] = "auto"
-    """`auto`: compact for demonstrations of an oracle and for checkpoints that declare it (`mira.json`: the embedded
-    default, and whatever was trained here on such prompts), full for every other model. Planner and AutoRater are asked
-    as their checkpoints declare; and with `compact` in compact style where they are the policy's own model, or no model
-    is the policy. Others beside a small policy get the full prompts."""
+    """Prompts of the policy. `auto` uses compact prompts for demonstrations of an oracle and for checkpoints that
+    declare them in `mira.json` (the embedded model, and models trained here on such prompts), and full prompts for all
+    other models. Planner and AutoRater use the style that their checkpoint declares. With `compact` they use compact
+    prompts if they are the policy's own model, or if no model is the policy; other models get full prompts."""
     show_plan: bool = True
-    """Tell the policy its milestones. Off, they are only checked: for rollouts that a policy learns from, where they
-    shape the reward and the policy has to find its own way. Its prompts are then those of `planner = "none"`: the plan
-    is made once and never replaced."""
+    """Show the policy its milestones. If false, milestones are only checked: for rollouts in which milestones shape the
+    reward and the policy explores without them. The prompts are then those of `planner = "none"`: the plan is made
+    once and never replaced."""
     thinking: Budget = "auto"
     """Thinking tokens of planner and judge: 0, 256 … 16384, or `auto` (MiRA paper, App. A.2)."""
     k: int = Field(default=4, ge=1, le=20)
@@ -73,47 +79,47 @@ class RunConfig(Record):
     headed: bool = False
     """Show the browser's window."""
     workers: int = Field(default=1, ge=1, le=64)
-    """Episodes played at the same time, all in one Chromium."""
+    """Episodes that run at the same time, all in one Chromium."""
     attempts: int = Field(default=1, ge=1, le=100)
-    """Episodes per task instance; attempt `n` of a sampled policy uses seed + n."""
+    """Episodes per task instance. Each attempt of a sampled policy has its own seed, derived from `seed`."""
     seed: int = 0
     temperature: float = Field(default=0.0, ge=0, le=2)
-    """Of the policy; judges and planners have their own."""
-    vain_temperature: float = Field(default=1.0, ge=0, le=2)
-    """Of the policy's next answers where its first would do again what has just left the page as it was, to the letter.
-    0, or no more than `temperature`, does it again."""
+    """Sampling temperature of the policy; judges and planners have their own."""
+    retry_temperature: float = Field(default=1.0, ge=0, le=2)
+    """Sampling temperature of the policy's next answers if its first would repeat a no-op action: the action that has
+    just left the page unchanged. 0, or a value up to `temperature`, repeats it."""
     model_deadline_s: FiniteFloat = Field(default=120.0, gt=0)
-    """Bound on one model call, its retries included."""
+    """Seconds for one model call, its retries included."""
     retry_window_s: FiniteFloat = Field(default=RETRY_WINDOW_S, ge=0)
-    """Seconds, within `model_deadline_s` and what is left of `max_seconds`, for which a call is sent again while its
-    server is away: connection refused or broken, 429 with or without Retry-After, 5xx. 0: it is sent once."""
+    """Seconds for which a call is retried while its server is away (connection refused or broken, 429 with or without
+    Retry-After, 5xx), within `model_deadline_s` and the rest of `max_seconds`. 0 sends it once."""
     screenshots: Literal["off", "steps", "marks"] = "off"
     """Store one picture a step; `marks` draws the element numbers on it and shows it to the policy."""
     approve: tuple[ActionClass, ...] = ()
-    """Actions that a person must approve; without anybody to ask they are declined, which the result says."""
+    """Actions that a person must approve. If nobody can be asked they are declined, and the result counts them."""
     secrets: tuple[str, ...] = ()
-    """Declarations, names and sources only: see :mod:`envs.security.secrets`. Values are never part of a
+    """Declarations of secrets: names and sources only, see :mod:`envs.security.secrets`. Values are never part of a
     configuration."""
     trace_zip: bool = False
-    """Keep Playwright's trace of each episode as `traces/EPISODE.zip`, for `playwright show-trace`. It holds everything
-    that was typed, so it is refused where secrets are declared."""
+    """Keep Playwright's trace of each episode as `traces/EPISODE.zip`, for `playwright show-trace`. It holds all typed
+    text, so it cannot be combined with declared secrets."""
     answer_schema: Path | None = None
     """JSON Schema file for the final answer of an open task."""
     strict_original: bool = False
     """WebArena's suites only: score by the rules of the benchmarks' own evaluators (docs/webarena.md)."""
-    durability: Literal["sync", "async", "exit"] = "sync"
-    """LangGraph's: only `sync` repeats no more than the interrupted node after a kill."""
-    checkpoint_url: str | None = None
-    """`postgresql://…` (needs the extra `postgres`), without a password, which PGPASSWORD or `~/.pgpass` tells; None
-    keeps SQLite inside the run's folder."""
     langsmith: bool = False
     """Trace to LangSmith, which sends page text, prompts, answers and history to its server: see
     :mod:`agent.run.langsmith_tracing`. Environment variables alone never switch it on."""
     overlap_reflect: bool = False
-    """Ask rater and policy about a page at the same time: faster with models, and flips count one step later."""
+    """Query rater and policy about a page at the same time: faster with models, but flips count one step later."""
     fsync: bool = True
-    """Force each intent and commit to disk where the world outlives this machine (open tasks); off, a power cut (not
-    a kill) may lose the last steps."""
+    """Force each intent and commit to disk if the environment outlives this machine (open tasks). If false, a power cut
+    may lose the last steps; a kill does not."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keys_of_older_versions(cls, values: Any) -> Any:
+        return with_current_keys(values) if isinstance(values, dict) else values  # pyright: ignore[reportUnknownArgumentType]
 
     @field_validator("thinking")
     @classmethod
@@ -124,12 +130,30 @@ class RunConfig(Record):
     @classmethod
     def _no_secrets_in_traces(cls, value: bool, info: ValidationInfo) -> bool:
         if value and info.data.get("secrets"):
-            raise ValueError("Playwright's trace would hold the declared secrets, leave out the one or the other")
+            raise ValueError("Playwright's trace would hold the declared secrets: leave out trace_zip or the secrets")
         return value
 
     def resolved(self) -> dict[str, Any]:
         """Plain JSON values, as stored in traces and in `run.json`."""
         return self.model_dump(mode="json")
+
+
+def with_current_keys(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns *values* of an older version under the present keys. Removed keys are dropped; where a key and its old
+    name are both set, the key counts."""
+    renamed = {RENAMED_KEYS[key]: value for key, value in values.items() if key in RENAMED_KEYS}
+    return renamed | {key: value for key, value in values.items() if key not in {*RENAMED_KEYS, *REMOVED_KEYS}}
+
+
+def outdated_key_hints(values: Mapping[str, Any], source: str) -> list[str]:
+    """Returns one line for each key of *values* that was renamed or has no effect any more."""
+    renamed = [f"{source}: {old} is now called {new}" for old, new in RENAMED_KEYS.items() if old in values]
+    removed = [
+        f"{source}: {key} has no effect any more, leave it out: a run resumes from its traces alone"
+        for key in sorted(REMOVED_KEYS)
+        if key in values
+    ]
+    return renamed + removed
 
 
 def parse_config(values: Mapping[str, Any], source: str = "configuration", over: Layer | None = None) -> RunConfig:
@@ -139,7 +163,7 @@ def parse_config(values: Mapping[str, Any], source: str = "configuration", over:
 
 
 def check_retry_window(config: RunConfig) -> RunConfig:
-    """*config* again. Raises BadInput where somebody asked for a retry window that no call has the time for."""
+    """Returns *config*. Raises BadInput where a retry window is set that is longer than the deadline of a call."""
     if "retry_window_s" in config.model_fields_set and config.retry_window_s > config.model_deadline_s:
         raise BadInput(
             f"retry_window_s = {config.retry_window_s:g}: a model call ends after model_deadline_s = "
@@ -150,4 +174,5 @@ def check_retry_window(config: RunConfig) -> RunConfig:
 
 def load_config(path: Path, overrides: Mapping[str, Any] | None = None) -> RunConfig:
     """Reads a TOML file; *overrides* (command-line options) win, nested tables are merged key by key."""
-    return parse_config(merged(read_toml(path), overrides or {}), str(path), Layer(OPTIONS, overrides or {}))
+    values = merged(with_current_keys(read_toml(path)), overrides or {})
+    return parse_config(values, str(path), Layer(OPTIONS, overrides or {}))

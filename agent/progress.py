@@ -1,4 +1,4 @@
-"""Events that a display shows while a run goes on. They are for people: the trace is the record."""
+"""Progress events of a run, for displays. The trace is the record."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class RunStarted:
     run_id: str
     folder: Path
     planned: int
-    """Episodes of the run, those already finished before a resume included."""
+    """Number of episodes in the run, including those finished before a resume."""
     finished: int
-    """Already finished before this process started."""
+    """Number of episodes that were finished before this process started."""
     limits: Limits | None = None
-    """Of its episodes."""
+    """Limits of each episode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +32,10 @@ class EpisodeStarted:
     task: TaskRef
     attempt: int
     worker: int
-    """0-based worker that plays it."""
+    """0-based number of the worker that runs it."""
     instruction: str
     resumed_at: int = 0
-    """Steps already committed before this process; 0 for a fresh start."""
+    """Steps committed before this process; 0 for a new episode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class PlanMade:
     step: int
     cause: Cause
     milestones: tuple[str, ...]
-    """Their texts, in order; empty without subgoals."""
+    """Texts of the milestones, in order; empty without subgoals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,39 +53,39 @@ class StepDone:
     step: int
     """1-based."""
     action: str
-    """The action in its language."""
+    """The action in the action language."""
     words: str
-    """The action in words, with the names of its elements: `click button "Save"`. Page text in it is data."""
+    """The action in words, with the names of its elements: `click button "Save"`. Contains untrusted page text."""
     status: Status
     milestone: str
-    """Text of the milestone being worked on; empty without subgoals or when all are reached."""
+    """Text of the current milestone; empty without subgoals or when all are achieved."""
     z: tuple[bool, ...]
     seconds: float
     declined: str = ""
-    """What was declined, in words, and by whom; empty where the action was sent."""
+    """The declined action in words, and who declined it; empty if the action was sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelWaits:
-    """A model's server is away; its call will be sent again."""
+    """A model's server is unavailable, and the call will be retried."""
 
     episode_id: str
     role: Role
     reason: str
-    """Of the last failure, one line."""
+    """Error of the last attempt, in one line."""
     seconds: float
-    """Since the first failure in a row."""
+    """Seconds since the first of the consecutive failures."""
     patience_s: float
-    """For which it will go on asking."""
+    """Seconds for which the call is retried."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestsRefused:
-    """Origins that were refused for the first time in the episode."""
+    """Origins whose requests were refused for the first time in the episode."""
 
     episode_id: str
     step: int
-    """1-based number of the step at hand."""
+    """1-based number of the current step."""
     blocked: tuple[BlockedOrigin, ...]
 
 
@@ -102,4 +102,4 @@ class RunEnded:
 
 Event = RunStarted | EpisodeStarted | PlanMade | StepDone | ModelWaits | RequestsRefused | EpisodeEnded | RunEnded
 Listener = Callable[[Event], None]
-"""Called in the event loop, in order; must return at once and not raise."""
+"""Called with each event, in order, in the event loop. It must return at once and must not raise."""

@@ -1,4 +1,4 @@
-"""What a run gives back: one row per episode, and the run as a whole."""
+"""Results of a run: one row per episode, and one record for the run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class EpisodeResult(Record):
     ended_by: EndedBy
     answer: str | None = None
     reward: float | None = None
-    """The checker's, 0 to 1; None where nothing checked."""
+    """Reward of the checker, 0 to 1; None without a checker."""
     z: tuple[bool, ...] = ()
     """Milestones reached at the end; empty without subgoals."""
     failure: Failure | None = None
@@ -34,25 +34,25 @@ class EpisodeResult(Record):
     """Actions that were not sent because a person declined them, or nobody was there to ask."""
     error: str | None = None
     resumable: bool = False
-    """A model gave no answer: `mira resume` plays it on, or judges it again."""
+    """A model failed: `mira resume` continues the episode, or judges it again."""
     blocked_requests: tuple[BlockedOrigin, ...] = ()
-    """Refused by the boundary, by origin."""
+    """Requests that the allowlist proxy refused, by origin."""
     totals: Totals = Totals()
     trace: str
     """Path of the trace relative to the run's folder."""
     folder: Path | None = Field(default=None, exclude=True)
-    """The run's folder, of what a run gives back; stored nowhere, because folders are moved."""
+    """The run's folder. Set in returned results only and never stored, because folders are moved."""
 
     @property
     def trace_path(self) -> Path:
-        """The trace, to be opened. Raises ValueError where the run's folder is not known."""
+        """Path of the trace. Raises ValueError if the run's folder is not known."""
         if self.folder is None:
-            raise ValueError(f"the folder of run {self.run_id} is not known here")
+            raise ValueError(f"the folder of run {self.run_id} is not known")
         return self.folder / self.trace
 
     @classmethod
     def of(cls, header: Header, footer: Footer) -> EpisodeResult:
-        """The row of the episode whose trace begins and ends with these."""
+        """Builds the row from the header and the footer of a trace."""
         return cls(
             run_id=header.run_id,
             episode_id=header.episode_id,
@@ -74,35 +74,35 @@ class EpisodeResult(Record):
         )
 
     def masked(self, mask: Callable[[str], str]) -> EpisodeResult:
-        """Without declared secrets, whatever a page or a model made of them."""
+        """Returns a copy whose texts are masked, so that no declared secret is stored."""
         texts = {name: getattr(self, name) for name in ("instruction", "answer", "error")}
         return self.model_copy(update={name: mask(text) for name, text in texts.items() if text is not None})
 
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """A run that ended, or that was interrupted and can be resumed."""
+    """Result of a run that ended, or that was interrupted and can be resumed."""
 
     run_id: str
     folder: Path
     episodes: tuple[EpisodeResult, ...]
     """Finished episodes in the order of the selection (task, seed, attempt)."""
     planned: int
-    """Episodes the run consists of."""
+    """Number of episodes in the run."""
     seconds: float
-    """Wall seconds of this process, not of the sittings before a resume."""
+    """Wall seconds of this process; processes before a resume are not included."""
 
     @property
     def complete(self) -> bool:
-        """False after an interruption: `mira resume` plays the rest."""
+        """False after an interruption: `mira resume` runs the remaining episodes."""
         return len(self.episodes) == self.planned
 
     @property
     def resumable(self) -> int:
-        """Episodes that a model left without an answer: `mira resume` continues them too."""
+        """Number of episodes that a model broke and that `mira resume` continues."""
         return sum(episode.resumable for episode in self.episodes)
 
     @property
     def blocked_requests(self) -> tuple[BlockedOrigin, ...]:
-        """Of all episodes together."""
-        return summed(one for episode in self.episodes for one in episode.blocked_requests)
+        """Refused origins of all episodes, summed by origin."""
+        return summed(origin for episode in self.episodes for origin in episode.blocked_requests)

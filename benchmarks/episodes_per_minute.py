@@ -1,4 +1,4 @@
-"""How many MiniWoB++ episodes a minute the whole agent plays: graph, checkpoints, traces, AutoRater, real Chromium.
+"""How many MiniWoB++ episodes a minute the whole agent plays: graph, traces, AutoRater, real Chromium.
 
 The scripted solver is the policy, so the time is the runtime's own. Prints one JSON line. To compare two versions, run
 them in turns on one machine; PYTHONPATH names the checkout whose code is measured.

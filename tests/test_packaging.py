@@ -17,7 +17,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PACKAGES = ("agent", "envs", "judges", "models", "planners", "training")
-LOCKED_EXTRAS = ("adapters", "dev", "docs", "gguf", "postgres", "serving", "sites", "training")
+LOCKED_EXTRAS = ("adapters", "dev", "docs", "gguf", "serving", "sites", "training")
 STALE = "requirements.lock does not fit pyproject.toml: run `make lock`"
 
 

@@ -48,7 +48,6 @@ EXTRAS: Final[Sequence[Extra]] = (
     Extra("vllm", "vllm serve", ("vllm",)),
     Extra("ray", "rollouts on many machines", ("ray",)),
     Extra("docs", "the documentation site: make docs", ("mkdocs", "mkdocs-material", "mkdocstrings")),
-    Extra("postgres", "checkpoints in Postgres", ("langgraph-checkpoint-postgres", "psycopg")),
 )
 
 

@@ -31,7 +31,10 @@ Without = Annotated[
 def granted(values: dict[str, Any], config: Path | None, without: str | None) -> dict[str, Any]:
     """Merges the granted settings for :func:`agent.run.foreign_runs.settle`; *values* override the file. Raises
     BadInput."""
-    settings: Mapping[str, Any] = read_toml(config) if config is not None else {}
+    settings: Mapping[str, Any] = {}
+    if config is not None:
+        settings = read_toml(config)
+        options.report_outdated_keys(settings, config)
     settings = merged(settings, options.without_none(values))
     for name in options.split_names(without):
         settings = merged(settings, nothing(name))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,10 +12,10 @@ from typing import Annotated, Any
 import typer
 
 from agent.cli.output import print_problem, stdout
-from agent.config import OPTIONS, RunConfig, check_retry_window, load_config, parse_config
+from agent.config import OPTIONS, RunConfig, check_retry_window, load_config, outdated_key_hints, parse_config
 from agent.run.oracle_tasks import check_solvable, listed, plays_oracle, unsolvable
 from envs.core.errors import BadInput
-from envs.core.plain_values import merged
+from envs.core.plain_values import merged, read_toml
 from envs.core.tasks import TaskInfo, TaskSelection
 
 Policy = Annotated[str | None, typer.Option(help="Model spec of the policy, e.g. openai:gpt-4o; see `mira models`.")]
@@ -107,8 +107,16 @@ Wide = Annotated[
 def build_config(path: Path | None, values: dict[str, Any]) -> RunConfig:
     """Builds one configuration from the file and the options; options that are None are not set."""
     options = without_none(values)
+    if path is not None:
+        report_outdated_keys(read_toml(path), path)
     config = load_config(path, options) if path is not None else parse_config(merged({}, options), OPTIONS)
     return check_retry_window(config)
+
+
+def report_outdated_keys(values: Mapping[str, Any], path: Path) -> None:
+    """Prints one line for each key of the file at *path* that was renamed or has no effect any more."""
+    for hint in outdated_key_hints(values, str(path)):
+        print_problem(hint)
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:

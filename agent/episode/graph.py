@@ -8,9 +8,10 @@ Nodes are in :mod:`agent.episode.nodes`, one file each; here is only who follows
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
@@ -31,8 +32,12 @@ NODES_PER_STEP = 8
 """More than any step passes through; LangGraph's own recursion limit is set so high that ours always comes first."""
 
 
-def build_graph(checkpointer: BaseCheckpointSaver[Any] | None) -> Graph:
-    """Compiled once per run; every episode is a thread of it."""
+def build_graph() -> Graph:
+    """Compiled once per run; every episode is a thread of it.
+
+    The checkpoints stay in memory. LangGraph needs them for the interrupt of `approve`, for entering the graph behind a
+    node, and for reading the state that a failed node started from. A new process rebuilds the state from the trace.
+    """
     graph = StateGraph(State, context_schema=Episode)
     for node in (plan, observe, reflect, replan, act, approve, execute, judge, analyze):
         graph.add_node(node.__name__, node)
@@ -46,7 +51,13 @@ def build_graph(checkpointer: BaseCheckpointSaver[Any] | None) -> Graph:
     graph.add_conditional_edges("execute", after_execute)
     graph.add_edge("judge", "analyze")
     graph.add_edge("analyze", END)
-    return graph.compile(checkpointer=checkpointer)
+    return graph.compile(checkpointer=InMemorySaver())
+
+
+def drop_checkpoints(graph: Graph, thread_id: str) -> None:
+    """Frees the memory that the checkpoints of one thread take."""
+    if isinstance(graph.checkpointer, BaseCheckpointSaver):
+        graph.checkpointer.delete_thread(thread_id)
 
 
 # The choices are coroutines because LangGraph sends plain functions to a thread, which costs more than all of them.

@@ -31,9 +31,9 @@ MAX_ANSWER_TOKENS = 1_024
 """Visible tokens of one policy answer; an action with its comments is far shorter."""
 REPAIR_CHARS = 600
 """Characters of the reason in a repair message for a small model."""
-VAIN_TRIES = 2
+NO_OP_RETRIES = 2
 """Times a policy is asked for something else than what has just changed nothing."""
-VAIN = "the same again, which has just changed nothing"
+NO_OP = "the same again, which has just changed nothing"
 """Why an answer was drawn anew."""
 
 
@@ -66,8 +66,8 @@ class Turn:
     view: PolicyView
     past: tuple[PastAction, ...] = ()
     """All committed actions, oldest first, those before a resume included."""
-    vain: Action | None = None
-    """The last action, where it left the page as it was, to the letter; to wait is never in vain."""
+    no_op: Action | None = None
+    """The last action, where it left the page as it was, to the letter; waiting is never a no-op."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +125,8 @@ class Policy(Protocol):
 class ModelPolicy:
     """Asks a chat model; an answer that is no action is shown to it once, with the reason, for repair.
 
-    One that would do again what has just been in vain is drawn anew at *vain_temperature*, where that is higher than
-    *temperature*: the page is the same, so a model that always says what it finds likeliest would never get on.
+    An answer that repeats a no-op action is drawn again at *retry_temperature*, if that is higher than *temperature*.
+    The page is the same, so greedy decoding would repeat the answer forever.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class ModelPolicy:
         style: Style,
         *,
         temperature: float = 0.0,
-        vain_temperature: float = 0.0,
+        retry_temperature: float = 0.0,
         seed: int = 0,
         deadline_s: float = 120.0,
         shows_pictures: bool = False,
@@ -146,7 +146,7 @@ class ModelPolicy:
         self._language = language
         self._style: Style = style
         self._temperature = temperature
-        self._vain_temperature = vain_temperature
+        self._retry_temperature = retry_temperature
         self._seed = seed
         self._deadline_s = deadline_s
         self._shows_pictures = shows_pictures
@@ -163,20 +163,20 @@ class ModelPolicy:
             )
             second = await self._ask(repair, turn, 2, self._temperature, proposal.asked)
             proposal = self._read(repair, second, proposal.asked)
-        if proposal.action is None or proposal.action != turn.vain or self._vain_temperature <= self._temperature:
+        if proposal.action is None or proposal.action != turn.no_op or self._retry_temperature <= self._temperature:
             return proposal
         return await self._another(messages, turn, proposal)
 
-    async def _another(self, messages: tuple[Message, ...], turn: Turn, vain: ActionProposal) -> ActionProposal:
-        """The first of some answers that is another action than *vain*; else that one."""
-        asked = tuple(replace(one, error=one.error or VAIN) for one in vain.asked)
-        for time in range(VAIN_TRIES):
-            reply = await self._ask(messages, turn, 3 + time, self._vain_temperature, asked)
+    async def _another(self, messages: tuple[Message, ...], turn: Turn, no_op: ActionProposal) -> ActionProposal:
+        """The first of some answers that is another action than *no_op*; else that one."""
+        asked = tuple(replace(one, error=one.error or NO_OP) for one in no_op.asked)
+        for time in range(NO_OP_RETRIES):
+            reply = await self._ask(messages, turn, 3 + time, self._retry_temperature, asked)
             other = self._read(messages, reply, asked)
-            if other.action not in (None, vain.action):
+            if other.action not in (None, no_op.action):
                 return other
-            asked = (*other.asked[:-1], replace(other.asked[-1], error=other.error or VAIN))
-        return replace(vain, asked=(*asked[len(vain.asked) :], *vain.asked))
+            asked = (*other.asked[:-1], replace(other.asked[-1], error=other.error or NO_OP))
+        return replace(no_op, asked=(*asked[len(no_op.asked) :], *no_op.asked))
 
     def _prompt(self, turn: Turn) -> tuple[Message, ...]:
         """The rendered view; a picture of the page, where one was taken to be shown, goes with the last message."""

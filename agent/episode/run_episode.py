@@ -12,9 +12,8 @@ from langgraph.types import Command
 from agent.config import RunConfig
 from agent.episode.approval import ApprovalRequest, Approver
 from agent.episode.episode import Ending, Episode, Interrupted, WorldLost
-from agent.episode.graph import NODES_PER_STEP, Graph
+from agent.episode.graph import NODES_PER_STEP, Graph, drop_checkpoints
 from agent.episode.state import State
-from agent.run.run_store import RunFolder
 from envs.core.disk_errors import disk_refusal
 from envs.core.errors import BrowserNotStarted, EnvError, NotWritten, TraceError
 from envs.core.record import storable
@@ -49,7 +48,6 @@ async def play(graph: Graph, episode: Episode, approver: Approver, entry: Entry 
     (NotWritten): the episode can be resumed.
     """
     config = thread(episode.identity.run_id, episode.identity.episode_id, episode.config)
-    checkpoints = RunFolder(episode.trace.path.parents[1]).checkpoints
     episode.approver = approver
     try:
         try:
@@ -61,13 +59,13 @@ async def play(graph: Graph, episode: Episode, approver: Approver, entry: Entry 
     except ModelError as error:
         return await _broken(graph, config, episode, error)
     except EnvError as error:
-        if refused := disk_refusal(error, checkpoints):
+        if refused := disk_refusal(error, episode.trace.path):
             raise refused from error
         if episode.may_retry:
             raise
         return await _broken(graph, config, episode, error)
     except Exception as error:
-        if refused := disk_refusal(error, checkpoints):
+        if refused := disk_refusal(error, episode.trace.path):
             raise refused from error
         # The boundary of an episode: whatever escapes is logged, tried once more in a fresh world (a dying browser
         # shows itself in many ways), then recorded with its type; the run goes on.
@@ -79,11 +77,12 @@ async def play(graph: Graph, episode: Episode, approver: Approver, entry: Entry 
         return await _broken(graph, config, episode, error)
     finally:
         episode.drop_reflection()
+        drop_checkpoints(graph, thread_id(episode.identity.run_id, episode.identity.episode_id))
     return _finish(episode, state, cast(EndedBy, state.ended_by), state.error or None)
 
 
 def thread_id(run_id: str, episode_id: str) -> str:
-    """LangGraph's name for an episode; unique over runs, which may share a Postgres database."""
+    """LangGraph's name for an episode, unique over runs."""
     return f"{run_id}/{episode_id}"
 
 
@@ -99,9 +98,8 @@ async def _run(graph: Graph, config: RunnableConfig, episode: Episode, approver:
     if entry.node != "__start__":
         await graph.aupdate_state(config, given, as_node=entry.node)
         given = None
-    durability = episode.config.durability
     while True:
-        out = cast("dict[str, Any]", await graph.ainvoke(given, config, context=episode, durability=durability))
+        out = cast("dict[str, Any]", await graph.ainvoke(given, config, context=episode, durability="exit"))
         pending = out.pop(INTERRUPT, ())
         if not pending:
             return State(**out)

@@ -1,16 +1,14 @@
-"""The state that LangGraph checkpoints at every node: small, plain JSON values only.
+"""The state of the graph: small, plain JSON values only.
 
 Page text, prompts, token ids and pictures are in the trace; living things (browser, models, clocks) are in
-:class:`agent.episode.episode.Episode`, which nodes get through LangGraph's runtime context. So a checkpoint is some
-hundred bytes, and reading one can never construct an object.
+:class:`agent.episode.episode.Episode`, which nodes get through LangGraph's runtime context. A checkpoint takes some
+hundred bytes and exists in memory only: after a kill the state is rebuilt from the trace.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TypedDict, cast
-
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 HISTORY_TAIL = 12
 """Actions that policy, planner and judges are shown; all of them are in the trace."""
@@ -71,12 +69,6 @@ class Update(TypedDict, total=False):
     ended_by: str
     answer: str | None
     error: str
-
-
-def serializer() -> JsonPlusSerializer:
-    """The checkpoint serializer, pinned: from a checkpoint nothing but plain values and LangGraph's own safe types
-    is ever constructed, whatever the environment variables say."""
-    return JsonPlusSerializer(pickle_fallback=False, allowed_json_modules=None, allowed_msgpack_modules=None)
 
 
 def with_line(history: list[str], line: str) -> list[str]:

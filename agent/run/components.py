@@ -1,4 +1,4 @@
-"""Who decides in a run, made from its configuration."""
+"""Builds the policy, planner and judges of a run from its configuration."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agent.episode.episode import AgentComponents
 from agent.episode.policy import ModelPolicy, Policy
 from agent.episode.prompts import Style
 from agent.episode.structured_answers import AnswerSchema
-from agent.run.demonstrations import Demonstrating
+from agent.run.demonstrations import DemonstrationPolicy
 from agent.run.oracle import oracle_policy
 from agent.run.oracle_tasks import SPECS, plays_oracle
 from envs.core.action_languages import LANGUAGES
@@ -35,12 +35,13 @@ from planners.registry import PLANNERS, make_planner
 from planners.replan_triggers import ReplanDetector
 
 CLOSE_S = 5.0
+"""Seconds that a model client gets to close."""
 NOT_MODELS = frozenset({"none", "reference", "state", "same", "scripted", *SPECS})
 
 
 @asynccontextmanager
 async def open_team(config: RunConfig, suite: str, policy: Policy | None = None) -> AsyncGenerator[AgentComponents]:
-    """The team, its models shared by spec and closed at the end.
+    """Builds the agent components. Components with the same spec share one model; all models are closed at the end.
 
     *policy* replaces the configured one. Raises :class:`models.base.ModelUnavailable` or BadInput, in one line,
     before anything is sent or written.
@@ -60,30 +61,30 @@ async def open_team(config: RunConfig, suite: str, policy: Policy | None = None)
 
 
 class _Models:
-    """One model per spec: a team of one model opens one client."""
+    """Creates one model per spec, so that components with the same spec share a client."""
 
     def __init__(self, config: RunConfig, stack: AsyncExitStack) -> None:
         self._config = config
         self._stack = stack
-        self._made: dict[str, ChatModel] = {}
+        self._models: dict[str, ChatModel] = {}
 
     def get(self, spec: str) -> ChatModel:
-        if spec not in self._made:
+        if spec not in self._models:
             limited, base_url = self._config.limits.max_cost_usd > 0, self._config.base_url
             if limited and not price_known(spec, base_url=base_url):
                 raise BadInput(
-                    f"max_cost_usd cannot be kept: the price of {spec} is not known"
+                    f"max_cost_usd cannot be enforced: the price of {spec} is not known"
                     + (" at that server" if base_url else "")
-                    + f"; name a price table of your own in {PRICES_VARIABLE}, or set no limit of cost"
+                    + f"; name a price table in {PRICES_VARIABLE}, or set no cost limit"
                 )
             policy = RetryPolicy(window_s=self._config.retry_window_s)
-            self._made[spec] = make_model(spec, base_url=self._config.base_url, policy=policy)
-            self._stack.push_async_callback(_close, self._made[spec])
-        return self._made[spec]
+            self._models[spec] = make_model(spec, base_url=self._config.base_url, policy=policy)
+            self._stack.push_async_callback(_close, self._models[spec])
+        return self._models[spec]
 
 
 async def _close(model: ChatModel) -> None:
-    """A server that does not take its goodbye must not keep the run from ending."""
+    """Closes a model within a deadline, so that a server that hangs cannot keep the run from ending."""
     with suppress(TimeoutError):
         async with asyncio.timeout(CLOSE_S):
             await model.aclose()
@@ -92,22 +93,22 @@ async def _close(model: ChatModel) -> None:
 def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
     if plays_oracle(config, suite):
         spec = config.policy if config.policy in SPECS else "oracle"
-        return Demonstrating(
+        return DemonstrationPolicy(
             oracle_policy(spec, suite, LANGUAGES[config.language]),
             "compact" if config.prompt_style == "auto" else config.prompt_style,
         )
     if config.policy in NOT_MODELS:
-        raise BadInput(f"policy {config.policy!r} needs a script given from Python, or a suite that ships solvers")
+        raise BadInput(f"policy {config.policy!r} needs a policy object from Python, or a suite that ships solvers")
     try:
         model = models.get(config.policy)
     except UnknownModel as error:
-        raise UnknownModel(f"{error}; demonstrations are played by {' and '.join(SPECS)}") from error
+        raise UnknownModel(f"{error}; policies for demonstrations are {' and '.join(SPECS)}") from error
     return ModelPolicy(
         model,
         LANGUAGES[config.language],
         _style(config, config.policy),
         temperature=config.temperature,
-        vain_temperature=config.vain_temperature,
+        retry_temperature=config.retry_temperature,
         seed=config.seed,
         deadline_s=config.model_deadline_s,
         shows_pictures=config.screenshots == "marks",
@@ -124,14 +125,14 @@ def _planner(config: RunConfig, models: _Models) -> Planner:
 
 
 def _style(config: RunConfig, spec: str) -> Style:
-    """How *spec* is asked: as the configuration says of the policy, else as its checkpoint declares."""
+    """Prompt style of *spec*: the configured one for the policy, else the one that its checkpoint declares."""
     if config.prompt_style != "auto" and config.policy == spec:
         return config.prompt_style
     return style_of_spec(spec) or "full"
 
 
 def _is_compact(config: RunConfig, spec: str) -> bool:
-    """Whether *spec* plans and rates as a small model. A strong planner beside a small policy does not."""
+    """Whether *spec* plans and rates with compact prompts. A large planner beside a small policy does not."""
     alone = config.policy in NOT_MODELS and config.prompt_style == "compact"
     return alone or _style(config, spec) == "compact"
 
@@ -157,7 +158,7 @@ def _rater(config: RunConfig, models: _Models) -> AutoRater:
 
 
 def _compares(config: RunConfig, models: _Models) -> FuzzyJudge | None:
-    """The judge's model also compares answers by meaning, for the checkers that ask for it."""
+    """Uses the judge's model to compare answers by meaning, for checkers that need it."""
     _, spec = _judge_parts(config)
     if not spec or _is_compact(config, spec):
         return None

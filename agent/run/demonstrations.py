@@ -1,4 +1,4 @@
-"""Demonstrations that a model can learn from: what it would have been shown, beside what the solver did."""
+"""Records demonstrations: a solver's actions, each with the prompt that a model would have received."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from agent.episode.policy import ActionProposal, Asked, Policy, Turn
 from agent.episode.prompts import Style, render_policy_prompt
 from models.base import ChatReply, Usage
 
-NOBODY_ASKED = 0
-"""`attempts` of a call that was rendered and never sent: it costs nothing and counts as no model call."""
+NOT_SENT = 0
+"""Value of `attempts` for a call that was rendered but never sent. It costs nothing and is not counted as a call."""
 
 
-class Demonstrating:
-    """A policy that asks no model, whose trace holds the prompt of each of its actions in the style of a learner."""
+class DemonstrationPolicy:
+    """Wraps a policy without a model and adds the prompt for each action, in the prompt style of the model to train."""
 
     def __init__(self, policy: Policy, style: Style) -> None:
         self.spec = policy.spec
@@ -24,5 +24,5 @@ class Demonstrating:
         proposal = await self._policy.propose(turn)
         if proposal.asked or proposal.action is None:
             return proposal
-        reply = ChatReply(proposal.raw, Usage(), self.spec, seconds=0.0, attempts=NOBODY_ASKED)
+        reply = ChatReply(proposal.raw, Usage(), self.spec, seconds=0.0, attempts=NOT_SENT)
         return replace(proposal, asked=(Asked(render_policy_prompt(self._style, turn.view), reply),))

@@ -1,4 +1,4 @@
-"""Finds episodes on disk: in runs, in folders of imported traces, or one trace alone. Reads none of them yet."""
+"""Finds traces on disk: in runs, in folders of imported traces, or a single file. It does not read them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from envs.core.trace_store import BlobStore, Trace, read_trace
 
 @dataclass(frozen=True, slots=True)
 class EpisodeFile:
-    """One trace and the folder it belongs to: `FOLDER/episodes/ID.jsonl` with `FOLDER/blobs`."""
+    """A trace file and the folder that it belongs to: `FOLDER/episodes/ID.jsonl` with `FOLDER/blobs`."""
 
     path: Path
 
     @property
     def folder(self) -> Path:
-        """Of the run; of the file itself where it lies alone."""
+        """Folder of the run, or the parent folder of a single file."""
         return self.path.parent.parent if self.path.parent.name == "episodes" else self.path.parent
 
     @property
@@ -32,19 +32,20 @@ class EpisodeFile:
 
 
 def discover_traces(places: Sequence[Path]) -> tuple[EpisodeFile, ...]:
-    """The episodes of all *places*, each a run, a folder of runs, or a trace; a run's in its own order, none twice.
+    """Lists the traces in *places*, without duplicates. Each place is a run, a folder of runs, or a trace file. Traces
+    of a run are in the order of the run.
 
-    Raises BadInput naming the first place that holds none.
+    Raises BadInput naming the first place without traces.
     """
-    found: dict[Path, EpisodeFile] = {}
+    files: dict[Path, EpisodeFile] = {}
     for place in places:
         paths = list(_paths(place))
         if not paths:
             raise BadInput(
                 f"{str(place)!r} holds no traces: give a run's folder, a folder of runs, or an episode's file"
             )
-        found |= {path.resolve(): EpisodeFile(path) for path in paths}
-    return tuple(found.values())
+        files |= {path.resolve(): EpisodeFile(path) for path in paths}
+    return tuple(files.values())
 
 
 def _paths(place: Path) -> Iterator[Path]:

@@ -1,4 +1,4 @@
-"""A run folder that is to be resumed: whether this machine wrote it, and how it is taken over where it did not."""
+"""Prepares a run folder for a resume: checks whether this machine wrote it, and takes over a foreign run."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from envs.core.trace import Event
 from envs.core.trace_store import BlobStore, TraceWriter, check_chain, has_header, now
 
 SET_ASIDE: Final = ".foreign"
-"""Suffix of what a run of another machine has saved of its browser: cookies and open tabs are not taken over."""
+"""Suffix of a foreign run's saved browser state. Its cookies and open tabs are not used."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResumableRun:
-    """A run as it may be played here."""
+    """A run with the settings that it may use on this machine."""
 
     manifest: Manifest
     own: bool
-    """This machine wrote the run and every trace that is continued."""
+    """Whether this machine wrote the run and every trace that is continued."""
     given: tuple[str, ...]
     """See :attr:`agent.run.foreign_runs.Settled.given`."""
 
 
 def recorded_run(folder: RunFolder) -> tuple[Manifest, Recorded]:
-    """What *folder* asks for. Raises BadInput, also where it holds anything but files and folders, and TraceError."""
+    """Reads what the run in *folder* requests. Raises TraceError, and BadInput also for links and special files."""
     check_plain_files(folder.path)
     manifest, own = folder.read_marked()
     task, branch = manifest.open_task, manifest.branch
@@ -45,23 +45,24 @@ def recorded_run(folder: RunFolder) -> tuple[Manifest, Recorded]:
     return manifest, recorded
 
 
-def taken_over(folder: RunFolder, given: Mapping[str, Any], own_rule: OwnRule) -> ResumableRun:
-    """The run with what was *given* again. Raises as `recorded_run` and :func:`agent.run.foreign_runs.settle` do."""
+def take_over_run(folder: RunFolder, given: Mapping[str, Any], own_rule: OwnRule) -> ResumableRun:
+    """Returns the run with the settings that were *given* again. Raises the errors of `recorded_run` and
+    :func:`agent.run.foreign_runs.settle`."""
     manifest, recorded = recorded_run(folder)
     settled = settle(recorded, given, own_rule)
     return ResumableRun(_with(manifest, settled), recorded.own, settled.given)
 
 
 def reviewed(folder: RunFolder, given: Mapping[str, Any]) -> ResumableRun | None:
-    """As `taken_over`, for a person who is told of it first; None where nothing is left to play. Raises BadInput also
-    for what was *given* and differs from a run of this machine."""
+    """Returns the run as `take_over_run` does, for a confirmation by the user; None if no episode is left. For a run of
+    this machine, also raises BadInput for *given* values that differ from the run's."""
     jobs = folder.read_manifest().jobs()
-    return None if len(folder.settled(jobs)) == len(jobs) else taken_over(folder, given, "refuse")
+    return None if len(folder.settled(jobs)) == len(jobs) else take_over_run(folder, given, "refuse")
 
 
 def adopt(folder: RunFolder, manifest: Manifest) -> None:
-    """Adopts a run of another machine: *manifest* becomes its own, the traces that are continued say so, and saved
-    cookies and tabs are set aside. Hold the run's lease."""
+    """Adopts a foreign run: writes *manifest*, adds an event to the continued traces, and sets saved cookies and tabs
+    aside. The caller must hold the run lock."""
     state = folder.path / "state"
     if state.exists():
         state.rename(_free(state))
@@ -73,19 +74,19 @@ def adopt(folder: RunFolder, manifest: Manifest) -> None:
 
 
 def check_plain_files(folder: Path) -> None:
-    """Raises BadInput where *folder* holds a link, a device or a pipe: what is written to it would land elsewhere."""
+    """Raises BadInput if *folder* holds a link, a device or a pipe, through which data would be written elsewhere."""
     for where, folders, files in os.walk(folder, followlinks=False):
         for name in (*folders, *files):
             path = Path(where) / name
             if path.is_symlink() or not (path.is_file() or path.is_dir()):
                 raise BadInput(
-                    f"{str(path)!r} is a link or no plain file: a run is not resumed through it, replace it by what it "
-                    "stands for"
+                    f"{str(path)!r} is a link or no plain file: a run is not resumed through it, replace it by its "
+                    "target"
                 )
 
 
 def _foreign_traces(folder: RunFolder, manifest: Manifest) -> list[Job]:
-    """Jobs that continue from a trace whose last line this machine did not write."""
+    """Lists jobs that continue from a trace whose last line this machine did not write."""
     jobs = manifest.jobs()
     settled = folder.settled(jobs)
     begun = ((job, folder.trace(job.episode_id)) for job in jobs if job not in settled)
@@ -103,6 +104,6 @@ def _with(manifest: Manifest, settled: Settled) -> Manifest:
 
 
 def _free(path: Path) -> Path:
-    """A name beside *path* that nothing has."""
+    """Returns an unused name beside *path*."""
     names = (path.with_name(f"{path.name}{SET_ASIDE}{number or ''}") for number in range(10_000))
     return next(name for name in names if not name.exists())

@@ -1,9 +1,9 @@
-"""Runs and traces that this machine did not write: what they would use here, and what is taken of it.
+"""Checks which settings of a foreign run or trace may be used on this machine.
 
-A run folder of another person is configuration: it can name secrets of this machine, a folder to upload from, servers
-to send to. So where its mark does not fit (:mod:`envs.core.local_key`), every setting that
-:mod:`agent.run.setting_scopes` does not call plain must be given again, or left out, by whoever starts it. Plain
-settings stay the run's.
+A foreign run is one that this machine did not write: its mark does not match (:mod:`envs.core.local_key`). Its
+configuration can name secrets of this machine, a folder to upload from, and servers to send to. So the user must give
+again, or leave out, every setting that :mod:`agent.run.setting_scopes` does not classify as plain. Plain settings are
+taken from the run.
 """
 
 from __future__ import annotations
@@ -15,129 +15,130 @@ from shlex import quote
 from typing import Any, Final, Literal
 
 from agent.config import RunConfig, parse_config
-from agent.run.setting_scopes import FIELDS, HARMLESS_SPECS, PARENT, PLACE_FIELDS, RUN_FIELDS, SUITE, URL, Reach
+from agent.run.setting_scopes import FIELDS, HARMLESS_SPECS, PARENT, PLACE_FIELDS, RUN_FIELDS, SUITE, URL, Scope
 from agent.run.suites import SUITES
 from envs.core.errors import BadInput
 from envs.suites.browsergym.names import PREFIX
 from envs.suites.webarena.files import SUITE_NAMES
 
 _SHOWN: Final = 120
-"""Characters of a value that a message shows."""
+"""Characters of a value in a message; longer values are cut."""
 _DEFAULTS: Final = RunConfig().resolved()
 
 OwnRule = Literal["refuse", "keep", "replace"]
-"""What becomes of a value that was given again for a run of this machine, and is another one than the run's: an error,
-it is passed over, or it replaces the run's."""
+"""Rule for a value that was given again for a run of this machine and differs from the run's: raise an error, keep the
+run's value, or replace it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignField:
-    """One setting that is not taken from a run of another machine."""
+    """One setting that is not taken from a foreign run."""
 
     name: str
-    """Dotted, as in :data:`agent.run.setting_scopes.FIELDS`."""
+    """Dotted name, as in :data:`agent.run.setting_scopes.FIELDS`."""
     values: tuple[str, ...]
-    """What the run says, each cut to some length."""
+    """Values in the run, each cut to a maximum length."""
     option: str
-    """Command-line option that gives it again."""
+    """Command-line option that sets it again."""
 
     def __str__(self) -> str:
         if self.option.endswith("FILE"):
             return f"{self.option} with {self.name} = {', '.join(self.values)}"
-        return (
-            self.option if self.values == ("True",) else " ".join(f"{self.option} {quote(one)}" for one in self.values)
-        )
+        if self.values == ("True",):
+            return self.option
+        return " ".join(f"{self.option} {quote(value)}" for value in self.values)
 
 
 class ForeignRun(BadInput):
-    """A run or trace that this machine did not write names something that was not given again."""
+    """Raised for a foreign run or trace with settings that were not given again."""
 
     def __init__(self, place: str, fields: Sequence[ForeignField]) -> None:
         self.place = place
         self.fields = tuple(fields)
-        left = ",".join(field.name for field in fields if field.name in RUN_FIELDS)
-        leave = f", and leave the rest out (--without {left} leaves out all that can be)" if left else ""
+        optional = ",".join(field.name for field in fields if field.name in RUN_FIELDS)
+        without = f", and leave the rest out (--without {optional} leaves out all that can be)" if optional else ""
         super().__init__(
-            f"{place} was not written on this machine, or was changed since: what reads from this machine or names a "
-            f"server is not taken from it. It asks for {'; '.join(map(str, fields))}: give again what you want of this"
-            f"{leave}"
+            f"{place} was not written on this machine, or was changed since: settings that read from this machine or "
+            f"name a server are not taken from it. It requests {'; '.join(map(str, fields))}: give again those you want"
+            f"{without}"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What a run or a trace asks for."""
+    """The settings that a run or a trace requests."""
 
     place: str
-    """For messages: its folder or file."""
+    """Folder or file of the run, for messages."""
     own: bool
-    """This machine wrote it."""
+    """Whether this machine wrote it."""
     config: RunConfig
     suite: str
     url: str | None = None
-    """Where its open task starts; None for other suites."""
+    """Start address of its open task; None for other suites."""
     parent: Path | None = None
-    """The trace that its branch began in."""
+    """Trace that it branches from."""
 
     @property
-    def asked(self) -> dict[str, Any]:
-        """By name, the values that are not plain and are not what they would be by default."""
+    def requested(self) -> dict[str, Any]:
+        """Values that are neither plain nor defaults, by name."""
         values = self.config.resolved()
-        found = {name: _value(values, name) for name in RUN_FIELDS}
-        kept = {name: value for name, value in found.items() if _reaches(name, value)}
-        suite = self.suite if acts_beyond(self.suite) else None
+        settings = {name: _value(values, name) for name in RUN_FIELDS}
+        sensitive = {name: value for name, value in settings.items() if _is_sensitive(name, value)}
+        suite = self.suite if needs_machine(self.suite) else None
         places = {URL: self.url, SUITE: suite, PARENT: None if self.parent is None else str(self.parent)}
-        return {name: value for name, value in places.items() if value is not None} | kept
+        return {name: value for name, value in places.items() if value is not None} | sensitive
 
 
-def acts_beyond(suite: str) -> bool:
-    """Whether a suite acts on servers that this machine's environment names, or runs code of its user or a package."""
+def needs_machine(suite: str) -> bool:
+    """Whether a suite uses servers that this machine's environment names, or runs code of its user or a package."""
     return suite in SUITE_NAMES or suite.startswith(PREFIX) or SUITES.is_added(suite)
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What a recorded run may use."""
+    """The settings that a recorded run may use."""
 
     config: RunConfig
     url: str | None
     parent: Path | None
     given: tuple[str, ...]
-    """Where it was not written here: what is used although it is not plain, as it was given again, one line each."""
+    """For a foreign run: the settings that are used because they were given again, one line each."""
 
 
 def settle(run: Recorded, given: Mapping[str, Any], own_rule: OwnRule = "refuse") -> Settled:
-    """*run*'s configuration, with what was *given* again where this machine did not write it.
+    """Returns the configuration that *run* may use. For a foreign run, settings that are not plain come from *given*.
 
     *given* holds plain values under the names of a configuration (`{"secrets": […], "session": {"allow": […]}}`), and
-    `url`, `suite` and `parent`; None, False or an empty list leaves a setting of the configuration out. Plain settings
-    are passed over. Raises ForeignRun naming all that is missing; BadInput for a suite that is another one and, by
-    *own_rule*, for a value that differs from the one of a run that was written here.
+    `url`, `suite` and `parent`. None, False or an empty list leaves a setting out. Plain settings in it are ignored.
+    Raises ForeignRun naming all missing settings, and BadInput for a different suite. For a run of this machine,
+    *own_rule* says what happens to a value that differs from the run's.
     """
-    asked, flat = run.asked, _sensitive(given)
+    requested, flat = run.requested, _sensitive(given)
     if run.own:
-        return _own(run, asked, flat, own_rule)
-    missing = [name for name in asked if name not in flat or (name in PLACE_FIELDS and flat[name] is None)]
+        return _own(run, requested, flat, own_rule)
+    missing = [name for name in requested if name not in flat or (name in PLACE_FIELDS and flat[name] is None)]
     if missing:
-        raise ForeignRun(run.place, [_field(name, asked[name]) for name in missing])
+        raise ForeignRun(run.place, [_field(name, requested[name]) for name in missing])
     _check_suite(run, flat)
     config = _config(run, {name: value for name, value in flat.items() if name in RUN_FIELDS})
     used = replace(run, config=config, url=_url(run, flat), parent=_parent(run, flat))
-    lines = tuple(str(_field(name, value)) for name, value in used.asked.items())
+    lines = tuple(str(_field(name, value)) for name, value in used.requested.items())
     return Settled(config, used.url, used.parent, lines)
 
 
 def nothing(name: str) -> Any:
-    """The value by which the setting *name* is left out. Raises BadInput for a name that cannot be."""
-    known = {name: field for name, field in RUN_FIELDS.items() if field.reach is not Reach.PLAIN}
-    found = [one for one in known if name in (one, one.rpartition(".")[2], one.rpartition(".")[2].replace("_", "-"))]
-    if len(found) != 1:
+    """Returns the value that leaves out the setting *name*. Raises BadInput if it cannot be left out."""
+    known = [key for key, field in RUN_FIELDS.items() if field.scope is not Scope.PLAIN]
+    last_parts = {key: key.rpartition(".")[2] for key in known}
+    matches = [key for key, last in last_parts.items() if name in (key, last, last.replace("_", "-"))]
+    if len(matches) != 1:
         raise BadInput(f"--without {name!r}: known are {', '.join(known)}")
-    return _nested(found[0], _value(_DEFAULTS, found[0]))
+    return _nested(matches[0], _value(_DEFAULTS, matches[0]))
 
 
-def _own(run: Recorded, asked: Mapping[str, Any], flat: Mapping[str, Any], own_rule: OwnRule) -> Settled:
-    values = {name: _value(run.config.resolved(), name) for name in RUN_FIELDS} | {SUITE: run.suite} | dict(asked)
+def _own(run: Recorded, requested: Mapping[str, Any], flat: Mapping[str, Any], own_rule: OwnRule) -> Settled:
+    values = {name: _value(run.config.resolved(), name) for name in RUN_FIELDS} | {SUITE: run.suite} | dict(requested)
     for name, value in flat.items():
         kept = own_rule == "keep" or (own_rule == "replace" and name in RUN_FIELDS)
         if not kept and _plain_value(value) != _plain_value(values.get(name)):
@@ -172,43 +173,43 @@ def _parent(run: Recorded, flat: Mapping[str, Any]) -> Path | None:
     return Path(flat[PARENT]).absolute() if run.parent is not None and flat.get(PARENT) is not None else None
 
 
-def _reaches(name: str, value: Any) -> bool:
-    """Whether *value* does anything beyond what a run without it does."""
-    match RUN_FIELDS[name].reach:
-        case Reach.PLAIN:
+def _is_sensitive(name: str, value: Any) -> bool:
+    """Whether *value* lets the run use something of this machine or a server that a default run does not use."""
+    match RUN_FIELDS[name].scope:
+        case Scope.PLAIN:
             return False
-        case Reach.MODEL:
+        case Scope.MODEL:
             return value not in HARMLESS_SPECS
         case _:
             return bool(value) and value != _value(_DEFAULTS, name)
 
 
 def _field(name: str, value: Any) -> ForeignField:
-    texts: list[str] = [str(one) for one in value] if isinstance(value, list | tuple) else [str(value)]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    shown = tuple(one if len(one) <= _SHOWN else f"{one[:_SHOWN]}…" for one in texts)
+    texts: list[str] = [str(item) for item in value] if isinstance(value, list | tuple) else [str(value)]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    shown = tuple(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…" for text in texts)
     return ForeignField(name, shown, FIELDS[name].option)
 
 
 def _sensitive(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of *given* that are not plain, by dotted name."""
-    found: dict[str, Any] = {}
+    """Returns the values of *given* that are not plain, by dotted name."""
+    sensitive: dict[str, Any] = {}
     for name, field in FIELDS.items():
         outer, _, inner = name.rpartition(".")
         table: Any = given.get(outer, {}) if outer else given
-        if field.reach is not Reach.PLAIN and isinstance(table, Mapping) and inner in table:
-            found[name] = table[inner]
-    return found
+        if field.scope is not Scope.PLAIN and isinstance(table, Mapping) and inner in table:
+            sensitive[name] = table[inner]
+    return sensitive
 
 
 def _value(values: Mapping[str, Any], name: str) -> Any:
-    found: Any = values
+    value: Any = values
     for part in name.split("."):
-        found = found[part]
-    return found
+        value = value[part]
+    return value
 
 
 def _replace(values: dict[str, Any], name: str, value: Any) -> None:
-    """As a whole: no part of a table of the run's stays."""
+    """Replaces a setting completely; no part of a table of the run stays."""
     *tables, last = name.split(".")
     for table in tables:
         values = values[table]
@@ -222,7 +223,7 @@ def _nested(name: str, value: Any) -> dict[str, Any]:
 
 
 def _plain_value(value: Any) -> Any:
-    """For a comparison of what was typed with what was stored."""
+    """Normalizes a value, so that a typed value can be compared with a stored one."""
     if isinstance(value, list | tuple):
-        return [_plain_value(one) for one in value]  # pyright: ignore[reportUnknownVariableType]
+        return [_plain_value(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
     return str(value) if isinstance(value, Path) else (value or None)

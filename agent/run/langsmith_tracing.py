@@ -1,4 +1,4 @@
-"""LangSmith tracing of a run: off unless the run asks for it, whatever the environment says.
+"""LangSmith tracing of a run. Only the configuration switches it on; environment variables do not.
 
 LangGraph traces to LangSmith as soon as `LANGSMITH_TRACING` is set. Its traces hold page text,
 prompts, answers and the history of every step, so an environment variable must not be enough to upload them.
@@ -17,16 +17,16 @@ from langsmith.run_helpers import tracing_context
 from envs.core.errors import BadInput
 
 WHAT_IS_SENT: Final = "page text, prompts, answers and the action history of every step"
-"""What LangSmith receives of a run that is traced; declared secrets are masked in it."""
+"""Data that LangSmith receives of a traced run. Declared secrets are masked."""
 _REMOVED_TRACER: Final = ("LANGCHAIN_TRACING", "LANGCHAIN_HANDLER")
-"""Variables of a tracer that LangChain removed: while one is set, LangChain refuses to run without LangSmith."""
+"""Variables of a tracer that LangChain removed. While one is set, LangChain refuses to run without LangSmith."""
 
 
 @contextmanager
 def langsmith_tracing(enabled: bool) -> Generator[None]:
-    """Decides for every graph call made within, tasks started within included.
+    """Switches tracing on or off for all graph calls in this context, including those of tasks started in it.
 
-    Raises BadInput where tracing is enabled without a key, and where a variable of LangChain's removed tracer is set.
+    Raises BadInput if tracing is enabled without a key, or if a variable of LangChain's removed tracer is set.
     """
     if enabled and not utils.get_env_var("API_KEY"):
         raise BadInput("--langsmith: LANGSMITH_API_KEY is not set")
@@ -38,5 +38,5 @@ def langsmith_tracing(enabled: bool) -> Generator[None]:
 
 
 def langsmith_notice() -> str:
-    """One line for the user of a traced run: what is sent, and where."""
+    """One line for the user of a traced run: the data that is sent, and the address."""
     return f"LangSmith tracing is on: {WHAT_IS_SENT} are sent to {utils.get_api_url(None)}"

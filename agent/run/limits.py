@@ -1,4 +1,4 @@
-"""What an episode has spent, and whether that is enough. Reaching a limit is a result, not an error."""
+"""Tracks the usage of an episode and compares it with its limits. Reaching a limit is a result, not an error."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ _RAISED_BY: Final[Mapping[EndedBy, tuple[str, str]]] = {
 }
 """The field of :class:`agent.config.Limits` and the option of `mira run` behind each limit that can end an episode."""
 LIMITS: Final = frozenset(_RAISED_BY)
-"""Endings that are limits."""
+"""Values of `ended_by` that stand for a limit."""
 
 
 @dataclass(slots=True)
 class UsageTracker:
-    """Running sums of one episode, over all its sittings."""
+    """Running sums of one episode, over all processes that ran it."""
 
     seconds_before: float = 0.0
-    """Played before this process took over, downtime left out."""
+    """Seconds of the processes before this one, without downtime."""
     tokens_in: int = 0
     tokens_out: int = 0
     """Visible and thinking tokens."""
     cost_usd: float = 0.0
-    """Over the calls whose price is known."""
+    """Sum over calls with a known price."""
     model_calls: int = 0
-    """Calls that were sent; a demonstration's prompts are rendered and sent to nobody."""
+    """Calls that were sent. The prompts of a demonstration are rendered but not sent, and not counted."""
 
     def add(self, calls: Iterable[Call]) -> None:
         for call in calls:
@@ -55,7 +55,7 @@ class UsageTracker:
 
 
 def limit_reached(limits: Limits, spent: Totals) -> EndedBy | None:
-    """The first limit that *spent* has used up, None while all of them hold."""
+    """The first limit that *spent* reaches; None if none is reached."""
     if spent.steps >= limits.max_steps:
         return "max_steps"
     if 0 < limits.max_seconds <= spent.seconds:
@@ -68,7 +68,7 @@ def limit_reached(limits: Limits, spent: Totals) -> EndedBy | None:
 
 
 def ending_named(ended_by: EndedBy, limits: Limits | None) -> str:
-    """How an episode ended, for people: a limit with its value and the option that raises it."""
+    """Describes how an episode ended. A limit is shown with its value and the option that raises it."""
     if limits is None or ended_by not in _RAISED_BY:
         return ended_by
     name, option = _RAISED_BY[ended_by]
@@ -76,7 +76,7 @@ def ending_named(ended_by: EndedBy, limits: Limits | None) -> str:
 
 
 def ending_of(header: Header, footer: Footer) -> str:
-    """The same for a trace; the value is left out where its header has no limits that are known here."""
+    """Describes how the episode of a trace ended, without the limit's value if the header has no readable limits."""
     try:
         return ending_named(footer.ended_by, Limits.model_validate(header.config["limits"]))
     except (KeyError, ValidationError):

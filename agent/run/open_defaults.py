@@ -1,7 +1,7 @@
-"""Who plans and judges an open task where nobody has said: the one place that decides it.
+"""Default planner and judge of an open task.
 
-A task in words ships no milestones and no checker, so the defaults of a suite (`reference`, `state`) leave it without a
-plan and without a verdict. Where the policy is a model that can do both, it does: planner and judge are `same`.
+An open task has no milestones and no checker, so the defaults of a suite (`reference`, `state`) give it neither a plan
+nor a verdict. If the policy is a large model, planner and judge therefore default to `same`: the policy's model.
 """
 
 from __future__ import annotations
@@ -18,35 +18,37 @@ _NO_MODEL = frozenset({"none", "reference", "state"})
 
 
 def with_open_defaults(config: RunConfig) -> RunConfig:
-    """*config* for an open task: `same` for each of planner and judge that was not set, if the policy can do it.
+    """Returns *config* with planner and judge set to `same` where they were unset and the policy can plan and judge.
 
-    What was set stays, `none` too; so does what a stored configuration says, because there everything is set.
+    Explicit values stay, including `none`. A stored configuration sets every field, so it does not change.
     """
     unset = [role for role in _ROLES if role not in config.model_fields_set]
     return config.model_copy(update=dict.fromkeys(unset, "same")) if unset and _can_plan_and_judge(config) else config
 
 
 def _can_plan_and_judge(config: RunConfig) -> bool:
-    """The policy is a model, and no small one: not the embedded one, none that answers compact prompts, no script."""
+    """Whether the policy is a large model: not the embedded one, not one with compact prompts, and not a script."""
     try:
         spec = parse_spec(config.policy)
     except ModelUnavailable:
-        return False  # an oracle or a policy from Python; whatever else it is, making the policy says it
+        return False  # an oracle or a policy from Python; a wrong spec is reported when the policy is built
     if isinstance(spec, EmbeddedSpec | ScriptedSpec):
         return False
     style = style_of_spec(config.policy) if config.prompt_style == "auto" else config.prompt_style
     return style != "compact"
 
 
-def roles_line(asked: RunConfig, config: RunConfig) -> str:
-    """Who plays an open task, in one line: *config*, what was made of *asked*, and how to have it otherwise."""
-    told = f"policy {config.policy}, planner {config.planner}, judge {config.judge}"
-    unset = [role for role in _ROLES if role not in asked.model_fields_set]
+def roles_line(requested: RunConfig, config: RunConfig) -> str:
+    """Describes in one line the policy, planner and judge of an open task, and the options that change them.
+
+    *config* is *requested* with its defaults filled in."""
+    line = f"policy {config.policy}, planner {config.planner}, judge {config.judge}"
+    unset = [role for role in _ROLES if role not in requested.model_fields_set]
     if chosen := [role for role in unset if getattr(config, role) == "same"]:
         off = " ".join(f"--{role} none" for role in chosen)
-        return f"{told} (the default of an open task with this policy; {off} switches it off)"
+        return f"{line} (the default of an open task with this policy; {off} switches it off)"
     if missing := [role for role in unset if getattr(config, role) in _NO_MODEL]:
-        lacks = " and ".join({"planner": "no plan", "judge": "no verdict"}[role] for role in missing)
+        missing_parts = " and ".join({"planner": "no plan", "judge": "no verdict"}[role] for role in missing)
         options = " and ".join(f"--{role}" for role in missing)
-        return f"{told}: an open task has {lacks} this way; name a model with {options}"
-    return told
+        return f"{line}: an open task has {missing_parts} with this configuration; name a model with {options}"
+    return line

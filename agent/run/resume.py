@@ -1,18 +1,17 @@
-"""What a trace says about an episode that was cut off, and how it goes on.
+"""Rebuilds the state of an unfinished episode from its trace, which is all that a resume needs.
 
-The trace is the truth about the world: a committed step happened and is never sent again. The LangGraph checkpoint
-says how far the graph had come; it may lag one node behind, or be gone, and decides nothing here: the graph's state
-is rebuilt from the trace and written as if the last committed `execute` had just run.
+A committed step happened and is never sent again. The graph's state is rebuilt from the trace and written as if the
+last committed `execute` had just run.
 
 An intent without a commit is an action that may or may not have happened:
 
-* `reopen` worlds (the state lives on a server): it is *uncertain*. It is not sent again; the step counts, and the
-  policy is told to look before it repeats anything.
-* `replay` worlds (the state died with the page): it is *void*. The world is rebuilt without it, and the step is free
-  to be chosen again.
+* `reopen` environments (the state lives on a server): it is *uncertain*. It is not sent again; the step counts, and
+  the policy is instructed to look before it repeats anything.
+* `replay` environments (the state was lost with the page): it is *void*. The environment is rebuilt without it, and
+  the step is chosen again.
 
-An episode whose footer is `resumable` goes on in the same way. Where a model broke it in the middle, the next step is
-chosen; where it had ended and only its verdict is missing, it is judged again and nothing else is done.
+An episode whose footer is `resumable` continues in the same way. If a model broke it in the middle, it continues with
+the next step. If it had ended and only its verdict is missing, it is judged again and no action is sent.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ UNCERTAIN = (
 
 
 NOT_REPLAYED = frozenset({None, Status.BLOCKED, Status.STOPPED, Status.CRASHED, Status.TIMEOUT})
-"""How an action ended that is left out when a world is rebuilt."""
+"""Statuses of actions that are left out when an environment is rebuilt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +50,9 @@ class Sent:
 
     intent: Intent
     commit: Commit | None
-    """None: uncertain, the process died before it knew what came of it."""
+    """None if the result is unknown, because the process died first."""
     declined: bool = False
-    """A person said no to it, so it never reached the world."""
+    """A person declined it, so it was never sent to the page."""
 
     @property
     def target(self) -> ElementKey | None:
@@ -64,20 +63,20 @@ class Sent:
     def status(self) -> Status | None:
         return None if self.commit is None else self.commit.result.status
 
-    def told(self) -> str:
-        """As a line of the history."""
+    def as_history_line(self) -> str:
+        """Renders the action as a line of the history."""
         line = history_line(self.intent.action, self.target, None if self.commit is None else self.commit.result)
         return line if self.commit is not None else f"{line}: unknown whether it happened"
 
 
 @dataclass(slots=True)
 class RecoveredEpisode:
-    """An unfinished episode as its trace tells it; built by :func:`recover`."""
+    """An unfinished episode, read from its trace by :func:`recover`."""
 
     header: Header
     sent: list[Sent] = field(default_factory=list[Sent])
     open: Intent | None = None
-    """The last intent, if nothing in the trace says what became of it."""
+    """The last intent, if the trace does not resolve it."""
     planned: bool = False
     plan: tuple[Milestone, ...] = ()
     z: tuple[bool, ...] = ()
@@ -86,16 +85,16 @@ class RecoveredEpisode:
     planned_at: int = 0
     declines: int = 0
     refused: int = 0
-    """The last step that a person declined; 0 if none was."""
+    """The last step that a person declined; 0 if none."""
     parse_errors: int = 0
-    """In a row, after the last intent."""
+    """Consecutive parse errors after the last intent."""
     ledger: UsageTracker = field(default_factory=UsageTracker)
     ended: Footer | None = None
     """The last footer after the last intent, in force or not."""
 
     @property
     def ended_by(self) -> EndedBy | None:
-        """How the episode had ended before only its verdict failed; None where it goes on."""
+        """How the episode ended, if only its verdict is missing; None if it continues."""
         return None if self.ended is None or self.ended.ended_by == "error" else self.ended.ended_by
 
     @property
@@ -104,105 +103,114 @@ class RecoveredEpisode:
         return self.sent[-1].intent.step if self.sent else 0
 
     def decide(self, *, happened: bool) -> None:
-        """What becomes of the open intent: it counts as a step of unknown result, or it never was."""
+        """Resolves the open intent: it counts as a step with unknown result if it *happened*, else it is dropped."""
         if self.open is not None and happened:
             self.sent.append(Sent(self.open, None))
         self.open = None
 
     def replayable(self) -> tuple[Action, ...]:
-        """The actions that a replayed world is rebuilt from: those that reached it and left it standing."""
-        return tuple(s.intent.action for s in self.sent if s.status not in NOT_REPLAYED)
+        """Actions that rebuild a `replay` environment: those that reached it and did not crash it."""
+        return tuple(sent.intent.action for sent in self.sent if sent.status not in NOT_REPLAYED)
 
     def past(self) -> list[PastAction]:
-        return [PastAction(s.intent.action, s.target, s.commit.result if s.commit else None) for s in self.sent]
+        """Past actions for the policy."""
+        return [
+            PastAction(sent.intent.action, sent.target, sent.commit.result if sent.commit else None)
+            for sent in self.sent
+        ]
 
     def ticks(self, language: Language) -> list[StepSummary]:
-        """What the watch knew, but for milestones that were lost."""
+        """Step summaries for the replan detector, without lost milestones."""
         return [
             StepSummary(
-                s.intent.step, language.show(s.intent.action), s.intent.seen.digest, s.status, s.intent.rating.z
+                sent.intent.step,
+                language.show(sent.intent.action),
+                sent.intent.seen.digest,
+                sent.status,
+                sent.intent.rating.z,
             )
-            for s in self.sent
+            for sent in self.sent
         ]
 
 
 def read_unfinished(path: Path) -> RecoveredEpisode | None:
-    """What is left of an episode; None where it never got as far as a header. Raises TraceError."""
+    """Reads an unfinished episode; None if its trace has no header. Raises TraceError."""
     return recover(tuple(iter_lines(path))) if has_header(path) else None
 
 
 def recover(lines: Sequence[Line]) -> RecoveredEpisode:
-    """Reads the lines of a trace, the header first."""
+    """Builds the unfinished episode from the lines of its trace. The first line must be the header."""
     header = lines[0]
     if not isinstance(header, Header):
         raise ValueError(f"a trace begins with a header, not {header.kind!r}")
-    found = RecoveredEpisode(header)
+    recovered = RecoveredEpisode(header)
     for line in lines[1:]:
-        _fold(found, line)
-    return found
+        _fold(recovered, line)
+    return recovered
 
 
-def _fold(found: RecoveredEpisode, line: Line) -> None:
+def _fold(recovered: RecoveredEpisode, line: Line) -> None:
     match line:
         case Intent():
-            found.open, found.rating, found.parse_errors, found.ended = line, line.rating, 0, None
-            if len(line.rating.z) == len(found.plan):
-                found.z = line.rating.z
-            found.ledger.add(line.calls)
+            recovered.open, recovered.rating, recovered.parse_errors, recovered.ended = line, line.rating, 0, None
+            if len(line.rating.z) == len(recovered.plan):
+                recovered.z = line.rating.z
+            recovered.ledger.add(line.calls)
         case Commit():
-            if found.open is not None and found.open.step == line.step:
-                found.sent.append(Sent(found.open, line, declined=line.step == found.refused))
-            found.open = None
-            found.ledger.seconds_before += line.timings.total
+            if recovered.open is not None and recovered.open.step == line.step:
+                recovered.sent.append(Sent(recovered.open, line, declined=line.step == recovered.refused))
+            recovered.open = None
+            recovered.ledger.seconds_before += line.timings.total
         case Event(name="uncertain"):
-            found.decide(happened=True)
+            recovered.decide(happened=True)
         case Event():
             if line.name == "void":
-                found.decide(happened=False)
-            if line.name in ("declined", "approved"):  # asked again after a kill, a person may say otherwise
-                found.refused = line.step if line.name == "declined" else 0
-            found.declines += line.name == "declined"
-            found.parse_errors += line.name == "parse_error"
-            found.replans += line.name == "planner_error" and found.planned
-            found.ledger.add(line.calls)
+                recovered.decide(happened=False)
+            # After a kill the person is asked again and may answer differently.
+            if line.name in ("declined", "approved"):
+                recovered.refused = line.step if line.name == "declined" else 0
+            recovered.declines += line.name == "declined"
+            recovered.parse_errors += line.name == "parse_error"
+            recovered.replans += line.name == "planner_error" and recovered.planned
+            recovered.ledger.add(line.calls)
         case PlanRecord():
-            found.z = carry_over(found.plan, found.z, line.milestones)
-            found.plan, found.planned, found.planned_at = line.milestones, True, line.step - 1
-            found.replans += line.cause != "initial"
+            recovered.z = carry_over(recovered.plan, recovered.z, line.milestones)
+            recovered.plan, recovered.planned, recovered.planned_at = line.milestones, True, line.step - 1
+            recovered.replans += line.cause != "initial"
             if line.call is not None:
-                found.ledger.add((line.call,))
-                found.ledger.seconds_before += line.call.seconds
+                recovered.ledger.add((line.call,))
+                recovered.ledger.seconds_before += line.call.seconds
         case Footer():
-            found.ended = line
-            found.ledger.add(line.calls)
+            recovered.ended = line
+            recovered.ledger.add(line.calls)
         case Header():
             pass
 
 
-def rebuilt_state(found: RecoveredEpisode) -> State:
-    """The graph's state after the last step that counts. An open intent must have been decided before."""
-    last = found.sent[-1] if found.sent else None
+def rebuilt_state(recovered: RecoveredEpisode) -> State:
+    """Builds the graph's state after the last step that counts. An open intent must be resolved before."""
+    last = recovered.sent[-1] if recovered.sent else None
     stopped = last is not None and isinstance(last.intent.action, Stop) and last.status is Status.STOPPED
-    declined = last is not None and last.declined and found.declines >= MAX_DECLINES
+    declined = last is not None and last.declined and recovered.declines >= MAX_DECLINES
     return State(
-        step=found.step,
-        plan=[[m.id, m.text] for m in found.plan],
-        z=list(found.z),
-        next_milestone=next((i for i, achieved in enumerate(found.z) if not achieved), None),
-        replans=found.replans,
-        parse_errors=found.parse_errors,
-        declines=found.declines,
-        history=[sent.told() for sent in found.sent[-HISTORY_TAIL:]],
+        step=recovered.step,
+        plan=[[m.id, m.text] for m in recovered.plan],
+        z=list(recovered.z),
+        next_milestone=next((i for i, achieved in enumerate(recovered.z) if not achieved), None),
+        replans=recovered.replans,
+        parse_errors=recovered.parse_errors,
+        declines=recovered.declines,
+        history=[sent.as_history_line() for sent in recovered.sent[-HISTORY_TAIL:]],
         problems=_problems(last),
-        ended_by="stop" if stopped else "declined" if declined else found.ended_by or "",
+        ended_by="stop" if stopped else "declined" if declined else recovered.ended_by or "",
         answer=last.intent.action.answer if last is not None and isinstance(last.intent.action, Stop) else None,
     )
 
 
 def _problems(last: Sent | None) -> list[str]:
-    """What the policy is told first: the doubt about the last action, or what Find or Expand answered."""
+    """Problems for the policy's next turn: an uncertain last action, or the output of Find or Expand."""
     if last is None:
         return []
     if last.commit is None:
-        return [UNCERTAIN.format(action=last.told())]
+        return [UNCERTAIN.format(action=last.as_history_line())]
     return [last.commit.result.output] if last.commit.result.output else []

@@ -1,7 +1,7 @@
-"""One process's sitting at a run: workers take episodes from the list, play them, and leave results.
+"""Executes what is left of a run in one process: workers take episodes from a queue and run them.
 
-Each worker has one environment; all share one Chromium, one graph, one checkpointer and the models. What goes wrong
-in one episode stays there: the next one starts in an environment known to be sound.
+Each worker has one environment. All workers share one Chromium, one graph and the models. An error in one episode does
+not affect the next one, which starts in a sound environment.
 """
 
 from __future__ import annotations
@@ -10,20 +10,18 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
-
-from langgraph.checkpoint.base import BaseCheckpointSaver
+from typing import Final
 
 from agent.episode.approval import Approver
 from agent.episode.episode import AgentComponents, Episode, Identity, Interrupted
 from agent.episode.graph import Graph
-from agent.episode.run_episode import Entry, broken_start, error_line, play, thread_id
+from agent.episode.run_episode import Entry, broken_start, error_line, play
 from agent.progress import EpisodeEnded, EpisodeStarted, Event, Listener
 from agent.results import EpisodeResult
 from agent.run.resume import RecoveredEpisode, read_unfinished, rebuilt_state
 from agent.run.run_store import Job, Manifest, RunFolder
 from envs.browser.playwright_trace import TracedEnvironment
-from envs.core.disk_errors import disk_refusal, writing
+from envs.core.disk_errors import disk_refusal
 from envs.core.errors import BadInput, BrowserNotStarted, EnvError, SessionNotOpened, TraceError
 from envs.core.tasks import Environment, EpisodeStart, Suite
 from envs.core.trace import Event as TraceEvent
@@ -32,42 +30,43 @@ from envs.core.trace_store import BlobStore, TraceWriter, has_header, now
 from envs.security.secrets import SecretVault
 
 NOT_STARTED: Final = EpisodeStart(instruction="", category="")
-"""Of an episode whose world could not be brought to its start."""
+"""Start of an episode whose environment could not be reset."""
 
 
 class JobQueue:
-    """The jobs that no worker has taken yet, in the order of the run.
+    """Jobs that no worker has taken yet, in the order of the run.
 
-    A worker stays with its task while any of it is left, since a page that is loaded starts again in milliseconds;
-    then it takes the first task that nobody else plays.
+    A worker keeps its task while jobs of it are left, because a loaded page restarts in milliseconds. Then it takes
+    the first task that no other worker runs.
     """
 
     def __init__(self, jobs: Iterable[Job]) -> None:
         self._left = list(jobs)
-        self._playing: dict[int, str] = {}
+        self._running: dict[int, str] = {}
 
     def take(self, worker: int) -> Job | None:
-        """The worker's next job; None once all are taken."""
-        mine = self._playing.pop(worker, None)
-        others = set(self._playing.values())
+        """Returns the worker's next job, or None if all are taken."""
+        mine = self._running.pop(worker, None)
+        others = set(self._running.values())
         same = (job for job in self._left if job.task.name == mine)
         free = (job for job in self._left if job.task.name not in others)
         job = next(same, None) or next(free, None) or next(iter(self._left), None)
         if job is not None:
             self._left.remove(job)
-            self._playing[worker] = job.task.name
+            self._running[worker] = job.task.name
         return job
 
 
 @dataclass(slots=True)
-class World:
-    """A worker's environment: made when it is first needed, closed as soon as it is not known to be sound."""
+class WorkerEnvironment:
+    """A worker's environment. It is created on first use and closed once it may be damaged."""
 
     suite: Suite
     _environment: Environment | None = None
 
-    async def environment(self) -> Environment:
-        """Raises SessionNotOpened: a browser too slow to open one is an error of the episode, not of the run."""
+    async def get(self) -> Environment:
+        """Returns the environment. Raises SessionNotOpened if no session opens in time: an error of the episode, not of
+        the run."""
         if self._environment is None:
             try:
                 self._environment = await self.suite.environment()
@@ -76,14 +75,14 @@ class World:
         return self._environment
 
     async def close(self) -> None:
-        """The next episode gets a fresh one; safe to call twice."""
+        """Closes the environment; the next episode gets a new one. Safe to call twice."""
         environment, self._environment = self._environment, None
         if environment is not None:
             await environment.close()
 
 
 def header_of(manifest: Manifest, job: Job, start: EpisodeStart = NOT_STARTED, start_url: str = "") -> Header:
-    """The first line of *job*'s trace."""
+    """Builds the header of *job*'s trace."""
     return Header(
         run_id=manifest.run_id,
         episode_id=job.episode_id,
@@ -102,22 +101,21 @@ def header_of(manifest: Manifest, job: Job, start: EpisodeStart = NOT_STARTED, s
 
 @dataclass(slots=True)
 class RunExecutor:
-    """Everything the workers share."""
+    """Executes a run; holds everything that its workers share."""
 
     manifest: Manifest
     folder: RunFolder
-    team: AgentComponents
+    components: AgentComponents
     suite: Suite
     graph: Graph
-    saver: BaseCheckpointSaver[Any]
     vault: SecretVault
     approver: Approver
     listeners: tuple[Listener, ...]
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     results: dict[Job, EpisodeResult] = field(default_factory=dict[Job, EpisodeResult])
 
-    async def play(self) -> None:
-        """Plays every job without a result; returns early, all episodes resumable, once `stopping` is set."""
+    async def run(self) -> None:
+        """Runs every job without a result. Once `stopping` is set it returns early, and all episodes can be resumed."""
         left = [job for job in self.manifest.jobs() if job not in self.results]
         jobs = JobQueue(left)
         workers = min(self.manifest.config.workers, len(left))
@@ -128,41 +126,41 @@ class RunExecutor:
     def ordered_results(self) -> tuple[EpisodeResult, ...]:
         return tuple(self.results[job] for job in self.manifest.jobs() if job in self.results)
 
-    def tell(self, event: Event) -> None:
+    def notify(self, event: Event) -> None:
         for listener in self.listeners:
             listener(event)
 
     async def _work(self, worker: int, jobs: JobQueue) -> None:
-        world = World(self.suite)
+        worker_environment = WorkerEnvironment(self.suite)
         try:
             while not self.stopping.is_set() and (job := jobs.take(worker)) is not None:
-                await self._episode(job, worker, world)
+                await self._episode(job, worker, worker_environment)
         except Interrupted:
             return
         finally:
-            await world.close()
+            await worker_environment.close()
 
-    async def _episode(self, job: Job, worker: int, world: World) -> None:
-        """Plays one episode; an environment that is lost is replaced once, and the episode goes on from its trace."""
+    async def _episode(self, job: Job, worker: int, worker_environment: WorkerEnvironment) -> None:
+        """Runs one episode. A lost environment is replaced once, and the episode continues from its trace."""
         lost = EnvError()
         for may_retry in (True, False):
             try:
-                result = await self._attempt(job, worker, await world.environment(), may_retry=may_retry)
+                result = await self._attempt(job, worker, await worker_environment.get(), may_retry=may_retry)
                 break
             except EnvError as error:
-                await world.close()
-                self._raise_if_the_runs(error, job, again=may_retry)
+                await worker_environment.close()
+                self._raise_if_fatal(error, job, again=may_retry)
                 lost = error
         else:
             result = self._never_started(job, lost)
-        await self._keep(job, worker, result)
+        self._keep(job, worker, result)
         if result.outcome == "broken":
-            await world.close()
+            await worker_environment.close()
 
-    def _raise_if_the_runs(self, error: EnvError, job: Job, *, again: bool) -> None:
-        """Passes on what no other episode would survive: wrong input, no browser, a full disk, a trace that cannot be
-        written, and, when it is not tried *again*, a browser that does not start, and the one address of an open task
-        that does not open."""
+    def _raise_if_fatal(self, error: EnvError, job: Job, *, again: bool) -> None:
+        """Re-raises errors that every other episode would meet too: wrong input, no browser, a full disk, a trace that
+        cannot be written. Without another attempt (*again* is false) these include a browser that does not start, and
+        an open task's address that does not open."""
         if refused := disk_refusal(error, self.folder.path):
             raise refused from error
         if isinstance(error, BadInput | TraceError) or (isinstance(error, BrowserNotStarted) and not again):
@@ -172,20 +170,22 @@ class RunExecutor:
 
     async def _attempt(self, job: Job, worker: int, environment: Environment, *, may_retry: bool) -> EpisodeResult:
         path, saved = self.folder.trace(job.episode_id), self.folder.saved(job.episode_id)
-        found = read_unfinished(path)
-        if found is None:
-            self.folder.take(job.episode_id)
+        recovered = read_unfinished(path)
+        if recovered is None:
+            self.folder.mark_started(job.episode_id)
             start = await environment.reset(job.task)
         else:
-            start = await environment.restore_state(job.task, saved, found.replayable())
-        self.tell(
-            EpisodeStarted(job.episode_id, job.task, job.attempt, worker, start.instruction, found.step if found else 0)
+            start = await environment.restore_state(job.task, saved, recovered.replayable())
+        self.notify(
+            EpisodeStarted(
+                job.episode_id, job.task, job.attempt, worker, start.instruction, recovered.step if recovered else 0
+            )
         )
         with self._writer(path, durable=environment.restore == "reopen") as trace:
             episode = self._make_episode(job, environment, trace, start)
             episode.may_retry = may_retry
-            if found is not None:
-                header, footer = found.header, await self._continue(episode, found)
+            if recovered is not None:
+                header, footer = recovered.header, await self._continue(episode, recovered)
             else:
                 header = header_of(self.manifest, job, start, (await episode.look()).url)
                 trace.append(header)
@@ -194,80 +194,61 @@ class RunExecutor:
             await environment.save_playwright_trace(self.folder.zip(job.episode_id))
         return EpisodeResult.of(header, footer)
 
-    async def _continue(self, episode: Episode, found: RecoveredEpisode) -> Footer:
-        """Continues after the last committed step. Records in the trace what became of an open intent."""
-        checkpoint = await self._drop_checkpoint(thread_id(self.manifest.run_id, episode.identity.episode_id))
-        if found.open is not None:
+    async def _continue(self, episode: Episode, recovered: RecoveredEpisode) -> Footer:
+        """Continues after the last committed step. Records in the trace how an open intent was resolved."""
+        if recovered.open is not None:
             reopened = episode.environment.restore == "reopen"
-            episode.note(found.open.step, "uncertain" if reopened else "void", "the run ended before its commit")
-            found.decide(happened=reopened)
-        before = f"; before that: {found.ended.error}" if found.ended is not None else ""
-        detail = f"after step {found.step}; the checkpoint was at step {checkpoint}{before}"
-        episode.note(found.step, "resumed", detail)
-        episode.take_over(found)
-        state = rebuilt_state(found)
+            episode.note(recovered.open.step, "uncertain" if reopened else "void", "the run ended before its commit")
+            recovered.decide(happened=reopened)
+        before = f"; before that: {recovered.ended.error}" if recovered.ended is not None else ""
+        episode.note(recovered.step, "resumed", f"after step {recovered.step}{before}")
+        episode.take_over(recovered)
+        state = rebuilt_state(recovered)
         if not state.ended_by and state.parse_errors >= self.manifest.config.limits.max_parse_errors:
             state = replace(state, ended_by="error", error="no readable action, and the run was cut off while it ended")
-        if not state.ended_by and found.step and await episode.environment.done():
+        if not state.ended_by and recovered.step and await episode.environment.done():
             state = replace(state, ended_by="world")
-        if not found.planned:
+        if not recovered.planned:
             return await play(self.graph, episode, self.approver)
-        return await play(self.graph, episode, self.approver, Entry(state, "execute" if found.step else "plan"))
-
-    async def _drop_checkpoint(self, thread: str) -> str:
-        """The step that the checkpoint was at, for the trace. The checkpoint is deleted: the trace decides what is
-        played next, so a database whose rows are damaged keeps nobody from resuming."""
-        try:
-            known = await self.graph.aget_state({"configurable": {"thread_id": thread}})
-            step = str(known.values.get("step", "none")) if known.values else "none"
-        except Exception as error:  # noqa: BLE001
-            # A damaged row can raise anything at all when it is decoded.
-            step = f"unreadable ({type(error).__name__})"
-        await self._delete(thread)
-        return step
-
-    async def _delete(self, thread: str) -> None:
-        with writing(self.folder.checkpoints):
-            await self.saver.adelete_thread(thread)
+        return await play(self.graph, episode, self.approver, Entry(state, "execute" if recovered.step else "plan"))
 
     def _make_episode(self, job: Job, environment: Environment, trace: TraceWriter, start: EpisodeStart) -> Episode:
         return Episode(
             identity=Identity(self.manifest.run_id, job.episode_id, job.task, job.attempt),
             config=self.manifest.config,
-            team=self.team,
+            team=self.components,
             environment=environment,
             trace=trace,
             blobs=trace.blobs,
             start=start,
-            tell=self.tell,
+            tell=self.notify,
             saved=self.folder.saved(job.episode_id),
             stopping=self.stopping,
         )
 
     def _writer(self, path: Path, *, durable: bool) -> TraceWriter:
-        """A world that died with its page is not worth a disk's cache flush; one that lives on is."""
+        """Opens the trace. Only a *durable* environment, which outlives its page, is worth an fsync."""
         fsync = durable and self.manifest.config.fsync
         return TraceWriter(path, BlobStore(self.folder.blobs, self.vault, fsync=fsync), self.vault, fsync=fsync)
 
     def _never_started(self, job: Job, error: EnvError) -> EpisodeResult:
-        """A world that could not be brought to its start: a broken episode with an empty trace."""
+        """Records a broken episode whose environment could not be reset or restored."""
         path = self.folder.trace(job.episode_id)
-        found = read_unfinished(path)
+        recovered = read_unfinished(path)
         with self._writer(path, durable=False) as trace:
-            header = found.header if found else header_of(self.manifest, job)
-            if found is None:
+            header = recovered.header if recovered else header_of(self.manifest, job)
+            if recovered is None:
                 trace.append(header)
-            footer = broken_start(error, found.ledger.totals(found.step, 0.0) if found else None)
-            if found is not None and found.ended is not None:  # nothing was done since then, so it may be tried again
-                trace.append(TraceEvent(step=found.step, name="not_resumed", detail=error_line(error), at=now()))
+            footer = broken_start(error, recovered.ledger.totals(recovered.step, 0.0) if recovered else None)
+            if recovered is not None and recovered.ended is not None:  # no action was sent since, so it stays resumable
+                trace.append(TraceEvent(step=recovered.step, name="not_resumed", detail=error_line(error), at=now()))
                 footer = footer.model_copy(update={"resumable": True})
             trace.append(footer)
         return EpisodeResult.of(header, footer)
 
-    async def _keep(self, job: Job, worker: int, result: EpisodeResult) -> None:
-        """The footer is on disk: the checkpoints have done their work."""
+    def _keep(self, job: Job, worker: int, result: EpisodeResult) -> None:
+        """Appends the result of an episode whose footer is on disk to `results.jsonl`, and reports it."""
         result = result.masked(self.vault.mask)
         self.results[job] = result
         self.folder.append_result(result)
-        await self._delete(thread_id(self.manifest.run_id, job.episode_id))
-        self.tell(EpisodeEnded(worker, result))
+        self.notify(EpisodeEnded(worker, result))

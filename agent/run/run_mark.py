@@ -1,4 +1,4 @@
-"""The mark in `run.json` that says which machine wrote it: over every value in it, so that an edited file fails."""
+"""Marks `run.json` with an HMAC over all of its values, under a key of this user. An edited file does not match."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PURPOSE: Final = "run"
 
 
 def marked(values: dict[str, Any]) -> dict[str, Any]:
-    """*values* of a manifest, with this machine's mark over all of them."""
+    """Returns *values* of a manifest with this machine's mark over all of them."""
     return values | {MARK: local_key().mark(_PURPOSE, _canonical(values))}
 
 
@@ -23,6 +23,6 @@ def is_own(values: dict[str, Any]) -> bool:
 
 
 def _canonical(values: dict[str, Any]) -> bytes:
-    """Equal for equal values, whatever their order and spacing; the mark itself is left out."""
+    """Canonical bytes: equal for equal values, independent of order and spacing. The mark itself is left out."""
     plain = {name: value for name, value in values.items() if name != MARK}
     return json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()

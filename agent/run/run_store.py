@@ -1,18 +1,17 @@
-"""The folder of a run, and what lies where.
+"""The folder of a run and its files.
 
     runs/RUN_ID/
-    ├── run.json              what is to be played: written once, before the first episode
-    ├── lease                 held by the one process that plays the run
+    ├── run.json              the manifest: written once, before the first episode
+    ├── lease                 lock of the one process that executes the run
     ├── episodes/ID.jsonl     one trace per episode, see envs.core.trace
     ├── blobs/                page texts, prompts, pictures by content hash
-    ├── state/ID/             cookies and storage, for worlds that are reopened after a kill
+    ├── state/ID/             cookies and storage, for environments that are reopened after a kill
     ├── downloads/
-    ├── traces/ID.zip         Playwright's trace, where it was asked for
-    ├── checkpoints.sqlite    LangGraph's; an episode's rows go when its footer is written
-    └── results.jsonl         one row per finished episode; made from the footers, never trusted over them
+    ├── traces/ID.zip         Playwright's trace, if `trace_zip` is set
+    └── results.jsonl         one row per finished episode, derived from the footers, which take precedence
 
-`run.json` and the final `results.jsonl` are written to a temporary file, forced to disk and renamed: a reader sees
-the old file or the new one. In between, rows are appended; a torn last row is dropped when a run is resumed.
+`run.json` and the final `results.jsonl` are written atomically (temporary file, fsync, rename): a reader sees the old
+file or the new one. During the run, rows are appended; a torn last row is dropped on resume.
 """
 
 from __future__ import annotations
@@ -46,22 +45,22 @@ MANIFEST_VERSION = 1
 
 
 class OpenTask(Record):
-    """A task given in words, at an address."""
+    """A task given as an instruction and an address."""
 
     instruction: str
     url: str
 
 
 class Branch(Record):
-    """How a branched run begins: with steps of another run's episode, done again."""
+    """Start of a branched run: steps of another run's episode, which are repeated."""
 
     trace: Path
-    """The parent's, absolute; needed until its steps have been done again."""
+    """Absolute path of the parent's trace; needed until its steps have been repeated."""
     parent: Parent
 
 
 class Manifest(Record):
-    """`run.json`: everything that decides what a run plays."""
+    """`run.json`: everything that determines the episodes of a run."""
 
     manifest_version: int = MANIFEST_VERSION
     run_id: str
@@ -69,40 +68,40 @@ class Manifest(Record):
     config: RunConfig
     suite: str
     open_task: OpenTask | None = None
-    """Set for `run_task`, whose suite is made from it."""
+    """Set for an open task, whose suite is built from it."""
     branch: Branch | None = None
-    """Set where the run goes on from the middle of another one."""
+    """Set if the run continues from the middle of another one."""
     names: tuple[str, ...]
     seeds: tuple[int, ...]
     picked: tuple[TaskRef, ...] = ()
-    """Task instances in place of names × seeds, in the order in which they are played."""
+    """Task instances that replace names × seeds, in the order of execution."""
     versions: dict[str, str]
     mark: str = ""
-    """Of the machine that wrote the file, see :mod:`agent.run.run_mark`; empty in runs of older versions."""
+    """Mark of the machine that wrote the file, see :mod:`agent.run.run_mark`; empty in runs of older versions."""
 
     def jobs(self) -> tuple[Job, ...]:
-        """Every episode of the run, in order: task, seed, attempt."""
+        """Lists all episodes of the run, in order: task, seed, attempt."""
         refs = TaskSelection(self.suite, self.names, self.seeds, self.picked).refs()
         return tuple(Job(ref, attempt) for ref in refs for attempt in range(1, self.config.attempts + 1))
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One episode to play."""
+    """One episode to run."""
 
     task: TaskRef
     attempt: int
 
     @property
     def episode_id(self) -> str:
-        """Unique in its run and safe as a file name on every system."""
+        """Unique within its run, and a valid file name on every system."""
         name = re.sub(r"[^A-Za-z0-9._-]+", "_", self.task.name)[:80].lstrip(".") or "task"
         return f"{name}-{self.task.seed}-a{self.attempt}"
 
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """Paths of one run."""
+    """Paths and files of one run."""
 
     path: Path
 
@@ -119,10 +118,6 @@ class RunFolder:
         return self.path / "downloads"
 
     @property
-    def checkpoints(self) -> Path:
-        return self.path / "checkpoints.sqlite"
-
-    @property
     def results(self) -> Path:
         return self.path / "results.jsonl"
 
@@ -130,16 +125,16 @@ class RunFolder:
         return self.path / "episodes" / f"{episode_id}.jsonl"
 
     def zip(self, episode_id: str) -> Path:
-        """Playwright's trace of an episode, where it was asked for."""
+        """Path of the Playwright trace of an episode."""
         return self.path / "traces" / f"{episode_id}.zip"
 
     def traces(self) -> list[Path]:
-        """The traces that hold anything, in the order of the run. Raises BadInput where there is no run."""
+        """Lists the non-empty traces, in the order of the run. Raises BadInput if the folder holds no run."""
         paths = (self.trace(job.episode_id) for job in self.read_manifest().jobs())
         return [path for path in paths if path.exists() and path.stat().st_size > 0]
 
-    def take(self, episode_id: str) -> None:
-        """Marks an episode as begun, before its world is: if that ends the process, it is known which one did."""
+    def mark_started(self, episode_id: str) -> None:
+        """Marks an episode as started before its environment is reset, so that a crash is attributed to it."""
         path = self.trace(episode_id)
         with writing(path):
             path.touch(mode=0o600)
@@ -148,33 +143,33 @@ class RunFolder:
         return self.trace(episode_id).exists()
 
     def finished(self, jobs: Iterable[Job]) -> dict[Job, EpisodeResult]:
-        """What came of the episodes whose trace has a footer, whatever `results.jsonl` says. Raises TraceError."""
-        found: dict[Job, EpisodeResult] = {}
+        """Results of the episodes whose trace has a footer, independent of `results.jsonl`. Raises TraceError."""
+        results: dict[Job, EpisodeResult] = {}
         for job in jobs:
             path = self.trace(job.episode_id)
             if has_header(path):
                 header, footer = read_summary(path)
                 if footer is not None:
-                    found[job] = EpisodeResult.of(header, footer)
-        return found
+                    results[job] = EpisodeResult.of(header, footer)
+        return results
 
     def settled(self, jobs: Iterable[Job]) -> dict[Job, EpisodeResult]:
-        """Those of `finished` that `mira resume` leaves as they are. Raises TraceError."""
+        """Results of `finished` that `mira resume` does not change. Raises TraceError."""
         return {job: result for job, result in self.finished(jobs).items() if not result.resumable}
 
     def saved(self, episode_id: str) -> Path:
         return self.path / "state" / episode_id
 
     def create(self, manifest: Manifest) -> None:
-        """Makes the folder; raises BadInput if it holds a run already or cannot be written. Where the disk takes no
-        `run.json`, what was made of it is removed, and NotWritten is raised."""
+        """Creates the folder. Raises BadInput if it already holds a run or cannot be written. If the disk is full, the
+        incomplete folder is removed and NotWritten is raised."""
         if self.manifest.exists():
             raise BadInput(f"{str(self.path)!r} already holds a run: resume it, or choose another run id")
         new = not self.path.exists()
         try:
             with writing(self.path):
                 self.path.mkdir(parents=True, exist_ok=True)
-                self.path.chmod(0o700)  # pages, cookies and answers of a person are no other user's to read
+                self.path.chmod(0o700)  # other users must not read pages, cookies and answers
                 for folder in (self.path / "episodes", self.blobs, self.downloads):
                     folder.mkdir(mode=0o700, exist_ok=True)
             self.write_manifest(manifest)
@@ -191,16 +186,16 @@ class RunFolder:
         write_atomically(self.manifest, json.dumps(values, indent=2, ensure_ascii=False) + "\n", private=True)
 
     def discard_if_unplayed(self) -> None:
-        """Removes the folder of a run that could not start; one with a line in any trace stays."""
+        """Removes the folder of a run that could not start. A folder with a non-empty trace is kept."""
         if not any(path.stat().st_size for path in (self.path / "episodes").glob("*.jsonl")):
             shutil.rmtree(self.path)
 
     def read_manifest(self) -> Manifest:
-        """Raises BadInput in one line where there is none or it cannot be read."""
+        """Reads `run.json`. Raises BadInput in one line if it is missing or cannot be read."""
         return self.read_marked()[0]
 
     def read_marked(self) -> tuple[Manifest, bool]:
-        """The manifest, and whether this machine wrote it as it is now. Raises BadInput as `read_manifest` does."""
+        """Returns the manifest, and whether this machine wrote it as it is. Raises BadInput like `read_manifest`."""
         try:
             values = json.loads(self.manifest.read_bytes())
             own = isinstance(values, dict) and is_own(values)  # pyright: ignore[reportUnknownArgumentType]
@@ -226,12 +221,11 @@ class RunFolder:
 
 @contextmanager
 def goes_on(folder: Path) -> Generator[None]:
-    """Around what plays the run in *folder*. Where the disk does not take what it writes, raises NotWritten, which says
-    how the run goes on."""
+    """Adds the command that resumes the run in *folder* to the error of a full disk (NotWritten)."""
     try:
         yield
     except Exception as error:
-        # A full disk shows itself by errors of many kinds; all others are raised again.
+        # A full disk causes errors of many kinds; all other errors are raised again.
         refused = disk_refusal(error, folder)
         if refused is None:
             raise
@@ -243,12 +237,12 @@ def goes_on(folder: Path) -> Generator[None]:
 
 
 def new_run_id() -> str:
-    """Sorts by time; unique enough for one folder of runs."""
+    """Returns a run id that sorts by time, with a random suffix."""
     return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
 
 
 def checked_run_id(run_id: str) -> str:
-    """Raises BadInput where *run_id* is no plain folder name."""
+    """Returns *run_id*. Raises BadInput if it is not a plain folder name."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", run_id):
         raise BadInput(f"run id {run_id!r} must be letters, digits, dot, dash or underscore, 100 at most")
     return run_id
@@ -256,11 +250,11 @@ def checked_run_id(run_id: str) -> str:
 
 @cache
 def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that decide what a run does, as installed."""
-    found = {"python": python_version()}
+    """Installed versions of Python and of the packages that affect a run."""
+    installed = {"python": python_version()}
     for package in ("mira-web", "langgraph", "playwright", "miniwob", "openai", "google-genai", "transformers"):
         try:
-            found[package] = metadata.version(package)
+            installed[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return installed

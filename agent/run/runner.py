@@ -1,9 +1,10 @@
-"""Plays tasks: `run_task` and `run_open` one task in words, `run_suite` a selection, `resume` what is left of a run."""
+"""Starts runs (`run_task` and `run_open` for an open task, `run_suite` for a selection of tasks) and resumes them."""
 
 from __future__ import annotations
 
 import asyncio
 import time
+import warnings
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -11,23 +12,22 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from agent.config import RunConfig, check_retry_window, parse_config
+from agent.config import RunConfig, check_retry_window, outdated_key_hints, parse_config
 from agent.episode.approval import Approver, decline
 from agent.episode.graph import build_graph
 from agent.episode.policy import Policy
 from agent.inspection.replay.retracing import retraced
 from agent.progress import Listener, RunEnded, RunStarted
 from agent.results import EpisodeResult, RunResult
-from agent.run.checkpoints import check_url, open_checkpoints
 from agent.run.components import open_team
 from agent.run.environments import SuiteMaker, check_scoring, check_session, open_world, session_settings, suite_maker
-from agent.run.foreign_resume import adopt, check_plain_files, taken_over
+from agent.run.foreign_resume import adopt, check_plain_files, take_over_run
 from agent.run.langsmith_tracing import langsmith_tracing
 from agent.run.open_defaults import with_open_defaults
 from agent.run.oracle_tasks import check_solvable
 from agent.run.run_executor import RunExecutor
 from agent.run.run_store import Manifest, OpenTask, RunFolder, checked_run_id, goes_on, new_run_id, versions
-from agent.run.stopping import play_until_stopped
+from agent.run.stopping import run_until_stopped
 from envs.browser.chromium import Chromium
 from envs.core.errors import BadInput, BrowserNotStarted
 from envs.core.tasks import Suite, TaskSelection
@@ -48,14 +48,14 @@ async def run_suite(
     policy: Policy | None = None,
     suite: SuiteMaker | None = None,
 ) -> RunResult:
-    """Plays every instance × attempt of *selection* and leaves a run folder below *out*.
+    """Runs every attempt of every task instance in *selection* and writes a run folder below *out*.
 
-    *policy* and *suite* replace what configuration and selection name. Raises BadInput or ModelUnavailable, in one
-    line and with nothing written, where the run cannot start; what goes wrong later is an outcome of its episode.
+    *policy* and *suite* replace those that configuration and selection name. Raises BadInput or ModelUnavailable, in
+    one line and with nothing written, if the run cannot start. Later errors are outcomes of their episodes.
     """
     manifest = _manifest(config, selection, run_id)
-    given = _Given(tuple(listeners), approver or decline, policy, suite)
-    return await _run(manifest, RunFolder(out / manifest.run_id), given, fresh=True)
+    inputs = _Inputs(tuple(listeners), approver or decline, policy, suite)
+    return await _run(manifest, RunFolder(out / manifest.run_id), inputs, fresh=True)
 
 
 async def run_open(
@@ -69,18 +69,18 @@ async def run_open(
     approver: Approver | None = None,
     policy: Policy | None = None,
 ) -> RunResult:
-    """Plays one task given in words, starting at *url*, whose origin is always allowed.
+    """Runs one open task, starting at *url*, whose origin is always allowed.
 
-    Planner and judge that *config* does not set are chosen by :mod:`agent.run.open_defaults`. Raises as `run_suite`
-    does, and BadInput where *url* cannot be opened.
+    Unset planner and judge get the defaults of :mod:`agent.run.open_defaults`. Raises the errors of `run_suite`, and
+    BadInput if *url* cannot be opened.
     """
     check_address(url)
     config = with_open_defaults(config) if policy is None else config
     task = OpenTask(instruction=instruction, url=url)
     selection = TaskSelection(SUITE, (TASK,), (config.seed,))
     manifest = _manifest(config, selection, run_id).model_copy(update={"open_task": task})
-    given = _Given(tuple(listeners), approver or decline, policy, None)
-    return await _run(manifest, RunFolder(out / manifest.run_id), given, fresh=True)
+    inputs = _Inputs(tuple(listeners), approver or decline, policy, None)
+    return await _run(manifest, RunFolder(out / manifest.run_id), inputs, fresh=True)
 
 
 async def run_branch(
@@ -92,10 +92,10 @@ async def run_branch(
     policy: Policy | None = None,
     suite: SuiteMaker | None = None,
 ) -> RunResult:
-    """Plays a run that begins in the middle of another one; :func:`agent.inspection.replay.branch_trace` makes its
-    *manifest*. Raises as `run_suite` does."""
-    given = _Given(tuple(listeners), approver or decline, policy, suite)
-    return await _run(manifest, RunFolder(out / manifest.run_id), given, fresh=True)
+    """Runs a branch: a run that starts in the middle of another one. :func:`agent.inspection.replay.branch_trace`
+    creates its *manifest*. Raises the errors of `run_suite`."""
+    inputs = _Inputs(tuple(listeners), approver or decline, policy, suite)
+    return await _run(manifest, RunFolder(out / manifest.run_id), inputs, fresh=True)
 
 
 async def run_task(
@@ -110,18 +110,21 @@ async def run_task(
     approver: Approver | None = None,
     **settings: Any,
 ) -> EpisodeResult:
-    """Does one task and returns what came of it; *settings* are further keys of :class:`agent.config.RunConfig`.
+    """Runs one open task and returns its result. *settings* are further keys of :class:`agent.config.RunConfig`.
 
-    With a large model as *policy*, *planner* and *judge* are by default `same`: it plans and judges as well; `none`
-    switches either off (:mod:`agent.run.open_defaults`). Raises BadInput and :class:`models.base.ModelUnavailable`
-    before anything is played, and asyncio.CancelledError where the run was interrupted: :func:`resume` continues it.
+    With a large model as *policy*, *planner* and *judge* default to `same`: the policy's model also plans and judges.
+    `none` switches either off (:mod:`agent.run.open_defaults`). Raises BadInput and
+    :class:`models.base.ModelUnavailable` before the task starts, and asyncio.CancelledError if the run was interrupted:
+    :func:`resume` continues it.
 
     result = await run_task("Find the cheapest 13-inch laptop", "https://shop.example", policy="openai:gpt-4o")
     print(result.outcome, result.answer, result.trace_path)
     """
-    named = policy if isinstance(policy, str) else "scripted"
-    roles = {name: spec for name, spec in (("planner", planner), ("judge", judge)) if spec is not None}
-    config = check_retry_window(parse_config({"policy": named, **roles, **settings}, "run_task"))
+    for hint in outdated_key_hints(settings, "run_task"):
+        warnings.warn(hint, FutureWarning, stacklevel=2)
+    spec = policy if isinstance(policy, str) else "scripted"
+    roles = {role: value for role, value in (("planner", planner), ("judge", judge)) if value is not None}
+    config = check_retry_window(parse_config({"policy": spec, **roles, **settings}, "run_task"))
     scripted = None if isinstance(policy, str) else policy
     run = await run_open(config, instruction, url, Path(out), listeners, approver=approver, policy=scripted)
     if not run.episodes:
@@ -138,27 +141,26 @@ async def resume(
     suite: SuiteMaker | None = None,
     given_again: Mapping[str, Any] | None = None,
 ) -> RunResult:
-    """Plays what is left of a run that was killed or interrupted, and plays on what a model left without an answer; a
-    run of which nothing is left is only reported.
+    """Continues a run that was killed or interrupted, and episodes that a model broke. A finished run is only reported.
 
-    No committed action is sent again. *policy* and *suite* must be given again where they came from Python. Of a run
-    that this machine did not write, what reads from this machine or names a server is not taken: *given_again* holds
-    those settings, see :func:`agent.run.foreign_runs.settle`; on a run of this machine it has no effect. Raises
-    RunLocked while another process plays the run, :class:`agent.run.foreign_runs.ForeignRun` where such a setting is
-    missing, and BadInput where the folder holds links.
+    No committed action is sent again. Pass *policy* and *suite* again if they were Python objects. For a foreign run
+    (one that this machine did not write), settings that read from this machine or name a server are taken from
+    *given_again*, see :func:`agent.run.foreign_runs.settle`; for other runs it has no effect. Raises RunLocked while
+    another process executes the run, :class:`agent.run.foreign_runs.ForeignRun` if such a setting is missing, and
+    BadInput if the folder holds links.
     """
-    given = _Given(tuple(listeners), approver or decline, policy, suite)
+    inputs = _Inputs(tuple(listeners), approver or decline, policy, suite)
     run = RunFolder(folder)
     check_plain_files(folder)
     manifest = run.read_manifest()
     if len(run.settled(manifest.jobs())) == len(manifest.jobs()):
-        return _report(manifest, run, given)
-    taken = taken_over(run, given_again or {}, "keep")
-    return await _run(taken.manifest, run, given, fresh=False, foreign=not taken.own)
+        return _report(manifest, run, inputs)
+    resumable = take_over_run(run, given_again or {}, "keep")
+    return await _run(resumable.manifest, run, inputs, fresh=False, foreign=not resumable.own)
 
 
-def _report(manifest: Manifest, folder: RunFolder, given: _Given) -> RunResult:
-    """What a finished run came to, from its footers alone: no browser, no model, no secret is needed."""
+def _report(manifest: Manifest, folder: RunFolder, inputs: _Inputs) -> RunResult:
+    """Returns the result of a finished run, read from its footers. It needs no browser, model or secret."""
     began = time.monotonic()
     jobs = manifest.jobs()
     with goes_on(folder.path), RunLock(folder.path):
@@ -167,7 +169,7 @@ def _report(manifest: Manifest, folder: RunFolder, given: _Given) -> RunResult:
         folder.write_results(episodes)
     result = _result(manifest, folder, episodes, began)
     for event in (RunStarted(manifest.run_id, folder.path, len(jobs), len(jobs)), RunEnded(result)):
-        for listener in given.listeners:
+        for listener in inputs.listeners:
             listener(event)
     return result
 
@@ -181,7 +183,7 @@ def _result(manifest: Manifest, folder: RunFolder, episodes: Sequence[EpisodeRes
 def _manifest(config: RunConfig, selection: TaskSelection, run_id: str | None) -> Manifest:
     for ref in selection.picked:
         if ref.suite != selection.suite:
-            raise BadInput(f"task {ref.id!r} is not of the suite {selection.suite!r}: one run plays one suite")
+            raise BadInput(f"task {ref.id!r} is not in the suite {selection.suite!r}: a run has one suite")
     if len(set(selection.refs())) != len(selection.refs()):
         raise BadInput("a task instance is listed twice: ask for more attempts instead")
     return Manifest(
@@ -197,8 +199,8 @@ def _manifest(config: RunConfig, selection: TaskSelection, run_id: str | None) -
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
-    """What comes from Python and is in no configuration."""
+class _Inputs:
+    """Python objects of a run that no configuration holds."""
 
     listeners: tuple[Listener, ...]
     approver: Approver
@@ -207,61 +209,60 @@ class _Given:
 
 
 async def _run(
-    manifest: Manifest, folder: RunFolder, given: _Given, *, fresh: bool, foreign: bool = False
+    manifest: Manifest, folder: RunFolder, inputs: _Inputs, *, fresh: bool, foreign: bool = False
 ) -> RunResult:
-    """Plays a run in this process. The input is checked before the folder is made. *foreign*: *manifest* replaces that
-    of another machine."""
+    """Executes a run in this process. Inputs are checked before the folder is created. *foreign*: *manifest* replaces
+    one that another machine wrote."""
     began = time.monotonic()
     task = manifest.open_task
     vault = SecretVault.declare(manifest.config.secrets, task.url if task else None)
-    if task is not None and vault.mask(told := f"{task.instruction}\n{task.url}") != told:
+    if task is not None and vault.mask(text := f"{task.instruction}\n{task.url}") != text:
         raise BadInput("the task holds the value of a secret, and would be stored: write <secret>NAME</secret> instead")
     _check_input(manifest, folder, vault)
     async with AsyncExitStack() as stack:
         stack.enter_context(goes_on(folder.path))
         stack.enter_context(langsmith_tracing(manifest.config.langsmith))
-        team = await stack.enter_async_context(open_team(manifest.config, manifest.suite, given.policy))
+        components = await stack.enter_async_context(open_team(manifest.config, manifest.suite, inputs.policy))
         if manifest.branch is not None:
-            team = replace(team, policy=retraced(manifest.branch, team.policy, team.language))
-        make_suite = given.suite or suite_maker(manifest, vault, team.compares)
+            policy = retraced(manifest.branch, components.policy, components.language)
+            components = replace(components, policy=policy)
+        make_suite = inputs.suite or suite_maker(manifest, vault, components.compares)
         suite = await stack.enter_async_context(open_world(make_suite, folder.path, manifest.config))
         _check_names(manifest, suite)
-        if fresh and given.policy is None and given.suite is None:
+        if fresh and inputs.policy is None and inputs.suite is None:
             check_solvable(manifest.config, manifest.suite, [job.task.name for job in manifest.jobs()], suite.tasks())
         if fresh:
             folder.create(manifest)
             stack.enter_context(_discarded_if_refused(folder))
         stack.enter_context(RunLock(folder.path))
-        saver = await stack.enter_async_context(open_checkpoints(folder.checkpoints, manifest.config.checkpoint_url))
-        sitting = RunExecutor(
+        executor = RunExecutor(
             manifest=manifest,
             folder=folder,
-            team=team,
+            components=components,
             suite=suite,
-            graph=build_graph(saver),
-            saver=saver,
+            graph=build_graph(),
             vault=vault,
-            approver=given.approver,
-            listeners=given.listeners,
+            approver=inputs.approver,
+            listeners=inputs.listeners,
             results=folder.settled(manifest.jobs()),
         )
         if foreign:
             adopt(folder, manifest)
         if not fresh:
-            folder.write_results(sitting.ordered_results())  # without the rows of what is played on
-        planned, finished = len(manifest.jobs()), len(sitting.results)
-        sitting.tell(RunStarted(manifest.run_id, folder.path, planned, finished, manifest.config.limits))
-        await play_until_stopped(sitting)
-        folder.write_results(sitting.ordered_results())
-        result = _result(manifest, folder, sitting.ordered_results(), began)
-        sitting.tell(RunEnded(result))
+            folder.write_results(executor.ordered_results())  # without the rows of episodes that are continued
+        planned, finished = len(manifest.jobs()), len(executor.results)
+        executor.notify(RunStarted(manifest.run_id, folder.path, planned, finished, manifest.config.limits))
+        await run_until_stopped(executor)
+        folder.write_results(executor.ordered_results())
+        result = _result(manifest, folder, executor.ordered_results(), began)
+        executor.notify(RunEnded(result))
         return result
 
 
 @contextmanager
 def _discarded_if_refused(folder: RunFolder) -> Generator[None]:
-    """Bad input that shows only when all is open leaves no folder of a run that never was, nor does a browser that did
-    not start; what was played before it died is kept."""
+    """Removes the folder of a run that could not start, because of bad input or a browser that did not start. Episodes
+    that ran before the browser failed are kept."""
     try:
         yield
     except BadInput:
@@ -271,16 +272,17 @@ def _discarded_if_refused(folder: RunFolder) -> Generator[None]:
         folder.discard_if_unplayed()
         if not folder.path.exists():
             raise
-        raise BrowserNotStarted(f"{error}; what was played is kept: mira resume {folder.path}") from error
+        raise BrowserNotStarted(
+            f"{error}; finished steps are kept, continue with: mira resume {folder.path}"
+        ) from error
 
 
 def _check_input(manifest: Manifest, folder: RunFolder, vault: SecretVault) -> None:
-    """Raises BadInput for what can be seen to be wrong before a model is loaded and a browser started."""
+    """Raises BadInput for wrong inputs that show before a model is loaded and a browser is started."""
     config = manifest.config
     check_session(config)
     check_scoring(manifest)
-    check_url(config.checkpoint_url)
-    if manifest.open_task is not None:  # its world checks address and origins when it is made, which starts nothing
+    if manifest.open_task is not None:  # creating the suite checks address and origins, and starts nothing
         suite_maker(manifest, vault, None)(Chromium.launch(), folder.path, session_settings(config))
 
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the run ends at the next step boundary and can be resumed."""
+"""Stops a run on Ctrl-C or SIGTERM: it ends at the next step boundary and can be resumed."""
 
 from __future__ import annotations
 
@@ -12,43 +12,43 @@ from agent.run.run_executor import RunExecutor
 from envs.core.errors import EnvError
 
 GRACE_S = 10.0
-"""Seconds that running steps get to commit after the first signal; a second signal cuts them short."""
+"""Seconds that running steps get to commit after the first signal. A second signal cancels them."""
 
 
-async def play_until_stopped(sitting: RunExecutor) -> None:
-    """Plays to the end, or until a signal: then unfinished episodes are left without a footer.
+async def run_until_stopped(executor: RunExecutor) -> None:
+    """Executes the run until it ends or a signal arrives. After a signal, unfinished episodes have no footer.
 
-    Raises the first error that concerns the run as a whole (BadInput, BrowserMissing, a full disk), unwrapped.
+    Raises the first error of the run as a whole (BadInput, BrowserMissing, a full disk), unwrapped.
     """
-    playing = asyncio.create_task(sitting.play())
-    with _signals(sitting.stopping, playing):
-        stopped = asyncio.create_task(sitting.stopping.wait())
+    running = asyncio.create_task(executor.run())
+    with _signals(executor.stopping, running):
+        stopped = asyncio.create_task(executor.stopping.wait())
         try:
-            await asyncio.wait({playing, stopped}, return_when=asyncio.FIRST_COMPLETED)
-            if not playing.done():
-                await asyncio.wait({playing}, timeout=GRACE_S)
-                playing.cancel()
-            await playing
+            await asyncio.wait({running, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            if not running.done():
+                await asyncio.wait({running}, timeout=GRACE_S)
+                running.cancel()
+            await running
         except asyncio.CancelledError:
-            if not sitting.stopping.is_set():
+            if not executor.stopping.is_set():
                 raise
         except BaseExceptionGroup as group:
             raise _first(group) from None
         finally:
             stopped.cancel()
-            if not playing.done():
-                playing.cancel()
-                await asyncio.wait({playing}, timeout=GRACE_S)
+            if not running.done():
+                running.cancel()
+                await asyncio.wait({running}, timeout=GRACE_S)
 
 
 @contextmanager
-def _signals(stopping: asyncio.Event, playing: asyncio.Task[None]) -> Generator[None]:
-    """Handles SIGINT and SIGTERM while inside; where that is not possible (another thread), leaves them alone."""
+def _signals(stopping: asyncio.Event, running: asyncio.Task[None]) -> Generator[None]:
+    """Handles SIGINT and SIGTERM in this context. Where that is not possible (another thread), it does nothing."""
     loop = asyncio.get_running_loop()
 
     def stop() -> None:
         if stopping.is_set():
-            playing.cancel()
+            running.cancel()
         stopping.set()
 
     handled: list[signal.Signals] = []
@@ -67,8 +67,8 @@ def _signals(stopping: asyncio.Event, playing: asyncio.Task[None]) -> Generator[
 
 @contextmanager
 def interruptible() -> Generator[None]:
-    """Inside a coroutine, around work that never awaits: Ctrl-C stops it at once, of which asyncio's own handler would
-    only take note. Another thread, and a process that ignores the signal, are left alone."""
+    """Lets Ctrl-C interrupt a coroutine's work that never awaits. asyncio's own handler would wait for the next await.
+    Does nothing in other threads and in processes that ignore the signal."""
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or before == signal.SIG_IGN:
         yield
@@ -81,7 +81,7 @@ def interruptible() -> Generator[None]:
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first plain error inside, one of this project's own before any other."""
+    """Returns the first error in the group that is no group. This project's own errors take precedence."""
     plain = list(_leaves(group))
     return next((error for error in plain if isinstance(error, EnvError)), plain[0])
 

@@ -11,7 +11,7 @@ from tests.agent.shop import Shop
 
 @pytest.fixture
 def shop() -> Iterator[Shop]:
-    """A real web server whose orders are counted."""
+    """A web server that counts its orders."""
     served = Shop()
     yield served
     served.close()

@@ -1,4 +1,4 @@
-"""Traces of one episode written from records, for tests of what reads them."""
+"""Writes traces of episodes from records, for tests of code that reads traces."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ AT = "2026-01-01T00:00:00Z"
 
 @dataclass(frozen=True)
 class Play:
-    """One episode as a test wants it."""
+    """Specification of one episode."""
 
     task: str = "login-user"
     seed: int = 0
     attempt: int = 1
     outcome: Outcome | None = "success"
-    """None: no footer."""
+    """None writes no footer."""
     z: Sequence[Sequence[bool]] = ((False, False), (True, False), (True, True))
-    """Before each step, then at the end."""
+    """Milestone flags before each step, then at the end."""
     actions: Sequence[Action] = (Click(ref=1), Click(ref=2))
     checks: Sequence[bool] | None = None
     failure: Failure | None = None
     text: str = "words"
-    """Everything that a page or a model says."""
+    """Text of every page and every model answer."""
     policy: str = "embedded"
     picture: bytes | None = None
     box: tuple[float, float, float, float] | None = None
@@ -62,7 +62,7 @@ class Play:
 
 
 def write_run(folder: Path, plays: Sequence[Play]) -> RunFolder:
-    """A run's folder with these episodes, named after itself."""
+    """Writes a run folder with *plays*. The run id is the folder's name."""
     run = RunFolder(folder)
     names = tuple(dict.fromkeys(play.task for play in plays))
     seeds = tuple(dict.fromkeys(play.seed for play in plays))

@@ -17,7 +17,7 @@ PLAN = json.dumps({"m1": "The field Name holds bob", "m2": "The order is sent"})
 
 @dataclass
 class Roles:
-    """One server in all roles: a planner of two milestones, a rater, a judge, and a policy that orders for bob.
+    """One server in all roles: a planner with two milestones, a rater, a judge, and a policy that orders for bob.
 
     It goes away at the *nth* request of *leaves*, and answers with *garbled* where that says so of the request of a
     role, counted from 1.
@@ -52,14 +52,14 @@ class Roles:
 
 
 def role_of(received: Received) -> Role:
-    """Known by the schema that is asked for; the policy has none."""
+    """Role of a request, by its answer schema; the policy has none."""
     schema = received.body.get("response_format", {}).get("json_schema", {}).get("schema", {})
-    asked = schema.get("properties", {})
-    if "m1" in asked:
+    properties = schema.get("properties", {})
+    if "m1" in properties:
         return "planner"
-    if "milestones" in asked:
+    if "milestones" in properties:
         return "rater"
-    return "judge" if "unmet" in asked else "policy"
+    return "judge" if "unmet" in properties else "policy"
 
 
 def rating(received: Received) -> str:
@@ -67,8 +67,8 @@ def rating(received: Received) -> str:
     inner = schema["properties"]["milestones"]
     if "$ref" in inner:
         inner = schema["$defs"][inner["$ref"].rsplit("/", 1)[1]]
-    opinions = {key: {"quote": "", "answer": "no"} for key in inner["properties"]}
-    first = next(iter(opinions))
+    ratings = {key: {"quote": "", "answer": "no"} for key in inner["properties"]}
+    first = next(iter(ratings))
     return json.dumps(
-        {"milestones": opinions, "current_complete": False, "next_milestone": first, "reason": "nothing is there"}
+        {"milestones": ratings, "current_complete": False, "next_milestone": first, "reason": "nothing is there"}
     )

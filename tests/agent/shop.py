@@ -1,4 +1,4 @@
-"""A small shop on loopback whose orders the tests count, and ways to drive runs by script."""
+"""A small web shop that counts its orders, and helpers for scripted runs."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ FORM = """<!doctype html><title>Shop</title><h1>Shop</h1>
 
 
 class Shop:
-    """`/` is an order form, `/buy` takes orders, `/about` is a page, `/file` is let down. `orders` is what the server
-    received."""
+    """`/` is an order form, `/buy` takes orders, `/about` is a page, `/file` is a download. `orders` lists the
+    received orders."""
 
     def __init__(self) -> None:
         self.orders: list[str] = []
         self.front = FORM
         self.slow_order = threading.Event()
-        """Cleared, an order is taken but not answered until it is set."""
+        """While cleared, orders are accepted but not answered."""
         self.slow_order.set()
         self.order_came = threading.Event()
         outer = self
@@ -73,5 +73,5 @@ def scripted(script: Script) -> ScriptedPolicy:
 
 
 def config(**values: Any) -> RunConfig:
-    """A configuration for tests: scripted, nothing forced to disk."""
+    """A configuration for tests: scripted policy, no fsync."""
     return parse_config({"policy": "scripted", "fsync": False, **values})

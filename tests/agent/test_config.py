@@ -1,4 +1,4 @@
-"""Wrong configuration is one line that names the key; right configuration survives its own storage."""
+"""A wrong configuration gives one line that names the key; a valid one equals itself after storage."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def test_options_win_over_the_file_key_by_key(tmp_path: Path) -> None:
 
 
 def test_resolved_configuration_reads_back_equal() -> None:
-    given = parse_config({"approve": ["submit"], "session": {"allow": ["a.example"], "upload_folder": "/tmp"}})
-    assert RunConfig.model_validate(given.resolved()) == given
+    config = parse_config({"approve": ["submit"], "session": {"allow": ["a.example"], "upload_folder": "/tmp"}})
+    assert RunConfig.model_validate(config.resolved()) == config
 
 
 def test_merging_leaves_its_inputs_alone() -> None:

@@ -42,7 +42,7 @@ def rollout_config(policy: Path, settings: RolloutSettings, seed: int) -> RunCon
         show_plan=settings.show_plan,
         prompt_style=settings.prompt_style,
         temperature=settings.temperature,
-        vain_temperature=0.0,  # training data and evaluations must come from the policy itself
+        retry_temperature=0.0,  # training data and evaluations must come from the policy itself
         workers=settings.workers,
         attempts=settings.attempts,
         limits=settings.limits,

@@ -57,8 +57,8 @@ async def _turn(state: State, episode: Episode) -> Turn:
         provided=await _provided(episode),
     )
     identity = episode.identity
-    past, vain = tuple(episode.past), _vain(episode, view.observation)
-    return Turn(identity.task, identity.attempt, state.step + 1, view, past, vain)
+    past, no_op = tuple(episode.past), _no_op(episode, view.observation)
+    return Turn(identity.task, identity.attempt, state.step + 1, view, past, no_op)
 
 
 def _refused(episode: Episode, look: Observation) -> tuple[str, ...]:
@@ -91,8 +91,8 @@ async def _provided_by(session: BrowserSession) -> Provided:
     return Provided(session.secrets.scopes, tuple(path for path in files if mask(path) == path))
 
 
-def _vain(episode: Episode, look: Observation) -> Action | None:
-    """See :attr:`agent.episode.policy.Turn.vain`."""
+def _no_op(episode: Episode, look: Observation) -> Action | None:
+    """See :attr:`agent.episode.policy.Turn.no_op`."""
     if not episode.steps:
         return None
     last, _ = episode.steps[-1]

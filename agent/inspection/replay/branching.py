@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agent.config import RunConfig, parse_config
+from agent.config import RunConfig, parse_config, with_current_keys
 from agent.episode.approval import Approver
 from agent.episode.policy import Policy
 from agent.inspection.replay.playback import live_address, live_site, read_recording
@@ -97,4 +97,6 @@ def _default_step(recording: Recording, latest: int) -> int:
 def _config(recording: Recording, policy: str, settings: Mapping[str, Any]) -> RunConfig:
     """The configuration of the header, with one worker and one attempt unless *settings* override them."""
     known = config_of(recording).resolved()
-    return parse_config(merged(known, {"policy": policy, "workers": 1, "attempts": 1, **settings}), "branch")
+    return parse_config(
+        merged(known, {"policy": policy, "workers": 1, "attempts": 1, **with_current_keys(settings)}), "branch"
+    )

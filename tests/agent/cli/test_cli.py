@@ -69,7 +69,11 @@ WRONG = [
     ),
     pytest.param([*MINIWOB, "--seeds", "4-0"], "4-0", id="seeds downwards"),
     pytest.param([*MINIWOB, "--seeds", "many"], "'many'", id="seeds in words"),
-    pytest.param([*MINIWOB, "--policy", "oracle:x"], "played by oracle and oracle:detours", id="unknown model"),
+    pytest.param(
+        [*MINIWOB, "--policy", "oracle:x"],
+        "policies for demonstrations are oracle and oracle:detours",
+        id="unknown model",
+    ),
     pytest.param([*MINIWOB, "--policy", "openai:gpt-4o"], "OPENAI_API_KEY", id="missing OpenAI key"),
     pytest.param([*MINIWOB, "--policy", "gemini:gemini-2.5-pro"], "GEMINI_API_KEY", id="missing Gemini key"),
     pytest.param([*MINIWOB, "--policy", "local:nowhere"], "nowhere", id="missing checkpoint"),

@@ -123,7 +123,7 @@ def test_a_judge_decides_only_if_the_policy_stopped(shop: Shop, tmp_path: Path, 
         "--config",
         str(tmp_path / "c"),
     ]
-    (tmp_path / "c").write_text("vain_temperature = 0\nlimits = {max_replans = 0}\n", encoding="utf-8")
+    (tmp_path / "c").write_text("retry_temperature = 0\nlimits = {max_replans = 0}\n", encoding="utf-8")
     done = mira_run(shop, tmp_path, answers, "--json", *options)
     (episode,) = json.loads(done.stdout)["episodes"]
     assert (episode["outcome"], done.returncode) == ("success", code)

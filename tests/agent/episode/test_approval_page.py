@@ -222,7 +222,7 @@ async def test_the_thirty_are_asked_about_by_what_they_do_and_never_by_their_nam
             asked[clicked[-1]] = request.classes
         return True
 
-    settings = config(approve=("submit", "navigation", "download"), limits={"max_steps": 100}, vain_temperature=0)
+    settings = config(approve=("submit", "navigation", "download"), limits={"max_steps": 100}, retry_temperature=0)
     run = await run_open(settings, "Click", server.url, tmp_path, policy=scripted(policy), approver=person)
     assert run.episodes[0].ended_by == "stop"
     decisions = {one.name: frozenset(asked.get(one.name, ())) for one in ROWS}

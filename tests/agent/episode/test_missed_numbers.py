@@ -35,7 +35,7 @@ def trace_in(folder: Path) -> Path:
 async def prompts_of(shop: Shop, folder: Path, style: Style, answers: list[str]) -> list[str]:
     """All that a model was told that gave these answers, a request each."""
     model = ScriptedModel([*answers, "exit()"])
-    run = await run_open(config(vain_temperature=0), "x", shop.url, folder, policy=ModelPolicy(model, PROGRAM, style))
+    run = await run_open(config(retry_temperature=0), "x", shop.url, folder, policy=ModelPolicy(model, PROGRAM, style))
     assert run.episodes[0].ended_by == "stop"
     return ["\n".join(message.text for message in request.messages) for request in model.requests]
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.episode.policy import VAIN, ModelPolicy, Turn
+from agent.episode.policy import NO_OP, ModelPolicy, Turn
 from agent.episode.prompts import PolicyView
 from envs.core.action_languages import PROGRAM
 from envs.core.actions import Click, Press
@@ -60,7 +60,7 @@ async def test_without_sampling_the_runs_seed_is_passed_on() -> None:
 
 
 CLICK, PRESS = 'do(action="Click", element="1")', 'do(action="Press Enter")'
-STUCK = replace(TURN, vain=Click(ref=1))
+STUCK = replace(TURN, no_op=Click(ref=1))
 """A turn whose page is as it was before the last action."""
 
 
@@ -69,17 +69,19 @@ def sampling(answers: tuple[str, ...], **options: float) -> tuple[ScriptedModel,
     return model, ModelPolicy(model, PROGRAM, "compact", **options)  # pyright: ignore[reportArgumentType]
 
 
-async def test_what_was_in_vain_is_drawn_anew() -> None:
-    model, policy = sampling((CLICK, CLICK, PRESS), vain_temperature=1.0)
+async def test_a_no_op_action_is_drawn_again() -> None:
+    model, policy = sampling((CLICK, CLICK, PRESS), retry_temperature=1.0)
     proposal = await policy.propose(STUCK)
     assert proposal.action == Press(keys="Enter")
     assert [request.temperature for request in model.requests] == [0.0, 1.0, 1.0]
     assert model.requests[1].seed != model.requests[2].seed
-    assert [one.error for one in proposal.asked] == [VAIN, VAIN, None], "what the action was read from is the last one"
+    assert [one.error for one in proposal.asked] == [NO_OP, NO_OP, None], (
+        "what the action was read from is the last one"
+    )
 
 
 async def test_a_policy_that_insists_gets_its_way() -> None:
-    model, policy = sampling((CLICK, "hm", CLICK), vain_temperature=1.0)
+    model, policy = sampling((CLICK, "hm", CLICK), retry_temperature=1.0)
     proposal = await policy.propose(STUCK)
     assert (proposal.action, proposal.raw) == (Click(ref=1), CLICK)
     assert len(model.requests) == 3, "asked a bounded number of times"
@@ -89,10 +91,10 @@ async def test_a_policy_that_insists_gets_its_way() -> None:
 @pytest.mark.parametrize(
     ("turn", "answers", "options"),
     [
-        pytest.param(TURN, (CLICK,), {"vain_temperature": 1.0}, id="the page has changed"),
-        pytest.param(STUCK, (PRESS,), {"vain_temperature": 1.0}, id="another action"),
+        pytest.param(TURN, (CLICK,), {"retry_temperature": 1.0}, id="the page has changed"),
+        pytest.param(STUCK, (PRESS,), {"retry_temperature": 1.0}, id="another action"),
         pytest.param(STUCK, (CLICK,), {}, id="switched off"),
-        pytest.param(STUCK, (CLICK,), {"vain_temperature": 1.0, "temperature": 1.0}, id="sampled anyway"),
+        pytest.param(STUCK, (CLICK,), {"retry_temperature": 1.0, "temperature": 1.0}, id="sampled anyway"),
     ],
 )
 async def test_an_answer_that_stands(turn: Turn, answers: tuple[str, ...], options: dict[str, float]) -> None:

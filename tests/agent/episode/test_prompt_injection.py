@@ -98,7 +98,7 @@ async def played(shop: Shop, folder: Path, carrier: Carrier) -> tuple[int, bool]
         return step if isinstance(step, str) else PROGRAM.show(step)
 
     policy = ModelPolicy(ScriptedModel(answer), PROGRAM, "full")
-    await run_open(config(vain_temperature=0), "Buy tea", shop.url, folder, policy=policy)
+    await run_open(config(retry_temperature=0), "Buy tea", shop.url, folder, policy=policy)
     assert gone(folder) == min(times, 1)
     return times, told
 

@@ -91,7 +91,7 @@ async def play(folder: Path, value: str, *, declared: bool) -> Played:
         settings = config(
             secrets=("PW=env:PW",) if declared else (),
             screenshots="marks",
-            vain_temperature=0,
+            retry_temperature=0,
             session={"allow": [evil.url().rstrip("/")]},
         )
         policy = ModelPolicy(model, PROGRAM, "full", shows_pictures=True)

@@ -1,25 +1,17 @@
-"""The checkpoint contract: plain values in, equal plain values out, and nothing is ever constructed."""
+"""The state of the graph holds plain JSON values only, and equals itself after LangGraph's serializer."""
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import json
-import sqlite3
-import sys
-from contextlib import closing, suppress
-from pathlib import Path
 from typing import get_type_hints
 
-import ormsgpack
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from agent.episode.state import HISTORY_TAIL, State, Update, serializer, with_line
-from agent.run.checkpoints import check_url, open_checkpoints
-from envs.core.errors import BadInput
+from agent.episode.state import HISTORY_TAIL, State, Update, with_line
 from envs.core.record import storable
 
 FULL = State(
@@ -44,14 +36,14 @@ def test_update_and_state_have_the_same_fields() -> None:
 def test_state_is_plain_json_and_survives_the_serializer(state: State) -> None:
     update = state.as_update()
     assert json.loads(json.dumps(update)) == update
-    serde = serializer()
+    serde = JsonPlusSerializer()
     assert serde.loads_typed(serde.dumps_typed(update)) == update
     assert State(**update) == state
 
 
 @given(st.text(alphabet=st.characters()).map(storable))
 def test_whatever_passed_the_edge_survives_the_serializer(text: str) -> None:
-    serde = serializer()
+    serde = JsonPlusSerializer()
     assert serde.loads_typed(serde.dumps_typed({"history": [text]})) == {"history": [text]}
 
 
@@ -59,68 +51,6 @@ def test_lone_surrogates_and_nul_are_made_storable_once() -> None:
     made = storable("a\ud800b\0c")
     assert made == "a\ufffdb\ufffdc"
     assert storable(made) == made
-
-
-SPRUNG: list[str] = []
-
-
-class Trap:
-    """Tells if it was ever constructed from a checkpoint."""
-
-    def __init__(self, *values: str) -> None:
-        SPRUNG.extend(values)
-
-
-def load_forged(serde: JsonPlusSerializer) -> list[str]:
-    """What a forged checkpoint constructs, over all extension codes of the format."""
-    SPRUNG.clear()
-    for code in range(8):
-        payload = ormsgpack.packb((Trap.__module__, "Trap", "sprung", "__init__"))
-        with suppress(Exception):  # refusing loudly is as good
-            serde.loads_typed(("msgpack", ormsgpack.packb(ormsgpack.Ext(code, payload))))
-    return SPRUNG
-
-
-@pytest.mark.parametrize(
-    ("url", "says"),
-    [
-        ("mysql://host/db", "begin with postgresql://, got 'mysql'"),
-        ("postgresql://ann:s3cret@host/db", "leave it to PGPASSWORD"),
-        ("postgresql://ann@host/db?password=s3cret", "leave it to PGPASSWORD"),
-    ],
-)
-def test_addresses_that_are_no_postgres_or_hold_a_password(url: str, says: str) -> None:
-    with pytest.raises(BadInput, match=says) as caught:
-        check_url(url)
-    assert "s3cret" not in str(caught.value)
-    check_url("postgresql://ann@host/db")
-
-
-@pytest.mark.slow  # the lock is waited for
-def test_a_locked_database_is_not_taken_for_a_damaged_one(tmp_path: Path) -> None:
-    async def opened(path: Path) -> None:
-        async with open_checkpoints(path, None):
-            pass
-
-    path = tmp_path / "checkpoints.sqlite"
-    with closing(sqlite3.connect(path)) as holder:
-        holder.execute("CREATE TABLE t (x)")
-        holder.commit()
-        holder.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(sqlite3.OperationalError, match="locked"):
-            asyncio.run(opened(path))
-    assert path.exists() and not list(tmp_path.glob("*.damaged"))
-
-
-def test_a_forged_checkpoint_constructs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, Trap.__module__, sys.modules[__name__])
-    assert load_forged(JsonPlusSerializer(allowed_msgpack_modules=True)), "control: unpinned, the trap springs"
-    assert not load_forged(serializer())
-
-
-def test_pickle_is_refused() -> None:
-    with pytest.raises(NotImplementedError):
-        serializer().loads_typed(("pickle", b"cos\nsystem\n(S'true'\ntR."))
 
 
 def test_history_keeps_its_tail() -> None:

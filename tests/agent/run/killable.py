@@ -1,4 +1,4 @@
-"""A run in a process of its own, to be killed: `python -m tests.agent.run.killable start|resume FOLDER RUN_ID
+"""Executes a run in its own process, which tests kill: `python -m tests.agent.run.killable start|resume FOLDER RUN_ID
 [URL]`."""
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ SELECTION = TaskSelection("miniwob", ("login-user", "enter-text", "click-checkbo
 ORDER = (Type(ref=1, text="bob"), Click(ref=2), Stop(answer="ordered"))
 
 
-async def main(what: str, folder: Path, run_id: str, url: str = "") -> int:
-    if what == "resume":
+async def main(command: str, folder: Path, run_id: str, url: str = "") -> int:
+    if command == "resume":
         result = await resume(folder / run_id)
     elif url:
         result = await run_open(config(), "Order", url, folder, run_id=run_id, policy=scripted(ORDER))
@@ -27,10 +27,10 @@ async def main(what: str, folder: Path, run_id: str, url: str = "") -> int:
     return 0 if result.complete else 1
 
 
-def forked(what: str, folder: Path, home: Path) -> None:
-    """The body of a process that has imported everything already: ten starts cost ten browsers, not ten imports."""
+def forked(command: str, folder: Path, home: Path) -> None:
+    """Main function of a forked process, which saves the imports."""
     os.environ["TMPDIR"] = str(home)
-    sys.exit(asyncio.run(main(what, folder, "r")))
+    sys.exit(asyncio.run(main(command, folder, "r")))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Episodes of the sites with `submit` approved by a script: they end as they do without approval."""
+"""Episodes of the sites end the same with `submit` approved by a script as without approval."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ pytestmark = [
 ]
 
 
-def check(found: dict[str, Any], count: int) -> None:
-    assert found["alike"]
-    assert found["without"]["outcomes"] == found["approved"]["outcomes"] == {"success": count}
-    assert found["approved"]["asked_about_actions"] > 0, "approval was really on"
+def check(measured: dict[str, Any], count: int) -> None:
+    assert measured["alike"]
+    assert measured["without"]["outcomes"] == measured["approved"]["outcomes"] == {"success": count}
+    assert measured["approved"]["asked_about_actions"] > 0, "approval was really on"
 
 
 @pytest.mark.slow

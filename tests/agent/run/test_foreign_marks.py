@@ -1,4 +1,4 @@
-"""Which runs and traces count as this machine's: those that it wrote, as it wrote them, wherever they lie now."""
+"""A run or trace is this machine's own if it wrote it and nobody changed it, wherever it is stored."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ from envs.core.actions import Click, Stop
 from envs.core.errors import BadInput
 from envs.core.local_key import _kept  # pyright: ignore[reportPrivateUsage]
 from envs.core.trace_store import check_chain, read_trace
-from tests.agent.colleague import Machine, keyed, write_shared_run, write_shared_trace
 from tests.agent.episodes import Play, write_run
-from tests.agent.shop import config, scripted
+from tests.agent.foreign_machine import Machine, keyed, write_shared_run, write_shared_trace
+from tests.agent.shop import scripted
 from tests.envs.core.edits import Edit, chained_anew, rewrite, set_in, unchained
 
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
-    made = Machine(tmp_path / "home")
-    for name, value in made.environment.items():
+    machine = Machine(tmp_path / "home")
+    for name, value in machine.environment.items():
         monkeypatch.setenv(name, value)
-    made.listen()
-    yield made
-    made.close()
+    machine.listen()
+    yield machine
+    machine.close()
 
 
 @pytest.fixture
 def run(machine: Machine, tmp_path: Path) -> RunFolder:
-    """Of this machine, killed before its first step."""
+    """A run of this machine that was killed before its first step."""
     return write_shared_run(machine, tmp_path / "r")
 
 
 @pytest.fixture
 def trace(machine: Machine, tmp_path: Path) -> Path:
-    """Of this machine."""
+    """A trace of this machine."""
     return write_shared_trace(machine, tmp_path / "t.jsonl")
 
 
@@ -67,7 +67,7 @@ def of_trace(edit: Edit) -> Callable[[RunFolder], object]:
 
 
 def with_doubled_keys(run: RunFolder) -> None:
-    """Two configurations: the mark is over one of them, and a reader may take the other."""
+    """Duplicates the configuration key, so that mark and reader may use different ones."""
     own = json.loads(run.manifest.read_text())
     evil = json.dumps(own["config"] | {"base_url": "http://127.0.0.1:9/evil"})
     text = json.dumps(own)
@@ -177,14 +177,14 @@ def test_without_its_key_this_machine_knows_its_runs_no_more(
     assert not recorded_run(run)[1].own
 
 
-def test_a_run_that_cannot_be_marked_says_so_once_and_is_foreign_to_the_next_process(
+def test_a_run_that_cannot_be_marked_is_reported_once_and_is_foreign_to_the_next_process(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("no folder can be made below it")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
     run = write_shared_run(machine, tmp_path / "r")
-    told = [notice for notice in _notices(machine.config(), False) if "cannot be kept" in notice]
-    assert len(told) == 1 and str(tmp_path / "file") in told[0]
+    message = [notice for notice in _notices(machine.config(), False) if "cannot be kept" in notice]
+    assert len(message) == 1 and str(tmp_path / "file") in message[0]
     assert recorded_run(run)[1].own, "within the process that wrote it"
     _kept.cache_clear()
     assert not recorded_run(run)[1].own
@@ -197,7 +197,7 @@ def test_a_torn_last_line_stays_this_machines(run: RunFolder) -> None:
 
 
 def test_the_question_names_the_address_that_is_used(machine: Machine, tmp_path: Path) -> None:
-    """The header has the address that the start led to; an own run starts where its manifest says."""
+    """The header has the address after redirects; a run starts at the address of its manifest."""
     run = write_shared_run(machine, tmp_path / "r")
     path = write_shared_trace(machine, run.path / "episodes" / "shared.jsonl")
     rewrite(path, chained_anew(set_in("header", lambda line: line.update(run_id="r", start_url="http://a/")), own=True))
@@ -217,9 +217,9 @@ async def test_a_run_that_was_taken_over_is_this_machines_and_its_header_is_not(
     state.mkdir(parents=True)
     (state / "storage.json").write_text('{"cookies": [], "origins": []}')
     (state / "tabs.json").write_text(json.dumps({"urls": [machine.elsewhere.url], "active": 0}))
-    given = machine.values | {"policy": "scripted", "url": machine.server.url, "secrets": [], "langsmith": False}
-    given |= {"planner": "none", "judge": "none", "answer_schema": None}
-    done = await resume(run.path, policy=scripted((Stop(answer="{}"),)), given_again=given)
+    granted = machine.values | {"policy": "scripted", "url": machine.server.url, "secrets": [], "langsmith": False}
+    granted |= {"planner": "none", "judge": "none", "answer_schema": None}
+    done = await resume(run.path, policy=scripted((Stop(answer="{}"),)), given_again=granted)
     assert done.complete
     assert machine.server.arrived and not machine.elsewhere.arrived, "the saved tabs are not opened"
     assert (run.path / "state.foreign" / "task-0-a1" / "tabs.json").exists()
@@ -233,7 +233,7 @@ async def test_a_run_that_was_taken_over_is_this_machines_and_its_header_is_not(
 
 @pytest.mark.browser
 @pytest.mark.timeout(120)
-async def test_a_run_that_names_nothing_of_a_machine_goes_on_anywhere(
+async def test_a_run_with_plain_settings_resumes_on_any_machine(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with keyed(tmp_path / "abroad"):
@@ -246,7 +246,7 @@ async def test_a_run_that_names_nothing_of_a_machine_goes_on_anywhere(
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--url", "http://127.0.0.1:9/"], "leave out --url"),
         (["--base-url", "http://127.0.0.1:9/"], "leave out --base-url"),
@@ -255,26 +255,14 @@ async def test_a_run_that_names_nothing_of_a_machine_goes_on_anywhere(
         (["--without", "nothing"], "--without 'nothing': known are policy, planner"),
     ],
 )
-def test_a_run_of_this_machine_is_not_changed_by_what_is_given(
-    run: RunFolder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], told: str
+def test_a_run_of_this_machine_is_not_changed_by_options(
+    run: RunFolder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], message: str
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["mira", "resume", str(run.path), *words])
     with pytest.raises(SystemExit) as ended:
         main()
-    said = capsys.readouterr().err
-    assert (ended.value.code, said.count("\n")) == (2, 1) and told in said
-
-
-def test_a_database_that_a_foreign_run_names_is_not_opened(
-    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with keyed(tmp_path / "abroad"):
-        run = write_shared_run(machine, tmp_path / "r", config(checkpoint_url="postgresql://me@127.0.0.1:9/mira"))
-    monkeypatch.setattr(sys, "argv", ["mira", "resume", str(run.path), "--url", machine.server.url])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    said = capsys.readouterr().err
-    assert ended.value.code == 2 and "--config FILE with checkpoint_url = postgresql://me@127.0.0.1:9/mira" in said
+    stderr = capsys.readouterr().err
+    assert (ended.value.code, stderr.count("\n")) == (2, 1) and message in stderr
 
 
 @pytest.mark.parametrize("suite", ["webarena", "webarena-lite", "browsergym:webarena.310", "browsergym:mine:thing"])
@@ -285,23 +273,23 @@ async def test_a_suite_that_uses_this_machines_servers_or_code_must_be_named(
         run = write_run(tmp_path / "r", [Play(outcome=None)])
         manifest = run.read_manifest()
         run.write_manifest(manifest.model_copy(update={"suite": suite}))
-    with pytest.raises(ForeignRun) as found:
+    with pytest.raises(ForeignRun) as refusal:
         await resume(run.path)
-    assert [field.name for field in found.value.fields] == ["suite"]
+    assert [field.name for field in refusal.value.fields] == ["suite"]
     with pytest.raises(BadInput, match="is of the suite"):
         await resume(run.path, given_again={"suite": "miniwob"})
 
 
-def test_what_is_given_again_replaces_a_table_as_a_whole(machine: Machine, tmp_path: Path) -> None:
-    """Half of the credentials given, the other half of the colleague's: a server of theirs would get ours."""
+def test_a_table_that_is_given_again_replaces_the_stored_table_completely(machine: Machine, tmp_path: Path) -> None:
+    """With half of the credentials from the foreign run, its server would receive ours."""
     with keyed(tmp_path / "abroad"):
         run = write_shared_run(machine, tmp_path / "r")
     _, recorded = recorded_run(run)
     half = machine.values["session"] | {"http_credentials": {"value": "env:MIRA_TEST_BASIC"}}
     with pytest.raises(BadInput, match=r"http_credentials\.origin"):
         settle(recorded, machine.values | {"url": machine.server.url, "session": half})
-    whole = half | {"http_credentials": {"origin": "https://mine.example", "value": "env:MIRA_TEST_BASIC"}}
-    settled = settle(recorded, machine.values | {"url": machine.server.url, "session": whole})
+    complete = half | {"http_credentials": {"origin": "https://mine.example", "value": "env:MIRA_TEST_BASIC"}}
+    settled = settle(recorded, machine.values | {"url": machine.server.url, "session": complete})
     assert settled.config.session.http_credentials is not None
     assert settled.config.session.http_credentials.origin == "https://mine.example"
 
@@ -312,8 +300,8 @@ def zips(folder: Path) -> list[str]:
 
 @pytest.mark.browser
 @pytest.mark.timeout(120)
-async def test_a_replay_keeps_its_files_below_the_folder_that_was_asked_for(tmp_path: Path) -> None:
-    """The ids in a header are its author's words."""
+async def test_a_replay_keeps_its_files_below_the_output_folder(tmp_path: Path) -> None:
+    """The ids in a header are untrusted."""
     run = write_run(tmp_path / "r", [Play(task="click-test", actions=(Click(ref=1),), z=((), ()))])
     path = run.trace("click-test-0-a1")
     rewrite(path, chained_anew(set_in("header", lambda line: line.update(episode_id="../../../out")), own=True))
@@ -321,12 +309,12 @@ async def test_a_replay_keeps_its_files_below_the_folder_that_was_asked_for(tmp_
     assert zips(tmp_path) == ["kept/traces/click-test-0-a1.zip"]
 
 
-LINKED = ("lease", "results.jsonl", "checkpoints.sqlite", "run.json", "episodes/task-0-a1.jsonl")
+LINKED = ("lease", "results.jsonl", "run.json", "episodes/task-0-a1.jsonl")
 
 
 @pytest.mark.parametrize("name", LINKED)
 async def test_a_link_in_a_run_folder_is_not_written_through(run: RunFolder, tmp_path: Path, name: str) -> None:
-    """Of an own run too: it may have been sent there and back."""
+    """Also for an own run, which may have been sent to another machine and back."""
     target, path = tmp_path / "precious", run.path / name
     target.write_bytes(path.read_bytes() if path.exists() else b"precious")
     before = target.read_bytes()
@@ -362,7 +350,7 @@ READING = [
 
 
 @pytest.mark.parametrize("words", READING, ids=[" ".join(words[:2]) for words in READING])
-def test_what_only_reads_opens_a_foreign_run_and_asks_no_server(
+def test_commands_that_only_read_open_a_foreign_run_and_send_no_request(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
     with keyed(tmp_path / "abroad"):

@@ -1,8 +1,8 @@
-"""A run folder or trace of a colleague takes nothing of this machine: no secret, no file, no key, no request.
+"""A foreign run folder or trace gets nothing of this machine: no secret, file, key or request.
 
-Every setting that could is tried by `mira resume`, `mira replay` and `mira replay --branch`, with all others given
-again, so that each is refused by itself. Controls: the same folder written on this machine, and the same command with
-that setting given again, send it; so the colleague's server would have seen it.
+Each sensitive setting is tested alone with `mira resume`, `mira replay` and `mira replay --branch`: all others are
+given again, and it must be refused. Controls: the same folder written on this machine, and the same command with that
+setting given again, send the data, so the foreign server would have received it.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from agent.cli import main
 from agent.inspection.replay import branch_trace, replay_trace
 from agent.run.foreign_runs import ForeignRun
 from agent.run.runner import resume
-from tests.agent.colleague import Machine, environment_of, keyed, write_shared_run, write_shared_trace
+from tests.agent.foreign_machine import Machine, environment_of, keyed, write_shared_run, write_shared_trace
 
 SESSION = ("session.allow", "session.storage_state", "session.upload_folder", "session.http_credentials")
 REPLAYED = ("url", "secrets", *SESSION, "session.ignore_https_errors")
 BRANCHED = (*REPLAYED, "planner", "judge", "base_url", "answer_schema", "langsmith")
 RESUMED = (*BRANCHED, "policy")
-ASKED = {"resume": RESUMED, "replay": REPLAYED, "branch": BRANCHED}
+REQUESTED = {"resume": RESUMED, "replay": REPLAYED, "branch": BRANCHED}
 UNSEEN = "session.ignore_https_errors"
-"""It lets nothing arrive here, where no server has a certificate; it is refused as the others are."""
+"""Sends nothing in these tests, where no server has a certificate; it must be refused too."""
 
 
 @pytest.fixture(scope="module")
 def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
-    made = Machine(tmp_path_factory.mktemp("home"))
-    yield made
-    made.close()
+    machine = Machine(tmp_path_factory.mktemp("home"))
+    yield machine
+    machine.close()
 
 
 @pytest.fixture(scope="module")
 def abroad(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the colleague's key lies."""
+    """Folder of the foreign machine's key."""
     return tmp_path_factory.mktemp("abroad")
 
 
@@ -54,8 +54,8 @@ def words_of(machine: Machine, command: str, place: Path, out: Path) -> list[str
             return ["replay", str(place), "--yes", *branch]
 
 
-def given(machine: Machine, names: tuple[str, ...], out: Path) -> list[str]:
-    """The options that give *names* again."""
+def options_for(machine: Machine, names: tuple[str, ...], out: Path) -> list[str]:
+    """Command-line options that give *names* again."""
     values, session = machine.values, machine.values["session"]
     table: list[str] = []
     if "session.http_credentials" in names:
@@ -81,7 +81,7 @@ def given(machine: Machine, names: tuple[str, ...], out: Path) -> list[str]:
 
 
 def write(machine: Machine, command: str, out: Path) -> Path:
-    """The colleague's run folder, or their trace."""
+    """Writes the foreign run folder or trace."""
     if command == "resume":
         return write_shared_run(machine, out / "shared").path
     return write_shared_trace(machine, out / "shared.jsonl")
@@ -102,18 +102,18 @@ def mira(machine: Machine, words: list[str]) -> subprocess.CompletedProcess[str]
 def refused(
     machine: Machine, words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> str:
-    """What the command says; it must refuse, and nothing may arrive anywhere."""
+    """Output of the command, which must refuse without sending anything."""
     for name, value in machine.environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys, "argv", ["mira", *words])
     machine.listen()
     with pytest.raises(SystemExit) as ended:
         main()
-    said = capsys.readouterr()
-    assert (ended.value.code, said.out) == (2, "")
-    assert said.err.count("\n") == 1, said.err
+    output = capsys.readouterr()
+    assert (ended.value.code, output.out) == (2, "")
+    assert output.err.count("\n") == 1, output.err
     assert machine.nothing_came()
-    return said.err
+    return output.err
 
 
 OPTIONS = {
@@ -133,7 +133,9 @@ OPTIONS = {
 }
 
 
-@pytest.mark.parametrize(("command", "name"), [(command, name) for command, names in ASKED.items() for name in names])
+@pytest.mark.parametrize(
+    ("command", "name"), [(command, name) for command, names in REQUESTED.items() for name in names]
+)
 def test_a_setting_that_was_not_given_again_is_refused_and_nothing_is_sent(  # noqa: PLR0917 - fixtures
     machine: Machine,
     abroad: Path,
@@ -145,14 +147,16 @@ def test_a_setting_that_was_not_given_again_is_refused_and_nothing_is_sent(  # n
 ) -> None:
     with keyed(abroad):
         place = write(machine, command, tmp_path)
-    others = tuple(one for one in ASKED[command] if one != name)
-    words = [*words_of(machine, command, place, tmp_path), *given(machine, others, tmp_path)]
-    said = refused(machine, words, monkeypatch, capsys)
-    assert f"It asks for {OPTIONS[name]}" in said and f"{place} was not written on this machine" in said
-    assert not any(f"{option} " in said.partition(": give again")[0] for key, option in OPTIONS.items() if key != name)
+    others = tuple(other for other in REQUESTED[command] if other != name)
+    words = [*words_of(machine, command, place, tmp_path), *options_for(machine, others, tmp_path)]
+    output = refused(machine, words, monkeypatch, capsys)
+    assert f"It requests {OPTIONS[name]}" in output and f"{place} was not written on this machine" in output
+    assert not any(
+        f"{option} " in output.partition(": give again")[0] for key, option in OPTIONS.items() if key != name
+    )
 
 
-@pytest.mark.parametrize("command", ASKED)
+@pytest.mark.parametrize("command", REQUESTED)
 def test_all_is_refused_at_once_with_its_real_addresses(  # noqa: PLR0917 - fixtures
     machine: Machine,
     abroad: Path,
@@ -163,37 +167,37 @@ def test_all_is_refused_at_once_with_its_real_addresses(  # noqa: PLR0917 - fixt
 ) -> None:
     with keyed(abroad):
         place = write(machine, command, tmp_path)
-    said = refused(machine, words_of(machine, command, place, tmp_path), monkeypatch, capsys)
-    asked = said.partition("It asks for ")[2]
-    assert asked.startswith(f"--url {machine.server.url}"), "the address that would be used comes first"
-    assert all(OPTIONS[name] in asked for name in ASKED[command])
+    output = refused(machine, words_of(machine, command, place, tmp_path), monkeypatch, capsys)
+    requested = output.partition("It requests ")[2]
+    assert requested.startswith(f"--url {machine.server.url}"), "the address that would be used comes first"
+    assert all(OPTIONS[name] in requested for name in REQUESTED[command])
 
 
 def expected(command: str) -> set[str]:
-    names = set(ASKED[command]) - {UNSEEN, "secrets"} | {"secrets (env)", "secrets (file)"}
+    names = set(REQUESTED[command]) - {UNSEEN, "secrets"} | {"secrets (env)", "secrets (file)"}
     return names | ({"policy"} if command == "branch" else set[str]())
 
 
 @pytest.mark.browser
 @pytest.mark.timeout(200)
-@pytest.mark.parametrize("command", ASKED)
+@pytest.mark.parametrize("command", REQUESTED)
 @pytest.mark.parametrize("how", ["written here", "given again"])
 def test_control_every_setting_arrives_from_an_own_run_and_where_it_is_given_again(
     machine: Machine, abroad: Path, tmp_path: Path, command: str, how: str
 ) -> None:
-    """For each of the settings refused above: without the defence the colleague would have got it."""
+    """Without the check, each setting refused above would have been sent."""
     if how == "written here":
         place, again = write(machine, command, tmp_path), []
     else:
         with keyed(abroad):
             place = write(machine, command, tmp_path)
-        again = given(machine, ASKED[command], tmp_path)
+        again = options_for(machine, REQUESTED[command], tmp_path)
     machine.listen()
     done = mira(machine, [*words_of(machine, command, place, tmp_path), *again])
     assert machine.taken() == expected(command), done.stderr
-    told = "was not written on this machine" in done.stderr
-    assert told == (how == "given again"), done.stderr
-    if told:  # what is used is said before anything is
+    reported = "was not written on this machine" in done.stderr
+    assert reported == (how == "given again"), done.stderr
+    if reported:  # what is used is said before anything is
         first = done.stderr.splitlines()[0]
         assert f"--url {machine.server.url}" in first and "--upload-folder" in first
 
@@ -205,8 +209,8 @@ def test_what_is_left_out_by_name_does_not_arrive(machine: Machine, abroad: Path
     with keyed(abroad):
         place = write(machine, command, tmp_path)
     left = ("session.storage_state", "session.upload_folder", UNSEEN)
-    others = tuple(one for one in ASKED[command] if one not in left)
-    words = [*words_of(machine, command, place, tmp_path), *given(machine, others, tmp_path)]
+    others = tuple(other for other in REQUESTED[command] if other not in left)
+    words = [*words_of(machine, command, place, tmp_path), *options_for(machine, others, tmp_path)]
     machine.listen()
     mira(machine, [*words, "--without", "storage_state,session.upload_folder,ignore-https-errors"])
     assert machine.taken() == expected(command) - set(left)
@@ -224,13 +228,13 @@ async def test_from_python_a_foreign_run_is_a_typed_refusal_that_names_the_field
         "branch": lambda: branch_trace(trace, "openai:policy-m", 1, may_act=True, out=tmp_path / "out"),
     }
     for command, call in calls.items():
-        with pytest.raises(ForeignRun) as found:
+        with pytest.raises(ForeignRun) as refusal:
             await call()
-        assert {field.name for field in found.value.fields} == set(ASKED[command])
-    with pytest.raises(ForeignRun) as found:
+        assert {field.name for field in refusal.value.fields} == set(REQUESTED[command])
+    with pytest.raises(ForeignRun) as refusal:
         await resume(folder, given_again=machine.values | {"session": {}})
-    assert {field.name for field in found.value.fields} == {"url", *SESSION, UNSEEN}
-    with pytest.raises(ForeignRun) as found:
+    assert {field.name for field in refusal.value.fields} == {"url", *SESSION, UNSEEN}
+    with pytest.raises(ForeignRun) as refusal:
         await resume(folder, given_again=machine.values | {"url": None})
-    assert [field.name for field in found.value.fields] == ["url"]
+    assert [field.name for field in refusal.value.fields] == ["url"]
     assert machine.nothing_came()

@@ -1,4 +1,4 @@
-"""Runs whose disk fills end in one line, without a footer, and go on to the same end once there is room."""
+"""A run on a full disk ends with one line and without a footer, and resumes to the same result."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Ended(NamedTuple):
 
 
 def mira(*words: object, limit: int | None = None) -> Ended:
-    """The command in a process of its own; *limit*: bytes of the largest file that it may write."""
+    """Runs the command in its own process; *limit* is the maximum file size in bytes."""
     start = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit})); " if limit else ""
     code = f"import sys; {start}from agent.cli.app import main; sys.argv[0] = 'mira'; main()"
     done = subprocess.run(
@@ -103,7 +103,7 @@ def mira(*words: object, limit: int | None = None) -> Ended:
 
 
 def order_script(folder: Path, *first: str) -> Path:
-    """Buys until the page says that there are enough; what a page says decides, so that it can be resumed."""
+    """Buys until the page shows enough orders. It depends on the page alone, so that it can be resumed."""
     rules = [{"when": f"Orders: {ORDERS}", "answer": 'exit(message="five are ordered")'}]
     rules += [{"when": "Orders: ", "answer": 'do(action="Click", element="1")'}]
     (folder / "script.json").write_text(json.dumps(rules))
@@ -111,7 +111,7 @@ def order_script(folder: Path, *first: str) -> Path:
 
 
 def one_line_about(ended: Ended, place: Path) -> str:
-    """The last line of what a run said on stderr, which is the only one about an error."""
+    """The last line of stderr, which must be the only one about an error."""
     assert "Traceback" not in ended.err + ended.out
     lines = [line for line in ended.err.splitlines() if line.startswith("mira: ")]
     assert len(lines) == 1 and ended.err.splitlines()[-1] == lines[0], ended.err
@@ -124,7 +124,7 @@ def run_of(folder: Path) -> Path | None:
 
 
 def finish(disk: SmallDisk, words: tuple[object, ...]) -> Path:
-    """Makes room, does what the error said, and returns the run's folder."""
+    """Frees space, runs the command of the error message, and returns the run's folder."""
     disk.resize(ROOM)
     run = run_of(disk.path)
     ended = mira("resume", run) if run else mira(*words)
@@ -141,7 +141,7 @@ def footers(run: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def whole_suite() -> Iterator[tuple[int, list[str]]]:
-    """(bytes that the run takes, its outcomes) where the disk is large."""
+    """(size of the run in bytes, its outcomes) on a large disk."""
     with small_disk(ROOM) as disk:
         assert mira("run", *SUITE, "--policy", "oracle", "--out", disk.path).code == 0
         run = run_of(disk.path)
@@ -150,16 +150,16 @@ def whole_suite() -> Iterator[tuple[int, list[str]]]:
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_a_suite_whose_disk_fills_goes_on_to_the_same_end(whole_suite: tuple[int, list[str]], part: int) -> None:
-    """Nine sizes, from a tenth of what the run takes to nine tenths."""
+def test_a_suite_on_a_full_disk_resumes_to_the_same_result(whole_suite: tuple[int, list[str]], part: int) -> None:
+    """Nine disk sizes, from one tenth to nine tenths of the run's size."""
     size, outcomes = whole_suite
     words = ("run", *SUITE, "--policy", "oracle", "--workers", 1 + part % 2)
     with small_disk(max(2 * PAGE, size * part // 10)) as disk:
         ended = mira(*words, "--out", disk.path)
         assert ended.code == 1, ended.err
-        told = one_line_about(ended, disk.path)
+        line = one_line_about(ended, disk.path)
         run = run_of(disk.path)
-        assert told.endswith(f"continue with: mira resume {run}" if run else "continue with: the same command")
+        assert line.endswith(f"continue with: mira resume {run}" if run else "continue with: the same command")
         if run is not None:
             again = mira("resume", run)
             assert again.code == 1 and one_line_about(again, disk.path), "while it is full, nothing changes"
@@ -170,7 +170,7 @@ def test_a_suite_whose_disk_fills_goes_on_to_the_same_end(whole_suite: tuple[int
 
 @pytest.mark.parametrize("part", PARTS)
 def test_orders_are_sent_once_where_the_disk_fills(shop: Counter, tmp_path: Path, part: int) -> None:
-    """The same against a server that counts; nine sizes, from where the first steps are written to the last ones."""
+    """The same with a server that counts orders; nine sizes, from the first steps to the last ones."""
     script = order_script(tmp_path)
     roles = ("--planner", "none", "--judge", "none", "--max-steps", 20)
     with small_disk(ROOM) as disk:
@@ -208,7 +208,7 @@ def test_a_download_that_does_not_fit_ends_the_run_and_comes_after_it(shop: Coun
 
 @pytest.mark.parametrize("limit", [3_000, 9_000, 20_000, 50_000])
 def test_files_that_must_not_grow_end_a_run_the_same_way(tmp_path: Path, limit: int) -> None:
-    """Without root: the limit of a process on the size of its files, which its children share."""
+    """Needs no root: uses the process limit on file sizes, which child processes inherit."""
     out = tmp_path / "runs"
     ended = mira("run", *SUITE, "--policy", "oracle", "--out", out, limit=limit)
     assert ended.code in (1, 2), ended.err

@@ -1,4 +1,4 @@
-"""Runs that are killed with SIGKILL go on to the same end; nothing committed is done again, nothing is left behind."""
+"""Runs killed with SIGKILL resume to the same result. No committed action is repeated and no process is left."""
 
 from __future__ import annotations
 
@@ -45,26 +45,26 @@ SOON_S = 15.0
 
 @pytest.fixture
 def home() -> Iterator[Path]:
-    """TMPDIR of a child: all its browser's processes name it. Short, as paths of sockets must be."""
+    """TMPDIR of a child process, which all processes of its browser name. Socket paths must be short."""
     with tempfile.TemporaryDirectory(prefix="mk-", ignore_cleanup_errors=True) as folder:
         yield Path(folder)
 
 
-def start(what: str, folder: Path, home: Path, *rest: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "tests.agent.run.killable", what, str(folder), "r", *rest]
+def start(command: str, folder: Path, home: Path, *rest: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "tests.agent.run.killable", command, str(folder), "r", *rest]
     return subprocess.Popen(command, cwd=ROOT, env={**os.environ, "TMPDIR": str(home)})
 
 
-def fork(what: str, folder: Path, home: Path) -> ForkServerProcess:
+def fork(command: str, folder: Path, home: Path) -> ForkServerProcess:
     FORKS.set_forkserver_preload(["tests.agent.run.killable"])
-    child = FORKS.Process(target=forked, args=(what, folder, home))
+    child = FORKS.Process(target=forked, args=(command, folder, home))
     child.start()
     return child
 
 
 def browsers_of(home: Path) -> list[int]:
-    """Living processes that name a file below *home* in their arguments or environment."""
-    found: list[int] = []
+    """Lists live processes with a file below *home* in their arguments or environment."""
+    processes: list[int] = []
     for process in psutil.process_iter():
         try:
             words = [*process.cmdline(), *process.environ().values()]
@@ -72,8 +72,8 @@ def browsers_of(home: Path) -> list[int]:
         except (psutil.NoSuchProcess, psutil.AccessDenied):
             continue
         if alive and any(str(home) in word for word in words):
-            found.append(process.pid)
-    return found
+            processes.append(process.pid)
+    return processes
 
 
 def wait_until(holds: object, seconds: float) -> bool:
@@ -126,10 +126,10 @@ def test_killed_ten_times_and_resumed_to_the_same_end(tmp_path: Path, home: Path
         child.join(SOON_S)
         kills += 1
         assert wait_until(lambda: not browsers_of(home), SOON_S), "a browser outlived its run"
-    whole = asyncio.run(run_suite(config(workers=2), SELECTION, tmp_path / "whole", run_id="r"))
+    uninterrupted = asyncio.run(run_suite(config(workers=2), SELECTION, tmp_path / "whole", run_id="r"))
     outcomes = {trace.header.episode_id: trace.footer and trace.footer.outcome for trace in traces(killed / "r")}
-    assert outcomes == {episode.episode_id: episode.outcome for episode in whole.episodes}
-    for trace, reference in zip(traces(killed / "r"), traces(whole.folder), strict=True):
+    assert outcomes == {episode.episode_id: episode.outcome for episode in uninterrupted.episodes}
+    for trace, reference in zip(traces(killed / "r"), traces(uninterrupted.folder), strict=True):
         assert committed(trace) == committed(reference)
         assert max(Counter(step.intent.step for step in trace.steps if step.commit).values()) == 1
     assert wait_until(lambda: not browsers_of(home), SOON_S)
@@ -160,31 +160,31 @@ async def test_an_order_cut_off_in_flight_is_never_sent_again_blindly(shop: Shop
     assert result.episodes[0].answer == "checked"
 
 
-async def test_what_the_last_action_brought_is_told_after_a_cut_too(shop: Shop, tmp_path: Path) -> None:
+async def test_the_result_of_the_last_action_is_shown_after_a_resume(shop: Shop, tmp_path: Path) -> None:
     shop.front = "<button onclick=\"alert('Out of stock')\">Buy</button>"
-    told: list[Turn] = []
+    turns: list[Turn] = []
 
     def cut_off(turn: Turn) -> Action:
         if turn.step == 2:
-            told.append(turn)
+            turns.append(turn)
             running.cancel()
         return Click(ref=1)
 
     def stop(turn: Turn) -> Action:
-        told.append(turn)
+        turns.append(turn)
         return Stop()
 
     running = asyncio.ensure_future(run_open(config(), "Buy", shop.url, tmp_path, run_id="r", policy=scripted(cut_off)))
     with pytest.raises(asyncio.CancelledError):
         await running
     await resume(tmp_path / "r", policy=scripted(stop))
-    before, after = (turn.view.last for turn in told)
+    before, after = (turn.view.last for turn in turns)
     assert before is not None and [dialog.message for dialog in before.dialogs] == ["Out of stock"]
     assert after == before
 
 
 async def test_a_replayed_world_voids_the_open_intent_and_chooses_again(tmp_path: Path) -> None:
-    """The page died with the browser: the step is free, and the trace still reads."""
+    """The page was lost with the browser: the step is chosen again, and the trace can be read."""
 
     def cut_off(turn: Turn) -> Action:
         if turn.step == 2:
@@ -206,26 +206,7 @@ async def test_a_replayed_world_voids_the_open_intent_and_chooses_again(tmp_path
     assert result.complete
 
 
-@pytest.mark.parametrize("damaged", [False, True])
-async def test_a_lost_checkpoint_file_loses_nothing(shop: Shop, tmp_path: Path, home: Path, damaged: bool) -> None:
-    shop.slow_order.clear()
-    child = start("start", tmp_path, home, shop.url)
-    try:
-        assert await asyncio.to_thread(shop.order_came.wait, PATIENCE_S)
-    finally:
-        kill(child)
-    shop.slow_order.set()
-    for path in list((tmp_path / "r").glob("checkpoints.sqlite*")):
-        if damaged:
-            path.write_bytes(b"no database" * 500)
-        else:
-            path.unlink()
-    result = await resume(tmp_path / "r", policy=scripted(lambda turn: Stop(answer=str(turn.step))))
-    assert result.episodes[0].answer == "3"
-    assert (tmp_path / "r" / "checkpoints.sqlite.damaged").exists() == damaged
-
-
-async def test_what_was_spent_is_told_where_a_world_cannot_be_brought_back(
+async def test_usage_is_reported_if_an_environment_cannot_be_restored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def gone(*_: object) -> EpisodeStart:
@@ -271,7 +252,7 @@ def test_ctrl_c_ends_at_a_step_boundary_and_can_be_resumed(shop: Shop, tmp_path:
     assert shop.orders == ["who=bob"]
 
 
-async def test_a_browser_that_dies_is_replaced_and_the_episode_goes_on(
+async def test_a_browser_that_dies_is_replaced_and_the_episode_continues(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(home))
@@ -293,17 +274,17 @@ async def test_a_browser_that_dies_is_replaced_and_the_episode_goes_on(
     assert "resumed" in [event.name for event in trace.events]
 
 
-async def test_a_pending_approval_is_asked_again_after_a_cut(shop: Shop, tmp_path: Path) -> None:
-    asked: list[int] = []
+async def test_a_pending_approval_is_requested_again_after_a_resume(shop: Shop, tmp_path: Path) -> None:
+    steps_asked: list[int] = []
 
     async def leaves(request: ApprovalRequest) -> bool:
-        asked.append(request.step)
+        steps_asked.append(request.step)
         running.cancel()
         await asyncio.Event().wait()
         return True
 
     async def agrees(request: ApprovalRequest) -> bool:
-        asked.append(request.step)
+        steps_asked.append(request.step)
         return True
 
     settings, policy = config(approve=("submit",)), scripted(ORDER)
@@ -315,6 +296,6 @@ async def test_a_pending_approval_is_asked_again_after_a_cut(shop: Shop, tmp_pat
     # A form that was filled but not sent is not kept by a reopened page, so the script fills it again.
     again = [ORDER[0], ORDER[0], ORDER[1], ORDER[2]]
     result = await resume(tmp_path / "r", policy=scripted(again), approver=agrees)
-    assert asked == [2, 3]
+    assert steps_asked == [2, 3]
     assert shop.orders == ["who=bob"]
     assert result.complete

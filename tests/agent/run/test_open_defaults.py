@@ -1,4 +1,4 @@
-"""Who plans and judges an open task where nobody says: the same for the command, Python and every spec of a policy."""
+"""Default planner and judge of an open task, for the command, for Python and for every policy spec."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ def test_a_large_model_plans_and_judges_an_open_task(spec: str, roles: tuple[str
         (tmp_path / name).mkdir()
         declare_style(tmp_path / name, style)  # pyright: ignore[reportArgumentType]
         spec = spec.replace(name, str(tmp_path / name))
-    made = with_open_defaults(parse_config({"policy": spec}))
-    assert (made.planner, made.judge) == roles
+    config = with_open_defaults(parse_config({"policy": spec}))
+    assert (config.planner, config.judge) == roles
 
 
-GIVEN: list[tuple[dict[str, str], tuple[str, str], str]] = [
+ROLES_SET: list[tuple[dict[str, str], tuple[str, str], str]] = [
     ({}, ("same", "same"), "--planner none --judge none switches it off"),
     ({"planner": "none"}, ("none", "same"), "--judge none switches it off"),
     ({"judge": "none"}, ("same", "none"), "--planner none switches it off"),
@@ -60,24 +60,24 @@ GIVEN: list[tuple[dict[str, str], tuple[str, str], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("given", "roles", "told"), GIVEN, ids=[str(case[0]) for case in GIVEN])
-def test_what_is_set_stays_and_the_line_says_what_was_chosen(
-    given: dict[str, str], roles: tuple[str, str], told: str
+@pytest.mark.parametrize(("roles_set", "roles", "line"), ROLES_SET, ids=[str(case[0]) for case in ROLES_SET])
+def test_explicit_roles_stay_and_the_line_names_the_defaults(
+    roles_set: dict[str, str], roles: tuple[str, str], line: str
 ) -> None:
-    asked = parse_config({"policy": "openai:m", **given})
-    made = with_open_defaults(asked)
-    assert (made.planner, made.judge) == roles
-    assert told in roles_line(asked, made)
-    assert with_open_defaults(made) == made
+    requested = parse_config({"policy": "openai:m", **roles_set})
+    config = with_open_defaults(requested)
+    assert (config.planner, config.judge) == roles
+    assert line in roles_line(requested, config)
+    assert with_open_defaults(config) == config
 
 
 def test_what_a_file_sets_stays(tmp_path: Path) -> None:
     (tmp_path / "mira.toml").write_text('planner = "none"\n')
-    made = with_open_defaults(load_config(tmp_path / "mira.toml", {"policy": "openai:m"}))
-    assert (made.planner, made.judge) == ("none", "same")
+    config = with_open_defaults(load_config(tmp_path / "mira.toml", {"policy": "openai:m"}))
+    assert (config.planner, config.judge) == ("none", "same")
 
 
-def test_what_a_stored_configuration_says_stays() -> None:
+def test_a_stored_configuration_does_not_change() -> None:
     stored = parse_config(parse_config({"policy": "openai:m"}).resolved())
     assert (with_open_defaults(stored).planner, with_open_defaults(stored).judge) == ("reference", "state")
 
@@ -112,7 +112,7 @@ def roles_of(run: Path) -> tuple[str, str]:
 
 @pytest.mark.browser
 @pytest.mark.timeout(120)
-def test_the_command_says_first_that_an_open_task_has_no_plan_and_no_verdict(shop: Shop, tmp_path: Path) -> None:
+def test_the_first_line_warns_of_an_open_task_without_plan_and_verdict(shop: Shop, tmp_path: Path) -> None:
     (tmp_path / "answers.json").write_text(json.dumps(['do(action="Wait")'] * 3))
     policy = f"scripted:{tmp_path / 'answers.json'}"
     words = ("run", "Wait", "--url", shop.url, "--policy", policy, "--max-steps", "2")

@@ -1,4 +1,4 @@
-"""An oracle plays only tasks that ship a solver: others are refused, or left out with a word, never its failures."""
+"""An oracle runs only tasks with a solver. Others are refused or left out with a message, never failed."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def test_an_oracle_is_refused_where_there_is_no_solver(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert mira(monkeypatch, *words) == 2
-    said = capsys.readouterr()
-    assert "solver" in said.err and said.err.count("\n") == 1 and said.out == ""
+    output = capsys.readouterr()
+    assert "solver" in output.err and output.err.count("\n") == 1 and output.out == ""
     assert list(tmp_path.iterdir()) == [], "nothing was played"
 
 
@@ -61,23 +61,21 @@ async def test_python_is_refused_alike(policy: str, tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []  # noqa: PTH208 - iterdir is not for async functions
 
 
-def test_of_a_whole_suite_the_tasks_without_a_solver_are_left_out_with_a_word(
+def test_tasks_of_a_suite_without_a_solver_are_left_out_with_a_message(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     every = select("miniwob", (), (0, 1))
     played = solved_tasks(every, parse_config({"policy": "oracle"}), named=False)
     assert set(played.names) == set(every.names) & set(SOLVERS) and played.seeds == (0, 1)
-    said = capsys.readouterr().err
-    assert f"left out: {len(every.names) - len(played.names)} of {len(every.names)} tasks" in said
-    assert "ascending-numbers" in said and "more" in said
+    output = capsys.readouterr().err
+    assert f"left out: {len(every.names) - len(played.names)} of {len(every.names)} tasks" in output
+    assert "ascending-numbers" in output and "more" in output
 
 
 @pytest.mark.parametrize(
     ("suite", "policy"), [("miniwob", "embedded"), ("miniwob", "openai:m"), ("sites", "oracle"), ("sites", "embedded")]
 )
-def test_nothing_is_left_out_where_all_can_be_played(
-    suite: str, policy: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_task_is_left_out_if_all_have_a_solver(suite: str, policy: str, capsys: pytest.CaptureFixture[str]) -> None:
     every = select(suite, (), (0,))
     assert solved_tasks(every, parse_config({"policy": policy}), named=False) == every
     assert capsys.readouterr().err == ""
@@ -90,7 +88,7 @@ def tasks(
     return {row["name"]: row for row in json.loads(capsys.readouterr().out)}
 
 
-def test_the_list_of_tasks_says_what_an_oracle_can_play_and_what_is_needed(
+def test_the_list_of_tasks_shows_solvers_and_requirements(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     miniwob = tasks(monkeypatch, capsys, "miniwob")
@@ -101,7 +99,7 @@ def test_the_list_of_tasks_says_what_an_oracle_can_play_and_what_is_needed(
     assert {(row["oracle"], row["milestones"], row["needs"]) for row in sites.values()} == {(True, 4, "extra sites")}
 
 
-def test_what_all_tasks_have_in_common_is_said_once(
+def test_properties_that_all_tasks_share_are_printed_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert mira(monkeypatch, "tasks", "--suite", "sites") == 0

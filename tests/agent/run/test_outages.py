@@ -1,4 +1,4 @@
-"""Whole runs whose model goes away, port and all: played through, or played on with `resume`, and counted once."""
+"""Runs whose model server goes down: they finish, or `resume` continues them, and each episode counts once."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
 
 
 async def ordered(server: MisbehavingServer, shop: Shop, out: Path, **settings: Any) -> EpisodeResult:
-    given = {"planner": "same", "judge": "same", "k": 2, "fsync": False, **settings}
-    return await run_task("Order for bob", shop.url, policy="openai:m", out=out, base_url=server.openai_url, **given)
+    values = {"planner": "same", "judge": "same", "k": 2, "fsync": False, **settings}
+    return await run_task("Order for bob", shop.url, policy="openai:m", out=out, base_url=server.openai_url, **values)
 
 
 def trace_of(result: EpisodeResult) -> Trace:
@@ -76,10 +76,10 @@ async def test_a_short_outage_loses_no_episode(
 class Broken(NamedTuple):
     role: Role
     nth: int
-    """The request of the role at which the server goes away."""
+    """Number of the role's request at which the server goes down."""
     outcome: str
     steps: int
-    """Committed by then."""
+    """Steps committed before."""
 
 
 BROKEN = [
@@ -93,7 +93,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize("case", BROKEN, ids=lambda case: f"{case.role}-{case.nth}")
-async def test_an_episode_that_a_model_broke_is_played_on_and_counts_once(
+async def test_an_episode_that_a_model_broke_is_resumed_and_counts_once(
     case: Broken, shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     role, nth, outcome, steps = case
@@ -123,7 +123,7 @@ async def test_an_episode_that_a_model_broke_is_played_on_and_counts_once(
 
 
 def read_outcomes(result: EpisodeResult) -> set[str]:
-    """What each reader says of the one episode of a run. A broken one is nothing to learn from."""
+    """Outcome of a run's single episode in each reader. Training leaves a broken one out."""
     path = result.trace_path
     files = discover_traces([path.parent.parent])
     selection = select((file.read(), file.blobs) for file in files)
@@ -133,11 +133,13 @@ def read_outcomes(result: EpisodeResult) -> set[str]:
     compared = compare(files, files).a.outcomes
     assert (count, len(compared)) == (1, 1)
     assert footer is not None and surveyed is not None
-    learned = "success" if [one.success for one in selection.kept] == [True] else next(iter(selection.left_out)).value
+    learned = (
+        "success" if [episode.success for episode in selection.kept] == [True] else next(iter(selection.left_out)).value
+    )
     return {episode_row(path).outcome, footer.outcome, played.outcome, surveyed, *compared, learned}
 
 
-async def test_an_outage_that_goes_on_breaks_it_again_and_it_can_still_be_resumed(
+async def test_a_longer_outage_breaks_the_episode_again_and_it_stays_resumable(
     shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = OutageClock(math.inf)
@@ -204,7 +206,7 @@ async def test_a_branch_begins_where_the_planner_went_away(
 
 
 def away_at(step: int, gone: list[Turn]) -> Callable[[Turn], Action]:
-    """The solver, whose model is away the first time that it comes to *step*."""
+    """The solver, with a model failure at its first attempt at *step*."""
 
     def act(turn: Turn) -> Action:
         if turn.step == step and turn.task.seed == 0 and not gone:
@@ -215,16 +217,16 @@ def away_at(step: int, gone: list[Turn]) -> Callable[[Turn], Action]:
     return act
 
 
-async def test_in_a_suite_only_what_a_model_broke_is_played_on(tmp_path: Path) -> None:
-    """A page that is rebuilt: what was committed is done again in it, and the trace has it once."""
+async def test_in_a_suite_only_episodes_that_a_model_broke_are_resumed(tmp_path: Path) -> None:
+    """The page is rebuilt with the committed actions, and the trace has each of them once."""
     policy = scripted(away_at(3, []))
     selection = TaskSelection("miniwob", ("login-user",), (0, 1))
     run = await run_suite(config(), selection, tmp_path, run_id="r", policy=policy)
-    assert [(one.outcome, one.resumable) for one in run.episodes] == [("broken", True), ("success", False)]
+    assert [(episode.outcome, episode.resumable) for episode in run.episodes] == [("broken", True), ("success", False)]
     assert (run.complete, run.resumable) == (True, 1)
     before = run.episodes[1].trace_path.read_bytes()
     again = await resume(run.folder, policy=policy)
-    assert [(one.outcome, one.totals.steps) for one in again.episodes] == [("success", 3), ("success", 3)]
+    assert [(episode.outcome, episode.totals.steps) for episode in again.episodes] == [("success", 3), ("success", 3)]
     assert again.resumable == 0 and run.episodes[1].trace_path.read_bytes() == before
     assert [step.intent.step for step in trace_of(again.episodes[0]).steps] == [1, 2, 3]
     rows = (run.folder / "results.jsonl").read_text().splitlines()
@@ -233,7 +235,7 @@ async def test_in_a_suite_only_what_a_model_broke_is_played_on(tmp_path: Path) -
     assert reported.episodes == again.episodes, "now it is only reported"
 
 
-async def test_a_row_that_no_longer_counts_is_gone_while_the_episode_is_played_on(tmp_path: Path) -> None:
+async def test_an_outdated_row_is_removed_while_its_episode_is_resumed(tmp_path: Path) -> None:
     gone: list[Turn] = []
     seen: list[list[str]] = []
 
@@ -278,15 +280,15 @@ async def test_a_branch_that_cannot_be_walked_again_is_nothing_to_resume(tmp_pat
     assert (episode.outcome, episode.resumable) == ("broken", False)
 
 
-def test_the_command_says_what_lacks_an_answer_and_exits_with_1(shop: Shop, tmp_path: Path) -> None:
+def test_the_command_reports_missing_answers_and_exits_with_1(shop: Shop, tmp_path: Path) -> None:
     (tmp_path / "judge.json").write_text(json.dumps(["Hard to say."] * 3))
     (tmp_path / "policy.json").write_text(json.dumps(['exit(message="done")']))
     roles = ("--policy", f"scripted:{tmp_path}/policy.json", "--planner", "none")
     words = ("run", "Order", "--url", shop.url, *roles, "--judge", f"scripted:{tmp_path}/judge.json")
     done = mira(*words, "--out", str(tmp_path / "runs"))
-    told = " ".join(done.stdout.split())
-    assert done.returncode == 1 and "not JSON for Judgement" in told
-    assert "1 of 1 episodes lack a model's answer; continue with: mira resume" in told
+    message = " ".join(done.stdout.split())
+    assert done.returncode == 1 and "not JSON for Judgement" in message
+    assert "1 of 1 episodes lack a model's answer; continue with: mira resume" in message
     (trace,) = (tmp_path / "runs").glob("*/episodes/*.jsonl")
     assert "resume the run to go on from here" in mira("show", str(trace)).stdout
     verdict = {"reason": "It is done.", "unmet": [], "success": True}
@@ -297,7 +299,7 @@ def test_the_command_says_what_lacks_an_answer_and_exits_with_1(shop: Shop, tmp_
 
 
 @pytest.mark.parametrize(
-    ("options", "code", "told"),
+    ("options", "code", "message"),
     [
         (["--retry-window", "300"], 2, "a model call ends after model_deadline_s = 120 s"),
         (["--retry-window", "300", "--model-deadline", "200"], 2, "model_deadline_s = 200 s"),
@@ -306,10 +308,10 @@ def test_the_command_says_what_lacks_an_answer_and_exits_with_1(shop: Shop, tmp_
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
 def test_a_retry_window_that_no_call_has_time_for_is_refused(
-    options: list[str], code: int, told: str, tmp_path: Path
+    options: list[str], code: int, message: str, tmp_path: Path
 ) -> None:
     done = mira("run", "x", "--url", "http://127.0.0.1:9", "--out", str(tmp_path / "runs"), *options)
-    assert (done.returncode, done.stdout) == (code, "") and told in done.stderr
+    assert (done.returncode, done.stdout) == (code, "") and message in done.stderr
 
 
 def mira(*words: str) -> subprocess.CompletedProcess[str]:

@@ -1,4 +1,4 @@
-"""What is read out of a trace that was cut off, as a table of cut-off traces."""
+"""Recovery of episodes from a table of unfinished traces."""
 
 from __future__ import annotations
 
@@ -60,27 +60,27 @@ def event(step: int, name: str) -> Event:
 
 
 CLICK, TYPE = Click(ref=1), Type(ref=1, text="bob")
-ONE = (intent(1, CLICK), commit(1))
+ONE_STEP = (intent(1, CLICK), commit(1))
 CASES: list[tuple[str, tuple[Line, ...], int, list[Action], int | None]] = [
     # id, lines after header and plan, last step that counts, actions to replay, step left open
     ("nothing-done", (), 0, [], None),
-    ("one-done", ONE, 1, [CLICK], None),
+    ("one-done", ONE_STEP, 1, [CLICK], None),
     ("one-open", (intent(1, CLICK),), 0, [], 1),
-    ("second-open", (*ONE, intent(2, TYPE)), 1, [CLICK], 2),
-    ("voided", (*ONE, intent(2, TYPE), event(2, "void")), 1, [CLICK], None),
+    ("second-open", (*ONE_STEP, intent(2, TYPE)), 1, [CLICK], 2),
+    ("voided", (*ONE_STEP, intent(2, TYPE), event(2, "void")), 1, [CLICK], None),
     (
         "voided-and-done",
-        (*ONE, intent(2, TYPE), event(2, "void"), intent(2, CLICK), commit(2)),
+        (*ONE_STEP, intent(2, TYPE), event(2, "void"), intent(2, CLICK), commit(2)),
         2,
         [CLICK, CLICK],
         None,
     ),
-    ("uncertain", (*ONE, intent(2, TYPE), event(2, "uncertain")), 2, [CLICK], None),
+    ("uncertain", (*ONE_STEP, intent(2, TYPE), event(2, "uncertain")), 2, [CLICK], None),
     ("uncertain-and-on", (intent(1, TYPE), event(1, "uncertain"), intent(2, CLICK), commit(2)), 2, [CLICK], None),
-    ("other-events", (*ONE, event(1, "resumed"), event(2, "parse_error")), 1, [CLICK], None),
+    ("other-events", (*ONE_STEP, event(1, "resumed"), event(2, "parse_error")), 1, [CLICK], None),
     ("blocked-is-not-replayed", (intent(1, CLICK), commit(1, Status.BLOCKED)), 1, [], None),
     ("crashed-is-not-replayed", (intent(1, CLICK), commit(1, Status.CRASHED)), 1, [], None),
-    ("stop-is-not-replayed", (*ONE, intent(2, Stop()), commit(2, Status.STOPPED)), 2, [CLICK], None),
+    ("stop-is-not-replayed", (*ONE_STEP, intent(2, Stop()), commit(2, Status.STOPPED)), 2, [CLICK], None),
 ]
 
 
@@ -90,11 +90,11 @@ CASES: list[tuple[str, tuple[Line, ...], int, list[Action], int | None]] = [
 def test_what_counts_after_a_cut(
     lines: tuple[Line, ...], step: int, replayed: list[Action], left_open: int | None
 ) -> None:
-    found = recover((HEADER, plan(1), *lines))
-    assert found.step == step
-    assert list(found.replayable()) == replayed
-    assert (found.open.step if found.open else None) == left_open
-    assert len(found.past()) == len(found.ticks(PROGRAM)) == len(found.sent)
+    recovered = recover((HEADER, plan(1), *lines))
+    assert recovered.step == step
+    assert list(recovered.replayable()) == replayed
+    assert (recovered.open.step if recovered.open else None) == left_open
+    assert len(recovered.past()) == len(recovered.ticks(PROGRAM)) == len(recovered.sent)
 
 
 def test_a_trace_must_begin_with_its_header() -> None:
@@ -103,39 +103,41 @@ def test_a_trace_must_begin_with_its_header() -> None:
 
 
 def test_milestones_are_carried_over_a_new_plan_and_counted() -> None:
-    found = recover((HEADER, plan(1, A, B), intent(1, CLICK, True, False), commit(1), plan(2, A, C, cause="loop")))
-    state = rebuilt_state(found)
+    recovered = recover((HEADER, plan(1, A, B), intent(1, CLICK, True, False), commit(1), plan(2, A, C, cause="loop")))
+    state = rebuilt_state(recovered)
     assert (state.plan, state.z, state.next_milestone) == ([["a", "do a"], ["c", "do c"]], [True, False], 1)
-    assert (found.replans, found.planned_at) == (1, 1)
+    assert (recovered.replans, recovered.planned_at) == (1, 1)
 
 
 def test_spending_is_summed_over_calls_and_seconds_without_downtime() -> None:
-    ledger = recover((HEADER, plan(1), *ONE, intent(2, TYPE))).ledger
+    ledger = recover((HEADER, plan(1), *ONE_STEP, intent(2, TYPE))).ledger
     totals = ledger.totals(1, 0.5)
     assert (totals.tokens_in, totals.tokens_out, totals.cost_usd, totals.model_calls) == (20, 10, 1.0, 2)
     assert totals.seconds == 3.5
 
 
 def decided(lines: tuple[Line, ...], *, happened: bool) -> RecoveredEpisode:
-    found = recover((HEADER, plan(1), *lines))
-    found.decide(happened=happened)
-    return found
+    recovered = recover((HEADER, plan(1), *lines))
+    recovered.decide(happened=happened)
+    return recovered
 
 
-def test_an_uncertain_action_is_told_and_counts() -> None:
-    state = rebuilt_state(decided((*ONE, intent(2, TYPE)), happened=True))
+def test_an_uncertain_action_is_shown_to_the_policy_and_counts() -> None:
+    state = rebuilt_state(decided((*ONE_STEP, intent(2, TYPE)), happened=True))
     assert state.step == 2
     assert 'type "bob" into button "Buy"' in state.problems[0] and "do not repeat it blindly" in state.problems[0]
     assert state.history[-1].endswith("unknown whether it happened")
 
 
 def test_a_void_action_leaves_no_mark() -> None:
-    state = rebuilt_state(decided((*ONE, intent(2, TYPE)), happened=False))
+    state = rebuilt_state(decided((*ONE_STEP, intent(2, TYPE)), happened=False))
     assert (state.step, state.problems, len(state.history)) == (1, [], 1)
 
 
 def test_a_committed_stop_leaves_only_the_judging() -> None:
-    state = rebuilt_state(recover((HEADER, plan(1), *ONE, intent(2, Stop(answer="42")), commit(2, Status.STOPPED))))
+    state = rebuilt_state(
+        recover((HEADER, plan(1), *ONE_STEP, intent(2, Stop(answer="42")), commit(2, Status.STOPPED)))
+    )
     assert (state.ended_by, state.answer) == ("stop", "42")
 
 
@@ -150,19 +152,19 @@ def test_what_a_person_declined_and_what_could_not_be_read_still_counts() -> Non
     state = rebuilt_state(recover((HEADER, plan(1), *declined)))
     assert (state.declines, state.ended_by) == (3, "declined")
     unread = (event(2, "parse_error"), event(2, "parse_error"))
-    assert rebuilt_state(recover((HEADER, plan(1), *ONE, *unread))).parse_errors == 2
-    assert rebuilt_state(recover((HEADER, plan(1), *unread, *ONE))).parse_errors == 0
+    assert rebuilt_state(recover((HEADER, plan(1), *ONE_STEP, *unread))).parse_errors == 2
+    assert rebuilt_state(recover((HEADER, plan(1), *unread, *ONE_STEP))).parse_errors == 0
 
 
-def test_only_the_event_says_that_a_person_declined() -> None:
+def test_an_action_is_declined_by_its_event_only() -> None:
     refused = (
         intent(1, CLICK),
         Commit(step=1, result=ActionResult(status=Status.BLOCKED, message="x-declined"), timings=Timings(), at=""),
     )
     assert [sent.declined for sent in recover((HEADER, plan(1), *refused)).sent] == [False]
     assert [sent.declined for sent in recover((HEADER, plan(1), event(1, "declined"), *refused)).sent] == [True]
-    asked_again = (event(1, "declined"), event(1, "approved"), *refused)
-    assert [sent.declined for sent in recover((HEADER, plan(1), *asked_again)).sent] == [False]
+    approved_later = (event(1, "declined"), event(1, "approved"), *refused)
+    assert [sent.declined for sent in recover((HEADER, plan(1), *approved_later)).sent] == [False]
 
 
 def footer(outcome: Outcome, ended_by: EndedBy, answer: str | None = None) -> Footer:
@@ -183,13 +185,13 @@ def footer(outcome: Outcome, ended_by: EndedBy, answer: str | None = None) -> Fo
 STOP = (intent(2, Stop(answer="42")), commit(2, Status.STOPPED))
 ENDINGS: list[tuple[str, tuple[Line, ...], Footer, int, str]] = [
     # id, lines after header and plan, the footer that a model's failure left, last step, how the episode had ended
-    ("broken-in-the-middle", ONE, footer("broken", "error"), 1, ""),
-    ("not-judged-after-stop", (*ONE, *STOP), footer("unjudged", "stop", "42"), 2, "stop"),
-    ("not-judged-after-a-limit", ONE, footer("unjudged", "max_steps"), 1, "max_steps"),
-    ("not-judged-after-the-time", ONE, footer("unjudged", "max_seconds"), 1, "max_seconds"),
-    ("out-of-time-after-stop", (*ONE, *STOP), footer("unjudged", "max_seconds", "42"), 2, "stop"),
-    ("not-judged-after-the-worlds-end", ONE, footer("unjudged", "world"), 1, "world"),
-    ("not-compared", (*ONE, *STOP), footer("broken", "stop", "42"), 2, "stop"),
+    ("broken-in-the-middle", ONE_STEP, footer("broken", "error"), 1, ""),
+    ("not-judged-after-stop", (*ONE_STEP, *STOP), footer("unjudged", "stop", "42"), 2, "stop"),
+    ("not-judged-after-a-limit", ONE_STEP, footer("unjudged", "max_steps"), 1, "max_steps"),
+    ("not-judged-after-the-time", ONE_STEP, footer("unjudged", "max_seconds"), 1, "max_seconds"),
+    ("out-of-time-after-stop", (*ONE_STEP, *STOP), footer("unjudged", "max_seconds", "42"), 2, "stop"),
+    ("not-judged-after-the-worlds-end", ONE_STEP, footer("unjudged", "world"), 1, "world"),
+    ("not-compared", (*ONE_STEP, *STOP), footer("broken", "stop", "42"), 2, "stop"),
 ]
 
 
@@ -197,31 +199,31 @@ ENDINGS: list[tuple[str, tuple[Line, ...], Footer, int, str]] = [
     ("lines", "end", "step", "ended_by"), [pytest.param(*case[1:], id=case[0]) for case in ENDINGS]
 )
 @pytest.mark.parametrize("killed", [False, True], ids=["", "and killed while it was resumed"])
-def test_a_footer_of_a_model_that_failed_says_what_is_left_to_do(
+def test_the_footer_after_a_model_failure_decides_how_it_resumes(
     lines: tuple[Line, ...], end: Footer, step: int, ended_by: str, killed: bool
 ) -> None:
-    found = recover((HEADER, plan(1), *lines, end, *((event(step, "resumed"),) if killed else ())))
-    state = rebuilt_state(found)
-    assert (found.step, state.step, state.ended_by) == (step, step, ended_by)
+    recovered = recover((HEADER, plan(1), *lines, end, *((event(step, "resumed"),) if killed else ())))
+    state = rebuilt_state(recovered)
+    assert (recovered.step, state.step, state.ended_by) == (step, step, ended_by)
     assert state.answer == ("42" if step == 2 else None)
 
 
-def test_what_was_played_after_a_broken_footer_counts_as_ever() -> None:
+def test_steps_after_a_broken_footer_count() -> None:
     two = (intent(2, TYPE), commit(2))
-    found = recover((HEADER, plan(1), *ONE, footer("broken", "error"), event(1, "resumed"), *two))
-    assert (found.step, found.ended, rebuilt_state(found).ended_by) == (2, None, "")
+    recovered = recover((HEADER, plan(1), *ONE_STEP, footer("broken", "error"), event(1, "resumed"), *two))
+    assert (recovered.step, recovered.ended, rebuilt_state(recovered).ended_by) == (2, None, "")
 
 
-def test_what_a_failed_call_cost_is_counted_and_the_outage_is_not_time_played() -> None:
-    ledger = recover((HEADER, plan(1), *ONE, footer("broken", "error"))).ledger
+def test_a_failed_call_counts_in_usage_and_the_outage_does_not_count_as_time() -> None:
+    ledger = recover((HEADER, plan(1), *ONE_STEP, footer("broken", "error"))).ledger
     assert (ledger.tokens_in, ledger.seconds_before) == (10 + 7, 3.0)
 
 
 def test_a_replan_that_could_not_be_read_counts_as_one() -> None:
-    unread = (event(2, "planner_error"), *ONE)
+    unread = (event(2, "planner_error"), *ONE_STEP)
     assert recover((HEADER, event(1, "planner_error"), plan(1), *unread)).replans == 1
 
 
-def test_what_find_answered_last_is_told_again() -> None:
+def test_the_last_find_output_is_shown_again() -> None:
     state = rebuilt_state(recover((HEADER, plan(1), intent(1, Find(text="x")), commit(1, output="line 7: x"))))
     assert state.problems == ["line 7: x"]

@@ -1,4 +1,4 @@
-"""The table of what settings can reach is complete, and says nothing of settings that do not exist."""
+"""The table of setting scopes has an entry for every setting and no others."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import pytest
 
 from agent.config import RunConfig
 from agent.run.run_store import Branch, Manifest, OpenTask
-from agent.run.setting_scopes import FIELDS, HEADER_FIELDS, MANIFEST_FIELDS, RUN_FIELDS, Reach
+from agent.run.setting_scopes import FIELDS, HEADER_FIELDS, MANIFEST_FIELDS, RUN_FIELDS, Scope
 from envs.core.record import Record
 from envs.core.trace import Header
 
 INSIDE: dict[str, type[Record]] = {"open_task": OpenTask, "branch": Branch}
-"""Fields of a manifest that are records or None, classified by what they hold."""
+"""Optional record fields of a manifest. Their own fields are classified."""
 
 
 def leaves(record: type[Record], prefix: str = "") -> Iterator[str]:
-    """Dotted names of all fields; records that are always there are gone into."""
+    """Dotted names of all fields, including those of nested records."""
     for name, field in record.model_fields.items():
         inner: Any = field.annotation
         if isinstance(inner, type) and issubclass(inner, Record) and name != "task":
@@ -28,11 +28,11 @@ def leaves(record: type[Record], prefix: str = "") -> Iterator[str]:
 
 
 def without_config(record: type[Record]) -> set[str]:
-    """The fields of *record*, its configuration as one."""
-    found = {"config" if name.startswith("config.") else name for name in leaves(record)}
-    for name in found & INSIDE.keys():
-        found = (found - {name}) | {f"{name}.{inner}" for inner in INSIDE[name].model_fields}
-    return found
+    """Names of the fields of *record*, with its configuration as a single one."""
+    fields = {"config" if name.startswith("config.") else name for name in leaves(record)}
+    for name in fields & INSIDE.keys():
+        fields = (fields - {name}) | {f"{name}.{inner}" for inner in INSIDE[name].model_fields}
+    return fields
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_every_stored_setting_is_classified(known: set[str], there: set[str]) ->
 
 
 def test_a_new_field_would_be_missed_by_the_table() -> None:
-    """The control of the test above."""
+    """Control of the test above."""
 
     class Wider(RunConfig):
         proxy: str = ""
@@ -58,4 +58,4 @@ def test_a_new_field_would_be_missed_by_the_table() -> None:
 
 
 def test_what_is_not_plain_has_an_option_that_gives_it_again() -> None:
-    assert [name for name, field in FIELDS.items() if (field.reach is Reach.PLAIN) != (field.option == "")] == []
+    assert [name for name, field in FIELDS.items() if (field.scope is Scope.PLAIN) != (field.option == "")] == []

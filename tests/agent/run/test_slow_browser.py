@@ -1,4 +1,4 @@
-"""A browser that does not start in time is no wrong input: its own exit code, what to do, and nothing lost."""
+"""A browser that does not start in time is not wrong input: it has its own exit code and hint, and no step is lost."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture
 def hangs(tmp_path: Path) -> Path:
-    """A program that does nothing, in place of the driver's or of Chromium."""
+    """A program that hangs, used in place of the driver or of Chromium."""
     program = tmp_path / "hangs"
     program.write_text(f"#!{sys.executable}\nimport time\ntime.sleep(600)\n")
     program.chmod(0o755)
@@ -44,7 +44,7 @@ def mira(folder: Path, *words: str, **environ: str) -> subprocess.CompletedProce
 
 
 @pytest.mark.parametrize(
-    ("variable", "what"), [("PLAYWRIGHT_NODEJS_PATH", "Playwright's driver"), ("MIRA_CHROMIUM", "Chromium at ")]
+    ("variable", "program"), [("PLAYWRIGHT_NODEJS_PATH", "Playwright's driver"), ("MIRA_CHROMIUM", "Chromium at ")]
 )
 @pytest.mark.parametrize(
     "words",
@@ -55,13 +55,13 @@ def mira(folder: Path, *words: str, **environ: str) -> subprocess.CompletedProce
     ],
 )
 def test_a_driver_that_did_not_start_is_no_wrong_input(
-    hangs: Path, tmp_path: Path, variable: str, what: str, words: list[str]
+    hangs: Path, tmp_path: Path, variable: str, program: str, words: list[str]
 ) -> None:
     (tmp_path / "here").mkdir()
     done = mira(tmp_path / "here", *words, **{variable: str(hangs), "MIRA_LAUNCH_S": "2"})
     assert (done.returncode, done.stdout) == (1, "")
     problems = [line for line in done.stderr.splitlines() if line.startswith("mira: ")]
-    assert len(problems) == 1 and problems[0].startswith(f"mira: {what}")
+    assert len(problems) == 1 and problems[0].startswith(f"mira: {program}")
     assert done.stderr.splitlines()[-1] == problems[0], "after the notices of what was waited for"
     assert "did not start within 2 s: the machine may be busy; try again" in done.stderr
     assert "MIRA_LAUNCH_S=300" in done.stderr
@@ -87,10 +87,10 @@ def test_a_time_that_is_none(monkeypatch: pytest.MonkeyPatch, text: str) -> None
         launch_s()
 
 
-async def test_what_was_played_before_the_browser_died_is_kept(
+async def test_steps_before_the_browser_died_are_kept(
     shop: Shop, tmp_path: Path, hangs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It dies in a step and cannot be started again; later it can, and the episode goes on."""
+    """The browser dies in a step and cannot be restarted. Once it can, the episode resumes."""
     policy = scripted([Wait(), Wait(), Stop(answer="done")])
     started: list[Chromium] = []
     start = Chromium.start
@@ -106,7 +106,7 @@ async def test_what_was_played_before_the_browser_died_is_kept(
             kill(belonging(str(started[0].home)))
 
     monkeypatch.setattr(Chromium, "start", noted)
-    with pytest.raises(BrowserNotStarted, match=r"what was played is kept: mira resume .*/r$"):
+    with pytest.raises(BrowserNotStarted, match=r"finished steps are kept, continue with: mira resume .*/r$"):
         await run_open(config(), "x", shop.url, tmp_path, [die], run_id="r", policy=policy)
     trace = read_trace(tmp_path / "r" / "episodes" / "task-0-a1.jsonl")
     assert trace.footer is None and len(trace.steps) >= 1

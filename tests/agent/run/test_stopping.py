@@ -1,4 +1,4 @@
-"""Ctrl-C around work that never awaits."""
+"""Ctrl-C during work that never awaits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def _learns(seconds: float) -> None:
 
 
 def _interrupted_after(seconds: float) -> float:
-    """How long a second of work took that was interrupted after *seconds*."""
+    """Duration of five seconds of work that is interrupted after *seconds*."""
     threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)).start()
     begun = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
@@ -38,7 +38,7 @@ def test_an_interrupt_stops_it_at_once_and_the_handler_of_before_is_back() -> No
         signal.signal(signal.SIGINT, before)
 
 
-def test_a_process_that_ignores_the_signal_goes_on_ignoring_it() -> None:
+def test_a_process_that_ignores_the_signal_still_ignores_it_afterwards() -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()

@@ -19,7 +19,7 @@ from envs.core.observation import Observation
 from envs.core.tasks import Milestone, TaskRef
 from judges.base import Progress
 from models.embedded import embedded_dir
-from tests.agent.colleague import keyed
+from tests.agent.foreign_machine import keyed
 from training.loop import rollouts as playing
 from training.loop.evaluating import evaluation_refs
 from training.loop.metrics import played_in

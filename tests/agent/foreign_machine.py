@@ -1,9 +1,8 @@
-"""What a colleague might send: a run folder and a trace that want everything of the machine that opens them.
+"""A foreign run folder and trace that use every sensitive setting, and the machine that opens them.
 
-:class:`Colleague` is their server: a page with a form, a model that always does what its owner wants, and a record of
-whatever arrives. :class:`Machine` is the one that is to give nothing away: a canary in every place that a
-configuration can name. The same folder is written under either key: as this machine's own run it sends everything,
-which is the control of every test that counts nothing.
+:class:`ForeignServer` serves a page with a form and a model that follows a script, and records all requests.
+:class:`Machine` has a canary in every place that a configuration can name. The same folder can be written under either
+key. As this machine's own run it sends everything, which is the control of every test that expects no request.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ BASIC, API_KEY, TRACING_KEY = "user:canary-basic-06", "canary-api-key-07", "cana
 
 @dataclass
 class Arrived:
-    """One request as it came."""
+    """One request that a server received."""
 
     method: str
     path: str
@@ -53,13 +52,13 @@ class Arrived:
     body: str
 
 
-class Colleague:
-    """A server on loopback: `/` is the form, `/v1/chat/completions` the model; `arrived` is all that came."""
+class ForeignServer:
+    """A server on loopback: `/` is the form, `/v1/chat/completions` the model. `arrived` lists all requests."""
 
     def __init__(self) -> None:
         self.arrived: list[Arrived] = []
         self.answers: list[str] = []
-        """What the policy's model answers, in order."""
+        """Answers of the policy's model, in order."""
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -96,10 +95,10 @@ class Colleague:
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
         self.url = f"http://127.0.0.1:{self._server.server_port}/"
 
-    def says(self, asked: dict[str, Any]) -> str:
-        """Planner and judge say nothing of use; the policy does as it is told."""
+    def says(self, request: dict[str, Any]) -> str:
+        """Answers a model call: useless text for planner and judge, the next of `answers` for the policy."""
         text = "no idea"
-        if asked.get("model") == "policy-m":
+        if request.get("model") == "policy-m":
             text = self.answers.pop(0) if self.answers else PROGRAM.show(Stop(answer="{}"))
         return json.dumps(answer_body(Reply(text), "openai"))
 
@@ -110,14 +109,14 @@ class Colleague:
 
 @dataclass
 class Machine:
-    """Where a shared run is opened: its canaries, the colleague's two servers, and what a run of theirs would name."""
+    """The machine that opens a foreign run: its canaries, the servers, and the settings that such a run names."""
 
     home: Path
-    server: Colleague = field(default_factory=Colleague)
-    elsewhere: Colleague = field(default_factory=Colleague)
-    """Another origin, which only an `allow` rule reaches."""
-    tracing: Colleague = field(default_factory=Colleague)
-    """Where this machine's environment says that tracing goes."""
+    server: ForeignServer = field(default_factory=ForeignServer)
+    elsewhere: ForeignServer = field(default_factory=ForeignServer)
+    """Another origin, which only an `allow` rule permits."""
+    tracing: ForeignServer = field(default_factory=ForeignServer)
+    """Server that this machine's environment names for tracing."""
 
     def __post_init__(self) -> None:
         (self.home / "uploads").mkdir(parents=True)
@@ -129,8 +128,8 @@ class Machine:
         (self.home / "login.json").write_text(json.dumps({"cookies": [cookie], "origins": []}))
 
     def close(self) -> None:
-        for one in (self.server, self.elsewhere, self.tracing):
-            one.close()
+        for server in (self.server, self.elsewhere, self.tracing):
+            server.close()
 
     @property
     def environment(self) -> dict[str, str]:
@@ -144,7 +143,7 @@ class Machine:
 
     @property
     def values(self) -> dict[str, Any]:
-        """The configuration that wants everything."""
+        """A configuration that uses every sensitive setting."""
         home = self.home
         return {
             "policy": "openai:policy-m",
@@ -180,29 +179,31 @@ class Machine:
         )
 
     def listen(self) -> None:
-        """Forgets what came; the model begins anew."""
-        for one in (self.server, self.elsewhere, self.tracing):
-            one.arrived.clear()
+        """Clears the recorded requests and resets the model."""
+        for server in (self.server, self.elsewhere, self.tracing):
+            server.arrived.clear()
         self.server.answers = [PROGRAM.show(action) for action in self.actions]
 
     def taken(self) -> set[str]:
-        """The settings by which something of this machine arrived at a server."""
-        found: set[str] = set()
-        for one in self.server.arrived:
-            asked = json.loads(one.body) if one.path.startswith("/v1/") else {}
-            found |= {"url"} if one.method == "GET" else set[str]()
-            found |= {"base_url"} if asked else set[str]()
-            if API_KEY in one.headers:
-                found.add(str(asked["model"]).removesuffix("-m"))
+        """Settings through which data of this machine arrived at a server."""
+        names: set[str] = set()
+        for arrived in self.server.arrived:
+            request = json.loads(arrived.body) if arrived.path.startswith("/v1/") else {}
+            names |= {"url"} if arrived.method == "GET" else set[str]()
+            names |= {"base_url"} if request else set[str]()
+            if API_KEY in arrived.headers:
+                names.add(str(request["model"]).removesuffix("-m"))
             where = {"secrets (env)": ENV, "secrets (file)": FILE, "session.upload_folder": PRIVATE}
-            found |= {name for name, canary in where.items() if canary in one.body and not asked}
-            found |= {"answer_schema"} if SCHEMA in one.body else set[str]()
-            found |= {"session.storage_state"} if COOKIE in one.headers else set[str]()
+            names |= {name for name, canary in where.items() if canary in arrived.body and not request}
+            names |= {"answer_schema"} if SCHEMA in arrived.body else set[str]()
+            names |= {"session.storage_state"} if COOKIE in arrived.headers else set[str]()
             basic = base64.b64encode(BASIC.encode()).decode()
-            found |= {"session.http_credentials"} if basic in one.headers else set[str]()
-        found |= {"session.allow"} if self.elsewhere.arrived else set[str]()
-        found |= {"langsmith"} if any(TRACING_KEY in one.headers for one in self.tracing.arrived) else set[str]()
-        return found
+            names |= {"session.http_credentials"} if basic in arrived.headers else set[str]()
+        names |= {"session.allow"} if self.elsewhere.arrived else set[str]()
+        names |= (
+            {"langsmith"} if any(TRACING_KEY in arrived.headers for arrived in self.tracing.arrived) else set[str]()
+        )
+        return names
 
     def nothing_came(self) -> bool:
         return not (self.server.arrived or self.elsewhere.arrived or self.tracing.arrived)
@@ -210,14 +211,14 @@ class Machine:
 
 @contextmanager
 def keyed(state: Path) -> Generator[None]:
-    """What is written within has the key below *state*: of another machine, or of this one before it lost its key."""
+    """Uses the key below *state* in this context: the key of another machine, or an old key of this one."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(state))
         yield
 
 
 def write_shared_run(machine: Machine, folder: Path, config: RunConfig | None = None) -> RunFolder:
-    """The folder of a run that was killed before its first step."""
+    """Writes the folder of a run that was killed before its first step."""
     config = config or machine.config()
     run = RunFolder(folder)
     task = OpenTask(instruction="Fill in the form", url=machine.server.url)
@@ -254,7 +255,7 @@ def header_of(machine: Machine, run_id: str, config: RunConfig) -> Header:
 
 
 def write_shared_trace(machine: Machine, path: Path, actions: Sequence[Action] | None = None) -> Path:
-    """A trace of the form, filled in and sent, then of a page elsewhere."""
+    """Writes a trace that fills in and sends the form, then opens a page of another origin."""
     seen = ObservationRecord(
         url=machine.server.url, title="Form", digest="d", text_blob="", keys_blob="", controls_total=3
     )
