@@ -29,6 +29,7 @@ from agent.run.limits import UsageTracker
 from envs.core.action_languages import Language
 from envs.core.actions import Action, Status, Stop
 from envs.core.observation import ElementKey
+from envs.core.older_results import with_reason
 from envs.core.tasks import Milestone
 from envs.core.trace import Commit, EndedBy, Event, Footer, Header, Intent, Line, PlanRecord, Rating
 from envs.core.trace_store import has_header, iter_lines
@@ -114,7 +115,9 @@ class RecoveredEpisode:
         return tuple(s.intent.action for s in self.sent if s.status not in NOT_REPLAYED)
 
     def past(self) -> list[PastAction]:
-        return [PastAction(s.intent.action, s.target, s.commit.result if s.commit else None) for s in self.sent]
+        return [
+            PastAction(s.intent.action, s.target, with_reason(s.commit.result) if s.commit else None) for s in self.sent
+        ]
 
     def ticks(self, language: Language) -> list[StepSummary]:
         """What the watch knew, but for milestones that were lost."""

@@ -43,6 +43,7 @@ from envs.core.actions import (
     Hover,
     NewTab,
     Press,
+    Reason,
     Scroll,
     ScrollAt,
     Select,
@@ -64,10 +65,8 @@ HISTORY_S = 3.0
 """To go back or forward takes the page itself this long at most, unless a server is slow."""
 PROXY_STATUSES = frozenset({403, 502, 503, 504})
 _INTERRUPTED = re.compile('Navigation to "(.*)" is interrupted by another navigation to "(.*)"')
-A_FILE = "the address is a file"
-"""The message of a visit that led to a download and to no page."""
-FILE_SAYS = "Download is starting"
-"""Playwright's word for that, which it raises as an error."""
+DOWNLOAD_STARTS = "Download is starting"
+"""Part of the error that Playwright raises when an address leads to a download."""
 _SUBMITTING_KEYS = ("Enter", "\n", "\r", " ", "Space")
 PROXY_SAYS = "mira: "
 """How the boundary's own answers begin (a site that imitates them only fails its own visit)."""
@@ -184,7 +183,11 @@ async def _drag(surface: ActionContext, x: float, y: float, to_x: float, to_y: f
 async def _upload(surface: ActionContext, target: Target, path: str) -> ActionResult:
     file = allowed_upload(surface.settings.upload_folder, path)
     if file is None:
-        return ActionResult(status=Status.BLOCKED, message=_no_such_file(surface.settings.upload_folder))
+        return ActionResult(
+            status=Status.BLOCKED,
+            reason=Reason.UPLOAD_NOT_ALLOWED,
+            message=_no_such_file(surface.settings.upload_folder),
+        )
     if await target.call(IS_FILE_INPUT):
         await target.set_files([file])
         return OK
@@ -196,7 +199,9 @@ async def _upload(surface: ActionContext, target: Target, path: str) -> ActionRe
             await surface.page.mouse.click(point.x, point.y)
         await (await chooser.value).set_files(file)
     except PlaywrightError:
-        return ActionResult(status=Status.NOT_ACTIONABLE, message="it opened no file chooser")
+        return ActionResult(
+            status=Status.NOT_ACTIONABLE, reason=Reason.WRONG_CONTROL, message="it opened no file chooser"
+        )
     return OK
 
 
@@ -217,9 +222,7 @@ async def _scroll(surface: ActionContext, action: Scroll) -> ActionResult:
         if isinstance(target, ActionResult):
             return target
         moved = await target.call(SCROLL_ELEMENT, dx, dy)
-    return (
-        OK if moved else ActionResult(status=Status.OK, message=f"nothing moved: it is at its {action.direction} end")
-    )
+    return OK if moved else _no_effect(f"nothing moved: it is at its {action.direction} end")
 
 
 async def _input(surface: ActionContext, action: Press | ClickAt | DragAt | ScrollAt) -> ActionResult:
@@ -286,13 +289,14 @@ async def _through_history(surface: ActionContext, go: Go) -> ActionResult:
     finally:
         page.remove_listener("request", sent)
         let_go(going)
-    return OK if page.url != before else ActionResult(status=Status.OK, message="the address did not change")
+    return OK if page.url != before else _no_effect("the address did not change")
 
 
 async def _goto(surface: ActionContext, url: str) -> ActionResult:
     absolute = full_url(url, surface.page.url)
     if not surface.allowed(absolute) or absolute == "":
-        return ActionResult(status=Status.BLOCKED, message="the address is not among the allowed origins")
+        message = "the address is not among the allowed origins"
+        return ActionResult(status=Status.BLOCKED, reason=Reason.ORIGIN_NOT_ALLOWED, message=message)
     try:
         return await _open(surface, absolute)
     except PlaywrightError as error:
@@ -315,16 +319,17 @@ async def _open(surface: ActionContext, url: str) -> ActionResult:
             lambda ms: page.goto(url, timeout=ms, wait_until="domcontentloaded"), surface.settings.navigation_s
         )
     except PlaywrightError as error:
-        if FILE_SAYS not in str(error):
+        if DOWNLOAD_STARTS not in str(error):
             raise
-        return ActionResult(status=Status.OK, message=A_FILE)
+        return ActionResult(status=Status.OK, reason=Reason.ADDRESS_IS_FILE, message="the address is a file")
     if response is None or response.status not in PROXY_STATUSES:
         return OK
     text = await response.text()
     if not text.startswith(PROXY_SAYS):
         return OK  # the site's own error page: the agent can read it
-    status = Status.BLOCKED if response.status == 403 else Status.FAILED
-    return ActionResult(status=status, message=text.removeprefix(PROXY_SAYS).strip()[:300])
+    refused = response.status == 403
+    status, reason = (Status.BLOCKED, Reason.REQUEST_REFUSED) if refused else (Status.FAILED, Reason.UNREACHABLE)
+    return ActionResult(status=status, reason=reason, message=text.removeprefix(PROXY_SAYS).strip()[:300])
 
 
 async def _loaded(surface: ActionContext, seconds: float) -> None:
@@ -347,14 +352,16 @@ async def _tab(surface: ActionContext, action: NewTab | CloseTab | FocusTab) -> 
     match action:
         case NewTab():
             if len(tabs.all) >= surface.settings.max_tabs:
-                return ActionResult(status=Status.FAILED, message=f"{len(tabs.all)} tabs are open: close one first")
+                message = f"{len(tabs.all)} tabs are open: close one first"
+                return ActionResult(status=Status.FAILED, reason=Reason.TOO_MANY_TABS, message=message)
             await tabs.open()
         case CloseTab():
             surface.dialogs.forget(surface.page)
             await tabs.close(tabs.front)
         case FocusTab():
             if action.index >= len(tabs.all):
-                return ActionResult(status=Status.FAILED, message=f"there are {len(tabs.all)} tabs")
+                message = f"there are {len(tabs.all)} tabs"
+                return ActionResult(status=Status.FAILED, reason=Reason.NO_SUCH_TAB, message=message)
             tabs.focus(tabs.all[action.index])
             await surface.page.bring_to_front()
     return OK
@@ -363,4 +370,8 @@ async def _tab(surface: ActionContext, action: NewTab | CloseTab | FocusTab) -> 
 async def _wait(surface: ActionContext) -> ActionResult:
     """Gives the page time to begin something; the settling that follows waits for its end."""
     changed = await first_change(surface.tabs.front.world, surface.settings.settle.max_s / 2)
-    return OK if changed else ActionResult(status=Status.OK, message="nothing changed")
+    return OK if changed else _no_effect("nothing changed")
+
+
+def _no_effect(message: str) -> ActionResult:
+    return ActionResult(status=Status.OK, reason=Reason.NO_EFFECT, message=message)

@@ -14,7 +14,7 @@ import hashlib
 import re
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from playwright.async_api import Download as PlaywrightDownload
 from playwright.async_api import Error as PlaywrightError
@@ -32,6 +32,16 @@ UNTOLD = "after-the-last-step.txt"
 MAX_NAME = 120
 FINISH_S = 600.0
 CLOSE_S = 2.0
+
+
+class Drained(NamedTuple):
+    """Downloads that ended since the last report."""
+
+    kept: tuple[Download, ...]
+    messages: tuple[str, ...]
+    """Why each of the others was not kept."""
+    unapproved: int
+    """How many of the others were cancelled because nobody had approved the step."""
 
 
 class Downloads:
@@ -54,6 +64,7 @@ class Downloads:
         """What the disk did not take; the run ends for it."""
         self._done: list[Download] = []
         self._refused: list[str] = []
+        self._unapproved = 0
 
     def arrived(self, download: PlaywrightDownload) -> None:
         """Handler of a page's `download` event."""
@@ -91,18 +102,18 @@ class Downloads:
         if late:
             await asyncio.wait(tuple(late), timeout=CLOSE_S)
 
-    def drain(self) -> tuple[tuple[Download, ...], tuple[str, ...]]:
-        """(kept, why others were not) since the last call."""
-        done, refused = self._done, self._refused
-        self._done, self._refused = [], []
-        return tuple(done), tuple(refused)
+    def drain(self) -> Drained:
+        """Returns what has happened since the last call."""
+        drained = Drained(tuple(self._done), tuple(self._refused), self._unapproved)
+        self._done, self._refused, self._unapproved = [], [], 0
+        return drained
 
     async def close(self, seconds: float) -> None:
         """Ends what is under way, and writes down what no step has told."""
         await self.end(seconds)
         if self.limit is not None:
             await self.limit.close()
-        kept, refused = self.drain()
+        kept, refused, _ = self.drain()
         lines = [*(f"download {one.name!r} is kept as {one.path}: {one.bytes} bytes" for one in kept), *refused]
         if lines:
             await asyncio.to_thread(self._write_down, "".join(f"{self._secrets.mask(line)}\n" for line in lines))
@@ -118,6 +129,7 @@ class Downloads:
 
     async def _refuse(self, download: PlaywrightDownload, name: str) -> None:
         self._refused.append(f"download {name!r} {UNAPPROVED}")
+        self._unapproved += 1
         with suppress(PlaywrightError, TimeoutError):  # the context is gone, and its files with it
             async with asyncio.timeout(CLOSE_S):
                 await download.cancel()

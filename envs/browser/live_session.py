@@ -15,11 +15,10 @@ from typing import Any
 
 from playwright.async_api import Error as PlaywrightError
 
-from envs.browser.action_executor import A_FILE
 from envs.browser.chromium import Chromium
 from envs.browser.context import stored_origins
 from envs.browser.session import BrowserSession
-from envs.core.actions import Action, ActionResult, Goto, NewTab, Status
+from envs.core.actions import Action, ActionResult, Goto, NewTab, Reason, Status
 from envs.core.atomic_write import write_atomically
 from envs.core.errors import BadInput, ResetFailed
 from envs.core.observation import Observation
@@ -149,7 +148,7 @@ class LiveSession:
                 await self.session.execute(NewTab())
             result = await self.session.execute(Goto(url=url))
             shown = self.bounds.vault.mask(url)
-            if result.message.startswith(A_FILE):
+            if result.reason is Reason.ADDRESS_IS_FILE:
                 await self.session.downloads.end(0)
                 raise ResetFailed(f"{shown} is a file, not a page: start at a page that leads to it")
             if result.status is not Status.OK:
@@ -170,11 +169,11 @@ class LiveSession:
 
 
 def _why(result: ActionResult) -> str:
-    """What an address that did not open met; of a refused tunnel the browser itself tells neither whither nor why."""
-    said = result.message or result.status.value
-    blocked = [] if "--allow" in said else [one for one in result.blocked_requests if one.allow]
+    """Why an address did not open. The browser does not report the target of a refused tunnel: the rules are added."""
+    is_proxy_message = result.reason is Reason.REQUEST_REFUSED  # it names the rule itself
+    blocked = [] if is_proxy_message else [one for one in result.blocked_requests if one.allow]
     rules = (f"no rule allows {one.origin}, if that is meant: --allow {one.allow}" for one in blocked)
-    return "; ".join([said, *rules])
+    return "; ".join([result.message or result.status.value, *rules])
 
 
 def _read_tabs(folder: Path) -> SavedTabs | None:

@@ -15,9 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import re
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -25,7 +23,7 @@ from urllib.parse import urlsplit
 from playwright.async_api import Browser, BrowserContext, FileChooser, Page
 from playwright.async_api import Error as PlaywrightError
 
-from envs.browser import action_executor, playwright_trace
+from envs.browser import action_executor, outcomes, playwright_trace
 from envs.browser.bounded_calls import Interrupted, Interruption, Races, let_go
 from envs.browser.context import LOCAL_STORAGE, new_context, stored_origins
 from envs.browser.dialogs import Dialogs
@@ -36,7 +34,6 @@ from envs.browser.settle import Traffic, late_reaction, settle
 from envs.browser.tabs import OpenTab, Tabs, step_back
 from envs.browser.unread_view import unread_view
 from envs.core.actions import (
-    UNAPPROVED,
     Action,
     ActionResult,
     AnswerDialog,
@@ -45,6 +42,7 @@ from envs.core.actions import (
     FocusTab,
     Goto,
     NewTab,
+    Reason,
     Status,
     Stop,
     Type,
@@ -67,9 +65,6 @@ from envs.security.secrets import NO_SECRETS, SecretVault
 
 BLANK = "about:blank"
 ERROR_PAGE = "chrome-error:"
-HUNG = "the page did not answer in time and was closed"
-CRASHED = "the page crashed and was closed"
-FLOOD = "the page opened dialogs without end and was closed"
 OPEN_S = 30.0
 NO_SESSION = f"no browser session could be opened within {OPEN_S:g} s: the machine may be busy, try again"
 STORAGE_S = 2.0
@@ -147,7 +142,7 @@ class BrowserSession:
         except TimeoutError:
             raise SessionNotOpened(NO_SESSION) from None
         except PlaywrightError as error:
-            raise ResetFailed(f"no browser session could be opened: {_reason(error)}") from error
+            raise ResetFailed(f"no browser session could be opened: {outcomes.error_line(error)}") from error
         session = cls(context, settings, boundary, folder, secrets)
         session._storage = stored
         try:
@@ -163,7 +158,7 @@ class BrowserSession:
             raise SessionNotOpened(NO_SESSION) from None
         except PlaywrightError as error:
             await session.close()
-            raise ResetFailed(f"no browser session could be opened: {_reason(error)}") from error
+            raise ResetFailed(f"no browser session could be opened: {outcomes.error_line(error)}") from error
         return session
 
     @property
@@ -200,10 +195,10 @@ class BrowserSession:
             await self._after(interrupted)
         except (PageHung, TimeoutError):
             if self._clock.stops == stops:
-                await self._replace(HUNG)
+                await self._replace_for(outcomes.HUNG)
             await self.holding.decided()  # a page waits for a request, and does not answer until that is sent or fails
         except (PageCrashed, PlaywrightError):
-            await self._replace(CRASHED)
+            await self._replace_for(outcomes.CRASHED)
         except EnvError as error:  # the document was replaced at this moment, or is one that cannot be read
             self._notes.append(storable(str(error))[:300])
         if self.dialogs.open is not None:
@@ -222,15 +217,13 @@ class BrowserSession:
         try:
             result = await self._perform(action)
         except (TimeoutError, PageHung):
-            await self._replace(HUNG)
-            result = ActionResult(status=Status.TIMEOUT, message=HUNG)
+            result = await self._replace_for(outcomes.HUNG)
         except PageCrashed:
-            await self._replace(CRASHED, acted)
-            result = ActionResult(status=Status.CRASHED, message=CRASHED)
+            result = await self._replace_for(outcomes.CRASHED, acted)
         except WorldGone:
-            result = ActionResult(status=Status.STALE, message="the page was replaced meanwhile: look at it again")
+            result = outcomes.REPLACED
         except EnvError as error:
-            result = ActionResult(status=Status.FAILED, message=str(error).splitlines()[0][:300])
+            result = outcomes.failed(Reason.BROWSER_ERROR, str(error).splitlines()[0][:300])
         except Interrupted as interrupted:
             result = await self._after(interrupted)
         except PlaywrightError as error:
@@ -239,10 +232,10 @@ class BrowserSession:
         result = told_with_nearest(result, action, self._elements)
         refused = await self._enforce()
         if refused and result.ok:
-            result = result.model_copy(update={"status": Status.BLOCKED, "message": _refusal(refused)})
+            result = outcomes.taken_back(result, refused)
         elif result.ok and self.tabs.all and self.url.startswith(ERROR_PAGE) and self.boundary.unreachable:
-            reason = tried_in_vain("", self.boundary.unreachable)
-            result = result.model_copy(update={"message": "; ".join(filter(None, (result.message, reason)))})
+            message = "; ".join(filter(None, (result.message, tried_in_vain("", self.boundary.unreachable))))
+            result = result.model_copy(update={"reason": result.reason or Reason.UNREACHABLE, "message": message})
         return self._complete(result, time.monotonic() - started, opened)
 
     async def storage(self) -> dict[str, Any]:
@@ -286,7 +279,7 @@ class BrowserSession:
             await self.downloads.end(self.settings.download_wait_s)
             return ActionResult(status=Status.STOPPED)
         if self.dialogs.open is not None and not isinstance(action, AnswerDialog | CloseTab):
-            return ActionResult(status=Status.DIALOG_OPEN, message="a dialog blocks the page: answer it first")
+            return outcomes.DIALOG_OPEN
         await self.tabs.ensure()
         if (refused := self.guard.refusal(action, self.page, action_executor.full_url)) is not None:
             return refused
@@ -297,7 +290,7 @@ class BrowserSession:
             result = await self._answer(action, deadline)
         else:
             result = await self._begin(action, deadline)
-        if result.message.endswith(action_executor.A_FILE):
+        if result.reason is Reason.ADDRESS_IS_FILE:
             await self.downloads.begun.until(begun + 1, WINDOW_S)
         if result.ok:
             await self._settle(action, deadline, *before)
@@ -323,14 +316,15 @@ class BrowserSession:
     async def _answer(self, action: AnswerDialog, deadline: float) -> ActionResult:
         report = await self.dialogs.answer(action.accept, action.text)
         if report is None:
-            return ActionResult(status=Status.FAILED, message="no dialog is open")
+            return outcomes.NO_DIALOG
         message = f"the {report.type} dialog was {report.answer}"
         if self._held is None:
-            return ActionResult(status=Status.OK, message=message)
+            return ActionResult(status=Status.OK, reason=Reason.DIALOG_ANSWERED, message=message)
         try:
             result = await self._races.race(self._held, deadline - self._clock.now())
         except PlaywrightError:
-            result = ActionResult(status=Status.OK)  # e.g. a navigation that the dialog was asked to prevent
+            # For example, the answer prevented the navigation.
+            result = ActionResult(status=Status.OK, reason=Reason.DIALOG_ANSWERED)
         self._held = None
         return result.model_copy(update={"message": "; ".join(filter(None, (message, result.message)))})
 
@@ -376,41 +370,40 @@ class BrowserSession:
     async def _after(self, interrupted: Interrupted) -> ActionResult:
         """What an overtaken action comes to."""
         if interrupted.kind == "dialog":
-            return ActionResult(status=Status.OK, message="a dialog opened and blocks the page: answer it")
-        crash = interrupted.kind == "crash"
-        why = CRASHED if crash else FLOOD
-        await self._replace(why, interrupted.tab)
-        return ActionResult(status=Status.CRASHED if crash else Status.TIMEOUT, message=why)
+            return outcomes.DIALOG_OPENED
+        failure = outcomes.CRASHED if interrupted.kind == "crash" else outcomes.FLOOD
+        return await self._replace_for(failure, interrupted.tab)
 
     async def _playwright_failed(self, action: Action, acted: OpenTab | None, error: PlaywrightError) -> ActionResult:
         if not self.alive:
-            return ActionResult(status=Status.CRASHED, message="the browser died")
+            return outcomes.BROWSER_DIED
         if acted is not None and acted.crashed:
-            await self._replace(CRASHED, acted)
-            return ActionResult(status=Status.CRASHED, message=CRASHED)
+            return await self._replace_for(outcomes.CRASHED, acted)
         if acted is not None and acted.page.is_closed():
-            return ActionResult(status=Status.OK, message="the tab closed itself")
-        reason = "the browser refused it" if isinstance(action, Type) else _reason(error)
-        if isinstance(action, Goto):
-            url = action_executor.full_url(action.url, acted.page.url if acted is not None else BLANK)
-            reason = explained(str(error), url, self.boundary.unreachable) or reason
-        return ActionResult(status=Status.FAILED, message=reason)
+            return outcomes.TAB_CLOSED
+        message = "the browser refused it" if isinstance(action, Type) else outcomes.error_line(error)
+        if not isinstance(action, Goto):
+            return outcomes.failed(Reason.BROWSER_ERROR, message)
+        url = action_executor.full_url(action.url, acted.page.url if acted is not None else BLANK)
+        message = explained(str(error), url, self.boundary.unreachable) or message
+        return outcomes.failed(Reason.NAVIGATION_FAILED, message)
 
     def _complete(self, result: ActionResult, seconds: float, opened: int) -> ActionResult:
-        kept, refused = self.downloads.drain()
+        kept, refused, unapproved = self.downloads.drain()
         coming = (f"download {name!r} is under way" for name in self.downloads.under_way())
-        done = ": it was downloaded" if kept and result.message.endswith(action_executor.A_FILE) else ""
+        done = ": it was downloaded" if kept and result.reason is Reason.ADDRESS_IS_FILE else ""
         held = self.holding.drain()
         lines = (result.message + done, *refused, *coming, *refusal_messages(held), *self.guard.outgoing.drain())
-        unapproved = result.status is Status.OK and any(line.endswith(UNAPPROVED) for line in refused)
-        unapproved |= result.status in (Status.OK, Status.FAILED) and not all(one.sent for one in held)
+        status, reason = outcomes.status_and_reason(result, unapproved, held)
         complete = result.model_copy(
             update={
-                "status": Status.BLOCKED if unapproved else result.status,
+                "status": status,
+                "reason": reason,
                 "message": storable("; ".join(filter(None, lines))),
                 "url": self.url if self.tabs.all else BLANK,
                 "dialogs": (*self._between, *self.dialogs.drain()),
                 "downloads": kept,
+                "unapproved_downloads": unapproved,
                 "new_tabs": self.tabs.opened.count - opened,
                 "blocked_requests": self.requests.take(),
                 "held_requests": held,
@@ -441,6 +434,11 @@ class BrowserSession:
         url = self.url if self.tabs.all else BLANK
         return unread_view(url, self.dialogs.open, "; ".join(notes), self.settings.viewport)
 
+    async def _replace_for(self, result: ActionResult, tab: OpenTab | None = None) -> ActionResult:
+        """Closes a tab for the failure *result*, and returns *result*."""
+        await self._replace(result.message, tab)
+        return result
+
     async def _replace(self, why: str, tab: OpenTab | None = None) -> None:
         """Closes a tab that is of no use any more; there is a front tab afterwards if the browser lives."""
         self._notes.append(why)
@@ -452,7 +450,7 @@ class BrowserSession:
                 await self.tabs.close(doomed)
             await self.tabs.ensure()
         except (PlaywrightError, TimeoutError):
-            self._notes.append("the browser died")
+            self._notes.append(outcomes.BROWSER_DIED.message)
 
     async def _enforce(self) -> list[str]:
         """Takes back every tab that shows what is not allowed, or the error page of a refusal; says which."""
@@ -468,7 +466,7 @@ class BrowserSession:
                 continue
             found.append(url)
             if not await step_back(tab.page, self._shows, BACK_S):
-                await self._replace(_refusal([url]), tab)
+                await self._replace(outcomes.not_allowed([url]), tab)
         return found
 
     def _shows(self, url: str) -> bool:
@@ -488,13 +486,3 @@ class BrowserSession:
 
 def _unasked(_: FileChooser) -> None:
     """A chooser that no upload asked for stays empty."""
-
-
-def _refusal(urls: Sequence[str]) -> str:
-    return f"not allowed, taken back: {', '.join(storable(u)[:200] for u in urls)}"
-
-
-def _reason(error: PlaywrightError | TimeoutError) -> str:
-    """The first line of Playwright's message, without the name of the call and without its log."""
-    line = next(iter(str(error).splitlines()), type(error).__name__)
-    return storable(re.sub(r"^\w+\.\w+: ", "", line)[:300])

@@ -233,6 +233,64 @@ class Status(StrEnum):
     """The browser refused it for a reason given in the message."""
 
 
+class Reason(StrEnum):
+    """Why an action ended with its status. Code decides by this, never by the text of a message.
+
+    Plain success has no reason. The set is closed; an action that a foreign log recorded has none.
+    """
+
+    NO_EFFECT = "no_effect"
+    """A no-op action: it was carried out and changed nothing (nothing moved, the address or the page stayed)."""
+    ADDRESS_IS_FILE = "address_is_file"
+    """The address leads to a download and to no page, whether the download was kept or refused."""
+    DIALOG_OPENED = "dialog_opened"
+    """A dialog opened during the action and blocks the page."""
+    DIALOG_ANSWERED = "dialog_answered"
+    TAB_CLOSED = "tab_closed"
+    """The page closed its own tab."""
+    UNREACHABLE = "unreachable"
+    """The server of the address could not be reached."""
+    STALE_ELEMENT = "stale_element"
+    PAGE_REPLACED = "page_replaced"
+    """Another document was loaded since the element was shown."""
+    AMBIGUOUS_ELEMENT = "ambiguous_element"
+    UNKNOWN_REF = "unknown_ref"
+    COVERED = "covered"
+    DISABLED = "disabled"
+    NO_VISIBLE_BOX = "no_visible_box"
+    READ_ONLY = "read_only"
+    WRONG_CONTROL = "wrong_control"
+    """The control does not take this action or this value."""
+    FOCUS_LOST = "focus_lost"
+    ORIGIN_NOT_ALLOWED = "origin_not_allowed"
+    REQUEST_REFUSED = "request_refused"
+    """The proxy refused the request of the page itself; the message is the proxy's and says what to allow."""
+    UPLOAD_NOT_ALLOWED = "upload_not_allowed"
+    SECRET_NOT_ALLOWED = "secret_not_allowed"
+    """The action would use a secret outside its scope."""
+    DECLINED = "declined"
+    """A person declined the action or a request that it sends."""
+    NO_APPROVER = "no_approver"
+    """The action or a request needs approval, and there is nobody to ask."""
+    UNAPPROVED_DOWNLOAD = "unapproved_download"
+    """A download began in a step that was not approved; it was cancelled."""
+    DIALOG_OPEN = "dialog_open"
+    """A dialog was open before the action, which was not sent."""
+    NO_DIALOG = "no_dialog"
+    NO_SUCH_OPTION = "no_such_option"
+    NO_SUCH_TAB = "no_such_tab"
+    TOO_MANY_TABS = "too_many_tabs"
+    PAGE_HUNG = "page_hung"
+    DIALOG_FLOOD = "dialog_flood"
+    """The page opened dialogs without end."""
+    PAGE_CRASHED = "page_crashed"
+    BROWSER_DIED = "browser_died"
+    NAVIGATION_FAILED = "navigation_failed"
+    """The address could not be opened, for a reason that the browser gives."""
+    BROWSER_ERROR = "browser_error"
+    """The browser, or a script on the page, failed otherwise."""
+
+
 class DialogReport(Record):
     """A dialog that the page opened, and what became of it."""
 
@@ -252,7 +310,7 @@ class Download(Record):
 
 
 UNAPPROVED = "refused, nobody approved it: do the same again to have it asked about"
-"""Ends what a result says of a download that began in a step that was not approved."""
+"""Ends the message about a download that began in a step that was not approved."""
 
 
 class ActionResult(Record):
@@ -275,6 +333,10 @@ class ActionResult(Record):
     """Requests of this action that nobody had approved with it, and what became of them; those that came after the step
     before had ended are among them."""
     seconds: float = 0.0
+    reason: Reason | None = None
+    """Why it ended with this status; None for plain success, and in traces from before this field."""
+    unapproved_downloads: int = 0
+    """Downloads that were cancelled since the last step because their step was not approved, whatever the status."""
 
     @property
     def ok(self) -> bool:

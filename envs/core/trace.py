@@ -28,6 +28,7 @@ from envs.security.blocked_requests import BlockedOrigin
 
 SCHEMA_VERSION = 4
 """4: every line ends with its chain value, see :mod:`envs.core.trace_chain`; `ActionResult.held_requests`.
+`ActionResult.reason` and `ActionResult.unapproved_downloads` came later and are optional.
 
 3: `Footer.resumable`, and lines after such a footer; `ObservationRecord.blocked_requests`, `Footer.blocked_requests`,
 `Footer.declined`, `Failure.cut_short`, `Loop.last`.

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Page
 
-from envs.core.actions import ActionResult, Status
+from envs.core.actions import ActionResult, Reason, Status
 from envs.core.errors import EnvError, PageCrashed, PageHung
 from envs.core.observation import Element, ElementKey, Observation, Tab
 from envs.core.record import storable
@@ -218,7 +218,7 @@ class Observer:
     async def resolve(self, ref: int) -> Target | ActionResult:
         """The element shown as `[ref]`, as it is now; STALE, AMBIGUOUS or NO_SUCH_REF where it is not certain."""
         if not 0 < ref <= len(self._numbering.places):
-            return ActionResult(status=Status.NO_SUCH_REF, message=NO_SUCH_NUMBER)
+            return ActionResult(status=Status.NO_SUCH_REF, reason=Reason.UNKNOWN_REF, message=NO_SUCH_NUMBER)
         place, element = self._numbering.places[ref - 1], self._numbering.elements[ref - 1]
         return await self._target(place.world, place.id, element.key)
 
@@ -231,13 +231,14 @@ class Observer:
             found = await world.call_for_object("resolve", id_, wanted, timeout_s=timeout_s)
             if "objectId" not in found:
                 status = Status(found["value"])
-                return ActionResult(status=status, message=_UNRESOLVED[status].format(f"{key.role} {key.name!r}"))
+                reason, message = _UNRESOLVED[status]
+                return ActionResult(status=status, reason=reason, message=message.format(f"{key.role} {key.name!r}"))
             facts = json.loads(await world.call_with_objects("facts", [found["objectId"]], timeout_s))
             holders = await self._holders_of(world)
         except WorldGone:
             world.leave()
             message = f"the page was replaced since {key.role} {key.name!r} was shown; look again"
-            return ActionResult(status=Status.STALE, message=message)
+            return ActionResult(status=Status.STALE, reason=Reason.PAGE_REPLACED, message=message)
         states = tuple(facts["states"])
         return Target(key, facts["tag"], facts["type"], states, world, found["objectId"], holders, timeout_s)
 
@@ -331,8 +332,14 @@ class Observer:
 
 
 _UNRESOLVED = {
-    Status.STALE: "{} is gone or is now called otherwise; nothing was touched, look at the page again",
-    Status.AMBIGUOUS: "several elements now fit {}; none was touched, look at the page again",
+    Status.STALE: (
+        Reason.STALE_ELEMENT,
+        "{} is gone or is now called otherwise; nothing was touched, look at the page again",
+    ),
+    Status.AMBIGUOUS: (
+        Reason.AMBIGUOUS_ELEMENT,
+        "several elements now fit {}; none was touched, look at the page again",
+    ),
 }
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from envs.core.actions import ActionResult, Status
+from envs.core.actions import ActionResult, Reason, Status
 from envs.core.errors import EnvError
 from envs.core.observation import ElementKey
 from envs.core.record import storable
@@ -62,12 +62,14 @@ class Target:
             await self.call(_DRAWN)
         found = json.loads(str(await self.call("function () { return mira.pointOf.call(this); }")))
         if "status" in found:
-            return ActionResult(status=Status(found["status"]), message=f"{_told(self.key)}: {found['message']}")
+            status, message = Status(found["status"]), f"{_label(self.key)}: {found['message']}"
+            return ActionResult(status=status, reason=_REASONS[status], message=message)
         x, y = float(found["x"]), float(found["y"])
         for holder in self.holders:
             outer = json.loads(str(await self._call_on(holder.world, holder.object_id, _THROUGH, (x, y))))
             if outer is None:
-                return ActionResult(status=Status.COVERED, message=f"{_told(self.key)}: its frame is covered there")
+                message = f"{_label(self.key)}: its frame is covered there"
+                return ActionResult(status=Status.COVERED, reason=Reason.COVERED, message=message)
             x, y = outer
         return Point(x, y)
 
@@ -94,10 +96,17 @@ class Target:
         if "exceptionDetails" in answer:
             details = answer["exceptionDetails"]
             told = details.get("exception", {}).get("description") or details.get("text", "")
-            raise EnvError(f"a script on {_told(self.key)} failed: {storable(str(told))}")
+            raise EnvError(f"a script on {_label(self.key)} failed: {storable(str(told))}")
         return answer["result"].get("value")
 
 
+_REASONS = {
+    Status.STALE: Reason.STALE_ELEMENT,
+    Status.DISABLED: Reason.DISABLED,
+    Status.NOT_ACTIONABLE: Reason.NO_VISIBLE_BOX,
+    Status.COVERED: Reason.COVERED,
+}
+"""Of the statuses of `pointOf` in `in_page/target.js`."""
 _SCROLL = "function () { mira.showHolder(this); }"
 _DRAWN = (
     "function () { return new Promise(done => { setTimeout(done, 200, false); "
@@ -107,5 +116,5 @@ _DRAWN = (
 _THROUGH = "function (x, y) { return mira.throughHolder(this, x, y); }"
 
 
-def _told(key: ElementKey) -> str:
+def _label(key: ElementKey) -> str:
     return f"{key.role} {key.name!r}"

@@ -13,7 +13,7 @@ import pytest
 from playwright.async_api import Error as PlaywrightError
 
 from envs.browser.session import BrowserSession
-from envs.core.actions import Click, CloseTab, Goto, NewTab, Status, Wait
+from envs.core.actions import Click, CloseTab, Goto, NewTab, Reason, Status, Wait
 from tests.envs.browser.browsing import QUICK, Opener, click, ref_of, visit
 from tests.envs.browser.web import Answer, Web
 
@@ -101,7 +101,7 @@ async def test_a_renderer_that_crashes_between_two_steps(web: Web, opener: Opene
     seen = await visit(session, web.url())
     await crash(session)
     result = await session.execute(Click(ref=ref_of(seen, "Go")))
-    assert result.status is Status.CRASHED
+    assert (result.status, result.reason) == (Status.CRASHED, Reason.PAGE_CRASHED)
     assert "crashed" in (await session.observe()).note
     await assert_usable(session, web)
 

@@ -24,6 +24,7 @@ from envs.core.actions import (
     Forward,
     Goto,
     Press,
+    Reason,
     Scroll,
     ScrollAt,
     Status,
@@ -235,12 +236,15 @@ async def test_trouble_with_an_element_is_a_status_and_touches_nothing(web: Web,
         <div style='position:relative;width:200px'><button id=under style='width:200px'>Under</button>
         <div style='position:absolute;inset:0;background:gray'>Lid</div></div>"""
     seen = await visit(session, web.url())
-    assert (await session.execute(Click(ref=99))).status is Status.NO_SUCH_REF
-    assert (await session.execute(Click(ref=ref_of(seen, "Off")))).status is Status.DISABLED
+    unknown = await session.execute(Click(ref=99))
+    assert (unknown.status, unknown.reason) == (Status.NO_SUCH_REF, Reason.UNKNOWN_REF)
+    off = await session.execute(Click(ref=ref_of(seen, "Off")))
+    assert (off.status, off.reason) == (Status.DISABLED, Reason.DISABLED)
     covered = await session.execute(Click(ref=ref_of(seen, "Under")))
-    assert covered.status is Status.COVERED and "Lid" in covered.message
+    assert covered.status is Status.COVERED and covered.reason is Reason.COVERED and "Lid" in covered.message
     await session.page.evaluate("gone.remove()")
-    assert (await session.execute(Click(ref=ref_of(seen, "Gone")))).status is Status.STALE
+    gone = await session.execute(Click(ref=ref_of(seen, "Gone")))
+    assert (gone.status, gone.reason) == (Status.STALE, Reason.STALE_ELEMENT)
     assert "click" not in await kinds(session)
 
 
