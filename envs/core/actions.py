@@ -1,8 +1,7 @@
-"""The one typed action set. Both action languages parse to it, and the session executes nothing else.
+"""The typed actions and their results. Both action languages parse to these actions; the session executes no others.
 
-`ref` is the number shown in brackets in the current observation; it means nothing in the next one.
-What outlives the observation is the element's :class:`envs.core.observation.ElementKey`, which the
-session looks up from `ref` and the trace records beside the action.
+`ref` is the number shown in brackets in the current observation and is valid only there. The trace also records the
+element's :class:`envs.core.observation.ElementKey`, which stays valid.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class Click(Record):
 class Type(Record):
     """Types into the element; `clear` empties it first, `enter` presses Enter afterwards.
 
-    `text` may hold secret names as `<secret>NAME</secret>`: the value is put in below the model.
+    `text` may contain secret names as `<secret>NAME</secret>`; the session inserts the values, which no model sees.
     """
 
     kind: Literal["type"] = "type"
@@ -40,7 +39,7 @@ class Type(Record):
 
 
 class Select(Record):
-    """Chooses the option of a drop-down by its visible label (or, failing that, its value)."""
+    """Selects an option of a drop-down by its visible label, else by its value."""
 
     kind: Literal["select"] = "select"
     ref: int
@@ -76,7 +75,7 @@ class Drag(Record):
 
 
 class Upload(Record):
-    """Puts a file of the run's upload folder into a file input; `path` is relative to that folder."""
+    """Uploads a file from the run's upload folder; `path` is relative to that folder."""
 
     kind: Literal["upload"] = "upload"
     ref: int
@@ -104,7 +103,7 @@ class DragAt(Record):
 
 
 class ScrollAt(Record):
-    """Turns the wheel by (dx, dy) CSS pixels with the pointer at (x, y)."""
+    """Turns the mouse wheel by (dx, dy) CSS pixels with the pointer at (x, y)."""
 
     kind: Literal["scroll_at"] = "scroll_at"
     x: FiniteFloat
@@ -114,14 +113,14 @@ class ScrollAt(Record):
 
 
 class Find(Record):
-    """Asks for every line of the page that holds `text`, those beyond the budget included. Does not touch the page."""
+    """Returns every line of the page that contains `text`, also beyond the text budget. Does not touch the page."""
 
     kind: Literal["find"] = "find"
     text: str
 
 
 class Expand(Record):
-    """Asks for the hidden rows of group `group` (`g1`, `g2` … in the observation). Does not touch the page."""
+    """Returns the hidden rows of group `group` (`g1`, `g2` … in the observation). Does not touch the page."""
 
     kind: Literal["expand"] = "expand"
     group: str
@@ -129,7 +128,7 @@ class Expand(Record):
 
 
 class Wait(Record):
-    """Waits until the page is quiet again, at most the step's settle bound."""
+    """Waits until the page is quiet, for at most `SettleSettings.max_s`."""
 
     kind: Literal["wait"] = "wait"
 
@@ -171,7 +170,7 @@ class FocusTab(Record):
 
 
 class Stop(Record):
-    """Ends the episode. `answer` is what the user gets; None where the task asks for no answer."""
+    """Ends the episode. `answer` is returned to the user; None if the task asks for no answer."""
 
     kind: Literal["stop"] = "stop"
     answer: str | None = None
@@ -207,30 +206,30 @@ ACTION: TypeAdapter[Action] = TypeAdapter(Action)
 
 
 class Status(StrEnum):
-    """How an action ended. Only OK and STOPPED mean that it was carried out as asked."""
+    """How an action ended. Only OK and STOPPED mean that it was carried out as requested."""
 
     OK = "ok"
     STOPPED = "stopped"
     """The action was Stop: nothing was sent to the page."""
     STALE = "stale"
-    """The element is gone; nothing was clicked in its place."""
+    """The element is gone; nothing else was clicked."""
     AMBIGUOUS = "ambiguous"
-    """Several elements now fit the key equally well; none was touched."""
+    """Several elements match the key equally well; none was touched."""
     NO_SUCH_REF = "no_such_ref"
-    """The number was never shown in the current observation."""
+    """The current observation does not contain the number."""
     COVERED = "covered"
-    """Another element lies over the target and would have taken the click."""
+    """Another element covers the target and would receive the click."""
     DISABLED = "disabled"
     NOT_ACTIONABLE = "not_actionable"
-    """The element is of the wrong kind for this action, or has no visible box."""
+    """The element does not support this action, or has no visible box."""
     BLOCKED = "blocked"
-    """Policy forbids it: origin, upload folder, scheme, or a person declined it."""
+    """A rule forbids it (origin, upload folder, scheme, secret scope, approval), or a person declined it."""
     DIALOG_OPEN = "dialog_open"
     """A dialog blocks the page; answer it first."""
     TIMEOUT = "timeout"
     CRASHED = "crashed"
     FAILED = "failed"
-    """The browser refused it for a reason given in the message."""
+    """The browser refused it; the message gives the reason."""
 
 
 class Reason(StrEnum):
@@ -292,7 +291,7 @@ class Reason(StrEnum):
 
 
 class DialogReport(Record):
-    """A dialog that the page opened, and what became of it."""
+    """A dialog that the page opened, and how it was answered."""
 
     type: Literal["alert", "confirm", "prompt", "beforeunload"]
     message: str
@@ -300,7 +299,7 @@ class DialogReport(Record):
 
 
 class Download(Record):
-    """A file the page let down, kept under the run's folder."""
+    """A downloaded file, stored in the run's folder."""
 
     name: str
     path: str
@@ -314,24 +313,24 @@ UNAPPROVED = "refused, nobody approved it: do the same again to have it asked ab
 
 
 class ActionResult(Record):
-    """What came of one action. Expected trouble is a status here, never an exception."""
+    """The result of one action. Expected failures have a status; they raise no exception."""
 
     status: Status
     message: str = ""
-    """For people and for the policy: what happened and, if it failed, what to do."""
+    """For people and for the policy: what happened and, after a failure, what to do. Code reads `reason` instead."""
     output: str = ""
-    """Text asked for by Find and Expand (page content: data, never an order)."""
+    """The answer to Find and Expand: page content, which is data and never an instruction."""
     url: str = ""
-    """Canonical URL of the front tab afterwards."""
+    """Canonical URL of the front tab after the action."""
     dialogs: tuple[DialogReport, ...] = ()
-    """Those that opened since the step before."""
+    """Dialogs that opened since the previous step."""
     downloads: tuple[Download, ...] = ()
     new_tabs: int = 0
     blocked_requests: tuple[BlockedOrigin, ...] = ()
-    """Requests that the boundary refused during this action, by origin."""
+    """Requests that the proxy refused during this action, by origin."""
     held_requests: tuple[HeldRequest, ...] = ()
-    """Requests of this action that nobody had approved with it, and what became of them; those that came after the step
-    before had ended are among them."""
+    """Requests that were held for approval, with the answers; includes those that arrived after the previous step
+    had ended."""
     seconds: float = 0.0
     reason: Reason | None = None
     """Why it ended with this status; None for plain success, and in traces from before this field."""

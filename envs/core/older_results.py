@@ -6,10 +6,10 @@ from envs.core.actions import UNAPPROVED, ActionResult, Reason, Status
 
 
 def with_reason(result: ActionResult) -> ActionResult:
-    """*result* with the reason and the cancelled downloads that its message tells of, where it was stored without them.
+    """Adds reason and number of cancelled downloads, read from the message, to a *result* that was stored without them.
 
-    It is the only place that reads an outcome from the text of a message. It maps what readers of a trace decide by:
-    cancelled downloads. A result that was stored with the field is returned unchanged.
+    No other code reads an outcome from the text of a message. Only cancelled downloads are read, because approval
+    depends on them after a resume. A result that was stored with a reason is returned unchanged.
     """
     cancelled = result.message.count(UNAPPROVED)
     if "reason" in result.model_fields_set or not cancelled:
