@@ -1,8 +1,7 @@
-"""Putting text and choices into fields, so that the page's own listeners notice.
+"""Enters text and selects options in form fields, such that the page's listeners receive the events.
 
-Text goes in key by key through the browser. A declared secret does not: keys go wherever the page
-has moved the focus by then, so a secret is put into the very element, in its own document, whose
-address was checked in the same step.
+Text is typed key by key through the browser. A declared secret is not, because the page could move the focus: it is
+inserted into the element itself, in a document whose address was checked in the same step.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from envs.security.secrets import Refusal
 
 OK = ActionResult(status=Status.OK)
 LONG_TEXT = 200
-"""Longer text goes in at once instead of key by key."""
+"""Longer text is inserted at once instead of key by key."""
 SECRET_MARK = "<secret>"
 MAX_LISTED = 40
 TYPED_ROLES = frozenset({"textbox", "searchbox", "spinbutton"})
@@ -35,7 +34,7 @@ CHOOSE = "function (wanted, most) { return mira.chooseOption(this, wanted, most)
 
 
 async def type_into(page: Page, target: Target, action: Type, guard: SecretGuard) -> ActionResult:
-    """Clicks the field, empties it if asked to, types; raises what Playwright raises."""
+    """Clicks the field, clears it if requested and types the text. Raises Playwright's errors."""
     text = await _text(target, action.text, guard)
     if isinstance(text, ActionResult):
         return text
@@ -53,7 +52,7 @@ async def type_into(page: Page, target: Target, action: Type, guard: SecretGuard
 
 
 async def choose(target: Target, option: str) -> ActionResult:
-    """Chooses an option of a native drop-down or list."""
+    """Selects an option of a native drop-down or list."""
     answer = json.loads(str(await target.call(CHOOSE, option, MAX_LISTED)))
     match answer["status"]:
         case "ok":
@@ -115,7 +114,7 @@ async def _edit(page: Page, target: Target, kind: str, text: str, action: Type) 
     if not await target.call(INSERT, text):
         message = "the field does not keep the focus"
         return ActionResult(status=Status.NOT_ACTIONABLE, reason=Reason.FOCUS_LOST, message=message)
-    await page.keyboard.press("End")  # for pages that look at a field only when a key was pressed
+    await page.keyboard.press("End")  # for pages that read a field only after a key press
     return None
 
 
@@ -124,7 +123,7 @@ def _wrong_control(message: str) -> ActionResult:
 
 
 async def _keys(page: Page, text: str) -> None:
-    """Types *text*; a line break in it goes in as text, because as a key it would be Enter, which nobody asked for."""
+    """Types *text*. Line breaks are inserted as text, because the key Enter could submit the form."""
     if len(text) > LONG_TEXT or "\n" in text or "\r" in text:
         await page.keyboard.insert_text(text)
     elif text:

@@ -1,14 +1,15 @@
-"""One isolated browser context: what the agent sees of it and everything it may do in it.
+"""A browser session: observes and acts in one isolated browser context.
 
 Guarantees:
-  - `observe` and `execute` never raise for what a page can do, and end within
-    `observe.timeout_s` and `step_deadline_s` plus a few seconds; a `stop` while something is still
-    coming down, and `close`, within `download_wait_s` plus a few seconds. A page that does not answer is
-    closed and replaced by a blank one, which the note or status says.
-  - Every request of the context passes the boundary's proxy; a tab whose canonical URL is not
-    allowed is taken back, whatever brought it there.
+  - No page behaviour makes `observe` or `execute` raise. They end within `observe.timeout_s` and
+    `step_deadline_s` plus a few seconds; `close`, and a `stop` during a download, within
+    `download_wait_s` plus a few seconds. A page that does not answer is closed and replaced by a
+    blank one; the note or status reports it.
+  - Every request of the context goes through the proxy. A tab at a URL that is not allowed is
+    taken back, whatever caused the navigation.
   - The text of a `type` action appears in no message, log or exception.
-  - Requests held for approval are decided when a step ends; that time does not count against `step_deadline_s`.
+  - Requests held for approval are decided before the step ends; that time does not count against
+    `step_deadline_s`.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from playwright.async_api import Browser, BrowserContext, FileChooser, Page
 from playwright.async_api import Error as PlaywrightError
 
 from envs.browser import action_executor, outcomes, playwright_trace
-from envs.browser.bounded_calls import Interrupted, Interruption, Races, let_go
+from envs.browser.bounded_calls import Interrupted, Interruption, Races, cancel
 from envs.browser.context import LOCAL_STORAGE, new_context, stored_origins
 from envs.browser.dialogs import Dialogs
-from envs.browser.download_limit import DownloadLimit, Limits, Places
+from envs.browser.download_limit import DownloadFolders, DownloadLimit, DownloadLimits
 from envs.browser.downloads import FOLDER, Downloads
 from envs.browser.request_watch import RequestWatch
 from envs.browser.settle import Traffic, late_reaction, settle
@@ -72,11 +73,11 @@ WINDOW_S = 1.0
 BACK_S = 3.0
 CLOSE_S = 5.0
 _OPENING = Goto | NewTab | FocusTab | Wait
-"""Actions that do nothing to a page that is open."""
+"""Actions that do not affect an open page."""
 
 
 class BrowserSession:
-    """Made by :meth:`envs.browser.chromium.Chromium.session`; used by one task at a time."""
+    """A session for one task at a time, created by :meth:`envs.browser.chromium.Chromium.session`."""
 
     def __init__(
         self,
@@ -94,7 +95,7 @@ class BrowserSession:
         self.traffic = Traffic(context)
         self.requests = RequestWatch(context, boundary)
         self.dialogs = Dialogs(settings.dialogs, self._interrupt)
-        self._download_limits = Limits(settings.max_download_bytes, settings.max_run_download_bytes)
+        self._download_limits = DownloadLimits(settings.max_download_bytes, settings.max_run_download_bytes)
         self.downloads = Downloads(folder, self._download_limits, secrets, permitted=settings.downloads == "keep")
         self.tabs = Tabs(context, settings, self._tab_opened, boundary.allows)
         self.holding = RequestHolding(settings.hold, settings.background, secrets.mask)
@@ -107,13 +108,13 @@ class BrowserSession:
         )
         self._races = Races(self._clock)
         self._held: asyncio.Task[ActionResult] | None = None
-        """The action that an open dialog keeps from returning."""
-        self._judged = len(boundary.blocked)
+        """The action that cannot return while a dialog is open."""
+        self._checked = len(boundary.blocked)
         self._between: tuple[DialogReport, ...] = ()
-        """Dialogs that were answered after the step before had ended."""
+        """Dialogs that were answered after the previous step had ended."""
         self._notes: list[str] = []
         self._elements: tuple[Element, ...] = ()
-        """Of the last observation, as it was handed up."""
+        """Elements of the last observation."""
         self._storage: dict[str, list[dict[str, str]]] = {}
         context.on("page", self.tabs.arrived)
         context.on("dialog", self.dialogs.arrived)
@@ -129,9 +130,9 @@ class BrowserSession:
         *,
         arriving: Path,
     ) -> Self:
-        """A new context with one blank tab. *arriving* is the folder that the browser writes downloads to.
+        """Opens a new context with one blank tab. *arriving* is the folder to which the browser writes downloads.
 
-        Raises BadInput (storage state, secrets in a traced context) and ResetFailed, SessionNotOpened among it.
+        Raises BadInput (storage state, secrets in a traced context), or ResetFailed, in particular SessionNotOpened.
         """
         stored = stored_origins(settings.storage_state)
         if settings.playwright_trace:
@@ -149,9 +150,9 @@ class BrowserSession:
             if settings.playwright_trace:
                 await playwright_trace.begin(context, OPEN_S)
             await session.tabs.open(OPEN_S)
-            places = Places(arriving, folder / FOLDER)
+            folders = DownloadFolders(arriving, folder / FOLDER)
             session.downloads.limit = await DownloadLimit.start(
-                browser, context, session.page, places, session._download_limits
+                browser, context, session.page, folders, session._download_limits
             )
         except TimeoutError:
             await session.close()
@@ -168,7 +169,7 @@ class BrowserSession:
 
     @property
     def url(self) -> str:
-        """Canonical URL of the front tab, as the browser has it."""
+        """Canonical URL of the front tab."""
         return storable(self.page.url)
 
     @property
@@ -177,7 +178,7 @@ class BrowserSession:
         return browser is not None and browser.is_connected()
 
     async def observe(self, *, screenshot: bool = False) -> Observation:
-        """One look at the front tab. An open dialog is shown instead of the page that it blocks."""
+        """Observes the front tab. An open dialog is shown instead of the page that it blocks."""
         await self.holding.decided()
         seen = dataclasses.replace(await self._observe(screenshot), blocked=self.requests.take())
         seen = masked_observation(seen, self.secrets)
@@ -196,17 +197,17 @@ class BrowserSession:
         except (PageHung, TimeoutError):
             if self._clock.stops == stops:
                 await self._replace_for(outcomes.HUNG)
-            await self.holding.decided()  # a page waits for a request, and does not answer until that is sent or fails
+            await self.holding.decided()  # the page may wait for a held request, and answers only after it
         except (PageCrashed, PlaywrightError):
             await self._replace_for(outcomes.CRASHED)
-        except EnvError as error:  # the document was replaced at this moment, or is one that cannot be read
+        except EnvError as error:  # the document was just replaced or cannot be read
             self._notes.append(storable(str(error))[:300])
         if self.dialogs.open is not None:
             return self._blocked_view()
         return await self._look_or_blank()
 
     async def execute(self, action: Action) -> ActionResult:
-        """Does one action and waits for the page to settle."""
+        """Executes one action and waits for the page to settle."""
         await self.holding.decided()
         started, opened = time.monotonic(), self.tabs.opened.count
         if not isinstance(action, _OPENING):
@@ -239,7 +240,7 @@ class BrowserSession:
         return self._complete(result, time.monotonic() - started, opened)
 
     async def storage(self) -> dict[str, Any]:
-        """Cookies, and the local storage of every origin seen in front, as Playwright's storage state.
+        """Returns cookies and local storage of the visited origins in Playwright's storage state format.
 
         Raises PlaywrightError or TimeoutError, also while a dialog blocks the page.
         """
@@ -254,7 +255,7 @@ class BrowserSession:
         return {"cookies": cookies, "origins": origins}
 
     async def save_playwright_trace(self, path: Path) -> bool:
-        """Writes Playwright's trace since the last call; False where there is none or the browser is gone."""
+        """Writes Playwright's trace since the last call; False if there is none or the browser is gone."""
         return self.settings.playwright_trace and await playwright_trace.save(self.context, path)
 
     async def close(self) -> None:
@@ -266,10 +267,10 @@ class BrowserSession:
             async with asyncio.timeout(CLOSE_S):
                 await self.context.close()
         except (PlaywrightError, TimeoutError):
-            return  # the browser is dead, or the context hangs and goes with it
+            return  # the browser is dead, or the context hangs and ends with it
 
     def allowed(self, url: str) -> bool:
-        """May a tab show this URL? Only http and https of allowed origins, the blank page and error pages."""
+        """Whether a tab may show this URL: http and https of allowed origins, the blank page and error pages."""
         if url in ("", BLANK) or url.startswith(ERROR_PAGE):
             return True
         return urlsplit(url).scheme in ("http", "https") and self.boundary.allows(url)
@@ -304,7 +305,7 @@ class BrowserSession:
             result = await self._races.race(self._held, deadline - self._clock.now())
         except Interrupted as interrupted:
             if interrupted.kind == "dialog":
-                raise  # the task stays: it goes on when the dialog is answered
+                raise  # the task continues when the dialog is answered
             self._drop_held()
             raise
         except BaseException:
@@ -331,10 +332,10 @@ class BrowserSession:
     def _drop_held(self) -> None:
         held, self._held = self._held, None
         if held is not None:
-            let_go(held)
+            cancel(held)
 
     async def _settle(self, action: Action, deadline: float, acted: OpenTab, windows: int, opened: int) -> None:
-        """Waits until the front tab is quiet; a window that the action opened is in front by then."""
+        """Waits until the front tab is quiet, which may be a window that the action opened."""
         await self.tabs.ensure()
         front = self.tabs.front
         await self._settle_tab(front, deadline)
@@ -342,9 +343,9 @@ class BrowserSession:
         react = min(self.settings.settle.react_ms / 1000, max(0.0, deadline - self._clock.now()))
         if await self._races.call(late_reaction(front.world, action, react), react + 1.0):
             await self._settle_tab(front, deadline)
-        asked = acted.world.windows - windows
-        if asked > 0:
-            await self.tabs.opened.until(opened + asked, WINDOW_S)
+        requested = acted.world.windows - windows
+        if requested > 0:
+            await self.tabs.opened.until(opened + requested, WINDOW_S)
         await self.tabs.ensure()
         if self.tabs.front is not front:
             await self._settle_tab(self.tabs.front, deadline)
@@ -352,7 +353,7 @@ class BrowserSession:
         await self._settle_held(deadline)
 
     async def _settle_held(self, deadline: float) -> None:
-        """Waits for a person's answers, and for what comes of requests that were let go."""
+        """Waits for approval of held requests, then for the effects of approved ones."""
         while await self.holding.decided():
             await self.tabs.ensure()
             await self._settle_tab(self.tabs.front, deadline)
@@ -368,7 +369,7 @@ class BrowserSession:
             self._races.interrupt(kind, tab)
 
     async def _after(self, interrupted: Interrupted) -> ActionResult:
-        """What an overtaken action comes to."""
+        """Returns the result of an interrupted action."""
         if interrupted.kind == "dialog":
             return outcomes.DIALOG_OPENED
         failure = outcomes.CRASHED if interrupted.kind == "crash" else outcomes.FLOOD
@@ -390,7 +391,7 @@ class BrowserSession:
 
     def _complete(self, result: ActionResult, seconds: float, opened: int) -> ActionResult:
         kept, refused, unapproved = self.downloads.drain()
-        coming = (f"download {name!r} is under way" for name in self.downloads.under_way())
+        coming = (f"download {name!r} is under way" for name in self.downloads.in_progress())
         done = ": it was downloaded" if kept and result.reason is Reason.ADDRESS_IS_FILE else ""
         held = self.holding.drain()
         lines = (result.message + done, *refused, *coming, *refusal_messages(held), *self.guard.outgoing.drain())
@@ -429,7 +430,7 @@ class BrowserSession:
             return self._blocked_view()
 
     def _blocked_view(self) -> Observation:
-        """What can be said of a page without calling into it."""
+        """Builds an observation without a call into the page."""
         notes, self._notes = self._notes, []
         url = self.url if self.tabs.all else BLANK
         return unread_view(url, self.dialogs.open, "; ".join(notes), self.settings.viewport)
@@ -440,7 +441,7 @@ class BrowserSession:
         return result
 
     async def _replace(self, why: str, tab: OpenTab | None = None) -> None:
-        """Closes a tab that is of no use any more; there is a front tab afterwards if the browser lives."""
+        """Closes an unusable tab and ensures that there is a front tab, unless the browser died."""
         self._notes.append(why)
         doomed = tab or (self.tabs.front if self.tabs.all else None)
         try:
@@ -453,21 +454,21 @@ class BrowserSession:
             self._notes.append(outcomes.BROWSER_DIED.message)
 
     async def _enforce(self) -> list[str]:
-        """Takes back every tab that shows what is not allowed, or the error page of a refusal; says which."""
-        refusals = self.boundary.blocked[self._judged :]
-        self._judged += len(refusals)
+        """Takes back tabs at a URL that is not allowed, or on the error page of a refusal. Returns their URLs."""
+        refusals = self.boundary.blocked[self._checked :]
+        self._checked += len(refusals)
         refusals = [one for one in refusals if one not in BROWSERS_OWN]
-        found: list[str] = []
+        taken_back: list[str] = []
         for tab in tuple(self.tabs.all):
             url = tab.page.url
             if refusals and url.startswith(ERROR_PAGE):
                 url = refusals[-1]
             elif self.allowed(url):
                 continue
-            found.append(url)
+            taken_back.append(url)
             if not await step_back(tab.page, self._shows, BACK_S):
                 await self._replace(outcomes.not_allowed([url]), tab)
-        return found
+        return taken_back
 
     def _shows(self, url: str) -> bool:
         return self.allowed(url) and url != BLANK and not url.startswith(ERROR_PAGE)
@@ -480,9 +481,9 @@ class BrowserSession:
         tab.page.on("crash", crashed)
         tab.page.on("download", self.downloads.arrived)
         tab.page.on("websocket", self.requests.web_socket)
-        # Listening is what makes Playwright intercept choosers; begun at the click it may come too late.
-        tab.page.on("filechooser", _unasked)
+        # A listener makes Playwright intercept file choosers; adding it at the click could be too late.
+        tab.page.on("filechooser", _ignore_chooser)
 
 
-def _unasked(_: FileChooser) -> None:
-    """A chooser that no upload asked for stays empty."""
+def _ignore_chooser(_: FileChooser) -> None:
+    """Leaves a chooser empty that no upload opened."""

@@ -55,7 +55,7 @@ class BlobStore:
         return self.put(plain.encode())
 
     def read(self, name: str) -> bytes:
-        """Returns the bytes of blob *name*. Raises TraceError if the blob is missing or damaged or the name is invalid."""
+        """Returns the bytes of blob *name*. Raises TraceError if it is missing or damaged, or the name is invalid."""
         if _NAME.fullmatch(name) is None:
             raise TraceError(f"{name!r} is not a blob name (64 hex digits)")
         try:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from envs.browser.downloads import UNTOLD
+from envs.browser.downloads import AFTER_LAST_STEP
 from envs.browser.session import BrowserSession
 from envs.core.actions import (
     Back,
@@ -531,7 +531,9 @@ async def test_what_no_step_could_tell_is_written_beside_the_files(
     await session.downloads.begun.until(1, BUSY_S)
     await session.close()
     home = tmp_path / "run" / "downloads"
-    assert f"download 'r.csv' {'is ' if pause_s < 5 else ''}{told}" in (home / UNTOLD).read_text(encoding="utf-8")
+    assert f"download 'r.csv' {'is ' if pause_s < 5 else ''}{told}" in (home / AFTER_LAST_STEP).read_text(
+        encoding="utf-8"
+    )
     assert (home / "r.csv").exists() == (pause_s < 5)
 
 
