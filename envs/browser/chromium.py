@@ -62,7 +62,7 @@ SWITCHES = (
     "--disable-gpu",
     "--disable-smooth-scrolling",
     "--disable-notifications",
-    "--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup",  # two renderers per window for an invisible address bar
+    "--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup",  # two renderers per window, for a hidden address bar
     "--disable-features=AutofillServerCommunication",  # sends every form to a server
 )
 UNWANTED = ("--disable-popup-blocking", "--enable-unsafe-swiftshader")
@@ -214,8 +214,8 @@ def launch_s() -> float:
 def not_started(program: str, seconds: float) -> str:
     """Returns the message of BrowserNotStarted."""
     return (
-        f"{program} did not start within {seconds:g} s: the machine may be busy; try again, with fewer workers or fewer "
-        "other programs, or give it longer, for example MIRA_LAUNCH_S=300"
+        f"{program} did not start within {seconds:g} s: the machine may be busy; try again, with fewer workers or "
+        "fewer other programs, or give it longer, for example MIRA_LAUNCH_S=300"
     )
 
 

@@ -53,7 +53,7 @@ from envs.core.errors import EnvError, PageCrashed, PageHung, ResetFailed, Sessi
 from envs.core.observation import Element, Observation
 from envs.core.record import storable
 from envs.core.settings import SessionSettings
-from envs.observer.nearest_controls import told_with_nearest
+from envs.observer.nearest_controls import with_nearest_controls
 from envs.observer.world import WorldGone
 from envs.security.allowlist_proxy import AllowlistProxy
 from envs.security.blocked_requests import BROWSERS_OWN
@@ -230,7 +230,7 @@ class BrowserSession:
         except PlaywrightError as error:
             result = await self._playwright_failed(action, acted, error)
         await self.holding.decided()
-        result = told_with_nearest(result, action, self._elements)
+        result = with_nearest_controls(result, action, self._elements)
         refused = await self._enforce()
         if refused and result.ok:
             result = outcomes.taken_back(result, refused)

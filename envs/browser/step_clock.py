@@ -48,8 +48,8 @@ class StepClock:
             await asyncio.wait(futures, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
 
     async def call(self, call: Callable[[float], Coroutine[Any, Any, T]], seconds: float) -> T:
-        """Runs a Playwright call, whose argument is the timeout in milliseconds. If the clock may stop, the call gets no
-        timeout (0), and Playwright's timeout error is raised after *seconds* of this clock."""
+        """Runs a Playwright call, whose argument is the timeout in milliseconds. If the clock may stop, the call gets
+        no timeout (0), and Playwright's timeout error is raised after *seconds* of this clock."""
         if not self.may_stop:
             return await call(seconds * 1000)
         task = asyncio.ensure_future(call(0))
