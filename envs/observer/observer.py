@@ -257,7 +257,7 @@ class Observer:
         return await drawn(self._frames, self._page, timeout_s)
 
     async def find(self, text: str, vault: SecretVault = NO_SECRETS) -> str:
-        """Returns the lines of the page that contain *text*, also hidden ones, up to FIND_CHARS. Their refs become valid.
+        """Returns the lines of the page that contain *text*, also hidden ones, up to FIND_CHARS; their refs are valid.
 
         If *vault* has secrets, the masked lines are searched, so that no answer depends on a secret's value.
         """
