@@ -1,16 +1,16 @@
-// The flat tree of a page, and its texts without what deceives.
+// The flat tree of a page, and its texts without deceptive characters.
 
-const closedRoots = new WeakMap(); // host → its closed shadow root, handed in by the observer
-const askedHosts = new WeakMap(); // host → times the observer was asked for a closed root
+const closedRoots = new WeakMap(); // host → its closed shadow root, sent by the observer
+const askedHosts = new WeakMap(); // host → number of requests to the observer for a closed root
 const listening = new WeakSet(); // elements with a listener for pointer events
-const oncePassword = new WeakSet(); // a field that ever was a password stays masked
+const oncePassword = new WeakSet(); // a field that was ever a password field stays masked
 const shadowOf = (element) => openRoot(element) ?? closedRoots.get(element) ?? null;
 
-// Names that mean something in HTML. An element of another namespace (<math><input>) has none of its behaviour.
+// Tag names of HTML. An element of another namespace (<math><input>) does not have their behaviour.
 const HTML_ONLY = new Set(('input select textarea button label iframe frame slot details summary form dialog table tr td th ' +
   'ul ol li main nav aside header footer fieldset area video audio img br hr canvas object embed option optgroup html body ' +
   'h1 h2 h3 h4 h5 h6').split(' '));
-/** What an element goes by: its local name, with a colon before it where that would be mistaken for HTML. */
+/** The local name of an element, with a colon before it if it would look like an HTML element. */
 function tagOf(element) {
   const name = localName(element);
   return HTML_ONLY.has(name) && !isHtml(element) ? ':' + name : name;
@@ -30,10 +30,10 @@ function flatChildren(node) {
   return children;
 }
 
-/** What `told` makes of the first elements of a collection; a page may have very many. */
-const firstOf = (collection, most, told) => Array.from({ length: Math.min(collection.length, most) }, (_, i) => told(collection[i]));
+/** Maps the first elements of a collection, which may be very long. */
+const firstOf = (collection, most, map) => Array.from({ length: Math.min(collection.length, most) }, (_, i) => map(collection[i]));
 
-/** The host of a shadow root, null for any other fragment. */
+/** The host of a shadow root; null for other fragments. */
 const rootHost = (root) => (isShadowRoot(root) ? hostOfRoot(root) : null);
 
 /** The host of a shadow root, else the parent. */
@@ -42,7 +42,7 @@ function flatParent(node) {
   return parent && nodeType(parent) === 11 ? rootHost(parent) : parent;
 }
 
-/** The document of an iframe in this process, or null where another process draws it. */
+/** The document of an iframe in this process; null if another process draws it. */
 function documentOf(frame) {
   try {
     return frameDocument(frame) ?? null;
@@ -79,16 +79,16 @@ const visible = (text) => (SUSPICIOUS.test(text) ? text.replace(INVISIBLE, '$1')
 const clean = (text) => visible(text).replace(/\s+/g, ' ').trim();
 const cut = (text, limit) => (text.length <= limit ? text : text.slice(0, limit - 1).replace(/[\ud800-\udbff]$/, '') + '…');
 
-/** Puts a backslash before what looks like a ref or a group marker, so that only the observer makes them. */
+/** Puts a backslash before text that looks like a ref or a group marker, so a page cannot forge them. */
 const escaped = (text) =>
   /[[…]/.test(text)
     ? text.replace(/(?<!\\)\\*\[(?=\s*\p{Nd}+\s*\])/gu, (run) => '\\'.repeat(2 * run.length - 1) + '[').replace(/…(?=\s*g\p{Nd})/gu, '\\…')
     : text;
-/** The same for text that starts a line, where frame and heading markers count too. */
+/** The same for text at the start of a line, including frame and heading markers. */
 const escapedStart = (text) => (/^(---|# )/.test(text) ? '\\' + text : text);
 const quoted = (text) => '"' + escaped(text.replace(/\\/g, '\\\\').replace(/"/g, '\\"')) + '"';
 
-/** An answer for the observer, as JSON. Every string of it is well-formed and without NUL: the last edge inside the page. */
+/** An answer for the observer as JSON. All of its strings are made well-formed and free of NUL here. */
 function sent(answer) {
   const json = JSON.stringify(answer);
   if (!json.includes('\\ud') && !json.includes('\\u0000')) return json; // lone surrogates are written as escapes

@@ -1,8 +1,8 @@
 // The getters and methods of the DOM, taken from the prototypes of this world.
-// This code runs in an isolated world: the page can neither see it nor change its built-ins. What a page can
-// still do is shadow a property of a form, a frameset or the document by naming an element after it
-// (<input name=childNodes>, <img name=body>). So no property of a node is read directly, only through what is here.
-// A getter that meets an element of another kind throws: read by `htmlTag`, which knows the kind.
+// This code runs in an isolated world: the page can neither see it nor change its built-ins. But a page can shadow a
+// property of a form, a frameset or the document by an element with its name (<input name=childNodes>,
+// <img name=body>). So properties of nodes are never read directly, only through these functions.
+// A getter throws for an element of another kind: check `htmlTag` first.
 
 const getter = (prototype, name) => {
   const get = Object.getOwnPropertyDescriptor(prototype, name).get;
@@ -76,7 +76,7 @@ const documentQuery = method(Document.prototype, 'querySelector');
 const documentQueryAll = method(Document.prototype, 'querySelectorAll');
 const modalOf = (page) => documentQuery(page, ':modal');
 
-/** What documents and shadow roots both have, each on a prototype of its own. */
+/** Properties of documents and shadow roots, which are on separate prototypes. */
 const ofRoot = (make, name) => {
   const [document, root] = [make(Document.prototype, name), make(ShadowRoot.prototype, name)];
   return (object, ...given) => {
@@ -84,7 +84,7 @@ const ofRoot = (make, name) => {
     return isShadowRoot(object) ? root(object, ...given) : null;
   };
 };
-/** A fragment that is in a page is a shadow root. */
+/** A fragment inside a page is a shadow root. */
 const isShadowRoot = (node) => nodeType(node) === 11 && isConnected(node);
 const activeOf = ofRoot(getter, 'activeElement');
 const elementAt = ofRoot(method, 'elementFromPoint');
@@ -93,10 +93,10 @@ const byId = (root, id) => (nodeType(root) === 9 ? Document : DocumentFragment).
 const XHTML = 'http://www.w3.org/1999/xhtml';
 const SVG = 'http://www.w3.org/2000/svg';
 const isHtml = (element) => namespaceOf(element) === XHTML;
-/** The local name of an HTML element, '' for one of SVG, MathML or an unknown namespace. */
+/** The local name of an HTML element; '' for SVG, MathML and unknown namespaces. */
 const htmlTag = (element) => (isHtml(element) ? localName(element) : '');
 
-/** A property that some HTML elements have, each kind on its own prototype; undefined for all others. */
+/** A property of some HTML elements, each kind with its own prototype; undefined for others. */
 const ofKinds = (name, kinds) => {
   const made = new Map(Object.entries(kinds).map(([tag, kind]) => [tag, getter(kind.prototype, name)]));
   return (element) => {
