@@ -25,11 +25,11 @@ PAYING = """<title>Pay</title><input aria-label=Card>
 <span id=s>Help</span><script>s.addEventListener('click', () => s.textContent = 'Helped')</script>"""
 
 
-async def look_for(session: BrowserSession, told: str, times: int = 1) -> Observation:
-    """Looks until *told* is there as often: nobody waits for what goes on inside frames."""
+async def look_for(session: BrowserSession, text: str, times: int = 1) -> Observation:
+    """Looks until *text* is there as often: nobody waits for what goes on inside frames."""
     async with asyncio.timeout(10):
         # The page has no word for a frame that is done.
-        while (seen := await session.observe()).text.count(told) < times:  # noqa: ASYNC110
+        while (seen := await session.observe()).text.count(text) < times:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
     return seen
 

@@ -65,7 +65,7 @@ async def test_it_starts_at_the_address(environment: OpenEnvironment, web: Web) 
 async def test_a_start_that_leads_to_another_origin_names_it_and_the_way_on(
     environment: OpenEnvironment, web: Web, origin: str
 ) -> None:
-    """Over https the boundary's own words never reach the page."""
+    """Over https the page never receives the proxy's message."""
     web["/"] = Answer(status=302, headers={"Location": f"{origin}/start"})
     with pytest.raises(ResetFailed) as failed:
         await environment.reset(TASK)
@@ -151,8 +151,8 @@ async def test_a_secret_reaches_its_origin_and_nothing_else(guarded: Chromium, w
     sent = await environment.execute(Click(ref=ref_of(echoed, "Send")))
     assert [body for method, _, body in web.requests if method == "POST"] == [f"pw={SECRET}".encode()]
     stored = [(tmp_path / "state" / name).read_text() for name in files(tmp_path / "state")]
-    for told in (typed.model_dump_json(), sent.model_dump_json(), repr(echoed), *stored):
-        assert SECRET not in told
+    for text in (typed.model_dump_json(), sent.model_dump_json(), repr(echoed), *stored):
+        assert SECRET not in text
     await environment.close()
 
 

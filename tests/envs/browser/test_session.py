@@ -455,8 +455,8 @@ async def test_downloads_are_kept_and_hashed(web: Web, opener: Opener, tmp_path:
     assert first[0].sha256 == hashlib.sha256(b"abc" * 100).hexdigest() and first[0].bytes == 300
     assert (run / first[0].path).read_bytes() == b"abc" * 100
     assert evil and all((run / d.path).resolve().parent == run / "downloads" for d in evil)
-    said = (await click(session, "Big")).message
-    assert "refused" in (said or (await session.execute(Wait())).message)
+    message = (await click(session, "Big")).message
+    assert "refused" in (message or (await session.execute(Wait())).message)
     assert len(list((run / "downloads").iterdir())) == 3
 
 
@@ -491,7 +491,7 @@ async def test_going_to_a_file_downloads_it_and_is_no_failure(web: Web, opener: 
     assert (await session.execute(Goto(url="/a"))).status is Status.OK
 
 
-async def test_a_download_under_way_is_told_and_waited_for_at_the_end(web: Web, opener: Opener) -> None:
+async def test_a_download_under_way_is_reported_and_waited_for_at_the_end(web: Web, opener: Opener) -> None:
     session = await opener()
     web["/report"] = slow_file(3.0)
     web["/"] = "<a href=/report>Report</a>"
@@ -516,12 +516,12 @@ async def test_a_download_that_does_not_end_is_given_up_aloud(web: Web, opener: 
     assert stopped.status is Status.STOPPED and stopped.downloads == ()
     assert stopped.message == "download 'r.csv' was given up: not complete 0.5 s after the end"
     await session.close()
-    assert not (tmp_path / "run" / "downloads").exists(), "it was told: nothing is left to say"
+    assert not (tmp_path / "run" / "downloads").exists(), "it was reported by a step"
 
 
-@pytest.mark.parametrize(("pause_s", "told"), [(3.0, "kept as downloads/r.csv: 20000 bytes"), (20.0, "was given up")])
+@pytest.mark.parametrize(("pause_s", "report"), [(3.0, "kept as downloads/r.csv: 20000 bytes"), (20.0, "was given up")])
 async def test_what_no_step_could_tell_is_written_beside_the_files(
-    web: Web, opener: Opener, tmp_path: Path, pause_s: float, told: str
+    web: Web, opener: Opener, tmp_path: Path, pause_s: float, report: str
 ) -> None:
     session = await opener(download_wait_s=5.0)
     web["/report"] = slow_file(pause_s)
@@ -531,7 +531,7 @@ async def test_what_no_step_could_tell_is_written_beside_the_files(
     await session.downloads.begun.until(1, BUSY_S)
     await session.close()
     home = tmp_path / "run" / "downloads"
-    assert f"download 'r.csv' {'is ' if pause_s < 5 else ''}{told}" in (home / AFTER_LAST_STEP).read_text(
+    assert f"download 'r.csv' {'is ' if pause_s < 5 else ''}{report}" in (home / AFTER_LAST_STEP).read_text(
         encoding="utf-8"
     )
     assert (home / "r.csv").exists() == (pause_s < 5)

@@ -25,9 +25,9 @@ def set_in(kind: str, change: Callable[[dict[str, Any]], object]) -> Edit:
         place = next(i for i, line in enumerate(lines) if json.loads(line)["kind"] == kind)
         values = json.loads(lines[place])
         change(values)
-        told = json.dumps(values, separators=(",", ":"), ensure_ascii=False).encode()
-        assert told != lines[place]
-        return [*lines[:place], told, *lines[place + 1 :]]
+        encoded = json.dumps(values, separators=(",", ":"), ensure_ascii=False).encode()
+        assert encoded != lines[place]
+        return [*lines[:place], encoded, *lines[place + 1 :]]
 
     return edit
 

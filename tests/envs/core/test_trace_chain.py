@@ -127,10 +127,10 @@ def test_every_reader_passes_over_the_chain(path: Path) -> None:
 
 def test_text_that_looks_like_a_chain_is_text(tmp_path: Path) -> None:
     path = tmp_path / "e.jsonl"
-    said = ',"chain":"' + "0" * 64 + '"}'
-    header = HEADER.model_copy(update={"config": {"chain": "0" * 64}, "instruction": said})
+    link = ',"chain":"' + "0" * 64 + '"}'
+    header = HEADER.model_copy(update={"config": {"chain": "0" * 64}, "instruction": link})
     with TraceWriter(path, BlobStore(tmp_path / "blobs")) as writer:
         writer.append(header)
-        writer.append(intent(1, said, said))
+        writer.append(intent(1, link, link))
     trace = read_trace(path)
-    assert (trace.header, trace.steps[0].intent.raw, trace.seal.edited) == (header, said, None)
+    assert (trace.header, trace.steps[0].intent.raw, trace.seal.edited) == (header, link, None)

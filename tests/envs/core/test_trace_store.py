@@ -234,7 +234,7 @@ def test_a_footer_counts_only_as_the_last_line(
 def test_a_resumable_footer_that_was_torn_is_dropped_and_the_episode_goes_on(path: Path, blobs: BlobStore) -> None:
     write(path, blobs, HEADER, intent(1), commit(1), BROKEN)
     with path.open("ab") as file:
-        file.write(b'{"kind":"event","step":1,"na')  # killed while it said that it goes on
+        file.write(b'{"kind":"event","step":1,"na')  # killed while it wrote an event
     write(path, blobs, RESUMED, intent(2), commit(2), FOOTER)
     trace = read_trace(path)
     assert ([event.name for event in trace.events], trace.footer) == (["torn_line", "resumed"], FOOTER)
@@ -313,13 +313,13 @@ VAULT = SecretVault({"PW": ('hunter2\nis "long"', Origins()), "OUTCOME": ("succe
 
 def test_secrets_never_reach_the_disk_and_the_trace_stays_readable(path: Path, tmp_path: Path) -> None:
     blobs = BlobStore(tmp_path / "blobs", VAULT)
-    said = 'I type hunter2\nis "long" now'
-    header = HEADER.model_copy(update={"config": {'hunter2\nis "long"': [said], "n": 4}, "instruction": said})
+    text = 'I type hunter2\nis "long" now'
+    header = HEADER.model_copy(update={"config": {'hunter2\nis "long"': [text], "n": 4}, "instruction": text})
     with TraceWriter(path, blobs, VAULT) as writer:
-        for record in (header, intent(1, said, said), FOOTER):
+        for record in (header, intent(1, text, text), FOOTER):
             writer.append(record)
-    name = blobs.put_text(said)
-    keys = blobs.put_json([{"ref": 1, "name": said}])
+    name = blobs.put_text(text)
+    keys = blobs.put_json([{"ref": 1, "name": text}])
     everything = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
     assert b"hunter2" not in everything
     trace = read_trace(path)
@@ -391,7 +391,7 @@ def test_a_killed_owner_frees_the_run_even_if_its_child_lives(tmp_path: Path, ho
     command, root = [sys.executable, "-c", HOLD, str(tmp_path), how], Path(__file__).parents[3]
     owner = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root)
     assert owner.stdout is not None
-    said = int(owner.stdout.readline())
+    pid = int(owner.stdout.readline())
     try:
         with pytest.raises(RunLocked, match=f"process {owner.pid} on "):
             RunLock(tmp_path).acquire()
@@ -400,7 +400,7 @@ def test_a_killed_owner_frees_the_run_even_if_its_child_lives(tmp_path: Path, ho
         RunLock(tmp_path).acquire().release()
     finally:
         if how == "fork":
-            os.kill(said, signal.SIGKILL)
+            os.kill(pid, signal.SIGKILL)
         owner.stdout.close()
 
 

@@ -1,4 +1,4 @@
-"""Pages that shadow the DOM, break its rules or exceed all measure: every other part of them stays in reach."""
+"""Pages that shadow the DOM, break its rules or exceed all measure: every other part of them stays readable."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ async def test_a_lone_surrogate_in_a_name_does_not_make_its_button_stale(
     assert await names_clicked(page, name) == ["pay"]
 
 
-async def test_equal_names_that_differ_in_a_lone_surrogate_are_told_apart_by_their_order(page: Page) -> None:
+async def test_equal_names_that_differ_in_a_lone_surrogate_are_distinguished_by_their_order(page: Page) -> None:
     await page.set_content("<p>a <button id=a></button></p><p>b <button id=b></button></p>")
     await page.evaluate("() => { a.textContent = 'x\\ud800'; b.textContent = 'x\\udc00'; }")
     observer, seen = await look(page)
@@ -144,11 +144,11 @@ async def wrong_seeds(page: Page, seeds: range) -> list[str]:
         await build(page, "")
         await page.evaluate(GROW, tree(seed, names))
         try:
-            said = await problem(page, effects=bool(seed % 2))
+            failure = await problem(page, effects=bool(seed % 2))
         except Exception as error:  # noqa: BLE001 - whatever the observer raises is what is looked for
-            said = repr(error)[:300]
-        if said:
-            wrong.append(f"{seed}: {said}")
+            failure = repr(error)[:300]
+        if failure:
+            wrong.append(f"{seed}: {failure}")
     return wrong
 
 
