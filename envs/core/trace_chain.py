@@ -65,11 +65,11 @@ NO_CHAIN: Final = Seal(chained=False, edited=None, own_header=False, own=False)
 
 def take_apart(raw: bytes) -> Linked:
     """Splits *raw*, one line with or without its line break."""
-    found = _LINKS.search(raw, max(0, len(raw) - _LINKS_BYTES))
-    if found is None:
+    match = _LINKS.search(raw, max(0, len(raw) - _LINKS_BYTES))
+    if match is None:
         return Linked(raw.rstrip(b"\r\n"), None, None)
-    mark = found[2]
-    return Linked(raw[: found.start()] + b"}", found[1].decode(), None if mark is None else mark.decode())
+    mark = match[2]
+    return Linked(raw[: match.start()] + b"}", match[1].decode(), None if mark is None else mark.decode())
 
 
 def next_value(before: bytes, body: bytes) -> bytes:
@@ -149,8 +149,8 @@ def check_unedited(path: Path, seal: Seal) -> None:
 
 def _version(header: bytes) -> int:
     """Returns the schema version of a header; 0 if it is unreadable, which readers refuse."""
-    found = _VERSION.match(header)
-    return int(found[1]) if found is not None else 0
+    match = _VERSION.match(header)
+    return int(match[1]) if match is not None else 0
 
 
 def _complete_lines(path: Path) -> Iterator[bytes]:

@@ -51,7 +51,7 @@ function documentOf(frame) {
   }
 }
 
-/** What is kept of invisible characters: the flags of England, Scotland and Wales, one joiner or non-joiner after a letter
+/** Invisible characters that are kept: the flags of England, Scotland and Wales, one joiner or non-joiner after a letter
  *  of a script that needs it, the joiner between two emoji, a variation selector after a character that has variants. */
 const KEPT = [
   '\u{1F3F4}\u{E0067}\u{E0062}(?:\u{E0065}\u{E006E}\u{E0067}|\u{E0073}\u{E0063}\u{E0074}|\u{E0077}\u{E006C}\u{E0073})\u{E007F}',
@@ -61,8 +61,8 @@ const KEPT = [
   '(?<=[\u2e80-\u9fff\uf900-\ufaff\uff01-\uff9f\u{20000}-\u{323AF}\u1000-\u109f]|(?![+<=>|~])\\p{Sm})[\ufe00-\ufe0d]',
   '(?<=\\p{Ideographic})[\u{E0100}-\u{E01EF}]|(?<=[\u1820-\u18aa])[\u180b-\u180f]',
 ].join('|');
-/** All that prompts leave out (models/prompting/invisible_characters.py). It is left out here, before a text is searched for what looks like a
- *  ref: a character taken out later would make one. */
+/** All characters that prompts remove (models/prompting/invisible_characters.py). They are removed here, before a text is
+ *  searched for imitated refs, because removing a character later could create one. */
 const HIDDEN =
   '\u0000-\u0008\u000e-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f' +
   '\u202a-\u202e\u2060-\u206f\u3164\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff';
@@ -70,10 +70,10 @@ const INVISIBLE = new RegExp(
   `(${KEPT})|[${HIDDEN}\u{13430}-\u{1345F}\u{1BCA0}-\u{1BCA3}\u{1D173}-\u{1D17A}\u{E0000}-\u{E0FFF}]|\\p{Noncharacter_Code_Point}`,
   'gu'
 );
-/** Found in every text that INVISIBLE finds something in, ten times as fast; of pairs, one half is looked for. */
+/** A pre-check that matches every text that INVISIBLE matches, ten times as fast; for pairs it tests one half. */
 const SUSPICIOUS = new RegExp(`[${HIDDEN}\ud80d\ud82f\ud834\udb40-\udb7f\udffe\udfff]`);
-/** Text without characters that nobody sees, which can only serve to deceive, and well-formed: a name is compared with what
- * was made of it outside the page, where a lone surrogate cannot be stored. */
+/** Well-formed text without invisible characters. A name must equal its stored form outside the page, where a lone
+ * surrogate cannot be stored. */
 const visible = (text) => (SUSPICIOUS.test(text) ? text.replace(INVISIBLE, '$1') : text).toWellFormed();
 /** The same as one line. */
 const clean = (text) => visible(text).replace(/\s+/g, ' ').trim();

@@ -212,17 +212,17 @@ function heardOf({ element, tag }, inside, active, takes, known) {
   const own = hears(element) | inside | labelsHear(element, tag);
   const { near, far } = around(element, known);
   const plain = active.length > 0 && activeAround(element) !== null && active.every(loadsPlainly);
-  const whole = own | near | (plain ? 0 : far);
+  const all = own | near | (plain ? 0 : far);
   const field = own | aroundInForm(element);
   const text = takes === 'text';
-  let pressed = text ? field & PRESS : whole & (active.some(isChoice) ? PRESS | CHANGE : PRESS);
+  let pressed = text ? field & PRESS : all & (active.some(isChoice) ? PRESS | CHANGE : PRESS);
   pressed |= (own & (text ? FOCUS : FOCUS | HOVER)) | formHears(active, known, plain) | (plain ? 0 : routed(active));
   if (active.some(({ one }) => hasAttr(one, 'commandfor'))) pressed = ANY;
-  const edited = text ? field & (CHANGE | KEY) : whole & CHANGE;
+  const edited = text ? field & (CHANGE | KEY) : all & CHANGE;
   return (pressed ? 1 : 0) | (edited ? 2 : 0) | ((own | near) & HOVER ? 4 : 0);
 }
 
-const worst = (found, order) => order.find((one) => found.includes(one)) ?? '';
+const worst = (values, order) => order.find((value) => values.includes(value)) ?? '';
 
 /** [form method, link target, accepted input, listeners] of a control. */
 function effectOf(control, known) {

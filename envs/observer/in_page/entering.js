@@ -1,9 +1,9 @@
-// What no input can do portably: the state of a field, its selection, choosing an option, filling a date.
+// Operations that input events cannot do portably: selecting text or an option, filling a date, reading a field's state.
 
 const FORMATTED = new Set(['date', 'time', 'month', 'week', 'datetime-local', 'range', 'color']);
 const NO_TEXT = new Set(['checkbox', 'radio', 'button', 'submit', 'reset', 'image', 'file', 'hidden']);
 
-/** What kind of field an element is, and the focus on it (a click on a label or wrapper may not have given it). */
+/** Returns the kind of a field and focuses it, because a click on a label or wrapper may not have done so. */
 function prepare(element) {
   const tag = htmlTag(element);
   if (isDisabled(element)) return 'disabled';

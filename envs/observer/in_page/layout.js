@@ -59,9 +59,9 @@ function renderLine(line) {
   cells.push(cell.join('  '));
   if (cells.length > 1 && cells[0] === '') cells.shift();
   while (cells.length > 1 && !cells[cells.length - 1]) cells.pop();
-  const whole = cells.join(' | ');
-  if (!whole) return [];
-  return broken(heading ? '# ' + whole : escapedStart(whole));
+  const rendered = cells.join(' | ');
+  if (!rendered) return [];
+  return broken(heading ? '# ' + rendered : escapedStart(rendered));
 }
 
 /** Breaks a long line at spaces between words, never inside a control. */

@@ -14,7 +14,7 @@ const setter = (prototype, name) => {
 };
 const method = (prototype, name) => {
   const run = prototype[name];
-  return (object, ...given) => run.apply(object, given);
+  return (object, ...args) => run.apply(object, args);
 };
 
 const nodeType = getter(Node.prototype, 'nodeType');
@@ -79,9 +79,9 @@ const modalOf = (page) => documentQuery(page, ':modal');
 /** Properties of documents and shadow roots, which are on separate prototypes. */
 const ofRoot = (make, name) => {
   const [document, root] = [make(Document.prototype, name), make(ShadowRoot.prototype, name)];
-  return (object, ...given) => {
-    if (nodeType(object) === 9) return document(object, ...given);
-    return isShadowRoot(object) ? root(object, ...given) : null;
+  return (object, ...args) => {
+    if (nodeType(object) === 9) return document(object, ...args);
+    return isShadowRoot(object) ? root(object, ...args) : null;
   };
 };
 /** A fragment inside a page is a shadow root. */
@@ -98,16 +98,16 @@ const htmlTag = (element) => (isHtml(element) ? localName(element) : '');
 
 /** A property of some HTML elements, each kind with its own prototype; undefined for others. */
 const ofKinds = (name, kinds) => {
-  const made = new Map(Object.entries(kinds).map(([tag, kind]) => [tag, getter(kind.prototype, name)]));
+  const byTag = new Map(Object.entries(kinds).map(([tag, kind]) => [tag, getter(kind.prototype, name)]));
   return (element) => {
-    const get = made.get(htmlTag(element));
+    const get = byTag.get(htmlTag(element));
     return get === undefined ? undefined : get(element);
   };
 };
 /** The same for setters and methods. */
 const runOfKinds = (make, name, kinds) => {
-  const made = new Map(Object.entries(kinds).map(([tag, kind]) => [tag, make(kind.prototype, name)]));
-  return (element, ...given) => made.get(htmlTag(element))?.(element, ...given);
+  const byTag = new Map(Object.entries(kinds).map(([tag, kind]) => [tag, make(kind.prototype, name)]));
+  return (element, ...args) => byTag.get(htmlTag(element))?.(element, ...args);
 };
 const TEXT_FIELDS = { input: HTMLInputElement, textarea: HTMLTextAreaElement };
 const FIELDS = { ...TEXT_FIELDS, select: HTMLSelectElement };
