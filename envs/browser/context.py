@@ -70,7 +70,7 @@ def stored_origins(path: Path | None) -> dict[str, list[dict[str, str]]]:
         key = ".".join(str(part) for part in problem["loc"])
         reason = f"{key}: {problem['msg']}" if key else problem["msg"]
         raise BadInput(f"{str(path)!r} is not a storage state of a browser: {reason}; {_STORAGE_HINT}") from None
-    return {one.origin: [entry.model_dump() for entry in one.localStorage] for one in state.origins}
+    return {stored.origin: [entry.model_dump() for entry in stored.localStorage] for stored in state.origins}
 
 
 _STORAGE_HINT = "give a file that Playwright's context.storage_state(path=…) wrote"

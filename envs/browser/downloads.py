@@ -114,7 +114,7 @@ class Downloads:
         if self.limit is not None:
             await self.limit.close()
         kept, refused, _ = self.drain()
-        lines = [*(f"download {one.name!r} is kept as {one.path}: {one.bytes} bytes" for one in kept), *refused]
+        lines = [*(f"download {file.name!r} is kept as {file.path}: {file.bytes} bytes" for file in kept), *refused]
         if lines:
             await asyncio.to_thread(self._write_report, "".join(f"{self._secrets.mask(line)}\n" for line in lines))
 

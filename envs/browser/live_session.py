@@ -171,8 +171,8 @@ class LiveSession:
 def _why(result: ActionResult) -> str:
     """Why an address did not open. The browser does not report the target of a refused tunnel: the rules are added."""
     is_proxy_message = result.reason is Reason.REQUEST_REFUSED  # it names the rule itself
-    blocked = [] if is_proxy_message else [one for one in result.blocked_requests if one.allow]
-    rules = (f"no rule allows {one.origin}, if that is meant: --allow {one.allow}" for one in blocked)
+    blocked = [] if is_proxy_message else [request for request in result.blocked_requests if request.allow]
+    rules = (f"no rule allows {request.origin}, if that is meant: --allow {request.allow}" for request in blocked)
     return "; ".join([result.message or result.status.value, *rules])
 
 
@@ -203,7 +203,7 @@ def _without_secrets(storage: dict[str, Any], vault: SecretVault) -> dict[str, A
 
     cookies = [cookie for cookie in storage["cookies"] if clean(cookie)]
     origins = [
-        {"origin": one["origin"], "localStorage": [entry for entry in one["localStorage"] if clean(entry)]}
-        for one in storage["origins"]
+        {"origin": site["origin"], "localStorage": [entry for entry in site["localStorage"] if clean(entry)]}
+        for site in storage["origins"]
     ]
     return {"cookies": cookies, "origins": origins}

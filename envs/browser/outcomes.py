@@ -46,7 +46,7 @@ def status_and_reason(
 
     A cancelled download blocks a successful action; a held request that was not sent also blocks a failed one.
     """
-    refused = next((one for one in held if not one.sent), None)
+    refused = next((request for request in held if not request.sent), None)
     if refused is not None and result.status in (Status.OK, Status.FAILED):
         status, reason = Status.BLOCKED, Reason.NO_APPROVER if refused.answer == "nobody" else Reason.DECLINED
     elif unapproved_downloads and result.status is Status.OK:

@@ -60,7 +60,7 @@ class RequestWatch:
     def take(self) -> tuple[BlockedOrigin, ...]:
         """Returns the requests that were refused since the last call."""
         news = (self._news(place, count) for place, count in tuple(self._boundary.tally.counts.items()))
-        return summed(one for one in news if one is not None)
+        return summed(item for item in news if item is not None)
 
     def report_again(self) -> None:
         """Makes the next `take` report all refusals again, because nobody has stored the earlier reports."""

@@ -214,7 +214,7 @@ class BrowserSession:
             self.holding.acted()
         self.boundary.unreachable.clear()
         acted = self.tabs.front if self.tabs.all else None
-        self._between = tuple(one for one in self.dialogs.drain() if one.answer != "open")
+        self._between = tuple(dialog for dialog in self.dialogs.drain() if dialog.answer != "open")
         try:
             result = await self._perform(action)
         except (TimeoutError, PageHung):
@@ -251,7 +251,7 @@ class BrowserSession:
             origin, entries = await self.tabs.front.world.call(LOCAL_STORAGE)
         if origin.startswith("http"):
             self._storage[origin] = [{"name": name, "value": value} for name, value in entries]
-        origins = [{"origin": one, "localStorage": kept} for one, kept in self._storage.items()]
+        origins = [{"origin": origin, "localStorage": kept} for origin, kept in self._storage.items()]
         return {"cookies": cookies, "origins": origins}
 
     async def save_playwright_trace(self, path: Path) -> bool:
@@ -457,7 +457,7 @@ class BrowserSession:
         """Takes back tabs at a URL that is not allowed, or on the error page of a refusal. Returns their URLs."""
         refusals = self.boundary.blocked[self._checked :]
         self._checked += len(refusals)
-        refusals = [one for one in refusals if one not in BROWSERS_OWN]
+        refusals = [url for url in refusals if url not in BROWSERS_OWN]
         taken_back: list[str] = []
         for tab in tuple(self.tabs.all):
             url = tab.page.url

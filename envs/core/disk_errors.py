@@ -75,11 +75,11 @@ def free_bytes(path: Path) -> int | None:
 
 
 def _existing(error: BaseException) -> NotWritten | None:
-    return next((one for one in _chain(error) if isinstance(one, NotWritten)), None)
+    return next((cause for cause in _chain(error) if isinstance(cause, NotWritten)), None)
 
 
 def _named(error: BaseException) -> Path | None:
-    names = (one.filename for one in _chain(error) if isinstance(one, OSError))
+    names = (cause.filename for cause in _chain(error) if isinstance(cause, OSError))
     return next((Path(name) for name in names if isinstance(name, str) and name), None)
 
 
@@ -90,17 +90,17 @@ def _inside(error: BaseException, path: Path) -> Path:
 
 
 def _why(error: BaseException) -> str | None:
-    for one in _chain(error):
-        if isinstance(one, OSError) and one.errno in REFUSALS:
-            return os.strerror(one.errno)
-        if isinstance(one, sqlite3.Error) and getattr(one, "sqlite_errorcode", 0) & 0xFF in _SQLITE:
-            return str(one)
+    for cause in _chain(error):
+        if isinstance(cause, OSError) and cause.errno in REFUSALS:
+            return os.strerror(cause.errno)
+        if isinstance(cause, sqlite3.Error) and getattr(cause, "sqlite_errorcode", 0) & 0xFF in _SQLITE:
+            return str(cause)
     return None
 
 
 def _known_message(error: BaseException) -> str | None:
-    for one in _chain(error):
-        if match := _MESSAGES.search(str(one)):
+    for cause in _chain(error):
+        if match := _MESSAGES.search(str(cause)):
             return os.strerror(errno.ENOSPC) if "unexpected pos" in match[0] or "write" in match[0] else match[0]
     return None
 
@@ -109,14 +109,14 @@ def _chain(error: BaseException) -> Generator[BaseException]:
     """Yields *error*, the errors that it groups, and the causes of all of them."""
     left, seen = [error], set[int]()
     while left:
-        one = left.pop()
-        if id(one) in seen:
+        current = left.pop()
+        if id(current) in seen:
             continue
-        seen.add(id(one))
-        yield one
-        if isinstance(one, BaseExceptionGroup):
-            left.extend(one.exceptions)
-        left.extend(cause for cause in (one.__cause__, one.__context__) if cause is not None)
+        seen.add(id(current))
+        yield current
+        if isinstance(current, BaseExceptionGroup):
+            left.extend(current.exceptions)
+        left.extend(cause for cause in (current.__cause__, current.__context__) if cause is not None)
 
 
 def in_units(count: int) -> str:

@@ -41,15 +41,17 @@ async def drawn(frames: FrameWorlds, page: Page, timeout_s: float) -> Drawn:
     """Returns what the tab draws. Raises PageHung, PageCrashed, WorldGone or PlaywrightError if it is incomplete."""
     sessions = await frames.sessions(timeout_s)
     params = {"computedStyles": list(_STYLES)}
-    calls = (bounded(one.send("DOMSnapshot.captureSnapshot", params), timeout_s, "a snapshot") for one in sessions)
+    calls = (
+        bounded(session.send("DOMSnapshot.captureSnapshot", params), timeout_s, "a snapshot") for session in sessions
+    )
     snapshots = await asyncio.gather(*calls)
     documents = [
         _Document(document, snapshot["strings"]) for snapshot in snapshots for document in snapshot["documents"]
     ]
-    if len({one.frame for one in documents}) < len(page.frames):
+    if len({document.frame for document in documents}) < len(page.frames):
         raise PageHung("a frame could not be searched")
-    texts = [text for one in documents for text in (one.laid_out, *one.values)]
-    return Drawn(tuple(texts), tuple(dict.fromkeys(name for one in documents for name in one.opaque())))
+    texts = [text for document in documents for text in (document.laid_out, *document.values)]
+    return Drawn(tuple(texts), tuple(dict.fromkeys(name for document in documents for name in document.opaque())))
 
 
 class _Document:
@@ -110,5 +112,5 @@ class _Document:
             shown = [self._at(style) for style in styles]
             if name in ("IMG", "IMAGE", "INPUT"):
                 shown += [v for k, v in self._attributes(index).items() if k in ("src", "srcset", "href", "xlink:href")]
-            if any(_OPAQUE_IMAGE.search(one) for one in shown):
+            if any(_OPAQUE_IMAGE.search(value) for value in shown):
                 yield "a picture made by a script"

@@ -68,7 +68,7 @@ async def _send_listeners(
         ids = list(batch)
         nodes: list[str | None] = []
         for start in range(0, len(ids), BATCH):
-            nodes += await asyncio.gather(*(world.adopt_node(one, left_s()) for one in ids[start : start + BATCH]))
+            nodes += await asyncio.gather(*(world.adopt_node(id_, left_s()) for id_ in ids[start : start + BATCH]))
         await world.call_with_objects("adoptHearing", nodes, left_s(), (groups, list(batch.values())))
         answer.update(await world.call("relayOut", *args[1:], timeout_s=left_s()))
     except PageHung:
@@ -132,7 +132,11 @@ async def _scan(world: World, timeout_s: float, *, effects: bool) -> None:
     except (PageHung, WorldGone):  # the page is too large; a replaced document is detected by the next call
         world.is_large = True
         return
-    ids = {one["backendNodeId"] for one in listeners if one["type"] in POINTER_EVENTS and "backendNodeId" in one}
+    ids = {
+        listener["backendNodeId"]
+        for listener in listeners
+        if listener["type"] in POINTER_EVENTS and "backendNodeId" in listener
+    }
     world.unexamined.extend(sorted(ids - world.listeners))
     world.listeners |= ids
     world.is_large = len(world.listeners) > MAX_LISTENERS
@@ -160,9 +164,9 @@ async def _adopt_roots(world: World, timeout_s: float) -> bool:
     listed = await world.send(
         "Runtime.getProperties", {"objectId": array["objectId"], "ownProperties": True}, timeout_s
     )
-    hosts = [str(one["value"]["objectId"]) for one in listed["result"] if one["name"].isdigit()]
+    hosts = [str(item["value"]["objectId"]) for item in listed["result"] if item["name"].isdigit()]
     roots = await asyncio.gather(*(_closed_root(world, host, timeout_s) for host in hosts))
-    pairs = [one for host, root in zip(hosts, roots, strict=True) if root is not None for one in (host, root)]
+    pairs = [node for host, root in zip(hosts, roots, strict=True) if root is not None for node in (host, root)]
     if pairs:
         await world.call_with_objects("adoptRoots", pairs, timeout_s)
     return bool(pairs)

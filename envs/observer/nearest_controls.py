@@ -20,9 +20,12 @@ def nearest_controls(elements: Sequence[Element], ref: int | None = None) -> str
 
     Names are page text: folded to one line, cut, quoted as on the page, and escaped so that they cannot imitate a ref.
     """
-    shown = [one for one in elements if one.shown]
-    by_distance = sorted(shown, key=lambda one: one.ref if ref is None else abs(one.ref - ref))[:LISTED]
-    names = [f'[{one.ref}] {one.key.role} "{_name(one)}"' for one in sorted(by_distance, key=lambda one: one.ref)]
+    shown = [element for element in elements if element.shown]
+    by_distance = sorted(shown, key=lambda element: element.ref if ref is None else abs(element.ref - ref))[:LISTED]
+    names = [
+        f'[{element.ref}] {element.key.role} "{_name(element)}"'
+        for element in sorted(by_distance, key=lambda element: element.ref)
+    ]
     more = len(shown) - len(names)
     return ", ".join([*names, *([f"and {more} more"] if more else [])])
 

@@ -89,13 +89,13 @@ class Observer:
         budget = self._settings.max_chars
         deadline = time.monotonic() + self._settings.timeout_s
         part = await self._look(await self._frames.main(self._settings.timeout_s), deadline, boxes, notes)
-        total = sum(one.answer["full"] for one in _parts(part))
+        total = sum(piece.answer["full"] for piece in _parts(part))
         if part.remotes and total > budget:
             await self._share(part, budget, deadline)
-        unread = sum(one.answer["unread"] for one in _parts(part))
+        unread = sum(piece.answer["unread"] for piece in _parts(part))
         if unread:
             notes.append(f"{unread} elements could not be read")
-        unexamined = sum(len(one.world.unexamined) for one in _parts(part))
+        unexamined = sum(len(piece.world.unexamined) for piece in _parts(part))
         if unexamined:
             notes.append(f"{unexamined} elements that may be clickable were not examined yet")
         return await self._observation(part, notes, screenshot, tabs)
@@ -180,9 +180,9 @@ class Observer:
         """Divides the text budget: remote frames share at most half of it equally; the page gets the rest."""
         remotes = list(_parts(part))[1:]
         each = budget // (2 * len(remotes))
-        used = sum(min(one.answer["full"], each) for one in remotes)
-        shares = [(part, budget - used), *((one, each) for one in remotes)]
-        await asyncio.gather(*(self._relay_out(one, share, deadline) for one, share in shares))
+        used = sum(min(remote.answer["full"], each) for remote in remotes)
+        shares = [(part, budget - used), *((remote, each) for remote in remotes)]
+        await asyncio.gather(*(self._relay_out(shared, share, deadline) for shared, share in shares))
 
     async def _relay_out(self, part: Part, budget: int, deadline: float) -> None:
         part.answer.update(await part.world.call("relayOut", budget, LISTED, timeout_s=_left(deadline)))
@@ -202,7 +202,7 @@ class Observer:
             digest=page_digest(url, text, elements),
             viewport=(answer["viewport"][0], answer["viewport"][1]),
             scroll=(answer["scroll"][0], answer["scroll"][1]),
-            controls_total=sum(one.answer["total"] for one in _parts(part)),
+            controls_total=sum(piece.answer["total"] for piece in _parts(part)),
             screenshot=await self._screenshot() if screenshot else None,
             note="; ".join(notes),
         )
@@ -348,7 +348,7 @@ def _left(deadline: float) -> float:
 
 
 def _parts(part: Part) -> list[Part]:
-    return [part, *(one for remote in part.remotes.values() for one in _parts(remote))]
+    return [part, *(inner for remote in part.remotes.values() for inner in _parts(remote))]
 
 
 def page_digest(url: str, text: str, elements: tuple[Element, ...]) -> str:

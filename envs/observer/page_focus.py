@@ -102,7 +102,7 @@ def interest(*sources: tuple[str, float]) -> Interest:
     words: dict[str, float] = {}
     phrases: dict[str, float] = {}
     for text, weight in sources:
-        quoted = [one[1] or one[2] for one in _QUOTED.finditer(text)]
+        quoted = [match[1] or match[2] for match in _QUOTED.finditer(text)]
         for phrase in quoted:
             phrases[phrase.casefold()] = max(weight, phrases.get(phrase.casefold(), 0.0))
         in_quotes = dict.fromkeys(stems(" ".join(quoted)), weight * _QUOTED_WORD)
@@ -146,10 +146,10 @@ class Matcher:
 
     def __init__(self, texts: Sequence[str], looked_for: Interest) -> None:
         plain = [_plain(text) for text in texts]
-        words = Counter(one for text in plain for one in stems(text))
+        words = Counter(word for text in plain for word in stems(text))
         holding = {phrase: sum(phrase in text for text in plain) for phrase in looked_for.phrases}
         self._words = {
-            one: weight * _rarity(words[one], len(plain)) for one, weight in looked_for.words.items() if words[one]
+            word: weight * _rarity(words[word], len(plain)) for word, weight in looked_for.words.items() if words[word]
         }
         self._phrases = {
             phrase: weight * _PHRASE * _rarity(holding[phrase], len(plain))
@@ -160,7 +160,7 @@ class Matcher:
     def match(self, text: str) -> float:
         """Returns the score of *text*; 0 if it shares nothing with the query."""
         plain = _plain(text)
-        words = sum(self._words[one] for one in stems(plain) if one in self._words)
+        words = sum(self._words[word] for word in stems(plain) if word in self._words)
         return words + sum(worth for phrase, worth in self._phrases.items() if phrase in plain)
 
     def cut(self, line: Line, head: str) -> str:

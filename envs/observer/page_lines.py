@@ -62,8 +62,8 @@ def read_line(text: str) -> Line:
     controls = list(_CONTROL.finditer(text))
     roles = tuple(control[1] for control in controls)
     states = [frozenset(_OPTION.sub("", control[0]).split()) for control in controls]
-    focused = any("focused" in one for one in states)
-    idle = bool(states) and all(one & {"disabled", "readonly"} for one in states)
+    focused = any("focused" in state_set for state_set in states)
+    idle = bool(states) and all(state_set & {"disabled", "readonly"} for state_set in states)
     return Line(text, _kind(text, frozenset(roles)), roles, focused, idle)
 
 

@@ -88,7 +88,7 @@ class Target:
         params: dict[str, Any] = {
             "functionDeclaration": function,
             "objectId": object_id,
-            "arguments": [{"value": one} for one in args],
+            "arguments": [{"value": arg} for arg in args],
             "returnByValue": True,
             "awaitPromise": True,
         }

@@ -208,14 +208,16 @@ class World:
         listed = await self.send(
             "Runtime.getProperties", {"objectId": pair["objectId"], "ownProperties": True}, timeout_s
         )
-        window, *others = [one.get("value", {}) for one in listed["result"] if one["name"].isdigit()]
+        window, *others = [item.get("value", {}) for item in listed["result"] if item["name"].isdigit()]
         return [
-            str(one["objectId"]) for one in (window, *others) if one is window or one.get("className") == "Navigation"
+            str(item["objectId"])
+            for item in (window, *others)
+            if item is window or item.get("className") == "Navigation"
         ]
 
     async def _listeners_at(self, window: Sequence[str], timeout_s: float) -> list[dict[str, Any]]:
         """Returns the listeners of the objects of `_window_of`; a hidden `navigation` counts as listened to."""
-        calls = (self.send("DOMDebugger.getEventListeners", {"objectId": one}, timeout_s) for one in window)
+        calls = (self.send("DOMDebugger.getEventListeners", {"objectId": object_id}, timeout_s) for object_id in window)
         listeners = [listener for answer in await asyncio.gather(*calls) for listener in answer["listeners"]]
         return listeners if len(window) > 1 else [*listeners, {"type": "navigate"}]
 

@@ -56,7 +56,7 @@ def endless() -> Iterator[tuple[int, threading.Event]]:
 
 
 async def messages(session: BrowserSession, name: str, expected: str) -> str:
-    """What the click and the waits after it report, until *expected* is among it."""
+    """Returns the messages of the click and of later waits, until they contain *expected*."""
     reported = (await click(session, name)).message
     for _ in range(30):
         if expected in reported:

@@ -1,4 +1,4 @@
-"""An open task: started at an address, re-opened after a kill, its browser replaced when it dies."""
+"""An open task: starts at an address, is reopened after a kill, and gets a new browser when its browser dies."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ async def test_cookies_storage_and_tabs_come_back(environment: OpenEnvironment, 
 async def test_where_no_page_was_left_who_was_logged_in_still_is(
     environment: OpenEnvironment, web: Web, tmp_path: Path
 ) -> None:
-    """A page that hung is replaced by a blank one, which is no address to go back to."""
+    """A page that hung is replaced by a blank one, whose address is not restored."""
     web["/look"] = "<p id=p></p><script>p.textContent = document.cookie + ' ' + localStorage.k</script>"
     await environment.reset(TASK)
     await environment.save_state(tmp_path / "state")

@@ -143,14 +143,14 @@ async def test_sessions_of_one_boundary_tell_their_own(
 
 
 async def test_a_trace_that_holds_the_origins_alone_is_read() -> None:
-    """Traces of before kinds were recorded."""
+    """Traces from before kinds were recorded."""
     old = ActionResult.model_validate({"status": "ok", "blocked_requests": ["http://evil.example"]})
     assert old.blocked_requests == (BlockedOrigin(origin="http://evil.example", allow="http://evil.example"),)
     assert ActionResult.model_validate_json(old.model_dump_json()) == old
 
 
 async def test_a_subresource_rule_opens_no_page(guarded: Chromium, tmp_path: Path, web: Web) -> None:
-    """By link, by address and in a frame; what the page loads passively comes."""
+    """By link, by address and in a frame; passive loads are allowed."""
     other = f"http://localhost:{web.port}"
     async with Chromium.launch(own_tls=True) as chromium:
         settings = QUICK.model_copy(update={"allow": ("subresources:localhost",)})

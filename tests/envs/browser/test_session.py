@@ -1,4 +1,4 @@
-"""Every kind of action, on real pages in real Chromium: what the page got is read from the page or its server."""
+"""Every kind of action on real pages in real Chromium; the effects are read from the page or its server."""
 
 from __future__ import annotations
 
@@ -318,7 +318,7 @@ async def test_a_server_that_is_not_there_is_a_failure_with_a_reason(web: Web, o
 
 
 async def test_an_action_waits_for_what_it_started(web: Web, opener: Opener) -> None:
-    """A fetch, its rendering, and a slow navigation are over when the result is there."""
+    """A fetch, its rendering, and a slow navigation end before the result is returned."""
     session = await opener()
     web["/data"] = Answer("fetched", delay_s=0.3)
     web["/next"] = Answer("<p>arrived</p>", delay_s=0.3)
@@ -461,13 +461,13 @@ async def test_downloads_are_kept_and_hashed(web: Web, opener: Opener, tmp_path:
 
 
 async def downloads(session: BrowserSession, name: str) -> tuple[Download, ...]:
-    """What a click let down; the browser may tell of it only after the page had settled."""
+    """Returns the downloads of a click; the browser may report them only after the page has settled."""
     result = await click(session, name)
     return result.downloads or (await session.execute(Wait())).downloads
 
 
 BUSY_S = 10.0
-"""A browser on a busy machine may tell of a download after the click that began it has settled."""
+"""A browser on a busy machine may report a download after its click has settled."""
 
 
 def slow_file(pause_s: float) -> Answer:

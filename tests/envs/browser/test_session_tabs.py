@@ -1,4 +1,4 @@
-"""Tabs and dialogs: who is in front, what is reported, and that a blocked page is not called into."""
+"""Tabs and dialogs: the front tab, the reports, and no calls into a blocked page."""
 
 from __future__ import annotations
 

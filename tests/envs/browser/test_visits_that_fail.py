@@ -1,4 +1,4 @@
-"""An address that does not open says why: the name, the connection, the certificate, or what the server answered."""
+"""Failed visits report their reason: the name, the connection, the certificate, or the server's answer."""
 
 from __future__ import annotations
 

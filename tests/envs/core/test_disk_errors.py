@@ -1,4 +1,4 @@
-"""A disk that does not take what is written: one error that names the file, and nothing half-written."""
+"""Refused writes: one error that names the file, and no partly written file."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_a_full_disk_is_one_error_that_names_the_file(kind: str, free: int) -> N
 
 @pytest.mark.parametrize("kind", WRITERS)
 def test_a_file_that_must_not_grow_is_the_same_error(tmp_path: Path, kind: str) -> None:
-    """The second way to it, which needs no root."""
+    """The second method, which needs no root."""
     write, name = WRITERS[kind]
     with pytest.raises(NotWritten) as refused, small_files(20_000):
         write(tmp_path)

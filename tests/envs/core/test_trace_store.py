@@ -1,4 +1,4 @@
-"""Traces on disk: what survives, what is refused, and that nothing a page says is lost or leaked."""
+"""Traces on disk: durability, rejected files, and page text that is neither lost nor leaked."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_a_torn_last_line_is_tolerated_then_repaired(path: Path, blobs: BlobStor
 
 
 def test_a_trace_cut_anywhere_goes_on_from_what_its_readers_saw(path: Path, blobs: BlobStore) -> None:
-    """Also where a line lacks its break alone: readers passed over it, so it must not come back."""
+    """A line without its line break is also dropped: readers ignored it, so it must not reappear."""
     lines: tuple[Line, ...] = (HEADER, intent(1), commit(1), intent(2), commit(2), FOOTER)
     write(path, blobs, *lines)
     whole = path.read_bytes()
@@ -225,7 +225,7 @@ RESUMED = Event(step=1, name="resumed", at="t")
 def test_a_footer_counts_only_as_the_last_line(
     path: Path, blobs: BlobStore, lines: list[Line], footer: Footer | None
 ) -> None:
-    """A model's failure wrote the first one, and the episode was played on."""
+    """A model failure wrote the first footer, and the episode was resumed."""
     write(path, blobs, HEADER, intent(1), commit(1), *lines)
     assert read_trace(path).footer == read_summary(path).footer == footer
     assert [step.intent.step for step in read_trace(path).steps] == ([1, 2] if intent(2) in lines else [1])

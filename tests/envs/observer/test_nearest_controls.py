@@ -1,4 +1,4 @@
-"""How the controls of a page are named in a message to the model."""
+"""The list of nearest controls in a message to the model."""
 
 from __future__ import annotations
 

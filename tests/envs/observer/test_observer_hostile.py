@@ -1,4 +1,4 @@
-"""Pages that shadow the DOM, break its rules or exceed all measure: every other part of them stays readable."""
+"""Pages that shadow the DOM, break its rules or exceed limits: all of their other parts stay readable."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def test_an_element_that_cannot_be_read_is_counted_and_its_content_is_show
 
 
 async def names_clicked(page: Page, *names: str) -> list[str]:
-    """Clicks the buttons of these names and says what the page heard of."""
+    """Clicks the buttons with these names and returns the clicks that the page received."""
     await page.evaluate("() => { window.heard = []; addEventListener('click', (e) => heard.push(e.target.id)); }")
     observer, seen = await look(page)
     for name in names:
@@ -182,7 +182,7 @@ async def test_the_generated_pages_break_a_program_that_calls_methods_directly(
     assert any("is not a function" in one for one in wrong)
 
 
-# Objects of our own programs and objects of the browser that no page can shadow; everything else is taken for a node.
+# Objects of the in-page programs and of the browser that pages cannot shadow; everything else counts as a node.
 OURS = frozenset(
     re.findall(
         r"\w+",
@@ -193,7 +193,7 @@ OURS = frozenset(
 
 
 async def test_no_property_of_a_node_is_read_directly(page: Page) -> None:
-    """In the in-page programs, a member that the DOM defines is read of a listed receiver only, or in `pristine.js`."""
+    """In-page programs read members that the DOM defines only from listed receivers, or in `pristine.js`."""
     names = set(await dom_names(page)) - {"length", "name", "find", "constructor", "toString"}
     wrong: list[str] = []
     programs = {*PROGRAMS.glob("*.js"), OBSERVER.parent / "suites" / "miniwob" / "state.js"} - {
@@ -209,7 +209,7 @@ async def test_no_property_of_a_node_is_read_directly(page: Page) -> None:
 
 
 def test_no_script_in_a_python_file_reads_the_page() -> None:
-    """Scripts belong in files that the test above reads; those of the benchmarks themselves are not ours."""
+    """Scripts belong in files that the test above reads; scripts of the benchmarks are exempt."""
     reads = re.compile(r"\b(?:document|this)\.[a-z]\w*")
     files = [*OBSERVER.parent.glob("*/*.py"), *(OBSERVER.parent / "suites").glob("*/*.py")]
     assert [path.name for path in files if reads.search(path.read_text(encoding="utf-8"))] == []

@@ -1,4 +1,4 @@
-"""The way back from a ref or a key to a live element, and what lies beyond the shown text."""
+"""Resolving a ref or key to a live element, and reading text that is not shown."""
 
 from __future__ import annotations
 

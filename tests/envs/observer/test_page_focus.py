@@ -1,4 +1,4 @@
-"""What a small model is shown of a long page: the lines it needs, nothing that is not on the page, within bounds."""
+"""The excerpt of a long page for a small model: relevant lines, only text of the page, within the limit."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ REF = re.compile(r"(?<!\\)\[\d+\]")
 
 
 def is_from(shown: str, line: str) -> bool:
-    """What stands between the cuts stands in *line* as it is, in its order."""
+    """Whether the parts between the cuts occur unchanged and in order in *line*."""
     at = 0
     for part in shown.replace(" options: …", "…").split(CUT):
         kept = part.strip(" |").removesuffix("\\")

@@ -1,4 +1,4 @@
-"""An observation as one text."""
+"""The text format of an observation."""
 
 from __future__ import annotations
 
