@@ -48,10 +48,10 @@ async def drawn(frames: FrameWorlds, page: Page, timeout_s: float) -> Drawn:
     documents = [
         _Document(document, snapshot["strings"]) for snapshot in snapshots for document in snapshot["documents"]
     ]
-    if len({document.frame for document in documents}) < len(page.frames):
+    if len({doc.frame for doc in documents}) < len(page.frames):
         raise PageHung("a frame could not be searched")
-    texts = [text for document in documents for text in (document.laid_out, *document.values)]
-    return Drawn(tuple(texts), tuple(dict.fromkeys(name for document in documents for name in document.opaque())))
+    texts = [text for doc in documents for text in (doc.laid_out, *doc.values)]
+    return Drawn(tuple(texts), tuple(dict.fromkeys(name for doc in documents for name in doc.opaque())))
 
 
 class _Document:
