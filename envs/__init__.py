@@ -1,15 +1,15 @@
-"""Worlds: the browser, what is seen of a page, what is done on it, the boundary, tasks and the trace.
+"""Environments: the browser, observations, actions, the allowlist proxy, tasks and the trace.
 
-Promised from here: the typed records that every other room speaks. The browser itself is :mod:`envs.browser.chromium`
-and :mod:`envs.browser.session`; suites are sub-packages such as :mod:`envs.suites.miniwob`. This room knows no models
-and no prompts. Importing the room loads none of its modules: each name is looked up when it is first used.
+This package exports the typed records that all other packages use. The browser is in :mod:`envs.browser.chromium` and
+:mod:`envs.browser.session`; task suites are in :mod:`envs.suites`. The package contains no models and no prompts.
+Importing it loads none of its modules: each name is imported when it is first used.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from envs.core.actions import ACTION, Action, ActionResult, Status
+    from envs.core.actions import ACTION, Action, ActionResult, Reason, Status
     from envs.core.errors import BadInput, EnvError
     from envs.core.observation import Element, ElementKey, Observation
     from envs.core.settings import ObserveSettings, SessionSettings
@@ -38,6 +38,7 @@ __all__ = [
     "MilestoneCheck",
     "Observation",
     "ObserveSettings",
+    "Reason",
     "Score",
     "SessionSettings",
     "Status",
@@ -47,7 +48,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "envs.core.actions": ("ACTION", "Action", "ActionResult", "Status"),
+    "envs.core.actions": ("ACTION", "Action", "ActionResult", "Reason", "Status"),
     "envs.core.errors": ("BadInput", "EnvError"),
     "envs.core.observation": ("Element", "ElementKey", "Observation"),
     "envs.core.settings": ("ObserveSettings", "SessionSettings"),

@@ -75,3 +75,112 @@ def test_what_is_cited_can_be_got() -> None:
     rooms = [path for room in BELOW for path in (ROOT / room).rglob("*.py")]
     read = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").glob("*.py"), *rooms]
     assert [str(path) for path in read if re.search(r"\bSPEC\b", path.read_text(encoding="utf-8"))] == []
+
+
+TEXT_FIELDS = frozenset({"message", "detail", "note", "error"})
+"""Fields that hold text for people."""
+SEARCHES = frozenset({"startswith", "endswith", "find", "index", "count", "search", "match", "fullmatch", "findall"})
+TEXT_SITES = {
+    "envs/browser/action_executor.py": ("'interrupted'", "_INTERRUPTED", "DOWNLOAD_STARTS"),  # Playwright's errors
+    "envs/browser/isolated_world.py": ("NO_CONTEXT",),  # Chromium's error over the DevTools protocol
+    "envs/core/older_results.py": ("UNAPPROVED",),  # traces from before `ActionResult.reason`
+}
+"""Sites that may decide by a text, because the other side reports these cases by text alone."""
+
+
+def _exceptions(tree: ast.AST) -> set[str]:
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler) and node.name}
+
+
+def _is_text(node: ast.AST, exceptions: set[str], aliases: set[str]) -> bool:
+    """Whether *node* is the text of a message or error, or is made from it by a method call, `or`, or assignment."""
+    match node:
+        case ast.Attribute(attr=attr):
+            return attr in TEXT_FIELDS
+        case ast.Call(func=ast.Name(id="str"), args=[ast.Name(id=name)]):
+            return name in exceptions
+        case ast.Call(func=ast.Attribute(value=value)):
+            return _is_text(value, exceptions, aliases)
+        case ast.BoolOp(values=values):
+            return any(_is_text(value, exceptions, aliases) for value in values)
+        case ast.Name(id=name):
+            return name in aliases
+        case _:
+            return False
+
+
+def _is_constant(node: ast.AST) -> bool:
+    match node:
+        case ast.Constant(value=str(value)):
+            return value != ""
+        case ast.Name(id=name) | ast.Attribute(value=ast.Name(), attr=name):
+            return name.isupper()
+        case ast.Tuple(elts=parts) | ast.Set(elts=parts) | ast.List(elts=parts):
+            return any(_is_constant(part) for part in parts)
+        case ast.JoinedStr():
+            return True
+        case _:
+            return False
+
+
+def _aliases(tree: ast.AST, exceptions: set[str]) -> set[str]:
+    """Names that a text is assigned to."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) | ast.NamedExpr(ast.Name(id=name), value):
+                if _is_text(value, exceptions, set()):
+                    found.add(name)
+            case _:
+                pass
+    return found
+
+
+def decisions_by_text(tree: ast.AST) -> list[str]:
+    """The constants that the texts of messages and errors are compared with or searched for."""
+    exceptions = _exceptions(tree)
+    found: list[str] = []
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    for function in functions:
+        aliases = _aliases(function, exceptions)
+        for node in ast.walk(function):
+            match node:
+                case ast.Compare(left=left, comparators=right):
+                    sides = [left, *right]
+                case ast.Call(func=ast.Attribute(value=value, attr=attr), args=args) if attr in SEARCHES:
+                    sides = [value, *args]
+                case _:
+                    continue
+            if any(_is_text(side, exceptions, aliases) for side in sides):
+                found += [ast.unparse(side) for side in sides if _is_constant(side)]
+    return found
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_decision_depends_on_the_text_of_a_message(path: Path) -> None:
+    """`ActionResult.reason` and typed errors say why: a reworded message must change nothing."""
+    allowed = TEXT_SITES.get(str(path.relative_to(ROOT)), ())
+    assert [one for one in decisions_by_text(ast.parse(path.read_text(encoding="utf-8"))) if one not in allowed] == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "if result.message == 'gone': pass",
+        "if 'gone' in result.message.lower(): pass",
+        "if session.HUNG in result.message: pass",
+        "if result.message.startswith(HUNG): pass",
+        "if event.detail.endswith(('a', 'b')): pass",
+        "if re.search('gone', look.note): pass",
+        "if _GONE.search(call.error or ''): pass",
+        "text = result.message or ''\n    if '--allow' in text: pass",
+        "try: pass\n    except E as error:\n        if 'gone' in str(error): pass",
+    ],
+)
+def test_a_decision_by_text_is_noticed(line: str) -> None:
+    assert decisions_by_text(ast.parse(f"def f():\n    {line}")) != []
+
+
+@pytest.mark.parametrize("line", ["if result.message: pass", "if result.status == OK: pass", "if a.message == b: pass"])
+def test_other_comparisons_are_not_noticed(line: str) -> None:
+    assert decisions_by_text(ast.parse(f"def f():\n    {line}")) == []

@@ -19,7 +19,6 @@ from urllib.parse import urlsplit
 from agent.config import ActionClass
 from agent.episode.policy import PastAction, target_of
 from envs.core.actions import (
-    UNAPPROVED,
     Action,
     AnswerDialog,
     Back,
@@ -126,7 +125,7 @@ def _lets_down(action: Action, observation: Observation, past: Sequence[PastActi
     """Whether the same was done to the same element before, and a download was refused in that step or the next, which
     is where one that comes late is told of."""
     mine = _done_to(action, target_of(action, observation))
-    refused = [one.result is not None and UNAPPROVED in one.result.message for one in past]
+    refused = [one.result is not None and one.result.unapproved_downloads > 0 for one in past]
     return any(
         _done_to(one.action, one.target) == mine for place, one in enumerate(past) if any(refused[place : place + 2])
     )

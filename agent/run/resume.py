@@ -28,6 +28,7 @@ from agent.run.limits import UsageTracker
 from envs.core.action_languages import Language
 from envs.core.actions import Action, Status, Stop
 from envs.core.observation import ElementKey
+from envs.core.older_results import with_reason
 from envs.core.tasks import Milestone
 from envs.core.trace import Commit, EndedBy, Event, Footer, Header, Intent, Line, PlanRecord, Rating
 from envs.core.trace_store import has_header, iter_lines
@@ -115,7 +116,7 @@ class RecoveredEpisode:
     def past(self) -> list[PastAction]:
         """Past actions for the policy."""
         return [
-            PastAction(sent.intent.action, sent.target, sent.commit.result if sent.commit else None)
+            PastAction(sent.intent.action, sent.target, with_reason(sent.commit.result) if sent.commit else None)
             for sent in self.sent
         ]
 

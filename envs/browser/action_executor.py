@@ -1,8 +1,8 @@
-"""Each kind of action, carried out with real input on the front tab.
+"""Executes actions on the front tab with real browser input.
 
-Pointer and keys go in through the browser, at a point that was hit-tested a moment before, so the
-page sees what it would see of a person. Only what no input can do portably (choosing an option,
-filling a date) is done by script, in the isolated world. Bounds are the session's business.
+Pointer and keyboard input goes through the browser, at a point that was hit-tested just before, so the page receives
+the same events as from a person. A script in the isolated world is used only where input is not portable (selecting an
+option, filling a date). The session applies the timeouts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from urllib.parse import urljoin
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Page, Request, Response
 
-from envs.browser.bounded_calls import let_go
+from envs.browser.bounded_calls import cancel
 from envs.browser.dialogs import Dialogs
 from envs.browser.form_input import OK, choose, type_into
 from envs.browser.settle import first_change
@@ -43,6 +43,7 @@ from envs.core.actions import (
     Hover,
     NewTab,
     Press,
+    Reason,
     Scroll,
     ScrollAt,
     Select,
@@ -61,16 +62,14 @@ SCROLL_SHARE = 0.8
 CHOOSER_S = 3.0
 FILES_LISTED = 10
 HISTORY_S = 3.0
-"""To go back or forward takes the page itself this long at most, unless a server is slow."""
+"""Timeout for going back or forward, unless the page has requested a document from a slow server."""
 PROXY_STATUSES = frozenset({403, 502, 503, 504})
 _INTERRUPTED = re.compile('Navigation to "(.*)" is interrupted by another navigation to "(.*)"')
-A_FILE = "the address is a file"
-"""The message of a visit that led to a download and to no page."""
-FILE_SAYS = "Download is starting"
-"""Playwright's word for that, which it raises as an error."""
+DOWNLOAD_STARTS = "Download is starting"
+"""Part of the error that Playwright raises when an address leads to a download."""
 _SUBMITTING_KEYS = ("Enter", "\n", "\r", " ", "Space")
 PROXY_SAYS = "mira: "
-"""How the boundary's own answers begin (a site that imitates them only fails its own visit)."""
+"""Prefix of the proxy's own answers. A site that imitates it only makes its own visit fail."""
 
 SCROLL_PAGE = "(dx, dy) => mira.scrollPage(dx, dy)"
 SCROLL_ELEMENT = "function (dx, dy) { return mira.scrollAround(this, dx, dy); }"
@@ -92,16 +91,16 @@ class Go(Protocol):
 
 @dataclass(frozen=True)
 class ActionContext:
-    """What an action reaches of its session."""
+    """The parts of a session that actions use."""
 
     tabs: Tabs
     dialogs: Dialogs
     settings: SessionSettings
     guard: SecretGuard
     allowed: Callable[[str], bool]
-    """May a tab show this URL?"""
+    """Whether a tab may show this URL."""
     clock: StepClock
-    """Stands still while a person is asked."""
+    """Stops during approval."""
 
     @property
     def page(self) -> Page:
@@ -110,7 +109,7 @@ class ActionContext:
 
 
 async def perform(surface: ActionContext, action: Action) -> ActionResult:
-    """Does *action* on the front tab. Raises what Playwright raises; does not settle."""
+    """Executes *action* on the front tab without settling. Raises Playwright's errors."""
     match action:
         case Click() | Hover() | Type() | Select() | Upload() | Drag():
             return await _on_element(surface, action)
@@ -127,7 +126,7 @@ async def perform(surface: ActionContext, action: Action) -> ActionResult:
         case Wait():
             return await _wait(surface)
         case AnswerDialog() | Stop():
-            return OK  # the session's own business
+            return OK  # handled by the session
 
 
 async def _on_element(surface: ActionContext, action: Click | Hover | Type | Select | Upload | Drag) -> ActionResult:
@@ -176,7 +175,7 @@ async def _drag(surface: ActionContext, x: float, y: float, to_x: float, to_y: f
     await mouse.down()
     try:
         await mouse.move(to_x, to_y, steps=DRAG_STEPS)
-        await mouse.move(to_x, to_y)  # a second move at the end: HTML5 drag and drop needs it to accept the drop
+        await mouse.move(to_x, to_y)  # HTML5 drag and drop needs a second move to accept the drop
     finally:
         await mouse.up()
 
@@ -184,7 +183,11 @@ async def _drag(surface: ActionContext, x: float, y: float, to_x: float, to_y: f
 async def _upload(surface: ActionContext, target: Target, path: str) -> ActionResult:
     file = allowed_upload(surface.settings.upload_folder, path)
     if file is None:
-        return ActionResult(status=Status.BLOCKED, message=_no_such_file(surface.settings.upload_folder))
+        return ActionResult(
+            status=Status.BLOCKED,
+            reason=Reason.UPLOAD_NOT_ALLOWED,
+            message=_no_such_file(surface.settings.upload_folder),
+        )
     if await target.call(IS_FILE_INPUT):
         await target.set_files([file])
         return OK
@@ -196,7 +199,9 @@ async def _upload(surface: ActionContext, target: Target, path: str) -> ActionRe
             await surface.page.mouse.click(point.x, point.y)
         await (await chooser.value).set_files(file)
     except PlaywrightError:
-        return ActionResult(status=Status.NOT_ACTIONABLE, message="it opened no file chooser")
+        return ActionResult(
+            status=Status.NOT_ACTIONABLE, reason=Reason.WRONG_CONTROL, message="it opened no file chooser"
+        )
     return OK
 
 
@@ -217,9 +222,7 @@ async def _scroll(surface: ActionContext, action: Scroll) -> ActionResult:
         if isinstance(target, ActionResult):
             return target
         moved = await target.call(SCROLL_ELEMENT, dx, dy)
-    return (
-        OK if moved else ActionResult(status=Status.OK, message=f"nothing moved: it is at its {action.direction} end")
-    )
+    return OK if moved else _no_effect(f"nothing moved: it is at its {action.direction} end")
 
 
 async def _input(surface: ActionContext, action: Press | ClickAt | DragAt | ScrollAt) -> ActionResult:
@@ -266,46 +269,47 @@ async def _navigate(surface: ActionContext, action: Goto | Back | Forward) -> Ac
 
 
 async def _through_history(surface: ActionContext, go: Go) -> ActionResult:
-    """One entry back or forward. Where only an iframe goes, Playwright waits in vain for the page to do so; it is
-    waited for beyond HISTORY_S only while the page itself has asked for a document and not got it yet."""
+    """Goes one history entry back or forward. If only an iframe navigates, Playwright would wait for the page until its
+    timeout, so the wait exceeds HISTORY_S only if the page itself has requested a document."""
     page, before, clock, seconds = surface.page, surface.page.url, surface.clock, surface.settings.navigation_s
     deadline = clock.now() + seconds
-    asked = asyncio.Event()
+    requested = asyncio.Event()
 
     def sent(request: Request) -> None:
         if request.is_navigation_request() and request.frame.parent_frame is None:
-            asked.set()
+            requested.set()
 
     page.on("request", sent)
     going = asyncio.ensure_future(clock.call(lambda ms: go(timeout=ms, wait_until="commit"), seconds))
     try:
         await clock.wait({going}, min(HISTORY_S, seconds))
-        if going.done() or asked.is_set():
+        if going.done() or requested.is_set():
             await going
             await _loaded(surface, max(0.001, deadline - clock.now()))
     finally:
         page.remove_listener("request", sent)
-        let_go(going)
-    return OK if page.url != before else ActionResult(status=Status.OK, message="the address did not change")
+        cancel(going)
+    return OK if page.url != before else _no_effect("the address did not change")
 
 
 async def _goto(surface: ActionContext, url: str) -> ActionResult:
     absolute = full_url(url, surface.page.url)
     if not surface.allowed(absolute) or absolute == "":
-        return ActionResult(status=Status.BLOCKED, message="the address is not among the allowed origins")
+        message = "the address is not among the allowed origins"
+        return ActionResult(status=Status.BLOCKED, reason=Reason.ORIGIN_NOT_ALLOWED, message=message)
     try:
         return await _open(surface, absolute)
     except PlaywrightError as error:
         if "interrupted" not in str(error):
             raise
-    try:  # after a failed navigation Chromium may interrupt the next, once
+    try:  # a failed navigation may interrupt the next one, once
         return await _open(surface, absolute)
     except PlaywrightError as error:
         interrupted = _INTERRUPTED.search(str(error))
         if interrupted is None or interrupted[1] != interrupted[2]:
             raise
     await _loaded(surface, surface.settings.navigation_s)
-    return OK  # what interrupted it was the visit before, to the same address
+    return OK  # an earlier navigation to the same address interrupted it
 
 
 async def _open(surface: ActionContext, url: str) -> ActionResult:
@@ -315,16 +319,17 @@ async def _open(surface: ActionContext, url: str) -> ActionResult:
             lambda ms: page.goto(url, timeout=ms, wait_until="domcontentloaded"), surface.settings.navigation_s
         )
     except PlaywrightError as error:
-        if FILE_SAYS not in str(error):
+        if DOWNLOAD_STARTS not in str(error):
             raise
-        return ActionResult(status=Status.OK, message=A_FILE)
+        return ActionResult(status=Status.OK, reason=Reason.ADDRESS_IS_FILE, message="the address is a file")
     if response is None or response.status not in PROXY_STATUSES:
         return OK
     text = await response.text()
     if not text.startswith(PROXY_SAYS):
-        return OK  # the site's own error page: the agent can read it
-    status = Status.BLOCKED if response.status == 403 else Status.FAILED
-    return ActionResult(status=status, message=text.removeprefix(PROXY_SAYS).strip()[:300])
+        return OK  # the site's own error page, which the agent can read
+    refused = response.status == 403
+    status, reason = (Status.BLOCKED, Reason.REQUEST_REFUSED) if refused else (Status.FAILED, Reason.UNREACHABLE)
+    return ActionResult(status=status, reason=reason, message=text.removeprefix(PROXY_SAYS).strip()[:300])
 
 
 async def _loaded(surface: ActionContext, seconds: float) -> None:
@@ -333,7 +338,7 @@ async def _loaded(surface: ActionContext, seconds: float) -> None:
 
 
 def full_url(url: str, current: str) -> str:
-    """*url* as a person would type it into the address bar: relative to *current*, or https if no scheme is given."""
+    """Completes *url* as an address bar does: relative to *current*, or with https if it has no scheme."""
     text = url.strip()
     if text.startswith(("/", "?", "#")) and current.startswith("http"):
         return urljoin(current, text)
@@ -347,20 +352,26 @@ async def _tab(surface: ActionContext, action: NewTab | CloseTab | FocusTab) -> 
     match action:
         case NewTab():
             if len(tabs.all) >= surface.settings.max_tabs:
-                return ActionResult(status=Status.FAILED, message=f"{len(tabs.all)} tabs are open: close one first")
+                message = f"{len(tabs.all)} tabs are open: close one first"
+                return ActionResult(status=Status.FAILED, reason=Reason.TOO_MANY_TABS, message=message)
             await tabs.open()
         case CloseTab():
             surface.dialogs.forget(surface.page)
             await tabs.close(tabs.front)
         case FocusTab():
             if action.index >= len(tabs.all):
-                return ActionResult(status=Status.FAILED, message=f"there are {len(tabs.all)} tabs")
+                message = f"there are {len(tabs.all)} tabs"
+                return ActionResult(status=Status.FAILED, reason=Reason.NO_SUCH_TAB, message=message)
             tabs.focus(tabs.all[action.index])
             await surface.page.bring_to_front()
     return OK
 
 
 async def _wait(surface: ActionContext) -> ActionResult:
-    """Gives the page time to begin something; the settling that follows waits for its end."""
+    """Waits for the first change of the page; the session then waits until it settles."""
     changed = await first_change(surface.tabs.front.world, surface.settings.settle.max_s / 2)
-    return OK if changed else ActionResult(status=Status.OK, message="nothing changed")
+    return OK if changed else _no_effect("nothing changed")
+
+
+def _no_effect(message: str) -> ActionResult:
+    return ActionResult(status=Status.OK, reason=Reason.NO_EFFECT, message=message)

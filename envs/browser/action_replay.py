@@ -1,4 +1,4 @@
-"""Brings a killed episode back by doing again what was committed: for worlds that are rebuilt from a seed."""
+"""Restores a killed episode by repeating its committed actions, for environments that are rebuilt from a seed."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from envs.core.tasks import Environment, EpisodeStart, TaskRef
 
 
 async def redo(environment: Environment, task: TaskRef, committed: Sequence[Action]) -> EpisodeStart:
-    """Starts the same seed again and executes *committed*, each after an observation as at first.
+    """Resets the task and executes *committed*, each action after an observation as in the original run.
 
-    Raises ResetFailed where an action crashes the browser or takes too long.
+    Raises ResetFailed if an action crashes the browser or times out.
     """
     start = await environment.reset(task)
     for number, action in enumerate(committed, 1):

@@ -1,4 +1,4 @@
-"""Calls into a page that end in time, or earlier when a dialog, a crash or a flood of dialogs overtakes them."""
+"""Calls into a page with a timeout, which a dialog, a crash or a flood of dialogs interrupts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Interruption = Literal["dialog", "crash", "flood"]
 
 
 class Interrupted(Exception):
-    """A call into the page was overtaken."""
+    """A call into the page was interrupted."""
 
     def __init__(self, kind: Interruption, tab: OpenTab) -> None:
         super().__init__(kind)
@@ -23,37 +23,38 @@ class Interrupted(Exception):
 
 
 class Races:
-    """Runs one call at a time; what happens between two calls is met by the next one."""
+    """Runs one call at a time; an interruption between two calls interrupts the next one."""
 
     def __init__(self, clock: StepClock) -> None:
         self._clock = clock
         self._running: asyncio.Future[Interrupted] | None = None
-        self._unmet: Interrupted | None = None
+        self._pending: Interrupted | None = None
 
     def interrupt(self, kind: Interruption, tab: OpenTab) -> None:
         if self._running is not None and not self._running.done():
             self._running.set_result(Interrupted(kind, tab))
-        elif kind != "dialog":  # an open dialog needs no memory: it stays open
-            self._unmet = Interrupted(kind, tab)
+        elif kind != "dialog":  # an open dialog stays open, so it need not be stored
+            self._pending = Interrupted(kind, tab)
 
     def forget(self, tab: OpenTab) -> None:
-        """The tab is gone; what happened to it is of no interest any more."""
-        if self._unmet is not None and self._unmet.tab is tab:
-            self._unmet = None
+        """Discards a pending interruption of a closed tab."""
+        if self._pending is not None and self._pending.tab is tab:
+            self._pending = None
 
     async def call(self, call: Coroutine[Any, Any, T], seconds: float) -> T:
-        """The call's result; it is cancelled where :meth:`race` raises."""
+        """Returns the call's result; the call is cancelled if :meth:`race` raises."""
         task = asyncio.ensure_future(call)
         try:
             return await self.race(task, seconds)
         finally:
-            let_go(task)
+            cancel(task)
 
     async def race(self, task: asyncio.Task[T], seconds: float) -> T:
-        """The task's result. Raises TimeoutError after *seconds* of the clock, and Interrupted; it then runs on."""
-        if self._unmet is not None:
-            unmet, self._unmet = self._unmet, None
-            raise unmet
+        """Returns the task's result. Raises TimeoutError after *seconds* of the step clock, or Interrupted; the task
+        then keeps running."""
+        if self._pending is not None:
+            pending, self._pending = self._pending, None
+            raise pending
         running = self._running = asyncio.get_running_loop().create_future()
         try:
             await self._clock.wait({task, running}, seconds)
@@ -67,7 +68,7 @@ class Races:
             self._running = None
 
 
-def let_go(task: asyncio.Task[Any]) -> None:
-    """Cancels a call that nobody waits for any more; how it ends is of no interest."""
+def cancel(task: asyncio.Task[Any]) -> None:
+    """Cancels a task and ignores its result and its exception."""
     task.cancel()
     task.add_done_callback(lambda done: done.cancelled() or done.exception())

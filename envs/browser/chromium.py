@@ -1,11 +1,11 @@
-"""Finding, starting and ending Chromium: one browser a process, many isolated contexts in it.
+"""Finds, starts and stops Chromium: one browser per process with many isolated contexts.
 
 Guarantees:
-  - Nothing is left behind: not after `close`, an exception, SIGTERM or SIGKILL of the owner, or a
+  - No process or file remains after `close`, an exception, SIGTERM or SIGKILL of the owner, or a
     crash of the browser (see :mod:`envs.browser.chromium_guard`).
-  - No debugging port is open: Playwright speaks to the browser through a pipe.
-  - What a context does not send through its own proxy goes nowhere: the browser-wide proxy is a
-    dead end, names are never resolved in the browser, QUIC and direct UDP are off.
+  - No debugging port is open: Playwright controls the browser through a pipe.
+  - All traffic goes through the proxy of its context: the browser-wide proxy refuses connections,
+    the browser resolves no names, QUIC and direct UDP are off.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ from envs.security.secrets import NO_SECRETS, SecretVault
 from envs.security.tls_termination import own_end
 
 LAUNCH_S = 60.0
-"""Longest start of the driver, and of Chromium; MIRA_LAUNCH_S sets another."""
+"""Timeout for the start of the driver, and of Chromium; MIRA_LAUNCH_S overrides it."""
 CLOSE_S = 5.0
 POLL_S = 0.02
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 NOWHERE = "http://127.0.0.1:9"
-"""Proxy of everything outside a session (the discard port: connections are refused at once)."""
+"""Proxy for traffic outside sessions (the discard port, where connections are refused at once)."""
 
 SWITCHES = (
-    "--disable-quic",  # UDP would pass by the proxy
+    "--disable-quic",  # UDP would bypass the proxy
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",  # the proxy resolves names, never the browser
     "--dns-prefetch-disable",
-    "--proxy-bypass-list=<-loopback>",  # loopback too goes through the proxy
+    "--proxy-bypass-list=<-loopback>",  # loopback addresses also use the proxy
     "--no-pings",
     "--disable-domain-reliability",
     "--disable-client-side-phishing-detection",
@@ -62,15 +62,15 @@ SWITCHES = (
     "--disable-gpu",
     "--disable-smooth-scrolling",
     "--disable-notifications",
-    "--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup",  # two renderers a window, for an address bar unseen
-    "--disable-features=AutofillServerCommunication",  # would ask a server about every form
+    "--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup",  # two renderers per window, for a hidden address bar
+    "--disable-features=AutofillServerCommunication",  # sends every form to a server
 )
 UNWANTED = ("--disable-popup-blocking", "--enable-unsafe-swiftshader")
-"""Playwright's defaults that we take back: a page opens windows only on a user's gesture, as in a person's browser."""
+"""Playwright's default switches that are removed: pages may open windows only after a user gesture."""
 
 
 def find_chromium(playwright_path: str | None = None) -> Path:
-    """The Chromium to start: `MIRA_CHROMIUM`, Playwright's own, else one on PATH. Raises BrowserMissing."""
+    """Returns the Chromium executable: `MIRA_CHROMIUM`, Playwright's own, else one on PATH. Raises BrowserMissing."""
     named = os.environ.get("MIRA_CHROMIUM")
     if named:
         if os.access(named, os.X_OK) and Path(named).is_file():
@@ -79,9 +79,9 @@ def find_chromium(playwright_path: str | None = None) -> Path:
     if playwright_path and os.access(playwright_path, os.X_OK):
         return Path(playwright_path)
     for name in NAMES:
-        found = shutil.which(name)
-        if found:
-            return Path(found)
+        path = shutil.which(name)
+        if path:
+            return Path(path)
     raise BrowserMissing(
         "no Chromium found: run `playwright install chromium` or `apt-get install chromium`, or set MIRA_CHROMIUM"
     )
@@ -100,11 +100,11 @@ class Chromium:
 
     @classmethod
     def launch(cls, *, headed: bool = False, own_tls: bool = False) -> Self:
-        """A browser that starts on entering the `async with` block. Entering raises BrowserMissing, and
-        BrowserNotStarted where the machine is too busy for it.
+        """Returns a browser that starts on entering the `async with` block. Entering raises BrowserMissing, or
+        BrowserNotStarted if the machine is too busy.
 
-        *own_tls*: it accepts the key of :mod:`envs.security.tls_termination`, which rules for subresources need, the
-        holding of requests, and the search of requests for secrets.
+        *own_tls*: the browser accepts the key of :mod:`envs.security.tls_termination`, which is required for
+        subresource rules, for holding requests and for searching requests for secrets.
         """
         return cls(headed=headed, own_tls=own_tls)
 
@@ -114,12 +114,12 @@ class Chromium:
 
     @property
     def version(self) -> str:
-        """The browser's version, e.g. `130.0.6723.58`; empty when it is not running."""
+        """The browser's version, e.g. `130.0.6723.58`; empty if it is not running."""
         return self._browser.version if self._browser else ""
 
     @property
     def home(self) -> Path | None:
-        """The folder of this browser's temporary files; gone with the browser."""
+        """The folder for this browser's temporary files; removed when the browser ends."""
         return self._home
 
     async def __aenter__(self) -> Self:
@@ -132,7 +132,7 @@ class Chromium:
         await self.close()
 
     async def start(self) -> None:
-        """Starts the browser, or starts it again if it died; does nothing while it lives."""
+        """Starts the browser unless it is running."""
         async with self._starting:
             if not self.alive:
                 await self.close()
@@ -145,9 +145,9 @@ class Chromium:
     async def session(
         self, settings: SessionSettings, boundary: AllowlistProxy, folder: Path, secrets: SecretVault = NO_SECRETS
     ) -> BrowserSession:
-        """A new isolated context whose every request passes *boundary*; its files go below *folder*.
+        """Opens a new isolated context. All of its requests go through the proxy *boundary*, its files into *folder*.
 
-        Starts the browser again if it has died: sessions that lived in it are lost, new ones work.
+        Restarts the browser if it has died; its earlier sessions are lost.
         """
         if boundary.origins.has_subresources and not self._own_tls:
             raise BadInput("rules for subresources need a browser started with own_tls=True")
@@ -160,7 +160,7 @@ class Chromium:
         return await BrowserSession.open(self._browser, settings, boundary, folder, secrets, arriving=arriving)
 
     async def close(self) -> None:
-        """Ends the browser; safe to call twice. What does not end in time, the watchdog ends."""
+        """Ends the browser; safe to call twice. The watchdog kills processes that do not end in time."""
         browser, playwright, home = self._browser, self._playwright, self._home
         self._browser = self._playwright = self._home = None
         if browser is not None:
@@ -168,7 +168,7 @@ class Chromium:
         if playwright is not None:
             await _within(CLOSE_S, playwright.stop())
         if home is not None:
-            shutil.rmtree(home, ignore_errors=True)  # Chromium ends with its home: the watchdog does the same
+            shutil.rmtree(home, ignore_errors=True)  # the watchdog also removes it
 
     async def _start(self) -> None:
         waiting_for("starting Chromium")
@@ -199,28 +199,29 @@ class Chromium:
 
 
 def launch_s() -> float:
-    """Seconds that the driver has to start, and Chromium. Raises BadInput for a MIRA_LAUNCH_S that is no number."""
+    """Returns the timeout in seconds for starting the driver, and Chromium. Raises BadInput for an invalid
+    MIRA_LAUNCH_S."""
     text = os.environ.get("MIRA_LAUNCH_S", "")
     try:
         seconds = float(text or LAUNCH_S)
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < 86_400:
-        raise BadInput(f"MIRA_LAUNCH_S={text!r} is no number of seconds")
+        raise BadInput(f"MIRA_LAUNCH_S={text!r} is not a number of seconds")
     return seconds
 
 
-def not_started(what: str, seconds: float) -> str:
-    """The message of BrowserNotStarted."""
+def not_started(program: str, seconds: float) -> str:
+    """Returns the message of BrowserNotStarted."""
     return (
-        f"{what} did not start within {seconds:g} s: the machine may be busy; try again, with fewer workers or fewer "
-        "other programs, or give it longer, for example MIRA_LAUNCH_S=300"
+        f"{program} did not start within {seconds:g} s: the machine may be busy; try again, with fewer workers or "
+        "fewer other programs, or give it longer, for example MIRA_LAUNCH_S=300"
     )
 
 
 async def _start_playwright() -> Playwright:
-    """Raises BrowserNotStarted where the driver does not answer in time, and BrowserMissing where it ends at once; it
-    is ended then."""
+    """Starts Playwright's driver. Raises BrowserNotStarted if it times out, BrowserMissing if it exits; the driver is
+    then killed."""
     manager, seconds, running = async_playwright(), launch_s(), set(_drivers())
     try:
         async with asyncio.timeout(seconds):
@@ -229,14 +230,14 @@ async def _start_playwright() -> Playwright:
         await _within(CLOSE_S, manager.__aexit__())
         await _end_drivers(set(_drivers()) - running)
         raise BrowserNotStarted(not_started("Playwright's driver", seconds)) from None
-    except Exception as error:  # Playwright raises a bare Exception where its driver has ended
+    except Exception as error:  # Playwright raises a bare Exception if its driver has ended
         reason = _reason(str(error))
         raise BrowserMissing(f"Playwright's driver does not start: {reason}; install playwright again") from error
 
 
 async def _end_drivers(drivers: set[int]) -> None:
-    """One that has not answered yet does not hear that it is to stop. Returns when asyncio has seen their end, and the
-    end of their pipes."""
+    """Kills drivers that have not answered and so cannot be stopped normally. Returns after asyncio has noticed that
+    they and their pipes are closed."""
     for driver in drivers:
         with suppress(ProcessLookupError):
             os.kill(driver, signal.SIGKILL)
@@ -248,12 +249,12 @@ async def _end_drivers(drivers: set[int]) -> None:
 
 
 def _any_left(processes: set[int]) -> bool:
-    """Whether any of our children is still to be waited for."""
+    """Whether any of these child processes still exists."""
     return any(Path(f"/proc/{process}").exists() for process in processes)
 
 
 def _drivers() -> Iterator[int]:
-    """Processes of Playwright's drivers that this process has started."""
+    """Yields the ids of the Playwright driver processes that this process started."""
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # it has ended meanwhile
             parent = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[1]
@@ -266,9 +267,9 @@ def _switches(headed: bool) -> list[str]:
 
 
 def _write_guard(home: Path, chromium: Path) -> Path:
-    """An executable that Playwright takes for Chromium: it runs the guard of this very installation."""
+    """Writes the executable that Playwright starts instead of Chromium; it runs this installation's guard."""
     owner = os.getpid()
-    words = [
+    command = [
         sys.executable,
         "-IS",
         chromium_guard.__file__,
@@ -278,20 +279,20 @@ def _write_guard(home: Path, chromium: Path) -> Path:
         str(chromium),
     ]
     script = home / "chromium"
-    script.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', encoding="utf-8")
+    script.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n', encoding="utf-8")
     script.chmod(0o700)
     return script
 
 
 def _reason(message: str) -> str:
-    """The one line of Playwright's long launch report that tells a person something."""
+    """Returns the most informative line of Playwright's long launch report."""
     lines = [line.strip() for line in message.splitlines()]
-    told = [line for line in lines if "[err]" in line or "error while loading" in line]
-    return (told or lines or ["unknown reason"])[0][:300]
+    errors = [line for line in lines if "[err]" in line or "error while loading" in line]
+    return (errors or lines or ["unknown reason"])[0][:300]
 
 
 async def _within(seconds: float, call: object) -> None:
-    """Awaits *call* for at most *seconds*; closing what is already dead is not an error."""
+    """Awaits *call* for at most *seconds*; ignores errors of a browser that is already dead."""
     assert asyncio.iscoroutine(call)
     try:
         async with asyncio.timeout(seconds):

@@ -1,16 +1,16 @@
-"""Stands between Playwright and Chromium so that no browser outlives the run that started it.
+"""Starts Chromium with a watchdog, so that no browser outlives the run that started it.
 
-Runs as its own small program (standard library only)::
+This file is a small program of its own (standard library only)::
 
     python -IS chromium_guard.py OWNER OWNER_START HOME CHROMIUM [SWITCH …]
 
-It forks a watchdog into a session of its own and then *becomes* Chromium (`exec`), so that pipes,
-process id and process group are the ones Playwright made. The watchdog sleeps on two pidfds, the
-owner's and Chromium's. Whichever ends first, by SIGKILL too, it kills Chromium's process group and
-what else carries this browser's mark, removes the profile and HOME, and ends.
+It forks a watchdog into its own session and then replaces itself by Chromium (`exec`), which keeps Playwright's pipes,
+process id and process group. The watchdog waits on the pidfds of the owner and of Chromium. When either ends, even by
+SIGKILL, the watchdog kills Chromium's process group and all other processes with this browser's mark, removes the
+profile and HOME, and exits.
 
-Guarantee: within about a second of the owner's end nothing of the browser is left, on disk or
-running. The one trade-off accepted: Linux only (pidfd, /proc), which is where Mira runs.
+Guarantee: about a second after the owner's end, no process or file of the browser remains. It requires Linux (pidfd,
+/proc).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from contextlib import suppress
 from pathlib import Path
 
 MARK = "MIRA_CHROMIUM_HOME"
-"""Environment variable that every process of one browser inherits; its value is the browser's HOME folder."""
+"""Environment variable that all processes of a browser inherit; its value is the browser's HOME folder."""
 TRIES = 40
 PAUSE_S = 0.05
 STANDARD = (0, 1, 2)
@@ -35,7 +35,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def start_time(pid: int) -> str:
-    """The kernel's start time of *pid*: with it a reused process id is not mistaken for its predecessor."""
+    """Returns the kernel's start time of *pid*, which distinguishes a reused process id."""
     stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     return stat.rpartition(")")[2].split()[19]
 
@@ -59,7 +59,7 @@ def main(argv: Sequence[str]) -> None:
 
 
 def joined(switches: Sequence[str]) -> list[str]:
-    """The same, each list of features in one switch: of two, Chromium would obey only the last."""
+    """Merges repeated feature switches, because Chromium uses only the last one."""
     lists: dict[str, list[str]] = {}
     others: list[str] = []
     for switch in switches:
@@ -72,7 +72,7 @@ def joined(switches: Sequence[str]) -> list[str]:
 
 
 def _profile(switches: Sequence[str]) -> list[Path]:
-    """The throw-away profile folder that Playwright made; a person's own profile is never ours to remove."""
+    """Returns Playwright's temporary profile folder, but never a user's own profile."""
     folders = [Path(s.partition("=")[2]) for s in switches if s.startswith("--user-data-dir=")]
     return [folder for folder in folders if folder.name.startswith("playwright_")]
 
@@ -84,7 +84,7 @@ def _watch(owner: int, chromium: int, group: int, doomed: Sequence[Path]) -> Non
         os.dup2(null, fd)
     _close_others({owner, chromium, *STANDARD})
     for number in SIGNALS:
-        signal.signal(number, signal.SIG_IGN)  # a signal to "everything" must not end the one that cleans up
+        signal.signal(number, signal.SIG_IGN)  # a signal to all processes must not end the watchdog
     select.select([owner, chromium], [], [])
     _kill(group, doomed[0])
     for folder in doomed:
@@ -92,15 +92,15 @@ def _watch(owner: int, chromium: int, group: int, doomed: Sequence[Path]) -> Non
 
 
 def _close_others(keep: set[int]) -> None:
-    """Playwright's pipes are among them: held open here, it would never see Chromium end."""
+    """Closes all other file descriptors. With open copies of its pipes, Playwright would not notice Chromium's end."""
     for fd in [int(entry.name) for entry in Path("/proc/self/fd").iterdir()]:
         if fd not in keep:
-            with suppress(OSError):  # the one that the listing itself used
+            with suppress(OSError):  # the descriptor of the listing itself
                 os.close(fd)
 
 
 def _kill(group: int, home: Path) -> None:
-    """Kills the process group, then, until none is found, every process that inherited the mark."""
+    """Kills the process group, then repeatedly all processes with the mark until none is left."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
     for _ in range(TRIES):
@@ -114,7 +114,7 @@ def _kill(group: int, home: Path) -> None:
 
 
 def marked(home: Path) -> list[int]:
-    """Living processes, this one excepted, that belong to the browser whose HOME is *home*."""
+    """Returns the living processes of the browser with HOME *home*, except this one."""
     mark = f"{MARK}={home}".encode()
     pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
     return [pid for pid in pids if pid != os.getpid() and _carries(pid, mark)]
@@ -124,11 +124,11 @@ def _carries(pid: int, mark: bytes) -> bool:
     try:
         return mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
-        return False  # gone, a zombie, or another user's
+        return False  # it has ended, is a zombie, or belongs to another user
 
 
 def _remove(folder: Path) -> None:
-    """Removes *folder*; a dying process may still write for a moment, so it is tried a few times."""
+    """Removes *folder*, with retries, because a dying process may still write to it."""
     for _ in range(TRIES):
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():

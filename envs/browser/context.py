@@ -1,4 +1,4 @@
-"""The isolated context that a session lives in: what it is made of, and the storage it begins with."""
+"""Creates the isolated browser context of a session with its initial storage."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from envs.core.errors import BadInput
 from envs.core.settings import HttpCredentials, SessionSettings
 from envs.security.allowlist_proxy import AllowlistProxy
 
-# [origin, entries]; a document without an origin of its own may not look at its storage.
+# [origin, entries]; a document without an origin has no access to storage.
 LOCAL_STORAGE = """() => {
   try { return [location.origin, Object.entries(localStorage)]; } catch { return ['null', []]; }
 }"""
 
 
 async def new_context(browser: Browser, settings: SessionSettings, boundary: AllowlistProxy) -> BrowserContext:
-    """Every request passes *boundary*; no service workers, no permissions but a location that was given.
+    """Creates a context whose requests all go through the proxy *boundary*, without service workers. The only
+    permission is a configured geolocation.
 
-    Raises BadInput where HTTP credentials are named and not to be had.
+    Raises BadInput if the variable with the HTTP credentials is not set.
     """
     place = settings.geolocation
     return await browser.new_context(
@@ -51,8 +52,8 @@ def _credentials(named: HttpCredentials | None) -> PlaywrightCredentials | None:
 
 
 def stored_origins(path: Path | None) -> dict[str, list[dict[str, str]]]:
-    """The local storage of a storage state, by origin: kept for origins that this session never visits. Raises
-    BadInput where *path* is no storage state as Playwright writes it."""
+    """Reads the local storage of a storage state, by origin, to keep it for origins that the session does not visit.
+    Raises BadInput if *path* is not a storage state in Playwright's format."""
     if path is None:
         return {}
     try:
@@ -65,18 +66,18 @@ def stored_origins(path: Path | None) -> dict[str, list[dict[str, str]]]:
     try:
         state = _StorageState.model_validate_json(text)
     except ValidationError as error:
-        wrong = error.errors(include_url=False, include_input=False)[0]  # the input may be somebody's login
-        key = ".".join(str(part) for part in wrong["loc"])
-        reason = f"{key}: {wrong['msg']}" if key else wrong["msg"]
-        raise BadInput(f"{str(path)!r} is no storage state of a browser: {reason}; {_STORAGE_HINT}") from None
-    return {one.origin: [entry.model_dump() for entry in one.localStorage] for one in state.origins}
+        problem = error.errors(include_url=False, include_input=False)[0]  # the input may contain credentials
+        key = ".".join(str(part) for part in problem["loc"])
+        reason = f"{key}: {problem['msg']}" if key else problem["msg"]
+        raise BadInput(f"{str(path)!r} is not a storage state of a browser: {reason}; {_STORAGE_HINT}") from None
+    return {stored.origin: [entry.model_dump() for entry in stored.localStorage] for stored in state.origins}
 
 
 _STORAGE_HINT = "give a file that Playwright's context.storage_state(path=…) wrote"
 
 
 class _Stored(BaseModel):
-    """Parts of a storage state that Playwright requires; it may hold more."""
+    """The parts of a storage state that Playwright requires; others are ignored."""
 
     name: str
     value: str

@@ -1,7 +1,7 @@
-"""What becomes of alert, confirm, prompt and beforeunload: bounded, reported, never swallowed.
+"""Handles alert, confirm, prompt and beforeunload dialogs: limited in number and always reported.
 
-An alert has one answer: it is accepted at once. The others are left open under policy `ask`, so
-that the agent decides; the page is blocked meanwhile and must not be called into.
+Alerts are accepted at once. With policy `ask` other dialogs stay open until the agent answers. An open dialog blocks
+the page, which must not be called until then.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from envs.core.actions import DialogReport
 from envs.core.record import storable
 
 MAX_ALERTS = 10
-"""Dialogs that one step may answer by itself; a page that opens more is closed."""
+"""Maximum number of dialogs that are answered automatically in one step; a page that opens more is closed."""
 MAX_MESSAGE = 2000
 ANSWER_S = 3.0
 
@@ -31,13 +31,13 @@ class Dialogs:
         self._policy = policy
         self._interrupt = interrupt
         self._open: Dialog | None = None
-        self._seen: list[DialogReport] = []
+        self._reports: list[DialogReport] = []
         self._answered = 0
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
     def open(self) -> DialogReport | None:
-        """The dialog that waits for the agent's answer."""
+        """The open dialog, which the agent must answer."""
         return _report(self._open, "open") if self._open else None
 
     def page(self) -> Page | None:
@@ -45,16 +45,16 @@ class Dialogs:
         return self._open.page if self._open else None
 
     def drain(self) -> tuple[DialogReport, ...]:
-        """The dialogs since the last call; an open one is among them."""
-        seen, self._seen = self._seen, []
+        """Returns the dialogs since the last call, including an open one."""
+        reports, self._reports = self._reports, []
         self._answered = 0
-        return tuple(seen)
+        return tuple(reports)
 
     def arrived(self, dialog: Dialog) -> None:
         """Handler of the context's `dialog` event."""
         if dialog.type != "alert" and self._policy == "ask":
             self._open = dialog
-            self._seen.append(_report(dialog, "open"))
+            self._reports.append(_report(dialog, "open"))
             if dialog.page is not None:
                 self._interrupt("dialog", dialog.page)
             return
@@ -64,7 +64,7 @@ class Dialogs:
                 self._interrupt("flood", dialog.page)
             return
         accept = dialog.type in ("alert", "beforeunload") or self._policy == "accept"
-        self._seen.append(_report(dialog, "accepted" if accept else "dismissed"))
+        self._reports.append(_report(dialog, "accepted" if accept else "dismissed"))
         task = asyncio.ensure_future(_answer(dialog, accept, ""))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -75,12 +75,12 @@ class Dialogs:
         if dialog is None:
             return None
         report = _report(dialog, "accepted" if accept else "dismissed")
-        self._seen.append(report)
+        self._reports.append(report)
         await _answer(dialog, accept, text)
         return report
 
     def forget(self, page: Page) -> None:
-        """The page is gone, and its dialog with it."""
+        """Forgets the dialog of a closed page."""
         if self._open is not None and self._open.page is page:
             self._open = None
 
@@ -98,4 +98,4 @@ async def _answer(dialog: Dialog, accept: bool, text: str) -> None:
             else:
                 await dialog.dismiss()
     except (PlaywrightError, TimeoutError):
-        return  # the page closed or navigated under the dialog: nothing is left to answer
+        return  # the page was closed or has navigated, so the dialog is gone

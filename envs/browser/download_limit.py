@@ -1,9 +1,9 @@
-"""Cancels a download while it streams, as soon as it is larger than allowed.
+"""Cancels a download while it streams, as soon as it exceeds the size limit.
 
-Playwright hands a file over when it is whole, so a limit that is checked then is checked after the disk was filled.
-Chromium reports each download when it begins, with the length that the server declared, and names the file that it
-writes to. A declared length over the limit is refused at once; else the file's size is looked at every `LOOK_S` seconds
-until it ends. A server faster than the disk can exceed the limit by what arrives in that time.
+Playwright reports a file only when it is complete, which is too late to protect the disk. Chromium reports the start
+of each download with the declared length and the file name. A declared length over the limit is refused at once.
+Otherwise the file's size is checked every `POLL_S` seconds until the download ends; the limit can be exceeded by what
+arrives between two checks.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from typing import Any, NamedTuple, Self
 from playwright.async_api import Browser, BrowserContext, CDPSession, Page
 from playwright.async_api import Error as PlaywrightError
 
-LOOK_S = 0.02
+POLL_S = 0.02
 
 
-class Places(NamedTuple):
+class DownloadFolders(NamedTuple):
     arriving: Path
-    """Folder of the browser that Chromium writes downloads to, each named by its id."""
+    """The browser's folder, to which Chromium writes each download under its id."""
     kept: Path
-    """Folder of the run that kept downloads are copied to."""
+    """The run's folder for completed downloads."""
 
 
-class Limits(NamedTuple):
-    """In bytes."""
+class DownloadLimits(NamedTuple):
+    """Size limits in bytes."""
 
     max_bytes: int
-    """Of one download."""
+    """For one download."""
     max_total: int
-    """Of the kept downloads of the run and those of this context under way."""
+    """For the stored downloads of the run plus the unfinished ones of this context."""
 
     def excess(self, size: int, total: int) -> str | None:
-        """Why a download of *size* bytes, *total* with all others of the run, is refused; None where it is not."""
+        """Returns why a download of *size* bytes (*total* with all others of the run) is refused; None if allowed."""
         if size > self.max_bytes:
             return f"{size} bytes, the limit is {self.max_bytes}"
         if total > self.max_total:
@@ -44,37 +44,39 @@ class Limits(NamedTuple):
 
 
 class DownloadLimit:
-    """Watches the downloads of one context; `refused` tells why one was cancelled."""
+    """Enforces the limits on the downloads of one context; `refused` gives the reason of a cancellation."""
 
-    def __init__(self, session: CDPSession, context_id: str, places: Places, limits: Limits) -> None:
+    def __init__(self, session: CDPSession, context_id: str, folders: DownloadFolders, limits: DownloadLimits) -> None:
         self._session = session
         self._context_id = context_id
-        self._places = places
+        self._folders = folders
         self._limits = limits
         self._kept = 0
-        """Bytes of the run's kept downloads when the newest one began."""
+        """Bytes of the run's stored downloads when the latest download began."""
         self._watching: dict[str, asyncio.Task[None]] = {}
         self._sizes: dict[str, int] = {}
-        """Bytes of each download under way, declared or received, by Chromium's id."""
+        """Bytes of each unfinished download, declared or received, by Chromium's id."""
         self._refused: dict[tuple[str, str], str] = {}
 
     @classmethod
-    async def start(cls, browser: Browser, context: BrowserContext, page: Page, places: Places, limits: Limits) -> Self:
-        """Begins to watch the downloads of *context*, to which *page* belongs. Raises PlaywrightError."""
+    async def start(
+        cls, browser: Browser, context: BrowserContext, page: Page, folders: DownloadFolders, limits: DownloadLimits
+    ) -> Self:
+        """Starts to watch the downloads of *context*, to which *page* belongs. Raises PlaywrightError."""
         target = await context.new_cdp_session(page)
         context_id: str = (await target.send("Target.getTargetInfo"))["targetInfo"]["browserContextId"]
         await target.detach()
         session = await browser.new_browser_cdp_session()
-        limit = cls(session, context_id, places, limits)
+        limit = cls(session, context_id, folders, limits)
         session.on("Browser.downloadWillBegin", limit._begun)
         session.on("Browser.downloadProgress", limit._progressed)
-        # The same behavior as Playwright's own; what is new is that its events reach this session too.
-        behavior = {"behavior": "allowAndName", "downloadPath": str(places.arriving), "eventsEnabled": True}
+        # The same behavior as Playwright's own; the events are now also sent to this session.
+        behavior = {"behavior": "allowAndName", "downloadPath": str(folders.arriving), "eventsEnabled": True}
         await session.send("Browser.setDownloadBehavior", {**behavior, "browserContextId": context_id})
         return limit
 
     def refused(self, url: str, name: str) -> str | None:
-        """Why the download of *url* with this suggested name was cancelled; None where it was not."""
+        """Returns why the download of *url* with this suggested name was cancelled; None if it was not."""
         return self._refused.get((url, name))
 
     async def close(self) -> None:
@@ -86,7 +88,7 @@ class DownloadLimit:
     def _begun(self, event: dict[str, Any]) -> None:
         guid = event["guid"]
         self._sizes[guid] = 0
-        self._kept = bytes_in(self._places.kept)
+        self._kept = bytes_in(self._folders.kept)
         self._watching[guid] = asyncio.ensure_future(self._watch(guid, (event["url"], event["suggestedFilename"])))
 
     def _progressed(self, event: dict[str, Any]) -> None:
@@ -103,10 +105,10 @@ class DownloadLimit:
             self._sizes[guid] = max(size, self._sizes[guid])
 
     async def _watch(self, guid: str, key: tuple[str, str]) -> None:
-        file = self._places.arriving / guid
+        file = self._folders.arriving / guid
         while (why := self._excess(guid)) is None:
-            await asyncio.sleep(LOOK_S)
-            with suppress(OSError):  # not there yet, or handed over already
+            await asyncio.sleep(POLL_S)
+            with suppress(OSError):  # it does not exist yet, or was moved already
                 self._grown(guid, file.stat().st_size)
         self._refused[key] = why
         with suppress(PlaywrightError):  # it ended at this moment
@@ -117,5 +119,5 @@ class DownloadLimit:
 
 
 def bytes_in(folder: Path) -> int:
-    """Bytes of the files in *folder*; 0 where it does not exist."""
+    """Returns the size of the files in *folder*; 0 if it does not exist."""
     return sum(file.stat().st_size for file in folder.iterdir()) if folder.is_dir() else 0

@@ -1,10 +1,10 @@
-"""Files that a page lets down: kept below the run's folder, hashed, named safely, limited in size.
+"""Stores downloaded files in the run's folder: hashed, with safe names and limited sizes.
 
-A file that holds a declared secret, in any spelling that :mod:`envs.security.secret_bytes` finds, is not kept; in a
-file's name the value is masked.
+A file that contains a declared secret, in any encoding that :mod:`envs.security.secret_bytes` detects, is not stored.
+Secrets in file names are masked.
 
-Every download is told of: by the result of a step (kept, refused, under way, given up), or, where no step was left to
-tell it, by a line of `downloads/after-the-last-step.txt`.
+Every download is reported: by the result of a step (stored, refused, in progress, cancelled), or, after the last step,
+by a line of `downloads/after-the-last-step.txt`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import hashlib
 import re
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from playwright.async_api import Download as PlaywrightDownload
 from playwright.async_api import Error as PlaywrightError
 
-from envs.browser.download_limit import DownloadLimit, Limits, bytes_in
+from envs.browser.download_limit import DownloadLimit, DownloadLimits, bytes_in
 from envs.browser.event_counter import EventCounter
 from envs.core.actions import UNAPPROVED, Download
 from envs.core.disk_errors import writing
@@ -28,32 +28,43 @@ from envs.core.record import storable
 from envs.security.secrets import NO_SECRETS, SecretVault
 
 FOLDER = "downloads"
-UNTOLD = "after-the-last-step.txt"
+AFTER_LAST_STEP = "after-the-last-step.txt"
 MAX_NAME = 120
 FINISH_S = 600.0
 CLOSE_S = 2.0
 
 
+class Drained(NamedTuple):
+    """Downloads that ended since the last report."""
+
+    kept: tuple[Download, ...]
+    messages: tuple[str, ...]
+    """Why each of the others was not kept."""
+    unapproved: int
+    """How many of the others were cancelled because nobody had approved the step."""
+
+
 class Downloads:
-    """The downloads of one session, kept in `folder/downloads`."""
+    """The downloads of one session, stored in `folder/downloads`."""
 
     def __init__(
-        self, folder: Path, limits: Limits, secrets: SecretVault = NO_SECRETS, *, permitted: bool = True
+        self, folder: Path, limits: DownloadLimits, secrets: SecretVault = NO_SECRETS, *, permitted: bool = True
     ) -> None:
         self.permitted = permitted
-        """Whether what begins now is kept; else it is cancelled and reported."""
+        """Whether downloads that begin now are stored; otherwise they are cancelled and reported."""
         self._secrets = secrets
         self._folder = folder
         self._limits = limits
         self._tasks: dict[asyncio.Task[None], str] = {}
-        """Those under way, with their names."""
+        """Unfinished downloads with their names."""
         self.begun = EventCounter()
         self.limit: DownloadLimit | None = None
-        """Cancels what grows too large while it streams; None: the size is checked when a download is whole."""
+        """Cancels too large downloads while they stream; None: the size is checked when a download is complete."""
         self.not_written: NotWritten | None = None
-        """What the disk did not take; the run ends for it."""
+        """The write that the disk refused, which ends the run."""
         self._done: list[Download] = []
         self._refused: list[str] = []
+        self._unapproved = 0
 
     def arrived(self, download: PlaywrightDownload) -> None:
         """Handler of a page's `download` event."""
@@ -64,22 +75,22 @@ class Downloads:
         self.begun.add()
 
     def _name(self, suggested: str) -> str:
-        """A safe name with secrets' names for values. Masked twice: what is made safe may spell a value anew."""
+        """Returns a safe name with secrets masked. It masks twice, because a safe name may contain a value again."""
         for _ in range(2):
             suggested = safe_name(re.sub("</?secret>", "", self._secrets.mask(suggested)))
         return suggested
 
-    def under_way(self) -> tuple[str, ...]:
-        """Names of what is still coming down."""
+    def in_progress(self) -> tuple[str, ...]:
+        """Returns the names of unfinished downloads."""
         return tuple(self._tasks.values())
 
     async def finish(self, seconds: float) -> None:
-        """Waits for what is still coming down, at most *seconds*; the rest is reported by a later step."""
+        """Waits for unfinished downloads, at most *seconds*; the others are reported by a later step."""
         if self._tasks:
             await asyncio.wait(tuple(self._tasks), timeout=max(0.0, seconds))
 
     async def end(self, seconds: float) -> None:
-        """Waits for what is still coming down, at most *seconds*, and gives up the rest; :meth:`drain` tells of it."""
+        """Waits for unfinished downloads, at most *seconds*, and cancels the others; :meth:`drain` reports them."""
         late: dict[asyncio.Task[None], str] = {}
         try:
             await self.finish(seconds)
@@ -91,34 +102,35 @@ class Downloads:
         if late:
             await asyncio.wait(tuple(late), timeout=CLOSE_S)
 
-    def drain(self) -> tuple[tuple[Download, ...], tuple[str, ...]]:
-        """(kept, why others were not) since the last call."""
-        done, refused = self._done, self._refused
-        self._done, self._refused = [], []
-        return tuple(done), tuple(refused)
+    def drain(self) -> Drained:
+        """Returns what has happened since the last call."""
+        drained = Drained(tuple(self._done), tuple(self._refused), self._unapproved)
+        self._done, self._refused, self._unapproved = [], [], 0
+        return drained
 
     async def close(self, seconds: float) -> None:
-        """Ends what is under way, and writes down what no step has told."""
+        """Ends unfinished downloads and writes a file about downloads that no step has reported."""
         await self.end(seconds)
         if self.limit is not None:
             await self.limit.close()
-        kept, refused = self.drain()
-        lines = [*(f"download {one.name!r} is kept as {one.path}: {one.bytes} bytes" for one in kept), *refused]
+        kept, refused, _ = self.drain()
+        lines = [*(f"download {file.name!r} is kept as {file.path}: {file.bytes} bytes" for file in kept), *refused]
         if lines:
-            await asyncio.to_thread(self._write_down, "".join(f"{self._secrets.mask(line)}\n" for line in lines))
+            await asyncio.to_thread(self._write_report, "".join(f"{self._secrets.mask(line)}\n" for line in lines))
 
-    def _write_down(self, text: str) -> None:
+    def _write_report(self, text: str) -> None:
         home = self._folder / FOLDER
         try:
             home.mkdir(parents=True, exist_ok=True)
-            with (home / UNTOLD).open("a", encoding="utf-8") as file:
+            with (home / AFTER_LAST_STEP).open("a", encoding="utf-8") as file:
                 file.write(text)
         except OSError:
-            return  # the disk is full or the folder gone: the files were not kept either
+            return  # the disk is full or the folder is gone, so the files are lost too
 
     async def _refuse(self, download: PlaywrightDownload, name: str) -> None:
         self._refused.append(f"download {name!r} {UNAPPROVED}")
-        with suppress(PlaywrightError, TimeoutError):  # the context is gone, and its files with it
+        self._unapproved += 1
+        with suppress(PlaywrightError, TimeoutError):  # the context is gone with its files
             async with asyncio.timeout(CLOSE_S):
                 await download.cancel()
                 await download.delete()
@@ -143,11 +155,11 @@ class Downloads:
             )
 
     def _store(self, source: Path, name: str) -> Download | str:
-        """Copies the file; why not, if it may not be kept. Raises NotWritten, and leaves nothing, where the disk does
-        not take it."""
-        weight = source.stat().st_size
+        """Copies the file, or returns why it may not be stored. Raises NotWritten, and leaves no file, if the disk
+        refuses the write."""
+        file_size = source.stat().st_size
         home = self._folder / FOLDER
-        if (why := self._limits.excess(weight, bytes_in(home) + weight)) is not None:
+        if (why := self._limits.excess(file_size, bytes_in(home) + file_size)) is not None:
             return f"download {name!r} refused: {why}"
         if held := self._secrets.names_in_bytes(source.read_bytes()) if self._secrets else frozenset[str]():
             return f"download {name!r} refused: it holds the value of secret {', '.join(sorted(held))}"
@@ -163,13 +175,13 @@ class Downloads:
                         size += len(block)
                         out.write(block)
             except OSError:
-                target.unlink(missing_ok=True)  # half a file is none, and its room is wanted
+                target.unlink(missing_ok=True)  # an incomplete file is useless and takes up space
                 raise
         return Download(name=name, path=f"{FOLDER}/{target.name}", sha256=digest.hexdigest(), bytes=size)
 
 
 def _new_file(home: Path, name: str) -> tuple[Path, BinaryIO]:
-    """A file that was not there before, by *name* or by *name* with a number."""
+    """Creates a file called *name*, or *name* with a number if it exists."""
     target, number = home / name, 1
     while True:
         try:
@@ -180,7 +192,7 @@ def _new_file(home: Path, name: str) -> tuple[Path, BinaryIO]:
 
 
 def safe_name(suggested: str) -> str:
-    """A plain file name: no folder, no control or shell-special characters, not hidden, at most MAX_NAME bytes."""
+    """Returns a safe file name: no folder, no control or special characters, not hidden, at most MAX_NAME bytes."""
     base = re.split(r"[/\\]", storable(suggested))[-1]
     clean = re.sub(r"[^\w .()+-]", "_", base).strip(" .")
     stem, dot, suffix = clean.rpartition(".")

@@ -1,4 +1,4 @@
-"""Counts what a page does by itself, such as opening a tab, so that one can wait for the next of it."""
+"""Counts page events, such as opened tabs, and waits for the next one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import asyncio
 class EventCounter:
     def __init__(self) -> None:
         self.count = 0
-        """So far."""
+        """Number of events so far."""
         self._next = asyncio.Event()
 
     def add(self) -> None:
@@ -16,7 +16,7 @@ class EventCounter:
         self._next.set()
 
     async def until(self, count: int, seconds: float) -> None:
-        """Returns when there are *count* in all, at most *seconds* later."""
+        """Waits until the total is *count*, for at most *seconds*."""
         try:
             async with asyncio.timeout(seconds):
                 while self.count < count:

@@ -1,8 +1,8 @@
-"""Calls into a page from a script world of our own, where the page cannot replace the built-ins.
+"""Calls into a page from an isolated script world, in which the page cannot replace built-ins.
 
-Chromium gives such a world its own pristine `Object`, `Promise`, `setTimeout`, `MutationObserver`; it shares only the
-DOM with the page. That is read by the calls of `mira.` (`envs/observer/in_page/*.js`), where no element that a page
-names after a property of the DOM shadows it. None of these calls is bounded by itself: callers bound them.
+Chromium gives such a world its own unmodified `Object`, `Promise`, `setTimeout` and `MutationObserver`; only the DOM is
+shared with the page. The functions of `mira.` (`envs/observer/in_page/*.js`) read the DOM such that elements named
+after DOM properties do not shadow them. These calls have no timeout of their own: callers set one.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _PROGRAM = program(
     "untilQuiet, firstChange, firstSuggestion, scrollPage, wholePage, pageSource",
 )
 NO_CONTEXT = "Cannot find context"
-"""Chromium's words for a world that went away with its document: the call was not begun."""
+"""Part of Chromium's error for a world that was destroyed with its document; the call was not executed."""
 
 
 class Isolated:
-    """The isolated world of a page's top document, made anew after each navigation."""
+    """The isolated world of a page's top document, created again after each navigation."""
 
     def __init__(self, page: Page) -> None:
         self._page = page
@@ -35,23 +35,23 @@ class Isolated:
         self._frame = ""
         self._context: int | None = None
         self._holds_program = False
-        """The context has the calls of `mira.`."""
+        """Whether the context has the functions of `mira.`."""
         self._loaded = asyncio.Event()
         self._loaded.set()
         self.windows = 0
-        """Windows that the page has asked to open, so far."""
+        """Number of windows that the page has requested so far."""
 
     @property
     def loading(self) -> bool:
-        """A navigation of the top document was asked for or is under way."""
+        """Whether a navigation of the top document was requested or is in progress."""
         return not self._loaded.is_set()
 
     async def loaded(self) -> None:
-        """Returns when no navigation is under way."""
+        """Waits until no navigation is in progress."""
         await self._loaded.wait()
 
     async def call(self, function: str, *args: object) -> Any:
-        """The JSON value (awaited) of `function(...args)`. Raises PlaywrightError if the document goes away."""
+        """Returns the awaited JSON value of `function(...args)`. Raises PlaywrightError if the document is replaced."""
         expression = f"({function})({', '.join(json.dumps(a) for a in args)})"
         try:
             return await self._evaluate(expression)
@@ -62,9 +62,9 @@ class Isolated:
             return await self._evaluate(expression)
 
     async def shown(self) -> tuple[str, str]:
-        """(title, address) as the browser would show them: answered even when the page itself hangs.
+        """Returns title and address from the browser, which answers even if the page hangs.
 
-        Of a new window that is still loading, the address is the one it goes to.
+        For a new window that is still loading, it is the address being loaded.
         """
         info = (await (await self._session()).send("Target.getTargetInfo"))["targetInfo"]
         return str(info["title"]), str(info["url"])
@@ -72,11 +72,11 @@ class Isolated:
     async def _evaluate(self, expression: str) -> Any:
         cdp = await self._session()
         if self._context is None:
-            made = await cdp.send("Page.createIsolatedWorld", {"frameId": self._frame, "worldName": WORLD})
-            self._context = int(made["executionContextId"])
-            self._holds_program = False  # ids of contexts come again in other processes
+            world = await cdp.send("Page.createIsolatedWorld", {"frameId": self._frame, "worldName": WORLD})
+            self._context = int(world["executionContextId"])
+            self._holds_program = False  # other processes use the same context ids
         context = self._context
-        if not self._holds_program:  # in the same message: a document may live for one call only
+        if not self._holds_program:  # in the same message, because the document may be replaced after one call
             expression = f"{_PROGRAM};\n{expression}"
         answer = await cdp.send(
             "Runtime.evaluate",
@@ -88,7 +88,7 @@ class Isolated:
         return answer["result"].get("value")
 
     async def _session(self) -> CDPSession:
-        """This page's DevTools session: one for the life of the page."""
+        """Returns this page's DevTools session; there is one per page."""
         async with self._opening:
             if self._cdp is None:
                 cdp = await self._page.context.new_cdp_session(self._page)
@@ -116,4 +116,4 @@ class Isolated:
 
     def _navigated(self, event: dict[str, Any]) -> None:
         if event["frame"]["id"] == self._frame:
-            self._context = None  # the old document's world: its id would only cost a failed call
+            self._context = None  # the world of the old document is gone

@@ -1,8 +1,8 @@
-"""A browser session on a server that keeps the state: what it takes to come back to it after a kill.
+"""Saves and restores a browser session whose state is on a server, for a resume after a kill.
 
-The tabs' addresses are opened again (a GET each) with the cookies and local storage of the last step;
-nothing is submitted again. Not kept: session storage, form fields that were filled but not sent, and
-storage entries that hold a declared secret, because a secret is never written to disk.
+The tabs' addresses are opened again (one GET each) with the cookies and local storage of the last step; nothing is
+submitted again. Not restored: session storage, form fields that were filled but not sent, and storage entries with a
+declared secret, which is never written to disk.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ from typing import Any
 
 from playwright.async_api import Error as PlaywrightError
 
-from envs.browser.action_executor import A_FILE
 from envs.browser.chromium import Chromium
 from envs.browser.context import stored_origins
 from envs.browser.session import BrowserSession
-from envs.core.actions import Action, ActionResult, Goto, NewTab, Status
+from envs.core.actions import Action, ActionResult, Goto, NewTab, Reason, Status
 from envs.core.atomic_write import write_atomically
 from envs.core.errors import BadInput, ResetFailed
 from envs.core.observation import Observation
@@ -35,7 +34,7 @@ TABS_FILE = "tabs.json"
 
 
 class SavedTabs(Record):
-    """What is opened again."""
+    """The tabs to open again."""
 
     urls: tuple[str, ...]
     active: int
@@ -43,7 +42,7 @@ class SavedTabs(Record):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Where a session may go, where its files go, and how it behaves."""
+    """Allowed origins, folder, settings and secrets of a session."""
 
     folder: Path
     settings: SessionSettings
@@ -52,13 +51,13 @@ class Bounds:
 
 
 Begin = Callable[["LiveSession"], Awaitable[None]]
-"""Brings a fresh session to the start of the task. Raises ResetFailed."""
+"""Brings a new session to the start of the task. Raises ResetFailed."""
 Reopened = Callable[[BrowserSession], None]
-"""Told of a session that was brought back to its saved tabs."""
+"""Called with a session whose saved tabs were opened again."""
 
 
 class LiveSession:
-    """One session at a time, behind a boundary of its own, opened anew as often as needed."""
+    """One session at a time with its own proxy; it can be opened again any number of times."""
 
     def __init__(self, chromium: Chromium, bounds: Bounds, begin: Begin, reopened: Reopened | None = None) -> None:
         self.bounds = bounds
@@ -79,18 +78,18 @@ class LiveSession:
         return self._session
 
     async def start(self) -> None:
-        """A fresh context, brought to the start of the task. Raises ResetFailed."""
+        """Opens a new context at the start of the task. Raises ResetFailed."""
         self._state_folder = None
         await self.open(self.bounds.settings)
         await self._begin(self)
 
     async def observe(self, *, screenshot: bool = False) -> Observation:
-        """One look; a browser that died is started again at the last saved state."""
+        """Observes the page. A browser that died is first restarted at the last saved state."""
         await self.revive()
         return await self.session.observe(screenshot=screenshot)
 
     async def revive(self) -> None:
-        """Starts a browser that died again, at the last saved state. Raises ResetFailed."""
+        """Restarts a browser that died, at the last saved state. Raises ResetFailed."""
         if not self.session.alive:
             await self.reopen(self._state_folder)
 
@@ -98,7 +97,7 @@ class LiveSession:
         return await self.session.execute(action)
 
     async def save(self, folder: Path) -> None:
-        """Writes tabs, cookies and local storage where they have changed."""
+        """Writes tabs, cookies and local storage if they have changed."""
         session = self.session
         self._state_folder = folder
         pages = [tab.page.url for tab in session.tabs.all if tab.page.url.startswith("http")]
@@ -108,19 +107,19 @@ class LiveSession:
         try:
             storage = await session.storage()
         except (PlaywrightError, TimeoutError):
-            return  # the page is blocked or gone: what was written at the last step still holds
+            return  # the page is blocked or gone: the storage of the last step stays valid
         self._write(folder / STORAGE_FILE, json.dumps(_without_secrets(storage, self.bounds.vault)))
 
     async def reopen(self, folder: Path | None) -> None:
-        """Opens the saved tabs again with their storage; the start, if nothing was saved. Raises ResetFailed."""
+        """Opens the saved tabs with their storage, or the start if nothing was saved. Raises ResetFailed."""
         tabs = _read_tabs(folder) if folder else None
         if folder is None or tabs is None:
             await self.start()
             return
         self._state_folder = folder
         await self.open(_with_storage(self.bounds.settings, folder / STORAGE_FILE))
-        self.session.guard.typed.update(self.bounds.vault.names)  # which ones were is not kept
-        if not tabs.urls:  # its pages were gone when it was saved; who was logged in still is
+        self.session.guard.typed.update(self.bounds.vault.names)  # which of them were typed is not stored
+        if not tabs.urls:  # it had no pages when it was saved; the login stays
             await self._begin(self)
             return
         self.session.holding.reopen()
@@ -130,7 +129,7 @@ class LiveSession:
             self._reopened(self.session)
 
     async def open(self, settings: SessionSettings) -> None:
-        """Replaces the session by a blank one. Raises ResetFailed, and BadInput for the storage state."""
+        """Replaces the session by a blank one. Raises ResetFailed, or BadInput for an invalid storage state."""
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -142,14 +141,14 @@ class LiveSession:
             raise ResetFailed(f"the boundary could not be started: {error.strerror}") from error
 
     async def go_to(self, urls: Sequence[str]) -> None:
-        """Opens *urls*, the first in the front tab, each other in a new one; what was refused meanwhile, the next look
-        tells. Raises ResetFailed."""
+        """Opens *urls*, the first one in the front tab, the others in new tabs. The next observation reports requests
+        that were refused meanwhile. Raises ResetFailed."""
         for number, url in enumerate(urls):
             if number:
                 await self.session.execute(NewTab())
             result = await self.session.execute(Goto(url=url))
             shown = self.bounds.vault.mask(url)
-            if result.message.startswith(A_FILE):
+            if result.reason is Reason.ADDRESS_IS_FILE:
                 await self.session.downloads.end(0)
                 raise ResetFailed(f"{shown} is a file, not a page: start at a page that leads to it")
             if result.status is not Status.OK:
@@ -163,22 +162,22 @@ class LiveSession:
         await self.boundary.close()
 
     def _write(self, path: Path, text: str) -> None:
-        """Not at all if the file holds this text already."""
+        """Writes *text* unless the file contains it already."""
         if self._saved.get(path) != text:
             write_atomically(path, text, private=True, sync=False)
             self._saved[path] = text
 
 
 def _why(result: ActionResult) -> str:
-    """What an address that did not open met; of a refused tunnel the browser itself tells neither whither nor why."""
-    said = result.message or result.status.value
-    blocked = [] if "--allow" in said else [one for one in result.blocked_requests if one.allow]
-    rules = (f"no rule allows {one.origin}, if that is meant: --allow {one.allow}" for one in blocked)
-    return "; ".join([said, *rules])
+    """Why an address did not open. The browser does not report the target of a refused tunnel: the rules are added."""
+    is_proxy_message = result.reason is Reason.REQUEST_REFUSED  # it names the rule itself
+    blocked = [] if is_proxy_message else [request for request in result.blocked_requests if request.allow]
+    rules = (f"no rule allows {request.origin}, if that is meant: --allow {request.allow}" for request in blocked)
+    return "; ".join([result.message or result.status.value, *rules])
 
 
 def _read_tabs(folder: Path) -> SavedTabs | None:
-    """None where nothing was saved, and where a power cut left the file torn: the task's start is opened then."""
+    """Reads the saved tabs; None if there are none or the file is torn, in which case the task's start is opened."""
     path = folder / TABS_FILE
     try:
         return SavedTabs.model_validate_json(path.read_text(encoding="utf-8"))
@@ -187,7 +186,7 @@ def _read_tabs(folder: Path) -> SavedTabs | None:
 
 
 def _with_storage(settings: SessionSettings, path: Path) -> SessionSettings:
-    """*settings* with the saved storage; with their own where none was saved or a power cut left the file torn."""
+    """Returns *settings* with the saved storage, or unchanged if none was saved or the file is torn."""
     try:
         stored_origins(path)
     except BadInput:
@@ -196,7 +195,7 @@ def _with_storage(settings: SessionSettings, path: Path) -> SessionSettings:
 
 
 def _without_secrets(storage: dict[str, Any], vault: SecretVault) -> dict[str, Any]:
-    """Playwright's storage state less the cookies and entries in which a secret stands."""
+    """Returns Playwright's storage state without the cookies and entries that contain a secret."""
 
     def clean(entry: object) -> bool:
         text = json.dumps(entry)
@@ -204,7 +203,7 @@ def _without_secrets(storage: dict[str, Any], vault: SecretVault) -> dict[str, A
 
     cookies = [cookie for cookie in storage["cookies"] if clean(cookie)]
     origins = [
-        {"origin": one["origin"], "localStorage": [entry for entry in one["localStorage"] if clean(entry)]}
-        for one in storage["origins"]
+        {"origin": site["origin"], "localStorage": [entry for entry in site["localStorage"] if clean(entry)]}
+        for site in storage["origins"]
     ]
     return {"cookies": cookies, "origins": origins}

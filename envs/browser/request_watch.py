@@ -1,8 +1,8 @@
-"""What one session's pages asked for and did not get: the boundary's refusals, with what the browser says of each.
+"""Reports the requests of a session that the proxy refused, with the kinds that the browser reports.
 
-The boundary knows where a tunnel was to go and not what for; the browser tells of each request what it is for. Only
-what the boundary refused is reported. Requests are counted by the browser's events where there are any, else by
-refusals (WebSockets of workers, connections made ahead of requests).
+The proxy knows the target of a tunnel, but not the kind of a request, which the browser reports. Only refused requests
+are reported. They are counted by the browser's events if there are any, else by the proxy's refusals (WebSockets of
+workers, speculative connections).
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _KINDS: Final[dict[str, RequestKind]] = {
 
 
 @dataclass(slots=True)
-class _Seen:
-    """Requests to one place that the browser told of."""
+class _Observed:
+    """Requests to one origin that the browser reported."""
 
     origin: Origin
     requests: int = 0
@@ -43,13 +43,13 @@ class _Seen:
 
 
 class RequestWatch:
-    """Made once a session."""
+    """Watches the requests of one session."""
 
     def __init__(self, context: BrowserContext, boundary: AllowlistProxy) -> None:
         self._boundary = boundary
         self._before = {place: count.requests for place, count in boundary.tally.counts.items()}
-        """Refusals of earlier sessions of the same boundary."""
-        self._seen: dict[Place, _Seen] = {}
+        """Refusals in earlier sessions with the same proxy."""
+        self._seen: dict[Place, _Observed] = {}
         self._reported: dict[Place, BlockedOrigin] = {}
         context.on("request", self._request)
 
@@ -58,12 +58,12 @@ class RequestWatch:
         self._note(socket.url, "websocket")
 
     def take(self) -> tuple[BlockedOrigin, ...]:
-        """What was refused since the last call."""
+        """Returns the requests that were refused since the last call."""
         news = (self._news(place, count) for place, count in tuple(self._boundary.tally.counts.items()))
-        return summed(one for one in news if one is not None)
+        return summed(item for item in news if item is not None)
 
     def report_again(self) -> None:
-        """The next `take` begins anew: nobody has kept what the ones before gave."""
+        """Makes the next `take` report all refusals again, because nobody has stored the earlier reports."""
         self._reported.clear()
 
     def _request(self, request: Request) -> None:
@@ -72,11 +72,11 @@ class RequestWatch:
     def _note(self, url: str, kind: RequestKind) -> None:
         origin, origins = origin_of(url), self._boundary.origins
         if origin is None or origins.allows_origin(origin) or origins.subresources(origin) != "no":
-            return  # of what only passes as a load, the boundary itself sees the kind
+            return  # the proxy itself sees the kind of passive loads
         place = Place(origin.host, origin.port)
         if place not in self._seen and len(self._seen) >= _MAX_SEEN:
             return
-        seen = self._seen.setdefault(place, _Seen(origin))
+        seen = self._seen.setdefault(place, _Observed(origin))
         seen.requests += 1
         seen.kinds.add(kind)
 
@@ -108,5 +108,5 @@ def _kind(request: Request) -> RequestKind:
         return _KINDS.get(request.resource_type, "other")
     try:
         return "document" if request.frame.parent_frame is None else "frame"
-    except PlaywrightError:  # the page that asks has not begun, as a window that opens
+    except PlaywrightError:  # the requesting page is not loaded yet, e.g. a new window
         return "document"

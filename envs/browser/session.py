@@ -1,23 +1,22 @@
-"""One isolated browser context: what the agent sees of it and everything it may do in it.
+"""A browser session: observes and acts in one isolated browser context.
 
 Guarantees:
-  - `observe` and `execute` never raise for what a page can do, and end within
-    `observe.timeout_s` and `step_deadline_s` plus a few seconds; a `stop` while something is still
-    coming down, and `close`, within `download_wait_s` plus a few seconds. A page that does not answer is
-    closed and replaced by a blank one, which the note or status says.
-  - Every request of the context passes the boundary's proxy; a tab whose canonical URL is not
-    allowed is taken back, whatever brought it there.
+  - No page behaviour makes `observe` or `execute` raise. They end within `observe.timeout_s` and
+    `step_deadline_s` plus a few seconds; `close`, and a `stop` during a download, within
+    `download_wait_s` plus a few seconds. A page that does not answer is closed and replaced by a
+    blank one; the note or status reports it.
+  - Every request of the context goes through the proxy. A tab at a URL that is not allowed is
+    taken back, whatever caused the navigation.
   - The text of a `type` action appears in no message, log or exception.
-  - Requests held for approval are decided when a step ends; that time does not count against `step_deadline_s`.
+  - Requests held for approval are decided before the step ends; that time does not count against
+    `step_deadline_s`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import dataclasses
-import re
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -25,18 +24,17 @@ from urllib.parse import urlsplit
 from playwright.async_api import Browser, BrowserContext, FileChooser, Page
 from playwright.async_api import Error as PlaywrightError
 
-from envs.browser import action_executor, playwright_trace
-from envs.browser.bounded_calls import Interrupted, Interruption, Races, let_go
+from envs.browser import action_executor, outcomes, playwright_trace
+from envs.browser.bounded_calls import Interrupted, Interruption, Races, cancel
 from envs.browser.context import LOCAL_STORAGE, new_context, stored_origins
 from envs.browser.dialogs import Dialogs
-from envs.browser.download_limit import DownloadLimit, Limits, Places
+from envs.browser.download_limit import DownloadFolders, DownloadLimit, DownloadLimits
 from envs.browser.downloads import FOLDER, Downloads
 from envs.browser.request_watch import RequestWatch
 from envs.browser.settle import Traffic, late_reaction, settle
 from envs.browser.tabs import OpenTab, Tabs, step_back
 from envs.browser.unread_view import unread_view
 from envs.core.actions import (
-    UNAPPROVED,
     Action,
     ActionResult,
     AnswerDialog,
@@ -45,6 +43,7 @@ from envs.core.actions import (
     FocusTab,
     Goto,
     NewTab,
+    Reason,
     Status,
     Stop,
     Type,
@@ -54,7 +53,7 @@ from envs.core.errors import EnvError, PageCrashed, PageHung, ResetFailed, Sessi
 from envs.core.observation import Element, Observation
 from envs.core.record import storable
 from envs.core.settings import SessionSettings
-from envs.observer.nearest_controls import told_with_nearest
+from envs.observer.nearest_controls import with_nearest_controls
 from envs.observer.world import WorldGone
 from envs.security.allowlist_proxy import AllowlistProxy
 from envs.security.blocked_requests import BROWSERS_OWN
@@ -67,9 +66,6 @@ from envs.security.secrets import NO_SECRETS, SecretVault
 
 BLANK = "about:blank"
 ERROR_PAGE = "chrome-error:"
-HUNG = "the page did not answer in time and was closed"
-CRASHED = "the page crashed and was closed"
-FLOOD = "the page opened dialogs without end and was closed"
 OPEN_S = 30.0
 NO_SESSION = f"no browser session could be opened within {OPEN_S:g} s: the machine may be busy, try again"
 STORAGE_S = 2.0
@@ -77,11 +73,11 @@ WINDOW_S = 1.0
 BACK_S = 3.0
 CLOSE_S = 5.0
 _OPENING = Goto | NewTab | FocusTab | Wait
-"""Actions that do nothing to a page that is open."""
+"""Actions that do not affect an open page."""
 
 
 class BrowserSession:
-    """Made by :meth:`envs.browser.chromium.Chromium.session`; used by one task at a time."""
+    """A session for one task at a time, created by :meth:`envs.browser.chromium.Chromium.session`."""
 
     def __init__(
         self,
@@ -99,7 +95,7 @@ class BrowserSession:
         self.traffic = Traffic(context)
         self.requests = RequestWatch(context, boundary)
         self.dialogs = Dialogs(settings.dialogs, self._interrupt)
-        self._download_limits = Limits(settings.max_download_bytes, settings.max_run_download_bytes)
+        self._download_limits = DownloadLimits(settings.max_download_bytes, settings.max_run_download_bytes)
         self.downloads = Downloads(folder, self._download_limits, secrets, permitted=settings.downloads == "keep")
         self.tabs = Tabs(context, settings, self._tab_opened, boundary.allows)
         self.holding = RequestHolding(settings.hold, settings.background, secrets.mask)
@@ -112,13 +108,13 @@ class BrowserSession:
         )
         self._races = Races(self._clock)
         self._held: asyncio.Task[ActionResult] | None = None
-        """The action that an open dialog keeps from returning."""
-        self._judged = len(boundary.blocked)
+        """The action that cannot return while a dialog is open."""
+        self._checked = len(boundary.blocked)
         self._between: tuple[DialogReport, ...] = ()
-        """Dialogs that were answered after the step before had ended."""
+        """Dialogs that were answered after the previous step had ended."""
         self._notes: list[str] = []
         self._elements: tuple[Element, ...] = ()
-        """Of the last observation, as it was handed up."""
+        """Elements of the last observation."""
         self._storage: dict[str, list[dict[str, str]]] = {}
         context.on("page", self.tabs.arrived)
         context.on("dialog", self.dialogs.arrived)
@@ -134,9 +130,9 @@ class BrowserSession:
         *,
         arriving: Path,
     ) -> Self:
-        """A new context with one blank tab. *arriving* is the folder that the browser writes downloads to.
+        """Opens a new context with one blank tab. *arriving* is the folder to which the browser writes downloads.
 
-        Raises BadInput (storage state, secrets in a traced context) and ResetFailed, SessionNotOpened among it.
+        Raises BadInput (storage state, secrets in a traced context), or ResetFailed, in particular SessionNotOpened.
         """
         stored = stored_origins(settings.storage_state)
         if settings.playwright_trace:
@@ -147,23 +143,23 @@ class BrowserSession:
         except TimeoutError:
             raise SessionNotOpened(NO_SESSION) from None
         except PlaywrightError as error:
-            raise ResetFailed(f"no browser session could be opened: {_reason(error)}") from error
+            raise ResetFailed(f"no browser session could be opened: {outcomes.error_line(error)}") from error
         session = cls(context, settings, boundary, folder, secrets)
         session._storage = stored
         try:
             if settings.playwright_trace:
                 await playwright_trace.begin(context, OPEN_S)
             await session.tabs.open(OPEN_S)
-            places = Places(arriving, folder / FOLDER)
+            folders = DownloadFolders(arriving, folder / FOLDER)
             session.downloads.limit = await DownloadLimit.start(
-                browser, context, session.page, places, session._download_limits
+                browser, context, session.page, folders, session._download_limits
             )
         except TimeoutError:
             await session.close()
             raise SessionNotOpened(NO_SESSION) from None
         except PlaywrightError as error:
             await session.close()
-            raise ResetFailed(f"no browser session could be opened: {_reason(error)}") from error
+            raise ResetFailed(f"no browser session could be opened: {outcomes.error_line(error)}") from error
         return session
 
     @property
@@ -173,7 +169,7 @@ class BrowserSession:
 
     @property
     def url(self) -> str:
-        """Canonical URL of the front tab, as the browser has it."""
+        """Canonical URL of the front tab."""
         return storable(self.page.url)
 
     @property
@@ -182,7 +178,7 @@ class BrowserSession:
         return browser is not None and browser.is_connected()
 
     async def observe(self, *, screenshot: bool = False) -> Observation:
-        """One look at the front tab. An open dialog is shown instead of the page that it blocks."""
+        """Observes the front tab. An open dialog is shown instead of the page that it blocks."""
         await self.holding.decided()
         seen = dataclasses.replace(await self._observe(screenshot), blocked=self.requests.take())
         seen = masked_observation(seen, self.secrets)
@@ -200,53 +196,51 @@ class BrowserSession:
             await self._after(interrupted)
         except (PageHung, TimeoutError):
             if self._clock.stops == stops:
-                await self._replace(HUNG)
-            await self.holding.decided()  # a page waits for a request, and does not answer until that is sent or fails
+                await self._replace_for(outcomes.HUNG)
+            await self.holding.decided()  # the page may wait for a held request, and answers only after it
         except (PageCrashed, PlaywrightError):
-            await self._replace(CRASHED)
-        except EnvError as error:  # the document was replaced at this moment, or is one that cannot be read
+            await self._replace_for(outcomes.CRASHED)
+        except EnvError as error:  # the document was just replaced or cannot be read
             self._notes.append(storable(str(error))[:300])
         if self.dialogs.open is not None:
             return self._blocked_view()
         return await self._look_or_blank()
 
     async def execute(self, action: Action) -> ActionResult:
-        """Does one action and waits for the page to settle."""
+        """Executes one action and waits for the page to settle."""
         await self.holding.decided()
         started, opened = time.monotonic(), self.tabs.opened.count
         if not isinstance(action, _OPENING):
             self.holding.acted()
         self.boundary.unreachable.clear()
         acted = self.tabs.front if self.tabs.all else None
-        self._between = tuple(one for one in self.dialogs.drain() if one.answer != "open")
+        self._between = tuple(dialog for dialog in self.dialogs.drain() if dialog.answer != "open")
         try:
             result = await self._perform(action)
         except (TimeoutError, PageHung):
-            await self._replace(HUNG)
-            result = ActionResult(status=Status.TIMEOUT, message=HUNG)
+            result = await self._replace_for(outcomes.HUNG)
         except PageCrashed:
-            await self._replace(CRASHED, acted)
-            result = ActionResult(status=Status.CRASHED, message=CRASHED)
+            result = await self._replace_for(outcomes.CRASHED, acted)
         except WorldGone:
-            result = ActionResult(status=Status.STALE, message="the page was replaced meanwhile: look at it again")
+            result = outcomes.REPLACED
         except EnvError as error:
-            result = ActionResult(status=Status.FAILED, message=str(error).splitlines()[0][:300])
+            result = outcomes.failed(Reason.BROWSER_ERROR, str(error).splitlines()[0][:300])
         except Interrupted as interrupted:
             result = await self._after(interrupted)
         except PlaywrightError as error:
             result = await self._playwright_failed(action, acted, error)
         await self.holding.decided()
-        result = told_with_nearest(result, action, self._elements)
+        result = with_nearest_controls(result, action, self._elements)
         refused = await self._enforce()
         if refused and result.ok:
-            result = result.model_copy(update={"status": Status.BLOCKED, "message": _refusal(refused)})
+            result = outcomes.taken_back(result, refused)
         elif result.ok and self.tabs.all and self.url.startswith(ERROR_PAGE) and self.boundary.unreachable:
-            reason = tried_in_vain("", self.boundary.unreachable)
-            result = result.model_copy(update={"message": "; ".join(filter(None, (result.message, reason)))})
+            message = "; ".join(filter(None, (result.message, tried_in_vain("", self.boundary.unreachable))))
+            result = result.model_copy(update={"reason": result.reason or Reason.UNREACHABLE, "message": message})
         return self._complete(result, time.monotonic() - started, opened)
 
     async def storage(self) -> dict[str, Any]:
-        """Cookies, and the local storage of every origin seen in front, as Playwright's storage state.
+        """Returns cookies and local storage of the visited origins in Playwright's storage state format.
 
         Raises PlaywrightError or TimeoutError, also while a dialog blocks the page.
         """
@@ -257,11 +251,11 @@ class BrowserSession:
             origin, entries = await self.tabs.front.world.call(LOCAL_STORAGE)
         if origin.startswith("http"):
             self._storage[origin] = [{"name": name, "value": value} for name, value in entries]
-        origins = [{"origin": one, "localStorage": kept} for one, kept in self._storage.items()]
+        origins = [{"origin": origin, "localStorage": kept} for origin, kept in self._storage.items()]
         return {"cookies": cookies, "origins": origins}
 
     async def save_playwright_trace(self, path: Path) -> bool:
-        """Writes Playwright's trace since the last call; False where there is none or the browser is gone."""
+        """Writes Playwright's trace since the last call; False if there is none or the browser is gone."""
         return self.settings.playwright_trace and await playwright_trace.save(self.context, path)
 
     async def close(self) -> None:
@@ -273,10 +267,10 @@ class BrowserSession:
             async with asyncio.timeout(CLOSE_S):
                 await self.context.close()
         except (PlaywrightError, TimeoutError):
-            return  # the browser is dead, or the context hangs and goes with it
+            return  # the browser is dead, or the context hangs and ends with it
 
     def allowed(self, url: str) -> bool:
-        """May a tab show this URL? Only http and https of allowed origins, the blank page and error pages."""
+        """Whether a tab may show this URL: http and https of allowed origins, the blank page and error pages."""
         if url in ("", BLANK) or url.startswith(ERROR_PAGE):
             return True
         return urlsplit(url).scheme in ("http", "https") and self.boundary.allows(url)
@@ -286,7 +280,7 @@ class BrowserSession:
             await self.downloads.end(self.settings.download_wait_s)
             return ActionResult(status=Status.STOPPED)
         if self.dialogs.open is not None and not isinstance(action, AnswerDialog | CloseTab):
-            return ActionResult(status=Status.DIALOG_OPEN, message="a dialog blocks the page: answer it first")
+            return outcomes.DIALOG_OPEN
         await self.tabs.ensure()
         if (refused := self.guard.refusal(action, self.page, action_executor.full_url)) is not None:
             return refused
@@ -297,7 +291,7 @@ class BrowserSession:
             result = await self._answer(action, deadline)
         else:
             result = await self._begin(action, deadline)
-        if result.message.endswith(action_executor.A_FILE):
+        if result.reason is Reason.ADDRESS_IS_FILE:
             await self.downloads.begun.until(begun + 1, WINDOW_S)
         if result.ok:
             await self._settle(action, deadline, *before)
@@ -311,7 +305,7 @@ class BrowserSession:
             result = await self._races.race(self._held, deadline - self._clock.now())
         except Interrupted as interrupted:
             if interrupted.kind == "dialog":
-                raise  # the task stays: it goes on when the dialog is answered
+                raise  # the task continues when the dialog is answered
             self._drop_held()
             raise
         except BaseException:
@@ -323,24 +317,25 @@ class BrowserSession:
     async def _answer(self, action: AnswerDialog, deadline: float) -> ActionResult:
         report = await self.dialogs.answer(action.accept, action.text)
         if report is None:
-            return ActionResult(status=Status.FAILED, message="no dialog is open")
+            return outcomes.NO_DIALOG
         message = f"the {report.type} dialog was {report.answer}"
         if self._held is None:
-            return ActionResult(status=Status.OK, message=message)
+            return ActionResult(status=Status.OK, reason=Reason.DIALOG_ANSWERED, message=message)
         try:
             result = await self._races.race(self._held, deadline - self._clock.now())
         except PlaywrightError:
-            result = ActionResult(status=Status.OK)  # e.g. a navigation that the dialog was asked to prevent
+            # For example, the answer prevented the navigation.
+            result = ActionResult(status=Status.OK, reason=Reason.DIALOG_ANSWERED)
         self._held = None
         return result.model_copy(update={"message": "; ".join(filter(None, (message, result.message)))})
 
     def _drop_held(self) -> None:
         held, self._held = self._held, None
         if held is not None:
-            let_go(held)
+            cancel(held)
 
     async def _settle(self, action: Action, deadline: float, acted: OpenTab, windows: int, opened: int) -> None:
-        """Waits until the front tab is quiet; a window that the action opened is in front by then."""
+        """Waits until the front tab is quiet, which may be a window that the action opened."""
         await self.tabs.ensure()
         front = self.tabs.front
         await self._settle_tab(front, deadline)
@@ -348,9 +343,9 @@ class BrowserSession:
         react = min(self.settings.settle.react_ms / 1000, max(0.0, deadline - self._clock.now()))
         if await self._races.call(late_reaction(front.world, action, react), react + 1.0):
             await self._settle_tab(front, deadline)
-        asked = acted.world.windows - windows
-        if asked > 0:
-            await self.tabs.opened.until(opened + asked, WINDOW_S)
+        requested = acted.world.windows - windows
+        if requested > 0:
+            await self.tabs.opened.until(opened + requested, WINDOW_S)
         await self.tabs.ensure()
         if self.tabs.front is not front:
             await self._settle_tab(self.tabs.front, deadline)
@@ -358,7 +353,7 @@ class BrowserSession:
         await self._settle_held(deadline)
 
     async def _settle_held(self, deadline: float) -> None:
-        """Waits for a person's answers, and for what comes of requests that were let go."""
+        """Waits for approval of held requests, then for the effects of approved ones."""
         while await self.holding.decided():
             await self.tabs.ensure()
             await self._settle_tab(self.tabs.front, deadline)
@@ -374,43 +369,42 @@ class BrowserSession:
             self._races.interrupt(kind, tab)
 
     async def _after(self, interrupted: Interrupted) -> ActionResult:
-        """What an overtaken action comes to."""
+        """Returns the result of an interrupted action."""
         if interrupted.kind == "dialog":
-            return ActionResult(status=Status.OK, message="a dialog opened and blocks the page: answer it")
-        crash = interrupted.kind == "crash"
-        why = CRASHED if crash else FLOOD
-        await self._replace(why, interrupted.tab)
-        return ActionResult(status=Status.CRASHED if crash else Status.TIMEOUT, message=why)
+            return outcomes.DIALOG_OPENED
+        failure = outcomes.CRASHED if interrupted.kind == "crash" else outcomes.FLOOD
+        return await self._replace_for(failure, interrupted.tab)
 
     async def _playwright_failed(self, action: Action, acted: OpenTab | None, error: PlaywrightError) -> ActionResult:
         if not self.alive:
-            return ActionResult(status=Status.CRASHED, message="the browser died")
+            return outcomes.BROWSER_DIED
         if acted is not None and acted.crashed:
-            await self._replace(CRASHED, acted)
-            return ActionResult(status=Status.CRASHED, message=CRASHED)
+            return await self._replace_for(outcomes.CRASHED, acted)
         if acted is not None and acted.page.is_closed():
-            return ActionResult(status=Status.OK, message="the tab closed itself")
-        reason = "the browser refused it" if isinstance(action, Type) else _reason(error)
-        if isinstance(action, Goto):
-            url = action_executor.full_url(action.url, acted.page.url if acted is not None else BLANK)
-            reason = explained(str(error), url, self.boundary.unreachable) or reason
-        return ActionResult(status=Status.FAILED, message=reason)
+            return outcomes.TAB_CLOSED
+        message = "the browser refused it" if isinstance(action, Type) else outcomes.error_line(error)
+        if not isinstance(action, Goto):
+            return outcomes.failed(Reason.BROWSER_ERROR, message)
+        url = action_executor.full_url(action.url, acted.page.url if acted is not None else BLANK)
+        message = explained(str(error), url, self.boundary.unreachable) or message
+        return outcomes.failed(Reason.NAVIGATION_FAILED, message)
 
     def _complete(self, result: ActionResult, seconds: float, opened: int) -> ActionResult:
-        kept, refused = self.downloads.drain()
-        coming = (f"download {name!r} is under way" for name in self.downloads.under_way())
-        done = ": it was downloaded" if kept and result.message.endswith(action_executor.A_FILE) else ""
+        kept, refused, unapproved = self.downloads.drain()
+        coming = (f"download {name!r} is under way" for name in self.downloads.in_progress())
+        done = ": it was downloaded" if kept and result.reason is Reason.ADDRESS_IS_FILE else ""
         held = self.holding.drain()
         lines = (result.message + done, *refused, *coming, *refusal_messages(held), *self.guard.outgoing.drain())
-        unapproved = result.status is Status.OK and any(line.endswith(UNAPPROVED) for line in refused)
-        unapproved |= result.status in (Status.OK, Status.FAILED) and not all(one.sent for one in held)
+        status, reason = outcomes.status_and_reason(result, unapproved, held)
         complete = result.model_copy(
             update={
-                "status": Status.BLOCKED if unapproved else result.status,
+                "status": status,
+                "reason": reason,
                 "message": storable("; ".join(filter(None, lines))),
                 "url": self.url if self.tabs.all else BLANK,
                 "dialogs": (*self._between, *self.dialogs.drain()),
                 "downloads": kept,
+                "unapproved_downloads": unapproved,
                 "new_tabs": self.tabs.opened.count - opened,
                 "blocked_requests": self.requests.take(),
                 "held_requests": held,
@@ -436,13 +430,18 @@ class BrowserSession:
             return self._blocked_view()
 
     def _blocked_view(self) -> Observation:
-        """What can be said of a page without calling into it."""
+        """Builds an observation without a call into the page."""
         notes, self._notes = self._notes, []
         url = self.url if self.tabs.all else BLANK
         return unread_view(url, self.dialogs.open, "; ".join(notes), self.settings.viewport)
 
+    async def _replace_for(self, result: ActionResult, tab: OpenTab | None = None) -> ActionResult:
+        """Closes a tab for the failure *result*, and returns *result*."""
+        await self._replace(result.message, tab)
+        return result
+
     async def _replace(self, why: str, tab: OpenTab | None = None) -> None:
-        """Closes a tab that is of no use any more; there is a front tab afterwards if the browser lives."""
+        """Closes an unusable tab and ensures that there is a front tab, unless the browser died."""
         self._notes.append(why)
         doomed = tab or (self.tabs.front if self.tabs.all else None)
         try:
@@ -452,24 +451,24 @@ class BrowserSession:
                 await self.tabs.close(doomed)
             await self.tabs.ensure()
         except (PlaywrightError, TimeoutError):
-            self._notes.append("the browser died")
+            self._notes.append(outcomes.BROWSER_DIED.message)
 
     async def _enforce(self) -> list[str]:
-        """Takes back every tab that shows what is not allowed, or the error page of a refusal; says which."""
-        refusals = self.boundary.blocked[self._judged :]
-        self._judged += len(refusals)
-        refusals = [one for one in refusals if one not in BROWSERS_OWN]
-        found: list[str] = []
+        """Takes back tabs at a URL that is not allowed, or on the error page of a refusal. Returns their URLs."""
+        refusals = self.boundary.blocked[self._checked :]
+        self._checked += len(refusals)
+        refusals = [url for url in refusals if url not in BROWSERS_OWN]
+        taken_back: list[str] = []
         for tab in tuple(self.tabs.all):
             url = tab.page.url
             if refusals and url.startswith(ERROR_PAGE):
                 url = refusals[-1]
             elif self.allowed(url):
                 continue
-            found.append(url)
+            taken_back.append(url)
             if not await step_back(tab.page, self._shows, BACK_S):
-                await self._replace(_refusal([url]), tab)
-        return found
+                await self._replace(outcomes.not_allowed([url]), tab)
+        return taken_back
 
     def _shows(self, url: str) -> bool:
         return self.allowed(url) and url != BLANK and not url.startswith(ERROR_PAGE)
@@ -482,19 +481,9 @@ class BrowserSession:
         tab.page.on("crash", crashed)
         tab.page.on("download", self.downloads.arrived)
         tab.page.on("websocket", self.requests.web_socket)
-        # Listening is what makes Playwright intercept choosers; begun at the click it may come too late.
-        tab.page.on("filechooser", _unasked)
+        # A listener makes Playwright intercept file choosers; adding it at the click could be too late.
+        tab.page.on("filechooser", _ignore_chooser)
 
 
-def _unasked(_: FileChooser) -> None:
-    """A chooser that no upload asked for stays empty."""
-
-
-def _refusal(urls: Sequence[str]) -> str:
-    return f"not allowed, taken back: {', '.join(storable(u)[:200] for u in urls)}"
-
-
-def _reason(error: PlaywrightError | TimeoutError) -> str:
-    """The first line of Playwright's message, without the name of the call and without its log."""
-    line = next(iter(str(error).splitlines()), type(error).__name__)
-    return storable(re.sub(r"^\w+\.\w+: ", "", line)[:300])
+def _ignore_chooser(_: FileChooser) -> None:
+    """Leaves a chooser empty that no upload opened."""

@@ -1,10 +1,9 @@
-"""When is a page quiet after an action: adaptive, event-driven, bounded, and cheap when nothing happens.
+"""Waits until a page is quiet after an action: event-driven, with a timeout, and fast if nothing happens.
 
-The page itself says when no mutation came for a while (one call, pristine built-ins); the browser's
-events say whether it loads and what is in flight on the network. Not waited for: requests that may
-never end (event streams, WebSockets, media, beacons), pictures and fonts, what was in flight before
-the action, changes of `style` alone (animations), and changes inside frames. What is known to answer
-late has some time to begin (:func:`late_reaction`).
+A script in the isolated world reports when there was no mutation for a while; browser events report loading and pending
+requests. It does not wait for requests that may never end (event streams, WebSockets, media, beacons), for images and
+fonts, for requests from before the action, for changes of `style` only (animations), or for changes inside frames.
+Delayed reactions get additional time (:func:`late_reaction`).
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ COUNTED = frozenset({"document", "stylesheet", "script", "xhr", "fetch"})
 BLANK = ("", "about:blank")
 RETRY_S = 0.01
 GRACE_S = 0.3
-"""How much later than its own timer a page may answer before it is taken to be busy."""
+"""Delay after its own timer within which a page must answer; otherwise it counts as busy."""
 
 # The scripts are in `envs/observer/in_page/settling.js`, where each is described.
 QUIET = "(idle, quiet, most) => mira.untilQuiet(idle, quiet, most)"
@@ -32,7 +31,7 @@ FIRST_SUGGESTION = "most => mira.firstSuggestion(most)"
 
 
 class Traffic:
-    """What is in flight in one browser context."""
+    """Pending requests of one browser context."""
 
     def __init__(self, context: BrowserContext) -> None:
         self._open: set[Request] = set()
@@ -47,12 +46,12 @@ class Traffic:
         return not self._open
 
     def forget(self) -> None:
-        """Called before an action: a long poll from earlier would cost every step its whole bound."""
+        """Forgets pending requests. Called before an action, because an earlier long poll would delay every step."""
         self._open.clear()
         self._none.set()
 
     async def none(self) -> None:
-        """Returns when nothing is in flight."""
+        """Waits until no request is pending."""
         await self._none.wait()
 
     def _begins(self, request: Request) -> None:
@@ -67,7 +66,7 @@ class Traffic:
 
 
 async def settle(page: Page, world: Isolated, traffic: Traffic, settings: SettleSettings) -> None:
-    """Returns when *page* is quiet, or after `settings.max_s` and GRACE_S. Raises nothing a page can cause."""
+    """Waits until *page* is quiet, at most `settings.max_s` plus GRACE_S. No page behaviour raises an exception."""
     stop = time.monotonic() + settings.max_s
     try:
         async with asyncio.timeout(settings.max_s + GRACE_S):
@@ -82,7 +81,7 @@ async def settle(page: Page, world: Isolated, traffic: Traffic, settings: Settle
 
 
 async def _new_window(page: Page, world: Isolated, seconds: float) -> None:
-    """A window that was just opened is blank until its document comes: waits for that."""
+    """Waits for the document of a new window, which is blank at first."""
     if page.url not in BLANK:
         return
     try:
@@ -90,29 +89,29 @@ async def _new_window(page: Page, world: Isolated, seconds: float) -> None:
         if address not in BLANK:
             await page.wait_for_url(lambda url: url not in BLANK, wait_until="commit", timeout=seconds * 1000)
     except PlaywrightError:
-        return  # it was closed, or its document never came
+        return  # it was closed, or its document did not load
 
 
 async def _still(world: Isolated, settings: SettleSettings, left: float) -> bool:
-    """Waits until the document stands still; False if it was replaced meanwhile."""
+    """Waits until the document is quiet; False if it was replaced meanwhile."""
     try:
         await world.call(QUIET, settings.idle_after_ms, settings.quiet_ms, int(left * 1000))
         return True
     except PlaywrightError:
-        await asyncio.sleep(RETRY_S)  # navigated, crashed or closed: the loop and the session tell which
+        await asyncio.sleep(RETRY_S)  # it navigated, crashed or was closed: the loop and the session find out which
         return False
 
 
 async def first_change(world: Isolated, seconds: float) -> bool:
-    """Waits until the document changes or goes away; False if neither happened within *seconds*."""
+    """Waits until the document changes or is replaced; False if neither happens within *seconds*."""
     return await _changes(world, FIRST_CHANGE, seconds)
 
 
 async def late_reaction(world: Isolated, action: Action, seconds: float) -> bool:
-    """As :func:`first_change` after a hover or an entry that may bring suggestions; of any other action False at once.
+    """Waits like :func:`first_change` after a hover or typing that may show suggestions; False at once for others.
 
-    Menus open, and suggestions are fetched, a third of a second after the last movement or key: a timer of the page,
-    which nothing outside it can see.
+    Pages often open menus and fetch suggestions about 0.3 s after the last movement or key, by a timer that is not
+    visible from outside.
     """
     match action:
         case Hover():
@@ -128,6 +127,6 @@ async def _changes(world: Isolated, script: str, seconds: float) -> bool:
         async with asyncio.timeout(seconds + GRACE_S):
             return bool(await world.call(script, int(seconds * 1000)))
     except TimeoutError:
-        return False  # it hangs: what comes next finds that out
+        return False  # the page hangs; the next call detects it
     except PlaywrightError:
         return True

@@ -1,4 +1,4 @@
-"""A clock that stands still while a person is asked, so that their time does not count against a step's deadline."""
+"""A clock that stops during approval, so that a person's time does not count against the step deadline."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 T = TypeVar("T")
 _TICK_S = 0.05
-"""How soon it is seen that the clock goes again."""
+"""Interval at which a stopped clock is checked."""
 
 
 class StepClock:
-    """Seconds since an arbitrary moment, those left out in which it stood still."""
+    """Measures seconds since an arbitrary moment, without the time in which it was stopped."""
 
     def __init__(self, *, may_stop: bool = False) -> None:
         self.may_stop = may_stop
-        """False: it never stands still."""
+        """False: it never stops."""
         self.stops = 0
-        """How often it has been stopped so far."""
+        """Number of stops so far."""
         self._stopped_at: float | None = None
         self._left_out = 0.0
 
@@ -31,7 +31,7 @@ class StepClock:
 
     @contextmanager
     def stopped(self) -> Generator[None]:
-        """It stands still inside; not to be nested."""
+        """Stops the clock during the block; must not be nested."""
         self._stopped_at = time.monotonic()
         self.stops += 1
         try:
@@ -40,16 +40,16 @@ class StepClock:
             self._left_out += time.monotonic() - self._stopped_at
             self._stopped_at = None
 
-    async def wait(self, waited_for: set[asyncio.Future[Any]], seconds: float) -> None:
-        """Returns when one of them is done, or after *seconds* of this clock."""
+    async def wait(self, futures: set[asyncio.Future[Any]], seconds: float) -> None:
+        """Waits until one of *futures* is done, at most *seconds* of this clock."""
         end = self.now() + seconds
-        while not any(one.done() for one in waited_for) and (left := end - self.now()) > 0:
-            bound = max(left, _TICK_S) if self.may_stop else left
-            await asyncio.wait(waited_for, timeout=bound, return_when=asyncio.FIRST_COMPLETED)
+        while not any(future.done() for future in futures) and (left := end - self.now()) > 0:
+            timeout = max(left, _TICK_S) if self.may_stop else left
+            await asyncio.wait(futures, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
 
     async def call(self, call: Callable[[float], Coroutine[Any, Any, T]], seconds: float) -> T:
-        """A call of Playwright's, given its timeout in milliseconds. Where the clock may stand still, the call has none
-        of its own (0), and Playwright's error is raised after *seconds* of this clock."""
+        """Runs a Playwright call, whose argument is the timeout in milliseconds. If the clock may stop, the call gets
+        no timeout (0), and Playwright's timeout error is raised after *seconds* of this clock."""
         if not self.may_stop:
             return await call(seconds * 1000)
         task = asyncio.ensure_future(call(0))

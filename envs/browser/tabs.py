@@ -1,4 +1,4 @@
-"""The tabs of one browser context: which is in front, how many may be open, which died."""
+"""Manages the tabs of one browser context: the front tab, the limit on open tabs, and crashes."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from envs.observer.observer import Observer
 
 CLOSE_S = 2.0
 OPEN_S = 10.0
-ASK_S = 2.0
+TITLE_S = 2.0
 
 
 @dataclass(eq=False)
 class OpenTab:
-    """One page with what belongs to it."""
+    """An open page with its isolated world and its observer."""
 
     page: Page
     world: Isolated
@@ -35,25 +35,25 @@ class OpenTab:
 
 @dataclass
 class Tabs:
-    """The pages of a context in the order they were opened. There is always a front one."""
+    """The pages of a context in the order in which they were opened."""
 
     context: BrowserContext
     settings: SessionSettings
     on_open: Callable[[OpenTab], None]
     allowed: Callable[[str], bool]
-    """May an iframe's document of this address be read?"""
+    """Whether the document of an iframe at this address may be read."""
     all: list[OpenTab] = field(default_factory=list[OpenTab])
     opened: EventCounter = field(default_factory=EventCounter)
-    """Tabs that pages opened by themselves; one may have been refused silently."""
+    """Tabs that pages opened, including refused ones."""
     refused: int = 0
-    """Tabs closed because there were too many, so far."""
+    """Number of tabs that were closed because of the limit."""
     _front: OpenTab | None = None
     _expected: bool = False
     _tasks: set[asyncio.Task[Any]] = field(default_factory=set[asyncio.Task[Any]])
 
     @property
     def front(self) -> OpenTab:
-        """Raises PageCrashed where no tab is left: the browser died."""
+        """The front tab. Raises PageCrashed if no tab is left because the browser died."""
         if self._front is None:
             raise PageCrashed("no tab is left: the browser died")
         return self._front
@@ -62,7 +62,7 @@ class Tabs:
         self._front = tab
 
     def arrived(self, page: Page) -> None:
-        """Handler of the context's `page` event: a page of ours, or a window that a page opened."""
+        """Handler of the context's `page` event: a tab of this session, or a window that a page opened."""
         if not self._expected:
             self.opened.add()
             if len(self.all) >= self.settings.max_tabs:
@@ -72,25 +72,25 @@ class Tabs:
         self._add(page)
 
     async def open(self, seconds: float = OPEN_S) -> OpenTab:
-        """A fresh blank tab, in front."""
+        """Opens a blank tab in front."""
         self._expected = True
         try:
             async with asyncio.timeout(seconds):
                 page = await self.context.new_page()
         finally:
             self._expected = False
-        found = self.of(page) or self._add(page)
-        self._front = found
-        return found
+        tab = self.of(page) or self._add(page)
+        self._front = tab
+        return tab
 
     async def close(self, tab: OpenTab) -> None:
-        """Closes *tab*, hung or not; the last opened one left comes to the front, a blank one if none is."""
+        """Closes *tab*, even if it hangs. The newest remaining tab, or a blank one, comes to the front."""
         self._drop(tab)
         await close_page(tab.page)
         await self.ensure()
 
     async def ensure(self) -> None:
-        """Makes sure that there is a front tab (a page can close itself)."""
+        """Opens a blank tab if there is no front tab, because a page can close itself."""
         if self._front is None:
             await self.open()
 
@@ -98,7 +98,7 @@ class Tabs:
         return next((tab for tab in self.all if tab.page is page), None)
 
     async def listing(self) -> tuple[Tab, ...]:
-        """The tabs as the browser knows them; asks no page."""
+        """Lists the tabs from the browser's data, without calls into pages."""
         if len(self.all) == 1:
             return (Tab(index=0, title="", url=storable(self.front.page.url), active=True),)
         return tuple(await asyncio.gather(*(self._tab(i, tab) for i, tab in enumerate(self.all))))
@@ -106,7 +106,7 @@ class Tabs:
     async def _tab(self, index: int, tab: OpenTab) -> Tab:
         title = ""
         try:
-            async with asyncio.timeout(ASK_S):
+            async with asyncio.timeout(TITLE_S):
                 title, _ = await tab.world.shown()
         except (PlaywrightError, TimeoutError):
             title = ""  # it is closing
@@ -136,17 +136,20 @@ class Tabs:
 
 
 async def close_page(page: Page) -> None:
-    """Closes a page within a bound, without asking it (no beforeunload)."""
+    """Closes a page within a timeout, without beforeunload."""
     try:
         async with asyncio.timeout(CLOSE_S):
             await page.close()
     except (PlaywrightError, TimeoutError):
-        return  # it is closed, or its process hangs and goes with the context
+        return  # it is closed, or its process hangs and ends with the context
 
 
 async def step_back(page: Page, shows: Callable[[str], bool], seconds: float) -> bool:
-    """One entry back; whether it *shows* something again. The failure of a refused visit may come so late that it is
-    reported as that of the way back, which goes on: then what the tab shows tells."""
+    """Goes one history entry back. Returns whether the tab then *shows* an allowed page.
+
+    The error of a refused navigation may arrive late, as the error of going back, which still continues: then the
+    tab's address decides.
+    """
     try:
         async with asyncio.timeout(seconds):
             try:

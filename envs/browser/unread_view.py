@@ -1,4 +1,4 @@
-"""The observation of a page that cannot be called into."""
+"""Builds the observation of a page that cannot be called."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from envs.core.settings import Viewport
 
 
 def unread_view(url: str, dialog: DialogReport | None, note: str, viewport: Viewport) -> Observation:
-    """A page at *url* of which nothing else is known; *dialog* is what blocks it, if anything does."""
+    """Returns an observation of which only *url* is known, and *dialog* if a dialog blocks the page."""
     dialog_text = f"{url}\n{dialog.type}\n{dialog.message}" if dialog else url
     return Observation(
         url=url,

@@ -1,4 +1,4 @@
-"""Which files of the upload folder may be uploaded, and their names."""
+"""Checks and lists the files that may be uploaded."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 from envs.core.record import storable
 
 SEARCHED = 2_000
-"""Entries of the folder that are looked at for a listing."""
+"""Maximum number of files that are examined for a listing."""
 
 
 def allowed_upload(folder: Path | None, path: str) -> Path | None:
-    """The file that *path* names below *folder*, links followed; None if it is elsewhere or no file."""
+    """Returns the file *path* inside *folder* with links resolved; None if it is outside or not a file."""
     if folder is None or "\0" in path:
         return None
     try:
@@ -25,8 +25,8 @@ def allowed_upload(folder: Path | None, path: str) -> Path | None:
 
 
 def uploadable(folder: Path | None) -> tuple[str, ...]:
-    """Sorted paths, relative to *folder*, of the files in it that may be uploaded. Hidden ones, names that cannot be
-    stored, and what lies beyond the first SEARCHED files are not listed."""
+    """Returns the sorted paths, relative to *folder*, of the files that may be uploaded. Hidden files, unstorable names
+    and files beyond the first SEARCHED ones are omitted."""
     if folder is None:
         return ()
     return tuple(sorted(path for path in _paths(folder) if allowed_upload(folder, path) is not None))

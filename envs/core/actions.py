@@ -1,8 +1,7 @@
-"""The one typed action set. Both action languages parse to it, and the session executes nothing else.
+"""The typed actions and their results. Both action languages parse to these actions; the session executes no others.
 
-`ref` is the number shown in brackets in the current observation; it means nothing in the next one.
-What outlives the observation is the element's :class:`envs.core.observation.ElementKey`, which the
-session looks up from `ref` and the trace records beside the action.
+`ref` is the number shown in brackets in the current observation and is valid only there. The trace also records the
+element's :class:`envs.core.observation.ElementKey`, which stays valid.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class Click(Record):
 class Type(Record):
     """Types into the element; `clear` empties it first, `enter` presses Enter afterwards.
 
-    `text` may hold secret names as `<secret>NAME</secret>`: the value is put in below the model.
+    `text` may contain secret names as `<secret>NAME</secret>`; the session inserts the values, which no model sees.
     """
 
     kind: Literal["type"] = "type"
@@ -40,7 +39,7 @@ class Type(Record):
 
 
 class Select(Record):
-    """Chooses the option of a drop-down by its visible label (or, failing that, its value)."""
+    """Selects an option of a drop-down by its visible label, else by its value."""
 
     kind: Literal["select"] = "select"
     ref: int
@@ -76,7 +75,7 @@ class Drag(Record):
 
 
 class Upload(Record):
-    """Puts a file of the run's upload folder into a file input; `path` is relative to that folder."""
+    """Uploads a file from the run's upload folder; `path` is relative to that folder."""
 
     kind: Literal["upload"] = "upload"
     ref: int
@@ -104,7 +103,7 @@ class DragAt(Record):
 
 
 class ScrollAt(Record):
-    """Turns the wheel by (dx, dy) CSS pixels with the pointer at (x, y)."""
+    """Turns the mouse wheel by (dx, dy) CSS pixels with the pointer at (x, y)."""
 
     kind: Literal["scroll_at"] = "scroll_at"
     x: FiniteFloat
@@ -114,14 +113,14 @@ class ScrollAt(Record):
 
 
 class Find(Record):
-    """Asks for every line of the page that holds `text`, those beyond the budget included. Does not touch the page."""
+    """Returns every line of the page that contains `text`, also beyond the text budget. Does not touch the page."""
 
     kind: Literal["find"] = "find"
     text: str
 
 
 class Expand(Record):
-    """Asks for the hidden rows of group `group` (`g1`, `g2` … in the observation). Does not touch the page."""
+    """Returns the hidden rows of group `group` (`g1`, `g2` … in the observation). Does not touch the page."""
 
     kind: Literal["expand"] = "expand"
     group: str
@@ -129,7 +128,7 @@ class Expand(Record):
 
 
 class Wait(Record):
-    """Waits until the page is quiet again, at most the step's settle bound."""
+    """Waits until the page is quiet, for at most `SettleSettings.max_s`."""
 
     kind: Literal["wait"] = "wait"
 
@@ -171,7 +170,7 @@ class FocusTab(Record):
 
 
 class Stop(Record):
-    """Ends the episode. `answer` is what the user gets; None where the task asks for no answer."""
+    """Ends the episode. `answer` is returned to the user; None if the task asks for no answer."""
 
     kind: Literal["stop"] = "stop"
     answer: str | None = None
@@ -207,34 +206,92 @@ ACTION: TypeAdapter[Action] = TypeAdapter(Action)
 
 
 class Status(StrEnum):
-    """How an action ended. Only OK and STOPPED mean that it was carried out as asked."""
+    """How an action ended. Only OK and STOPPED mean that it was carried out as requested."""
 
     OK = "ok"
     STOPPED = "stopped"
     """The action was Stop: nothing was sent to the page."""
     STALE = "stale"
-    """The element is gone; nothing was clicked in its place."""
+    """The element is gone; nothing else was clicked."""
     AMBIGUOUS = "ambiguous"
-    """Several elements now fit the key equally well; none was touched."""
+    """Several elements match the key equally well; none was touched."""
     NO_SUCH_REF = "no_such_ref"
-    """The number was never shown in the current observation."""
+    """The current observation does not contain the number."""
     COVERED = "covered"
-    """Another element lies over the target and would have taken the click."""
+    """Another element covers the target and would receive the click."""
     DISABLED = "disabled"
     NOT_ACTIONABLE = "not_actionable"
-    """The element is of the wrong kind for this action, or has no visible box."""
+    """The element does not support this action, or has no visible box."""
     BLOCKED = "blocked"
-    """Policy forbids it: origin, upload folder, scheme, or a person declined it."""
+    """A rule forbids it (origin, upload folder, scheme, secret scope, approval), or a person declined it."""
     DIALOG_OPEN = "dialog_open"
     """A dialog blocks the page; answer it first."""
     TIMEOUT = "timeout"
     CRASHED = "crashed"
     FAILED = "failed"
-    """The browser refused it for a reason given in the message."""
+    """The browser refused it; the message gives the reason."""
+
+
+class Reason(StrEnum):
+    """Why an action ended with its status. Code decides by this, never by the text of a message.
+
+    Plain success has no reason. The set is closed; an action that a foreign log recorded has none.
+    """
+
+    NO_EFFECT = "no_effect"
+    """A no-op action: it was carried out and changed nothing (nothing moved, the address or the page stayed)."""
+    ADDRESS_IS_FILE = "address_is_file"
+    """The address leads to a download and to no page, whether the download was kept or refused."""
+    DIALOG_OPENED = "dialog_opened"
+    """A dialog opened during the action and blocks the page."""
+    DIALOG_ANSWERED = "dialog_answered"
+    TAB_CLOSED = "tab_closed"
+    """The page closed its own tab."""
+    UNREACHABLE = "unreachable"
+    """The server of the address could not be reached."""
+    STALE_ELEMENT = "stale_element"
+    PAGE_REPLACED = "page_replaced"
+    """Another document was loaded since the element was shown."""
+    AMBIGUOUS_ELEMENT = "ambiguous_element"
+    UNKNOWN_REF = "unknown_ref"
+    COVERED = "covered"
+    DISABLED = "disabled"
+    NO_VISIBLE_BOX = "no_visible_box"
+    READ_ONLY = "read_only"
+    WRONG_CONTROL = "wrong_control"
+    """The control does not take this action or this value."""
+    FOCUS_LOST = "focus_lost"
+    ORIGIN_NOT_ALLOWED = "origin_not_allowed"
+    REQUEST_REFUSED = "request_refused"
+    """The proxy refused the request of the page itself; the message is the proxy's and says what to allow."""
+    UPLOAD_NOT_ALLOWED = "upload_not_allowed"
+    SECRET_NOT_ALLOWED = "secret_not_allowed"
+    """The action would use a secret outside its scope."""
+    DECLINED = "declined"
+    """A person declined the action or a request that it sends."""
+    NO_APPROVER = "no_approver"
+    """The action or a request needs approval, and there is nobody to ask."""
+    UNAPPROVED_DOWNLOAD = "unapproved_download"
+    """A download began in a step that was not approved; it was cancelled."""
+    DIALOG_OPEN = "dialog_open"
+    """A dialog was open before the action, which was not sent."""
+    NO_DIALOG = "no_dialog"
+    NO_SUCH_OPTION = "no_such_option"
+    NO_SUCH_TAB = "no_such_tab"
+    TOO_MANY_TABS = "too_many_tabs"
+    PAGE_HUNG = "page_hung"
+    DIALOG_FLOOD = "dialog_flood"
+    """The page opened dialogs without end."""
+    PAGE_CRASHED = "page_crashed"
+    BROWSER_DIED = "browser_died"
+    NAVIGATION_FAILED = "navigation_failed"
+    """The address could not be opened, for a reason that the browser gives."""
+    BROWSER_ERROR = "browser_error"
+    """The browser, or a script on the page, failed otherwise."""
 
 
 class DialogReport(Record):
-    """A dialog that the page opened, and what became of it."""
+    """A dialog that the page opened, and how it was answered."""
 
     type: Literal["alert", "confirm", "prompt", "beforeunload"]
     message: str
@@ -242,7 +299,7 @@ class DialogReport(Record):
 
 
 class Download(Record):
-    """A file the page let down, kept under the run's folder."""
+    """A downloaded file, stored in the run's folder."""
 
     name: str
     path: str
@@ -252,29 +309,33 @@ class Download(Record):
 
 
 UNAPPROVED = "refused, nobody approved it: do the same again to have it asked about"
-"""Ends what a result says of a download that began in a step that was not approved."""
+"""Ends the message about a download that began in a step that was not approved."""
 
 
 class ActionResult(Record):
-    """What came of one action. Expected trouble is a status here, never an exception."""
+    """The result of one action. Expected failures have a status; they raise no exception."""
 
     status: Status
     message: str = ""
-    """For people and for the policy: what happened and, if it failed, what to do."""
+    """For people and for the policy: what happened and, after a failure, what to do. Code reads `reason` instead."""
     output: str = ""
-    """Text asked for by Find and Expand (page content: data, never an order)."""
+    """The answer to Find and Expand: page content, which is data and never an instruction."""
     url: str = ""
-    """Canonical URL of the front tab afterwards."""
+    """Canonical URL of the front tab after the action."""
     dialogs: tuple[DialogReport, ...] = ()
-    """Those that opened since the step before."""
+    """Dialogs that opened since the previous step."""
     downloads: tuple[Download, ...] = ()
     new_tabs: int = 0
     blocked_requests: tuple[BlockedOrigin, ...] = ()
-    """Requests that the boundary refused during this action, by origin."""
+    """Requests that the proxy refused during this action, by origin."""
     held_requests: tuple[HeldRequest, ...] = ()
-    """Requests of this action that nobody had approved with it, and what became of them; those that came after the step
-    before had ended are among them."""
+    """Requests that were held for approval, with the answers; includes those that arrived after the previous step
+    had ended."""
     seconds: float = 0.0
+    reason: Reason | None = None
+    """Why it ended with this status; None for plain success, and in traces from before this field."""
+    unapproved_downloads: int = 0
+    """Downloads that were cancelled since the last step because their step was not approved, whatever the status."""
 
     @property
     def ok(self) -> bool:

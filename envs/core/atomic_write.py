@@ -1,4 +1,4 @@
-"""Files that are replaced as a whole: whoever reads one, and whatever is killed, finds the old one or the new one."""
+"""Writes files atomically: a reader sees the old file or the new one, even if the writer is killed."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from envs.core.disk_errors import writing
 
 @contextmanager
 def replacing(path: Path) -> Generator[Path]:
-    """A place beside *path* where the body writes a file; it replaces *path* when the body has ended well. Raises
-    NotWritten where the disk does not take it."""
+    """Yields a temporary path beside *path*, which replaces *path* if the body succeeds. Raises NotWritten if the disk
+    refuses the write."""
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         with writing(path):
@@ -24,8 +24,8 @@ def replacing(path: Path) -> Generator[Path]:
 
 
 def write_atomically(path: Path, text: str, *, private: bool = False, sync: bool = True) -> None:
-    """Replaces *path* by *text*, and makes its folder. *private*: only its owner reads it; *sync*: it survives a power
-    cut. Raises NotWritten."""
+    """Writes *text* to *path* atomically and creates its folder. *private*: only the owner can read the file. *sync*:
+    the file survives a power failure. Raises NotWritten."""
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as part:

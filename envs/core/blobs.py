@@ -1,4 +1,4 @@
-"""Large things beside the traces, named by the SHA-256 of their content: a page seen twice is stored once."""
+"""Content-addressed storage beside the traces: blobs are named by SHA-256, which deduplicates repeated pages."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _NAME = re.compile(r"[0-9a-f]{64}")
 class BlobStore:
     """Content-addressed files in one folder.
 
-    A blob is either whole or absent, under SIGKILL too; several processes may write the same one. With *fsync*
-    it also survives a power cut once `put` has returned. Text is masked before it is stored; `put` stores bytes
-    as they are (pictures, downloads).
+    A blob is complete or absent, even after SIGKILL; several processes may write the same blob. With *fsync* it also
+    survives a power failure once `put` has returned. Text is masked before it is stored; `put` stores bytes unchanged
+    (pictures, downloads).
     """
 
     def __init__(self, folder: Path, secrets: SecretVault = NO_SECRETS, *, fsync: bool = False) -> None:
@@ -32,10 +32,10 @@ class BlobStore:
         self._secrets = secrets
         self._fsync = fsync
         self._known: set[str] = set()
-        self._made = False
+        self._has_folder = False
 
     def put(self, data: bytes) -> str:
-        """Stores *data* and returns its name, 64 hex digits. Raises NotWritten where the disk does not take it."""
+        """Stores *data* and returns its name, 64 hex digits. Raises NotWritten if the disk refuses the write."""
         name = hashlib.sha256(data).hexdigest()
         if name not in self._known:
             path = self.folder / name
@@ -46,18 +46,18 @@ class BlobStore:
         return name
 
     def put_text(self, text: str) -> str:
-        """Stores *text*, secrets masked and made storable, as UTF-8."""
+        """Stores *text* as UTF-8, with secrets masked and unstorable characters replaced."""
         return self.put(self._secrets.mask(storable(text)).encode())
 
     def put_json(self, value: JsonValue) -> str:
-        """Stores *value* as JSON; secrets are masked inside its strings, so that it stays JSON."""
+        """Stores *value* as JSON, with secrets masked inside its strings."""
         plain = json.dumps(self._masked(value), ensure_ascii=False, separators=(",", ":"))
         return self.put(plain.encode())
 
     def read(self, name: str) -> bytes:
-        """The bytes called *name*. Raises TraceError if they are missing, damaged, or the name is none."""
+        """Returns the bytes of blob *name*. Raises TraceError if it is missing or damaged, or the name is invalid."""
         if _NAME.fullmatch(name) is None:
-            raise TraceError(f"{name!r} is no blob name (64 hex digits)")
+            raise TraceError(f"{name!r} is not a blob name (64 hex digits)")
         try:
             data = (self.folder / name).read_bytes()
         except FileNotFoundError:
@@ -67,7 +67,7 @@ class BlobStore:
         return data
 
     def text(self, name: str) -> str:
-        """The text called *name*. Raises TraceError as `read` does, and if it is not UTF-8."""
+        """Returns the text of blob *name*. Raises TraceError as `read` does, and if the blob is not UTF-8."""
         try:
             return self.read(name).decode()
         except UnicodeDecodeError:
@@ -85,9 +85,9 @@ class BlobStore:
                 return value
 
     def _write(self, path: Path, data: bytes) -> None:
-        if not self._made:
+        if not self._has_folder:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._made = True
+            self._has_folder = True
         handle, temporary = tempfile.mkstemp(dir=self.folder, prefix=".part-")
         try:
             with os.fdopen(handle, "wb") as file:
@@ -104,7 +104,7 @@ class BlobStore:
 
 
 def sync_folder(folder: Path) -> None:
-    """Makes the names of new files in *folder* survive a power cut."""
+    """Syncs *folder*, so that the names of new files survive a power failure."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)

@@ -1,18 +1,18 @@
-"""Errors of the environment room.
+"""Errors of the environment package.
 
     EnvError
-    ├── BadInput            wrong user input of any room (options, settings, files): one line, exit code 2
-    ├── BrowserMissing      no Chromium can be found or started
-    ├── BrowserNotStarted   it did not start in time: the machine is busy, the input is not wrong (exit code 1)
-    ├── PageHung            the page did not answer within its bound and was closed
-    ├── PageCrashed         the renderer died
-    ├── ResetFailed         a task could not be brought to its first observation
-    │   └── SessionNotOpened   because the browser was too busy
-    ├── NotWritten          the disk did not take a file: full, over quota, failing (exit code 1, resumable)
-    └── TraceError          a trace file cannot be read: names file, line and field
+    ├── BadInput               invalid user input: a one-line message, exit code 2
+    │   └── BrowserMissing     no Chromium was found, or it cannot be started
+    ├── BrowserNotStarted      the start timed out: the machine is busy, the input is valid (exit code 1)
+    ├── PageHung               the page did not answer in time and was closed
+    ├── PageCrashed            the renderer process died
+    ├── ResetFailed            a task did not reach its first observation
+    │   └── SessionNotOpened   the browser was too busy to open a session
+    ├── NotWritten             the disk refused a write: full, over quota, failing (exit code 1, resumable)
+    └── TraceError             a trace file cannot be read: names file, line and field
 
-An action that cannot be done on a healthy page is *not* an error: it is an
-:class:`envs.core.actions.ActionResult` with a typed status, which the agent can plan around.
+An action that fails on a working page is *not* an error: its :class:`envs.core.actions.ActionResult` has a typed
+status and reason, to which the agent can react.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ SAME_COMMAND: Final = "the same command"
 
 
 class EnvError(Exception):
-    """Base of everything this room raises on purpose."""
+    """Base class of all errors that this package raises."""
 
 
 class BadInput(EnvError):
-    """The one user-input error of all rooms: an option, a setting (an optimizer's, too) or a file that cannot be used.
+    """Invalid user input, the one such error of all packages: an option, a setting (an optimizer's, too) or a file.
 
     The message says in one line what is wrong and what to do; the CLI exits with 2.
     """
@@ -39,11 +39,11 @@ class BrowserMissing(BadInput):
 
 
 class BrowserNotStarted(EnvError):
-    """Chromium or its driver did not start in time, which says nothing of the input: the same command may do later."""
+    """Chromium or its driver did not start in time. The input is valid: a retry may succeed."""
 
 
 class PageHung(EnvError):
-    """A call into the page passed its bound; the page was closed and replaced by a blank one."""
+    """A call into the page timed out; the page was closed and replaced by a blank one."""
 
 
 class PageCrashed(EnvError):
@@ -51,23 +51,23 @@ class PageCrashed(EnvError):
 
 
 class ResetFailed(EnvError):
-    """The task never reached a first observation: the episode is *broken*, not failed."""
+    """The task did not reach its first observation: the episode is *broken*, not failed."""
 
 
 class SessionNotOpened(ResetFailed):
-    """The browser was too busy to open a session in time, which says nothing of the input."""
+    """The browser was too busy to open a session in time. The input is valid."""
 
 
 class NotWritten(EnvError):
-    """The disk did not take what was written, which says nothing of the input; the message names the file."""
+    """The disk refused a write; the message names the file. The input is valid."""
 
     def __init__(self, path: Path, why: str) -> None:
         super().__init__(path, why)
         self.path = path
         self.why = why
-        """One phrase: what the system says, and how much is free."""
+        """The system's message and the free space, in one phrase."""
         self.continue_with = SAME_COMMAND
-        """What to do once there is room."""
+        """The command that continues the run once there is space."""
 
     def __str__(self) -> str:
         return f"{self.path}: {self.why}; make room, then continue with: {self.continue_with}"

@@ -1,8 +1,8 @@
-"""The key by which this machine recognises the runs that it wrote.
+"""The local signing key, by which a machine recognises the runs that it wrote.
 
-One random key for each user, in `$XDG_STATE_HOME/mira/run-key` (`~/.local/state/mira/run-key`), made on first use and
-readable by its owner alone. A mark is an HMAC-SHA256 of what was written: whoever has not read the key cannot make one,
-and a mark that was copied fits nothing else. Without the key file every earlier run counts as another person's.
+Each user has one random key in `$XDG_STATE_HOME/mira/run-key` (`~/.local/state/mira/run-key`). It is created on first
+use and readable only by its owner. A mark is the HMAC-SHA256 of the written data: it cannot be made without the key and
+is valid for no other data. Without the key file, all earlier runs count as foreign.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ KEY_BYTES: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class LocalKey:
-    """Makes and checks marks. The key itself is never shown."""
+    """Creates and verifies marks. `repr` omits the key."""
 
     path: Path
     secret: bytes = field(repr=False)
     problem: str = ""
-    """Why the key could not be kept, in one line: the next process then has another one. Empty where it was."""
+    """Why the key could not be stored, in one line; the next process then has another key. Empty if it was stored."""
 
     def mark(self, purpose: str, data: bytes) -> str:
-        """64 hex digits. Marks of different *purpose* never fit each other."""
+        """Returns the mark of *data*: 64 hex digits. A mark is valid for its *purpose* only."""
         return hmac.new(self.secret, purpose.encode() + b"\0" + data, hashlib.sha256).hexdigest()
 
     def fits(self, mark: str, purpose: str, data: bytes) -> bool:
-        """Whether this key made *mark* for *purpose* and *data*."""
+        """Whether *mark* is this key's mark of *data* for *purpose*."""
         return hmac.compare_digest(mark.encode(), self.mark(purpose, data).encode())
 
 
 def local_key() -> LocalKey:
-    """This user's key; it is made where there is none. Never raises: a key that cannot be kept lasts as long as this
-    process, and says why in `problem`."""
+    """Returns this user's key and creates it if it is missing. Never raises: a key that cannot be stored is valid in
+    this process only, and its `problem` says why."""
     return _kept(_path())
 
 
@@ -56,7 +56,7 @@ def _path() -> Path:
 @cache
 def _kept(path: Path) -> LocalKey:
     try:
-        return LocalKey(path, _read(path) or _made(path))
+        return LocalKey(path, _read(path) or _created(path))
     except OSError as error:
         why = error.strerror or str(error)
         problem = (
@@ -67,8 +67,7 @@ def _kept(path: Path) -> LocalKey:
 
 
 def _read(path: Path) -> bytes | None:
-    """The key in *path*; None where there is no file. Raises OSError for a file that others could have written or
-    read."""
+    """Returns the key in *path*, None if the file is missing. Raises OSError if other users can read or write it."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
@@ -85,8 +84,8 @@ def _read(path: Path) -> bytes | None:
     return secret
 
 
-def _made(path: Path) -> bytes:
-    """A new key in *path*, or the one that another process has just put there. Raises OSError."""
+def _created(path: Path) -> bytes:
+    """Creates a key in *path*, or returns the one that another process created meanwhile. Raises OSError."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -96,10 +95,10 @@ def _made(path: Path) -> bytes:
             file.flush()
             os.fsync(file.fileno())
         with suppress(FileExistsError):
-            os.link(part, path)  # whole or not at all, and never over a key that is there
+            os.link(part, path)  # atomic, and never replaces an existing key
     finally:
         part.unlink(missing_ok=True)
     secret = _read(path)
     if secret is None:
-        raise FileNotFoundError(None, "it vanished while it was made")
+        raise FileNotFoundError(None, "it was removed while it was created")
     return secret

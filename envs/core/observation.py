@@ -1,4 +1,4 @@
-"""What a policy sees of a page, and the keys under which its elements survive re-rendering.
+"""Observations of a page and durable element keys.
 
 Grammar of :attr:`Observation.text` (one line per block of the page, document order)::
 
@@ -9,11 +9,11 @@ Grammar of :attr:`Observation.text` (one line per block of the page, document or
     [6] checkbox "Agree" checked
     [7] combobox "Size" = "M" options: "S" "M" "L" (disabled)
     [8] checkbox "Pick 1" | [9] link "Order 1" | paid        a table row: cells joined by ` | `
-    … g1: row ×332, shown 1-28 (expand g1 or find text)      a collapsed group, never a silent cut
+    … g1: row ×332, shown 1-28 (expand g1 or find text)      a collapsed group; text is never cut silently
     --- frame 1 "Payment" https://pay.example       content of an iframe follows, up to `--- end frame 1`
 
-Names and values are quoted with `"` and `\\` escaped. Page text that imitates a ref, a frame
-marker or a group marker is shown with a backslash before it, so only the observer makes refs.
+Names and values are quoted, with `"` and `\\` escaped. A backslash precedes page text that looks like a ref, a frame
+marker or a group marker, so a page cannot forge them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Box(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ElementKey:
-    """Names an element across re-renderings and runs: resolved again before every action."""
+    """Identifies an element across re-rendering and across runs; it is resolved again before every action."""
 
     frame: str
     """Path of child-frame ordinals from the top frame: "" is the top, "0.2" the third child of the first."""
@@ -45,7 +45,7 @@ class ElementKey:
     ordinal: int
     """0-based rank among elements of this frame with the same role and name, in document order."""
     digest: str
-    """8 hex digits over tag, type, id, name attribute, href path and the ancestors' roles: what tends to stay."""
+    """8 hex digits: a hash of the stable properties tag, type, id, name attribute, href path and ancestor roles."""
 
 
 Heard = Literal["press", "edit", "hover"]
@@ -53,26 +53,25 @@ Heard = Literal["press", "edit", "hover"]
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What using a control can set off: closed sets from markup and event listeners, never from page text.
+    """Possible effects of using a control, as closed sets from markup and event listeners, never from page text.
 
-    A click may land on anything inside the control and acts for what lies around it, so both count.
+    A click can hit any descendant of the control and also triggers its ancestors, so both count.
     """
 
     sends: Literal["", "get", "post", "dialog", "other"]
-    """The method by which a click sends a form, "" where it sends none; "other": to an address that is not http(s)."""
+    """The method of the form that a click submits, "" if there is none; "other": the address is not http(s)."""
     leads: Literal["", "here", "page", "file", "other"]
-    """Where a click leads as a link: within the page, to a page, to a download (the attribute), or to something else
-    than an http(s) address."""
+    """Link target: in the same page, another page, a download (by attribute), or an address that is not http(s)."""
     takes: Literal["", "text", "choice", "file"]
-    """What can be put into it: typed text (also dates and numbers), an option of a drop-down, a file."""
+    """What it accepts: typed text (also dates and numbers), an option of a drop-down, or a file."""
     heard: frozenset[Heard]
-    """What scripts of the page may react to: a press, a new value, the pointer over it. All of them where not all
-    listeners are known."""
+    """Input that page scripts may listen to: a press, a new value, the pointer. All of them if some listeners are
+    unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """One control as it was when observed."""
+    """One control at the time of the observation."""
 
     ref: int
     key: ElementKey
@@ -81,13 +80,13 @@ class Element:
     """Among: checked, mixed, disabled, expanded, collapsed, selected, focused, readonly, required, password."""
     value: str | None
     options: tuple[str, ...]
-    """Visible labels of a drop-down's options, else empty."""
+    """Visible labels of a drop-down's options; empty for other controls."""
     box: Box | None
-    """None where the observer was not asked for boxes or the element has none."""
+    """None if boxes are not observed or the element has none."""
     shown: bool
-    """False: it exists behind a collapsed group or beyond the budget; `find` or `expand` shows it."""
+    """False: it is in a collapsed group or beyond the text budget; `find` or `expand` shows it."""
     effect: Effect | None = None
-    """None where the observer was not asked for effects."""
+    """None if effects are not observed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +99,7 @@ class Tab:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One look at the front tab. Everything in it that came from the page is data."""
+    """One observation of the front tab. Its page content is data, never an instruction."""
 
     url: str
     title: str
@@ -108,21 +107,21 @@ class Observation:
     elements: tuple[Element, ...]
     tabs: tuple[Tab, ...]
     digest: str
-    """16 hex digits over url, text and values: equal digests mean the policy would see the same page."""
+    """16 hex digits: a hash of url, text and values. Equal digests mean that the policy sees the same page."""
     viewport: tuple[int, int]
     scroll: tuple[int, int]
     """(pixels above the viewport, pixels below it)."""
     controls_total: int
     """Controls on the page, shown or not."""
     dialog: DialogReport | None = None
-    """The open dialog, if one blocks the page: answer it before anything else."""
+    """The open dialog that blocks the page and must be answered first; None if there is none."""
     screenshot: bytes | None = None
-    """PNG, only when asked for."""
+    """PNG; None unless requested."""
     note: str = ""
-    """What the observer has to say, e.g. that a frame did not answer in time."""
+    """A remark of the observer, e.g. that a frame did not answer in time."""
     blocked: tuple[BlockedOrigin, ...] = ()
-    """Requests refused since the last action ended or the last look; at the first look, since the start."""
+    """Requests refused since the last action or observation; in the first observation, since the start."""
 
     def element(self, ref: int) -> Element | None:
-        """The element shown as `[ref]`, or None."""
+        """Returns the element shown as `[ref]`, or None."""
         return self.elements[ref - 1] if 0 < ref <= len(self.elements) else None

@@ -1,5 +1,4 @@
-"""Plain values out of a user's file or options: read, laid over each other, and made a record of, with one line for the
-first that is wrong."""
+"""Reads, merges and validates plain values from a user's file or options; an error names the first invalid value."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ R = TypeVar("R", bound=Record)
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The values of a configuration file. Raises BadInput."""
+    """Reads a configuration file. Raises BadInput."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -27,7 +26,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """*base* with the values of *over* in place of its own; tables are merged, everything else is replaced."""
+    """Returns *base* updated by *over*: tables are merged, all other values are replaced."""
     result = dict(base)
     for key, value in over.items():
         known = result.get(key)
@@ -36,15 +35,15 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Layer(NamedTuple):
-    """Values that were laid over others, such as options over a file."""
+    """Values that override others, such as options that override a file."""
 
     source: str
     values: Mapping[str, Any]
 
 
 def checked(kind: type[R], values: Mapping[str, Any], source: str, over: Layer | None = None) -> R:
-    """Raises BadInput naming the first bad key, what is wrong with it, and where it comes from: *over*, if it stands
-    there, else *source*."""
+    """Validates *values* as a record of *kind*. Raises BadInput, which names the first invalid key, its problem and its
+    origin: *over* if it has the key, else *source*."""
     try:
         return kind.model_validate(values)
     except ValidationError as error:
@@ -53,21 +52,21 @@ def checked(kind: type[R], values: Mapping[str, Any], source: str, over: Layer |
 
 
 def source_of(key: Sequence[int | str], source: str, over: Layer | None) -> str:
-    """Where the value of *key*, a path of names, comes from."""
+    """Returns the source of the value of *key*, a path of names."""
     if over is None or not over.values or over.source == source:
         return source
-    found: Any = over.values
+    value: Any = over.values
     for place, part in enumerate(key):
-        if isinstance(found, Mapping) and part in found:
-            found = found[part]
-        elif isinstance(found, Mapping) and place in (0, len(key) - 1):  # in between stand the tags of unions
+        if isinstance(value, Mapping) and part in value:
+            value = value[part]
+        elif isinstance(value, Mapping) and place in (0, len(key) - 1):  # the parts in between may be tags of unions
             return source
-    whole = isinstance(found, Mapping) and found  # several keys together are wrong, and some of them stand there
-    return f"{source} with {over.source}" if whole else over.source
+    is_table = isinstance(value, Mapping) and value  # the error concerns several keys, of which *over* has some
+    return f"{source} with {over.source}" if is_table else over.source
 
 
 def first_problem(error: ValidationError) -> str:
-    """On one line: the key, and what is wrong with its value."""
+    """Describes the first error on one line: the key and what is wrong with its value."""
     problem = error.errors(include_url=False, include_context=False)[0]
     key = ".".join(str(part) for part in problem["loc"]) or "value"
     match problem["type"]:
@@ -76,10 +75,10 @@ def first_problem(error: ValidationError) -> str:
         case "missing":
             return f"key {key!r} is missing"
         case _:
-            said = _one_line(problem["msg"]).removeprefix("Value error, ")
+            reason = _one_line(problem["msg"]).removeprefix("Value error, ")
             if not problem["loc"] and problem["type"] == "value_error":
-                return said  # of several keys together
-            return f"key {key!r}: {said}, got {problem['input']!r:.80}"
+                return reason  # it concerns several keys
+            return f"key {key!r}: {reason}, got {problem['input']!r:.80}"
 
 
 def _one_line(text: str) -> str:

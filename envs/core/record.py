@@ -1,4 +1,4 @@
-"""The base of every typed record that is stored, and the edge at which outside text is made storable."""
+"""The base class of all stored records, and the function that makes outside text storable."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Record(BaseModel):
-    """Frozen, and an unknown key is an error: a typo in a config or trace never passes silently."""
+    """A frozen model that rejects unknown keys, so a typo in a config or trace raises an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
@@ -14,9 +14,8 @@ class Record(BaseModel):
 def storable(text: str) -> str:
     """Returns *text* with lone surrogates and NUL replaced by U+FFFD.
 
-    JSON, SQLite and msgpack each treat them differently; everything a page or a model says passes
-    here once, at the edge, so that what is stored is what is read back. Well-formed text is
-    returned unchanged (the same object).
+    JSON, SQLite and msgpack treat these characters differently. All text from pages and models passes this function
+    once, so it is read back as it was stored. Well-formed text is returned unchanged (the same object).
     """
     if text.isascii():
         return text if "\0" not in text else text.replace("\0", "\ufffd")

@@ -1,4 +1,4 @@
-"""One owner per run: two processes on one run would both act on the world."""
+"""The lock of a run's folder: only one process at a time may play a run."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ LOCK_NAME = "lease"
 
 
 class RunLocked(BadInput):
-    """The run belongs to a living process, which the message names."""
+    """Another process holds the lock; the message names it."""
 
 
 class RunLock:
-    """An exclusive hold on a run's folder, for as long as this process lives or until `release`.
+    """An exclusive lock on a run's folder, until `release` or the end of this process.
 
-    It rests on `flock`, so the kernel frees it when the owner dies, however it dies; there is no stale lease. A
-    forked child does not share it. The lock file stays: removing it would let two owners lock two files.
-    Not promised on network file systems without `flock`.
+    It uses `flock`: the kernel releases it when the owner dies, so no stale lock remains. A forked child does not share
+    it. The lock file is never removed, because two processes could then lock two different files. Network file systems
+    without `flock` are not supported.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -36,7 +36,7 @@ class RunLock:
         self._handle: int | None = None
 
     def acquire(self) -> Self:
-        """Takes the lease at once or raises RunLocked; never waits. The folder must exist."""
+        """Acquires the lock without waiting, or raises RunLocked. The folder must exist."""
         if self._handle is not None:
             return self
         try:
@@ -52,20 +52,20 @@ class RunLock:
         owner = {"pid": os.getpid(), "host": socket.gethostname(), "since": datetime.now(UTC).isoformat("T", "seconds")}
         self._handle = handle
         _HELD.add(self)
-        with suppress(OSError):  # the lock holds without its owner's name, which a full disk does not take
+        with suppress(OSError):  # a full disk may refuse the owner's name; the lock is valid without it
             os.ftruncate(handle, 0)
             os.pwrite(handle, json.dumps(owner).encode(), 0)
         return self
 
     def release(self) -> None:
-        """Gives the lease back; a second call does nothing."""
+        """Releases the lock; a second call does nothing."""
         if self._handle is not None:
-            with suppress(OSError):  # a disk that fails keeps the name of an owner that is gone
+            with suppress(OSError):  # a failing disk may keep the name of the previous owner
                 os.ftruncate(self._handle, 0)
             self.abandon()
 
     def abandon(self) -> None:
-        """Closes this process's copy of the lock without a word to others: what a forked child does."""
+        """Closes this process's copy of the file handle and leaves the lock to others; used in a forked child."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
@@ -84,10 +84,10 @@ _HELD: weakref.WeakSet[RunLock] = weakref.WeakSet()
 
 
 def _leave_to_parent() -> None:
-    # A lock lives until the last copy of its file handle is closed: a child that kept its copy would hold the
-    # run after the owner's death. Closing a copy (unlike unlocking it) takes nothing from the parent.
-    for lease in list(_HELD):
-        lease.abandon()
+    # The lock lasts until the last copy of its file handle is closed. A child that kept its copy would lock the run
+    # after the owner's death. Closing a copy, unlike unlocking it, does not affect the parent.
+    for lock in list(_HELD):
+        lock.abandon()
 
 
 os.register_at_fork(after_in_child=_leave_to_parent)

@@ -1,4 +1,4 @@
-"""Settings of the environment room: what a session may do, how long it may take, how much it shows."""
+"""Settings of browser sessions: permissions, time limits and observations."""
 
 from __future__ import annotations
 
@@ -22,44 +22,44 @@ class Geolocation(Record):
 
 
 class HttpCredentials(Record):
-    """What one site behind HTTP Basic authentication is told, and no other."""
+    """Credentials for HTTP Basic authentication at one origin; they are sent to no other."""
 
     origin: str = Field(pattern=r"^https?://[^/]+$")
     """`https://staging.example`"""
     value: str = Field(pattern=r"^env:\w+$")
-    """`env:NAME`: the environment variable that holds `USER:PASSWORD`, so that nothing stored holds them."""
+    """`env:NAME`: the environment variable that contains `USER:PASSWORD`. The value is never stored."""
 
 
 class ObserveSettings(Record):
-    """How much of a page is shown."""
+    """Contents and limits of an observation."""
 
     max_chars: int = Field(default=16_000, ge=500)
-    """Budget of the text shown; what does not fit is counted in a group marker and can be found or expanded."""
+    """Text budget in characters; a group marker counts the rest, which `find` and `expand` show."""
     collapse_rows: int = Field(default=40, ge=2)
-    """A run of more sibling rows of one shape than this may be collapsed once the budget is tight."""
+    """Groups of more similar sibling rows than this may be collapsed to fit the budget."""
     name_chars: int = Field(default=160, ge=20)
-    """Longest accessible name or value shown, in characters; a cut is marked with `…`."""
+    """Longest accessible name or value in characters; a longer one is cut and ends with `…`."""
     max_options: int = Field(default=30, ge=1)
     """Options of a drop-down shown; the rest are counted."""
     skip: str = ""
-    """CSS selector of page parts that are not shown (MiniWoB repeats the goal on the page)."""
+    """CSS selector of page parts to leave out (MiniWoB repeats the goal on the page)."""
     boxes: bool = False
-    """Fill `Element.box`; switched on by itself where a screenshot is marked."""
+    """Fill `Element.box`; switched on automatically for set-of-marks screenshots."""
     effects: bool = False
-    """Fill `Element.effect`; switched on by itself where a person approves actions."""
+    """Fill `Element.effect`; switched on automatically if actions need approval."""
     timeout_s: FiniteFloat = Field(default=5.0, gt=0)
-    """Bound on one observation; a frame that does not answer in half of it is named in the note and left out."""
+    """Timeout of one observation; a frame that does not answer in half of it is left out, and the note names it."""
 
 
 class SettleSettings(Record):
     """When a page counts as quiet after an action."""
 
     quiet_ms: int = Field(default=60, ge=0)
-    """No DOM mutation and no pending request for this long."""
+    """A page is quiet after this time without a DOM mutation or pending request."""
     idle_after_ms: int = Field(default=15, ge=0)
-    """An action that started no mutation and no request within this time is settled at once."""
+    """An action that starts no mutation and no request within this time counts as settled."""
     react_ms: int = Field(default=400, ge=0)
-    """What pages answer late on purpose (a hover, typing where suggestions may come) has this long to take effect."""
+    """Time for reactions that pages delay on purpose, e.g. to hovering, or suggestions after typing."""
     max_s: FiniteFloat = Field(default=3.0, gt=0)
 
 
@@ -73,36 +73,34 @@ class SessionSettings(Record):
     observe: ObserveSettings = ObserveSettings()
     settle: SettleSettings = SettleSettings()
     step_deadline_s: FiniteFloat = Field(default=30.0, gt=0)
-    """Bound on one action, settling included."""
+    """Timeout of one action, including settling."""
     navigation_s: FiniteFloat = Field(default=20.0, gt=0)
     allow: tuple[str, ...] = ()
-    """Origin rules: `shop.example` (this host, any port, http and https), `*.shop.example`, `https://a.b:8443`; after
-    `subresources:` for passive loads alone, see docs/boundary.md."""
+    """Allowlist rules: `shop.example` (this host, any port, http and https), `*.shop.example`, `https://a.b:8443`; with
+    the prefix `subresources:` for passive loads only, see docs/boundary.md."""
     dialogs: Literal["ask", "dismiss", "accept"] = "ask"
-    """`ask`: the policy sees the open dialog and answers it. Alerts have one answer: accepted at once and reported."""
+    """`ask`: the policy sees the open dialog and answers it. Alerts are always accepted at once and reported."""
     storage_state: Path | None = None
     http_credentials: HttpCredentials | None = None
     ignore_https_errors: bool = False
-    """Open sites whose certificate nobody vouches for, as a test server's own."""
+    """Accept untrusted certificates, such as a test server's self-signed one."""
     upload_folder: Path | None = None
-    """Only files below it may be uploaded; None forbids uploads."""
+    """Only files in this folder may be uploaded; None forbids uploads."""
     downloads: Literal["keep", "approved"] = "keep"
-    """`approved`: only a download that begins in a step that a person approved is kept, any other one is cancelled. It
-    is set by `approve`."""
+    """`approved`: downloads are cancelled unless they begin in a step that a person approved. Set by `approve`."""
     hold: tuple[HoldCategory, ...] = ()
-    """What is held in a step that nobody approved until somebody agrees, see :mod:`envs.security.request_holding`. It
-    is set by `approve`."""
+    """Requests that are held for approval in a step that was not approved, see :mod:`envs.security.request_holding`.
+    Set by `approve`."""
     background: tuple[str, ...] = ()
-    """Addresses to which pages may send by themselves, so that it is never asked about: `https://shop.example/collect`,
-    any query; with `*` at its end, everything that begins so."""
+    """Addresses of background requests, which need no approval: `https://shop.example/collect` with any query; a final
+    `*` matches any suffix."""
     max_download_bytes: int = Field(default=100_000_000, ge=0)
-    """Of one download; a larger one is cancelled while it streams."""
+    """Size limit of one download in bytes; a larger one is cancelled while it streams."""
     max_run_download_bytes: int = Field(default=1_000_000_000, ge=0)
-    """Of all downloads that a run keeps."""
+    """Size limit of all downloads of a run in bytes."""
     download_wait_s: float = Field(default=30.0, ge=0)
-    """What is still coming down when the episode stops has this long to end; then it is given up, which is said."""
+    """Time for unfinished downloads when the episode stops; the rest is then cancelled and reported."""
     max_tabs: int = Field(default=8, ge=1)
-    """A page that opens more loses the newest at once (popup storms)."""
+    """Tabs beyond this number are closed at once (popup storms)."""
     playwright_trace: bool = False
-    """Let Playwright trace the context, see :mod:`envs.browser.playwright_trace`; refused where secrets are
-    declared."""
+    """Record a Playwright trace, see :mod:`envs.browser.playwright_trace`; refused if secrets are declared."""

@@ -1,7 +1,7 @@
-"""Tasks, suites and environments: the contract between the agent's loop and any world.
+"""Interfaces of tasks, suites and environments, and their records.
 
-A *suite* lists tasks and makes environments; an *environment* belongs to one worker, plays one
-episode at a time, and is closed once. `check_environment` in the tests is the contract as code.
+A *suite* lists tasks and creates environments. An *environment* belongs to one worker, runs one episode at a time, and
+is closed once. `check_environment` in the tests verifies an implementation.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Milestone(Record):
 
 
 class TaskRef(Record):
-    """Names one task instance: `suite/name/seed`."""
+    """Identifies one task instance: `suite/name/seed`."""
 
     suite: str
     name: str
@@ -36,51 +36,51 @@ class TaskRef(Record):
 
 
 class TaskInfo(Record):
-    """What a suite says of a task before it is started."""
+    """Description of a task that is available before it starts."""
 
     name: str
     category: str
-    """The site category that picks few-shot examples, e.g. `form`, `shop`, `open`."""
+    """The site category, which selects few-shot examples, e.g. `form`, `shop`, `open`."""
     has_checker: bool
     milestones: int = 0
     """Reference milestones that the task ships; 0 = none."""
     oracle: bool = False
-    """The suite ships a solver, which the policy `oracle` plays."""
+    """The suite contains a solver, which the policy `oracle` uses."""
     needs: str = ""
-    """What must be there to play it beside this package: an extra, environment variables; empty where nothing is."""
+    """Requirements beyond this package, such as an extra or environment variables; empty if none."""
     kind: str = ""
-    """What it asks for, e.g. `information`; empty where the suite does not say."""
+    """Kind of task, e.g. `information`; empty if unknown."""
     difficulty: str = ""
-    """e.g. `easy`; empty where the suite does not say."""
+    """For example `easy`; empty if unknown."""
     split: str = ""
-    """e.g. `train`; empty where the suite has no splits."""
+    """For example `train`; empty if the suite has no splits."""
     sample: str = ""
-    """How an instance may be worded, placeholders included; empty where the suite does not say."""
+    """Example instruction or template with placeholders; empty if unknown."""
 
 
 class EpisodeStart(Record):
-    """Known only once the task is running."""
+    """Task details that are known only after the task has started."""
 
     instruction: str
     category: str
     milestones: tuple[Milestone, ...] = ()
-    """Reference milestones, in order; empty where the task ships none."""
+    """Reference milestones, in order; empty if the task has none."""
 
 
 class MilestoneCheck(Record):
-    """The state checker's word on one reference milestone, now."""
+    """The state checker's result for one reference milestone at this moment."""
 
     achieved: bool
     evidence: str
 
 
 class Score(Record):
-    """The task checker's word on the whole task."""
+    """The checker's result for the whole task."""
 
     status: Literal["success", "failure", "broken"]
-    """`broken`: the world itself failed, so nothing is known about the agent."""
+    """`broken`: the environment failed, so the result says nothing about the agent."""
     reward: float
-    """0 to 1; what the benchmark itself counts."""
+    """0 to 1; the benchmark's own reward."""
     evidence: str
 
 
@@ -88,41 +88,41 @@ Restore = Literal["replay", "reopen"]
 
 
 class Environment(Protocol):
-    """One worker's world. Every method is bounded in time; see the room's settings."""
+    """The environment of one worker. Every method has a timeout, see :mod:`envs.core.settings`."""
 
     restore: Restore
-    """How a killed episode comes back. `replay`: the state lives in the page, so it is rebuilt by re-executing
-    committed actions from the seed. `reopen`: the state lives on the server, so the last URL is opened with the
-    saved cookies and nothing is sent again."""
+    """How a killed episode is restored. `replay`: the state is in the page, so the committed actions are executed again
+    from the seed. `reopen`: the state is on the server, so the last URL is opened with the saved cookies and no action
+    is repeated."""
 
     async def reset(self, task: TaskRef) -> EpisodeStart:
-        """Brings the task to its start. Raises ResetFailed."""
+        """Starts the task. Raises ResetFailed."""
         ...
 
     async def observe(self, *, screenshot: bool = False) -> Observation: ...
 
     async def execute(self, action: Action) -> ActionResult:
-        """Does one action and waits for the page to settle. Never raises for what a page can do."""
+        """Executes one action and waits for the page to settle. No page behaviour raises an exception."""
         ...
 
     async def done(self) -> bool:
-        """True once the world has ended the episode by itself (MiniWoB does after a submit)."""
+        """True if the environment has ended the episode (MiniWoB does after a submit)."""
         ...
 
     async def score(self, answer: str | None) -> Score | None:
-        """The checker's verdict, called once at the end; None where the task has no checker."""
+        """Returns the checker's score; None if the task has no checker. Called once, at the end."""
         ...
 
     async def check_milestones(self) -> tuple[MilestoneCheck, ...] | None:
-        """State of the reference milestones, in order; None where the task ships none."""
+        """Checks the reference milestones, in order; None if the task has none."""
         ...
 
     async def save_state(self, folder: Path) -> None:
-        """Writes what `restore_state` needs (cookies, storage); cheap, called after every step."""
+        """Writes the data for `restore_state` (cookies, storage); cheap, called after every step."""
         ...
 
     async def restore_state(self, task: TaskRef, folder: Path, committed: Sequence[Action]) -> EpisodeStart:
-        """Brings a killed episode back as `restore` says. Raises ResetFailed."""
+        """Restores a killed episode in the way that `restore` names. Raises ResetFailed."""
         ...
 
     async def close(self) -> None: ...
@@ -136,7 +136,7 @@ class Suite(Protocol):
     def tasks(self) -> Sequence[TaskInfo]: ...
 
     async def environment(self) -> Environment:
-        """A fresh environment for one worker."""
+        """Creates an environment for one worker."""
         ...
 
     async def close(self) -> None: ...
@@ -144,13 +144,13 @@ class Suite(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TaskSelection:
-    """Which instances of a suite to play, in a fixed order: every task × every seed, or those that were picked."""
+    """Task instances to run, in a fixed order: every task × every seed, or an explicit list."""
 
     suite: str
     names: tuple[str, ...] = ()
     seeds: tuple[int, ...] = ()
     picked: tuple[TaskRef, ...] = ()
-    """In place of names × seeds; all of *suite*, each once."""
+    """Explicit list, which replaces names × seeds; all of *suite*, without duplicates."""
 
     def refs(self) -> tuple[TaskRef, ...]:
         if self.picked:

@@ -1,17 +1,17 @@
-"""The trace: the one record of an episode that run, replay, analyze, report and training share.
+"""The records of a trace, which run, replay, analyze, report and training share.
 
-Append-only JSONL, one episode a file (`episodes/EPISODE.jsonl`), every line one of the records below, told
-apart by `kind`. Large things (page text, prompts, screenshots) lie beside it in `blobs/`, named by the SHA-256
-of their content, so that a page seen twice is stored once. Order within a step::
+A trace is an append-only JSONL file with one episode (`episodes/EPISODE.jsonl`). Every line is one of the records
+below; `kind` names its type. Large contents (page text, prompts, screenshots) are stored in `blobs/`, named by SHA-256
+and deduplicated. Order within a step::
 
     [plan] → intent → commit            header first, footer last, events anywhere
 
-The *intent* is on disk before the action is sent, the *commit* after it ended: an intent without a commit is
-an action that may or may not have happened. A torn last line (the process died while writing) is tolerated.
+The *intent* is written before the action is sent, the *commit* after it ended. An intent without a commit is an action
+that may or may not have happened. A torn last line (the process died while writing) is tolerated.
 
-Only the last line can be the footer that counts. Where a model failed, and not the policy or the world, the footer is
-`resumable`; when the episode is resumed, an event follows it, then the further steps and another footer. Readers pass
-over a footer that is followed by anything: an episode has one outcome, that of its last line, and none until then.
+A footer is valid only as the last line. If a model failed, the footer is `resumable`; a resumed episode continues after
+it with an event, further steps and another footer. Readers ignore a footer that is followed by other lines: the outcome
+of an episode is that of its last line.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from envs.security.blocked_requests import BlockedOrigin
 
 SCHEMA_VERSION = 4
 """4: every line ends with its chain value, see :mod:`envs.core.trace_chain`; `ActionResult.held_requests`.
+`ActionResult.reason` and `ActionResult.unapproved_downloads` came later and are optional.
 
 3: `Footer.resumable`, and lines after such a footer; `ObservationRecord.blocked_requests`, `Footer.blocked_requests`,
 `Footer.declined`, `Failure.cut_short`, `Loop.last`.
@@ -36,43 +37,44 @@ SCHEMA_VERSION = 4
 step."""
 
 Outcome = Literal["success", "failure", "broken", "unjudged"]
-"""`broken`: the world or a model failed, so nothing is known about the policy. `unjudged`: nobody could judge."""
+"""`broken`: the environment or a model failed, so the result says nothing about the policy. `unjudged`: there was no
+checker and no judge."""
 
 EndedBy = Literal[
     "stop", "world", "max_steps", "max_seconds", "max_tokens", "max_cost", "declined", "error", "interrupted"
 ]
-"""What ended the episode: the policy's Stop, the world itself, a limit, a person who declined, or an error."""
+"""What ended the episode: the policy's Stop, the environment (`world`), a limit, declined actions, or an error."""
 
 Cause = Literal["initial", "loop", "stall", "stale_element", "blocked", "parse_error", "milestone_lost"]
-"""Why a plan was made: at the start, or for one of the typed causes of re-planning."""
+"""Why a plan was made: the initial plan, or the replan trigger."""
 
 
 Role = Literal["policy", "planner", "rater", "judge", "analyzer"]
-"""Who asked a model; `analyzer` stands in older traces only."""
+"""The component that called a model; `analyzer` occurs in older traces only."""
 
 
 class Call(Record):
-    """One model call as it is accounted for."""
+    """One model call with its tokens, cost and time."""
 
     role: Role
     model: str
     prompt_blob: str | None = None
-    """Blob holding the prompt as sent (JSON list of messages), secrets masked."""
+    """Blob with the prompt as sent (JSON list of messages), secrets masked."""
     completion: str = ""
     prompt_token_ids: tuple[int, ...] | None = None
     completion_token_ids: tuple[int, ...] | None = None
-    """Only when the policy is local: training uses them as they are, never re-tokenised."""
+    """Local policies only; training uses these ids without tokenizing again."""
     logprobs: tuple[float, ...] | None = None
-    """Natural-log probability of each completion token, where the server gives it."""
+    """Logprob (natural logarithm) of each completion token, if the server returns it."""
     tokens_in: int = 0
     tokens_cached: int = 0
     tokens_thinking: int = 0
     tokens_out: int = 0
     cost_usd: float | None = None
-    """None where the price of the model is unknown."""
+    """None if the price of the model is unknown."""
     seconds: float = 0.0
     attempts: int = 1
-    """Times it was sent; 0 for the prompt of a demonstration, which nobody was asked."""
+    """Number of times it was sent; 0 for the prompt of a demonstration, which was not sent to a model."""
     error: str | None = None
 
 
@@ -97,26 +99,26 @@ class ObservationRecord(Record):
     url: str
     title: str
     digest: str
-    """Equal digests: the policy saw the same page, to the letter."""
+    """Hash of what the policy saw: equal digests mean identical text."""
     state: str = ""
-    """What :func:`envs.observer.page_state.page_state` makes of it: equal where only clocks and tokens differ; empty in
-    traces that do not have it."""
+    """Page state of :func:`envs.observer.page_state.page_state`, equal if only clocks and tokens differ; empty in older
+    traces."""
     text_blob: str
-    """Blob holding the text shown to the policy."""
+    """Blob with the text shown to the policy."""
     keys_blob: str
-    """Blob holding the JSON list of :class:`ElementKeyRecord` of the shown elements."""
+    """Blob with the shown elements as a JSON list of :class:`ElementKeyRecord`."""
     controls_total: int
     screenshot_blob: str | None = None
     viewport: tuple[int, int] | None = None
-    """Width and height in CSS pixels of what the screenshot shows; None in traces that do not have it."""
+    """Width and height of the screenshot's area in CSS pixels; None in older traces."""
     tabs: int = 1
     note: str = ""
     blocked_requests: tuple[BlockedOrigin, ...] = ()
-    """Requests refused since the commit before; at the first step, since the start."""
+    """Requests refused since the previous commit; at the first step, since the start."""
 
 
 class Flip(Record):
-    """One milestone that changed, and why."""
+    """A change of one milestone, with its evidence."""
 
     milestone: str
     achieved: bool
@@ -133,7 +135,7 @@ class Rating(Record):
     """0-based index of the next milestone to work on; None when all are done."""
     reason: str = ""
     source: Literal["state", "model", "cheap", "none"] = "none"
-    """Who answered: the task's state checkers, a model's thinking call, or the cheap check alone."""
+    """The source of the rating: the task's state checkers, a model's thinking call, or only the cheap check."""
 
 
 class Timings(Record):
@@ -150,12 +152,12 @@ class Timings(Record):
 
 
 class Parent(Record):
-    """Where a branched episode comes from."""
+    """The origin of a branched episode."""
 
     run_id: str
     episode_id: str
     step: int
-    """The last step taken over from the parent; the actions up to it were done again to get there."""
+    """The last step copied from the parent; the actions up to it were executed again."""
 
 
 class Header(Record):
@@ -170,7 +172,7 @@ class Header(Record):
     reference_milestones: tuple[Milestone, ...] = ()
     start_url: str = ""
     config: dict[str, Any]
-    """The resolved run configuration, enough to run it again; secrets by name only."""
+    """The resolved run configuration, sufficient to repeat the run; secrets by name only."""
     versions: dict[str, str]
     started_at: str
     """UTC, ISO 8601."""
@@ -179,7 +181,7 @@ class Header(Record):
 
 
 class PlanRecord(Record):
-    """A plan that came into force before step `step`."""
+    """A plan that became active before step `step`."""
 
     kind: Literal["plan"] = "plan"
     step: int
@@ -190,7 +192,7 @@ class PlanRecord(Record):
 
 
 class Intent(Record):
-    """Everything known before the action is sent."""
+    """All data of a step that is known before the action is sent."""
 
     kind: Literal["intent"] = "intent"
     step: int
@@ -199,19 +201,19 @@ class Intent(Record):
     rating: Rating
     action: Action
     raw: str
-    """The policy's text as it came, the comment lines included."""
+    """The policy's unmodified answer, with comment lines."""
     notes: tuple[str, ...] = ()
     """`# Note:` and `# Element:` comments of the policy."""
     target: ElementKeyRecord | None = None
     """Key of the element that the action names."""
     target_box: tuple[float, float, float, float] | None = None
-    """That element's x, y, width, height in CSS pixels of the viewport; None unless boxes were observed."""
+    """The element's x, y, width and height in CSS pixels of the viewport; None unless boxes were observed."""
     calls: tuple[Call, ...] = ()
     at: str
 
 
 class Commit(Record):
-    """What came of the action of the intent with the same step."""
+    """The result of the action of the intent with the same step."""
 
     kind: Literal["commit"] = "commit"
     step: int
@@ -221,7 +223,7 @@ class Commit(Record):
 
 
 class Event(Record):
-    """Something worth knowing that is not a step: resumed, approval, crash, parse error, budget."""
+    """An event that is not a step, such as a resume, approval, crash, parse error or exceeded budget."""
 
     kind: Literal["event"] = "event"
     step: int
@@ -232,29 +234,29 @@ class Event(Record):
 
 
 class Loop(Record):
-    """A stretch of steps that repeats itself."""
+    """A repeated sequence of steps."""
 
     entry: int
-    """1-based number of the first step of the stretch: where the loop was entered."""
+    """1-based number of the first step of the loop."""
     period: int
-    """Steps in one round."""
+    """Number of steps in one repetition."""
     repetitions: int
-    """Whole rounds, at least 2."""
+    """Number of complete repetitions, at least 2."""
     last: int | None = None
-    """Number of the last step of the stretch, where other steps lie between the rounds; None where none do."""
+    """Number of the last step of the loop if other steps lie between the repetitions, else None."""
 
 
 class Failure(Record):
-    """Why it failed (MiRA paper, §4)."""
+    """Why an episode failed (MiRA paper, §4)."""
 
     category: Literal["stop_at_wrong_page", "stuck_midway", "no_reasonable_attempt", "other"]
     key_step: int | None
-    """1-based step at which the failure began; None where no step was taken."""
+    """1-based step at which the failure began; None if no step was taken."""
     reason: str
     loop: Loop | None = None
-    """Set where a loop was found, whatever the category."""
+    """The detected loop, in any category; None if there is none."""
     cut_short: bool = False
-    """A limit ended the episode while it was making progress: the limit is the reason."""
+    """The failure is a limit that ended the episode while it was making progress."""
 
 
 class Totals(Record):
@@ -277,20 +279,20 @@ class Footer(Record):
     judged_by: Literal["checker", "judge", "none"]
     score: Score | None = None
     verdict: str = ""
-    """The outcome judge's word, recorded beside the checker's where both exist."""
+    """The outcome judge's verdict, recorded beside the checker's if both exist."""
     answer: str | None = None
     rating: Rating | None = None
     milestone_checks: tuple[MilestoneCheck, ...] | None = None
     failure: Failure | None = None
     blocked_requests: tuple[BlockedOrigin, ...] = ()
-    """All that was refused in the episode, by origin."""
+    """All requests that were refused in the episode, by origin."""
     declined: int = 0
-    """Actions that were not sent because a person declined them, or nobody was there to ask."""
+    """Number of actions that were not sent because a person declined them or no approver was available."""
     totals: Totals
     error: str | None = None
     resumable: bool = False
-    """A model (policy, planner, rater or judge) gave no answer: `mira resume` plays the episode on from its last
-    committed step, or judges it again where only the verdict is missing."""
+    """A model (policy, planner, rater or judge) did not answer. `mira resume` continues the episode after its last
+    committed step, or judges it again if only the verdict is missing."""
     calls: tuple[Call, ...] = ()
     at: str
 

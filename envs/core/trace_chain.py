@@ -1,15 +1,15 @@
-"""The hash chain over the lines of a trace, and the mark of the machine that wrote them.
+"""The hash chain over the lines of a trace, and the signature mark of the machine that wrote them.
 
-Every line ends with two more keys::
+Every line ends with two additional keys::
 
     {"kind":"commit", … ,"chain":"CHAIN","mark":"MARK"}
 
-CHAIN is SHA-256 of the line before's chain (of `START` for the first) and of this line without the two keys. A line
-that was changed, removed, added or moved therefore fits no more, nor does any line after it. The chain needs no key:
-whoever computes it anew for all lines makes an edited trace look whole. MARK is an HMAC of CHAIN under the key of the
-machine (:mod:`envs.core.local_key`), so such a trace is seen not to come from here. Imported traces have no mark.
+CHAIN is the SHA-256 of the previous line's chain (`START` for the first line) and of this line without the two keys.
+Changing, removing, adding or moving a line invalidates the chain from that line on. The chain needs no key: an edited
+trace becomes valid if all values are computed again. MARK is an HMAC of CHAIN with the machine's key
+(:mod:`envs.core.local_key`), so such a trace does not count as written here. Imported traces have no mark.
 
-What a chain cannot show is that last lines were cut off: the trace is then one of an unfinished episode.
+The chain does not detect truncation: a trace without its last lines looks like that of an unfinished episode.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _LINKS: Final = re.compile(
     rb',\s*"chain"\s*:\s*"([0-9a-f]{64})"(?:\s*,\s*"mark"\s*:\s*"([0-9a-f]{64})")?\s*\}\s*\Z', re.ASCII
 )
 _LINKS_BYTES: Final = 512
-"""At the end of a line, where the two keys are looked for; they take some 160."""
+"""The keys are searched for in this many bytes at the end of a line; they take about 160."""
 _VERSION: Final = re.compile(rb'\A\s*\{\s*"kind"\s*:\s*"header"\s*,\s*"schema_version"\s*:\s*(\d{1,9})\b')
 
 
 class Linked(NamedTuple):
-    """A line taken apart."""
+    """A line split into record, chain and mark."""
 
     body: bytes
     """The record as JSON, without the chain."""
@@ -47,38 +47,38 @@ class Linked(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """What the chain of a trace says."""
+    """Result of checking the chain of a trace."""
 
     chained: bool
-    """False for a trace of a version that kept no chain: nothing can be said about it."""
+    """False for a schema version without a chain, which cannot be checked."""
     edited: int | None
-    """Number of the first line that does not fit the chain; None where all do."""
+    """Number of the first line that does not match the chain; None if all match."""
     own_header: bool
-    """This machine wrote the header, as it is now."""
+    """This machine wrote the header, which is unchanged."""
     own: bool
-    """This machine wrote the last line, and the lines before it were then as they are now."""
+    """This machine wrote the last line, and no earlier line has changed since."""
 
 
 NO_CHAIN: Final = Seal(chained=False, edited=None, own_header=False, own=False)
-"""Of what was never in a file, and of traces of a version that kept no chain."""
+"""For traces that were never in a file, and for schema versions without a chain."""
 
 
 def take_apart(raw: bytes) -> Linked:
-    """*raw* is one line, with or without its line break."""
-    found = _LINKS.search(raw, max(0, len(raw) - _LINKS_BYTES))
-    if found is None:
+    """Splits *raw*, one line with or without its line break."""
+    match = _LINKS.search(raw, max(0, len(raw) - _LINKS_BYTES))
+    if match is None:
         return Linked(raw.rstrip(b"\r\n"), None, None)
-    mark = found[2]
-    return Linked(raw[: found.start()] + b"}", found[1].decode(), None if mark is None else mark.decode())
+    mark = match[2]
+    return Linked(raw[: match.start()] + b"}", match[1].decode(), None if mark is None else mark.decode())
 
 
 def next_value(before: bytes, body: bytes) -> bytes:
-    """The chain value of the line *body* after one whose value is *before*."""
+    """Returns the chain value of the line *body*; *before* is the previous value."""
     return hashlib.sha256(before + body).digest()
 
 
 def linked_line(before: bytes, body: bytes, *, own: bool) -> tuple[bytes, bytes]:
-    """(the line to be written, without its line break; its chain value). *own*: with this machine's mark."""
+    """Returns the line to write, without its line break, and its chain value. *own*: adds this machine's mark."""
     value = next_value(before, body)
     links = f',"chain":"{value.hex()}"'
     if own:
@@ -87,15 +87,15 @@ def linked_line(before: bytes, body: bytes, *, own: bool) -> tuple[bytes, bytes]
 
 
 def last_value(path: Path) -> bytes:
-    """The chain value of the last whole line in *path*, computed from what stands there; `START` where none does."""
+    """Computes the chain value of the last complete line in *path*; `START` if there is none."""
     value = START
-    for raw in _whole_lines(path):
+    for raw in _complete_lines(path):
         value = next_value(value, take_apart(raw).body)
     return value
 
 
 class Checker:
-    """Follows the chain of one trace, line by line."""
+    """Checks the chain of one trace, line by line."""
 
     def __init__(self) -> None:
         self._value = START
@@ -106,7 +106,7 @@ class Checker:
         self._mark: str | None = None
 
     def take(self, raw: bytes) -> bytes:
-        """Counts the next line; returns it without its chain."""
+        """Checks the next line and returns it without its chain."""
         body, chain, self._mark = take_apart(raw)
         self._number += 1
         self._value = next_value(self._value, body)
@@ -126,10 +126,10 @@ class Checker:
 
 
 def check_chain(path: Path) -> Seal:
-    """Of the whole lines in *path*, none of which is parsed. Raises TraceError where it cannot be read."""
+    """Checks the complete lines in *path* without parsing them. Raises TraceError if the file cannot be read."""
     checker = Checker()
     try:
-        for raw in _whole_lines(path):
+        for raw in _complete_lines(path):
             checker.take(raw)
     except OSError as error:
         raise TraceError(f"{path}: cannot read: {error.strerror}") from None
@@ -137,23 +137,23 @@ def check_chain(path: Path) -> Seal:
 
 
 def edited_message(path: Path, line: int) -> str:
-    """One line that says where *path* stops being what was written."""
+    """Returns a one-line message that names the first changed line of *path*."""
     return f"{path}:{line}: chain: this line, or one that stood before it, was changed after it was written"
 
 
 def check_unedited(path: Path, seal: Seal) -> None:
-    """Raises TraceError naming the line from which on the trace at *path* is not what was written."""
+    """Raises TraceError, which names the line, if the trace at *path* was changed after it was written."""
     if seal.edited is not None:
         raise TraceError(edited_message(path, seal.edited))
 
 
 def _version(header: bytes) -> int:
-    """The schema version that a header names; 0 where that cannot be read, which readers refuse."""
-    found = _VERSION.match(header)
-    return int(found[1]) if found is not None else 0
+    """Returns the schema version of a header; 0 if it is unreadable, which readers refuse."""
+    match = _VERSION.match(header)
+    return int(match[1]) if match is not None else 0
 
 
-def _whole_lines(path: Path) -> Iterator[bytes]:
+def _complete_lines(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         for raw in file:
             if raw.endswith(b"\n"):

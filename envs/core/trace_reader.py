@@ -1,4 +1,4 @@
-"""Reading traces: whole, line by line, or only what a table needs (header and footer)."""
+"""Reads traces: completely, line by line, or only header and footer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from envs.core.trace_chain import NO_CHAIN, Checker, Seal, take_apart
 
 
 def _named_parent(line: dict[str, Any]) -> dict[str, Any]:
-    """Version 1 named a parent by its episode alone, and nothing wrote one."""
+    """Migrates version 1, in which a parent was only an episode id."""
     if line.get("kind") == "header":
         parent = line.get("parent")
         named = None if parent is None else {"run_id": line.get("run_id", ""), "episode_id": parent, "step": 0}
@@ -26,7 +26,7 @@ def _named_parent(line: dict[str, Any]) -> dict[str, Any]:
 
 
 def _unchanged(line: dict[str, Any]) -> dict[str, Any]:
-    """Versions 3 and 4 only add."""
+    """Versions 3 and 4 only add fields."""
     return line
 
 
@@ -35,7 +35,7 @@ MIGRATIONS: Final[Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]]] = {
     2: _unchanged,
     3: _unchanged,
 }
-"""From a schema version to the function that lifts one line (as JSON) to the next version."""
+"""Maps a schema version to the function that migrates one line (as JSON) to the next version."""
 
 _TAIL_BYTES = 65_536
 
@@ -43,35 +43,35 @@ _TAIL_BYTES = 65_536
 class Step(NamedTuple):
     intent: Intent
     commit: Commit | None
-    """None: the process ended between intent and commit; the action may or may not have happened."""
+    """None: the process ended between intent and commit, so the action may or may not have happened."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One episode as recorded."""
+    """The trace of one episode."""
 
     path: Path
     header: Header
     plans: tuple[PlanRecord, ...]
     steps: tuple[Step, ...]
-    """In order. A resumed run may hold the same number twice: first without commit, then with."""
+    """In order. A resumed run may contain the same number twice, first without and then with a commit."""
     events: tuple[Event, ...]
     footer: Footer | None
-    """None while the episode runs, or goes on after a model had failed, or when it was killed."""
+    """None while the episode runs, after it was resumed, or if it was killed."""
     torn: bool
-    """The last line was cut off and is not counted."""
+    """The last line is incomplete and was ignored."""
     seal: Seal = NO_CHAIN
-    """Whether the lines are as they were written, and by which machine."""
+    """Whether the lines are unchanged, and whether this machine wrote them."""
 
 
 class Summary(NamedTuple):
     header: Header
     footer: Footer | None
-    """As :attr:`Trace.footer`."""
+    """See :attr:`Trace.footer`."""
 
 
 def read_trace(path: Path) -> Trace:
-    """The whole trace. Raises TraceError naming file, line and field, also where the order is impossible."""
+    """Reads a trace. Raises TraceError, which names file, line and field, also for an impossible order of lines."""
     builder = _Builder(path)
     torn = False
     checker = Checker()
@@ -84,7 +84,7 @@ def read_trace(path: Path) -> Trace:
 
 
 def has_header(path: Path) -> bool:
-    """Whether the episode got as far as a whole first line."""
+    """Whether the file has a complete first line."""
     if not path.exists():
         return False
     with path.open("rb") as file:
@@ -92,55 +92,55 @@ def has_header(path: Path) -> bool:
 
 
 def iter_lines(path: Path) -> Iterator[Line]:
-    """The records one by one, in constant memory; a torn last line is passed over. Raises TraceError."""
+    """Yields the records in constant memory and ignores a torn last line. Raises TraceError."""
     return (line for _, line in _lines(path, None) if line is not None)
 
 
 def read_summary(path: Path) -> Summary:
-    """Header and footer from the first and the last line alone, whatever lies between. Raises TraceError."""
+    """Reads header and footer from the first and last line only. Raises TraceError."""
     try:
         with path.open("rb") as file:
             first = file.readline()
             last = _last_line(file.fileno(), len(first))
     except OSError as error:
         raise TraceError(f"{path}: cannot read: {error.strerror}") from None
-    lift = _lift(path, first)
-    header = _parse(path, 1, take_apart(first).body, lift)
+    migrate = _migration(path, first)
+    header = _parse(path, 1, take_apart(first).body, migrate)
     if not isinstance(header, Header):
         raise TraceError(f"{path}:1: kind: the first line must be a header, not {header.kind!r}")
-    footer = _parse(path, None, take_apart(last).body, lift) if last.startswith(b'{"kind":"footer"') else None
+    footer = _parse(path, None, take_apart(last).body, migrate) if last.startswith(b'{"kind":"footer"') else None
     return Summary(header, footer if isinstance(footer, Footer) else None)
 
 
-_Lift = Callable[[dict[str, Any]], dict[str, Any]] | None
+_Migrate = Callable[[dict[str, Any]], dict[str, Any]] | None
 
 
 def _lines(path: Path, checker: Checker | None) -> Iterator[tuple[int, Line | None]]:
-    """Numbered records; None stands for a torn last line. *checker* follows the chain."""
+    """Yields numbered records, None for a torn last line. *checker* checks the hash chain."""
     try:
         with path.open("rb") as file:
-            lift: _Lift = None
+            migrate: _Migrate = None
             for number, raw in enumerate(file, start=1):
                 if not raw.endswith(b"\n"):
                     yield number, None
                     return
                 if number == 1:
-                    lift = _lift(path, raw)
+                    migrate = _migration(path, raw)
                 body = take_apart(raw).body if checker is None else checker.take(raw)
-                yield number, _parse(path, number, body, lift)
+                yield number, _parse(path, number, body, migrate)
     except OSError as error:
         raise TraceError(f"{path}: cannot read: {error.strerror}") from None
 
 
-def _lift(path: Path, first: bytes) -> _Lift:
-    """What brings each line of this file to the present schema; None where nothing need be done."""
+def _migration(path: Path, first: bytes) -> _Migrate:
+    """Returns the function that migrates each line of this file to the current schema; None if none is needed."""
     try:
         header = json.loads(first)
         kind, version = header["kind"], header["schema_version"]
     except (ValueError, KeyError, TypeError):
         kind = version = None
     if kind != "header":
-        raise TraceError(f"{path}:1: kind: this is no trace, or its header is torn")
+        raise TraceError(f"{path}:1: kind: this is not a trace, or its header is torn")
     if version == SCHEMA_VERSION:
         return None
     if not isinstance(version, int) or version > SCHEMA_VERSION:
@@ -159,10 +159,10 @@ def _migrated(line: dict[str, Any], version: int) -> dict[str, Any]:
     return line | {"schema_version": SCHEMA_VERSION} if line.get("kind") == "header" else line
 
 
-def _parse(path: Path, number: int | None, raw: bytes, lift: _Lift) -> Line:
+def _parse(path: Path, number: int | None, raw: bytes, migrate: _Migrate) -> Line:
     place = f"{path}:{number if number is not None else 'last line'}"
     try:
-        return LINE.validate_json(raw) if lift is None else LINE.validate_python(lift(json.loads(raw)))
+        return LINE.validate_json(raw) if migrate is None else LINE.validate_python(migrate(json.loads(raw)))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         field_path = ".".join(str(part) for part in first["loc"]) or "line"
@@ -172,7 +172,7 @@ def _parse(path: Path, number: int | None, raw: bytes, lift: _Lift) -> Line:
 
 
 def _last_line(handle: int, first: int) -> bytes:
-    """The last whole line after the first *first* bytes; empty where there is none or the file's end is torn."""
+    """Returns the last complete line after the first *first* bytes; empty if there is none or the end is torn."""
     size = os.fstat(handle).st_size
     start, tail = size, b""
     while start > first and b"\n" not in tail[:-1]:
@@ -195,7 +195,7 @@ class _Builder:
 
     def add(self, number: int, line: Line) -> None:
         if self.footer is not None:
-            self._go_on_after(self.footer, number, line)
+            self._continue_after(self.footer, number, line)
         if (self.header is None) != isinstance(line, Header):
             raise self._error(number, "a second header" if self.header else f"{line.kind} before the header")
         match line:
@@ -212,15 +212,15 @@ class _Builder:
             case Footer():
                 self.footer = line
 
-    def _go_on_after(self, footer: Footer, number: int, line: Line) -> None:
-        """An event that says so takes a resumable footer out of force."""
+    def _continue_after(self, footer: Footer, number: int, line: Line) -> None:
+        """An event after a resumable footer makes the footer invalid."""
         if not footer.resumable or not isinstance(line, Event):
             raise self._error(number, f"{line.kind} after the footer")
         self.footer = None
 
     def _add_intent(self, number: int, intent: Intent) -> None:
         last = self.steps[-1] if self.steps else None
-        # A run killed between intent and commit may look again and intend the same step anew.
+        # A run that was killed between intent and commit may repeat the step.
         least = 1 if last is None else last.intent.step + (last.commit is not None)
         if intent.step < least:
             raise self._error(number, f"step {intent.step} where {least} or more was expected", "step")

@@ -1,6 +1,6 @@
-"""Traces on disk, the menu: write them, read them, their blobs, and the lease that keeps a run to one owner.
+"""Public names for traces on disk: writer, readers, blob store, hash chain and run lock.
 
-The records themselves are in :mod:`envs.core.trace`.
+The records are in :mod:`envs.core.trace`.
 """
 
 from __future__ import annotations

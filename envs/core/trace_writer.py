@@ -1,4 +1,4 @@
-"""Writing a trace: append-only, one write a line, nothing secret in it."""
+"""Writes a trace: append-only, one write per line, secrets masked."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from envs.security.secrets import NO_SECRETS, SecretVault
 class TraceWriter:
     """Appends records to one episode's file.
 
-    Guarantees: when `append` has returned, the line survives SIGKILL of this process; with *fsync* a power cut
-    too. No declared secret reaches the disk. Opening a file whose last line is torn, be it of its line break alone,
-    drops that line and says so in an event. Every line continues the chain of those before it; with *own* it has the
-    mark of this machine. One writer a file: hold the run's lease.
+    Guarantees: when `append` has returned, the line survives SIGKILL of this process and, with *fsync*, a power
+    failure. No declared secret reaches the disk. Opening a file with a torn last line, even if only the line break is
+    missing, drops that line and records an event. Every line continues the hash chain; with *own* it has this machine's
+    mark. Only one writer may open a file: hold the run lock.
     """
 
     def __init__(
@@ -59,12 +59,12 @@ class TraceWriter:
             self.append(Event(step=0, name="torn_line", detail=detail, at=now()))
 
     def mask(self, text: str) -> str:
-        """*text* as it would be stored: what the model says goes into prompts, checkpoints and displays too."""
+        """Returns *text* as it would be stored. Also used for prompts, checkpoints and displays."""
         return self._secrets.mask(storable(text))
 
     def append(self, record: Line) -> None:
-        """Writes one line, or nothing of it. Raises NotWritten where the disk does not take it, TraceError where the
-        writer is closed."""
+        """Writes one line completely or not at all. Raises NotWritten if the disk refuses it, TraceError if the writer
+        is closed."""
         if self._handle < 0:
             raise TraceError(f"{self.path}: the writer is closed")
         linked, chain = linked_line(self._chain, self._line(record).encode(), own=self._own)
@@ -72,8 +72,7 @@ class TraceWriter:
         self._chain = chain
 
     def _append(self, line: bytes) -> None:
-        """A line that a full disk takes in part, or that it takes and cannot sync, is taken back: what it would tell of
-        is not done, and a reader must not believe that it was."""
+        """Removes a line that was written partly or not synced: its action is not executed, so no reader may see it."""
         before = os.fstat(self._handle).st_size
         try:
             write_all(self._handle, line)
@@ -96,11 +95,11 @@ class TraceWriter:
             try:
                 return record.model_dump_json()
             except PydanticSerializationError:
-                pass  # a lone surrogate that passed no edge: the slow way below replaces it
+                pass  # a lone surrogate was not replaced earlier: the slow path below does it
         return json.dumps(self._clean(record), ensure_ascii=False, separators=(",", ":"))
 
     def _clean(self, value: Any) -> Any:
-        """*value* as JSON types, every free text masked; words of closed sets (`kind`, `outcome`) stay."""
+        """Returns *value* as JSON types with all free text masked; values of closed sets (`kind`, `outcome`) stay."""
         match value:
             case BaseModel():
                 closed = _closed_fields(type(value))
@@ -128,13 +127,13 @@ class TraceWriter:
 
 
 def now() -> str:
-    """UTC to the millisecond, ISO 8601: what the `at` fields hold."""
+    """Returns the UTC time in milliseconds as ISO 8601, the format of the `at` fields."""
     return datetime.now(UTC).isoformat("T", "milliseconds")
 
 
 @cache
 def _closed_fields(model: type[BaseModel]) -> frozenset[str]:
-    """Fields whose values are words of a closed set: masking one would make the line unreadable."""
+    """Returns the fields with values of a closed set, which are not masked: the line would become unreadable."""
     return frozenset(name for name, field in model.model_fields.items() if _is_closed(field.annotation))
 
 
@@ -146,10 +145,10 @@ def _is_closed(annotation: Any) -> bool:
 
 
 def _repair(handle: int) -> int:
-    """Makes the file end with a line break; returns how many bytes of a torn line were dropped.
+    """Removes a torn last line and returns its length in bytes.
 
-    One that lacks its line break alone is torn as well: readers have passed over it, and whoever wrote it was never
-    told that it was kept, so nothing was done because of it.
+    A line without its line break also counts as torn: readers ignore it, and its `append` did not return, so no action
+    was executed because of it.
     """
     size = os.fstat(handle).st_size
     if size == 0:
@@ -162,7 +161,7 @@ def _repair(handle: int) -> int:
 
 
 def _tail(handle: int, size: int) -> bytes:
-    """What follows the last line break."""
+    """Returns the bytes after the last line break."""
     tail, start = b"", size
     while start > 0:
         step = min(65_536, start)

@@ -1,7 +1,7 @@
-"""Notices of what a program waits for, sent to listeners when the wait begins.
+"""Logs the start of long waits.
 
-The listener is a handler of the logger `mira.waiting`, at level INFO; without one nothing is printed. The package
-`models` does not know this one and logs to the same name.
+Handlers of the logger `mira.waiting` receive the messages at level INFO; without a handler nothing is printed. The
+package `models` cannot import this module and uses the same logger name.
 """
 
 from __future__ import annotations
@@ -13,6 +13,6 @@ WAITING: Final = "mira.waiting"
 """The logger's name."""
 
 
-def waiting_for(what: str) -> None:
-    """Says that *what* has begun and takes its time, e.g. `starting Chromium`. From any thread."""
-    logging.getLogger(WAITING).info("%s", what)
+def waiting_for(task: str) -> None:
+    """Logs that *task*, which may take long, has begun, e.g. `starting Chromium`. Thread-safe."""
+    logging.getLogger(WAITING).info("%s", task)

@@ -1,8 +1,8 @@
-"""What a tab draws, as text: everything in its layout, without the budget of an observation.
+"""Returns all text that a tab draws, without the budget of an observation.
 
-Taken from Chromium's own snapshot of each process: laid out text (CSS content, list marks, closed shadow roots and
-every frame among it, passwords as dots), the values of fields, and the attributes and styles that are drawn. It also
-names what draws something that is no text.
+The source is Chromium's snapshot of each process: laid-out text (including CSS content, list marks, closed shadow roots
+and all frames; passwords as dots), the values of fields, and the drawn attributes and styles. Drawn content that is not
+text is listed by kind.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DRAWN_ATTRIBUTES: Final = frozenset(
 _OPAQUE_TAGS: Final = frozenset(("CANVAS", "VIDEO", "OBJECT", "EMBED"))
 _OPAQUE_IMAGE: Final = re.compile(r"blob:|data:image/(?!svg)|paint\(|element\(|-webkit-canvas\(", re.IGNORECASE)
 _NOT_DRAWN: Final = frozenset(("SCRIPT", "META", "LINK", "STYLE", "BASE", "A", "FORM", "PARAM"))
-"""Elements whose attributes draw nothing."""
+"""Elements whose attributes are not drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,26 +34,28 @@ class Drawn:
     texts: tuple[str, ...]
     """The text of each document, then each drawn attribute, value and style."""
     opaque: tuple[str, ...]
-    """What draws something that cannot be searched, e.g. `a canvas`."""
+    """Kinds of drawn content that cannot be searched, e.g. `a canvas`."""
 
 
 async def drawn(frames: FrameWorlds, page: Page, timeout_s: float) -> Drawn:
-    """Raises PageHung, PageCrashed, WorldGone or PlaywrightError where the tab could not be searched as a whole."""
+    """Returns what the tab draws. Raises PageHung, PageCrashed, WorldGone or PlaywrightError if it is incomplete."""
     sessions = await frames.sessions(timeout_s)
     params = {"computedStyles": list(_STYLES)}
-    asked = (bounded(one.send("DOMSnapshot.captureSnapshot", params), timeout_s, "a snapshot") for one in sessions)
-    snapshots = await asyncio.gather(*asked)
+    calls = (
+        bounded(session.send("DOMSnapshot.captureSnapshot", params), timeout_s, "a snapshot") for session in sessions
+    )
+    snapshots = await asyncio.gather(*calls)
     documents = [
         _Document(document, snapshot["strings"]) for snapshot in snapshots for document in snapshot["documents"]
     ]
-    if len({one.frame for one in documents}) < len(page.frames):
+    if len({doc.frame for doc in documents}) < len(page.frames):
         raise PageHung("a frame could not be searched")
-    texts = [text for one in documents for text in (one.laid_out, *one.told)]
-    return Drawn(tuple(texts), tuple(dict.fromkeys(name for one in documents for name in one.opaque())))
+    texts = [text for doc in documents for text in (doc.laid_out, *doc.values)]
+    return Drawn(tuple(texts), tuple(dict.fromkeys(name for doc in documents for name in doc.opaque())))
 
 
 class _Document:
-    """One document of a snapshot; strings are indexes into a table that the documents share."""
+    """One document of a snapshot; strings are indexes into a shared table."""
 
     def __init__(self, document: dict[str, Any], strings: Sequence[str]) -> None:
         self._strings = strings
@@ -70,9 +72,9 @@ class _Document:
         return "".join(self._at(index) for index in self._layout["text"])
 
     @property
-    def told(self) -> Iterator[str]:
+    def values(self) -> Iterator[str]:
         for index in range(len(self._names)):
-            yield from self._told_by(index)
+            yield from self._values_of(index)
         for column in ("inputValue", "textValue"):
             values = self._nodes.get(column, {"index": [], "value": []})
             for index, value in zip(values["index"], values["value"], strict=True):
@@ -80,7 +82,7 @@ class _Document:
                     yield self._at(value)
         yield from {self._at(index) for styles in self._layout["styles"] for index in styles}
 
-    def _told_by(self, index: int) -> Iterator[str]:
+    def _values_of(self, index: int) -> Iterator[str]:
         name = self._names[index]
         if name == "#TEXT":
             if self._names[self._nodes["parentIndex"][index]] == "OPTION":
@@ -94,7 +96,7 @@ class _Document:
         return {self._at(key).lower(): self._at(value) for key, value in zip(flat[::2], flat[1::2], strict=True)}
 
     def _is_unseen(self, index: int) -> bool:
-        """A field that does not draw its value."""
+        """Whether the element is a field that does not draw its value."""
         if self._names[index] != "INPUT":
             return False
         return self._attributes(index).get("type", "").lower() in ("password", "hidden", "checkbox", "radio")
@@ -110,5 +112,5 @@ class _Document:
             shown = [self._at(style) for style in styles]
             if name in ("IMG", "IMAGE", "INPUT"):
                 shown += [v for k, v in self._attributes(index).items() if k in ("src", "srcset", "href", "xlink:href")]
-            if any(_OPAQUE_IMAGE.search(one) for one in shown):
+            if any(_OPAQUE_IMAGE.search(value) for value in shown):
                 yield "a picture made by a script"

@@ -1,6 +1,6 @@
-"""The page's event listeners, in groups: which uses of a control each of them may react to.
+"""Groups event listeners by the uses of a control to which they may react.
 
-One group is one bit; `effects.js` holds the same numbers.
+Each group is one bit; `effects.js` contains the same numbers.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ _TYPES: Final = {
     NAVIGATE: "navigate",
 }
 GROUP_OF: Final[Mapping[str, int]] = {name: group for group, names in _TYPES.items() for name in names.split()}
-"""The group of an event type; other types do not answer input."""
+"""The group of an event type; other types do not react to input."""
 
 
 def groups_by_node(listeners: Iterable[Mapping[str, Any]]) -> dict[int, int]:
-    """Groups by the backend id of the node that listens, from `DOMDebugger.getEventListeners`."""
-    found: dict[int, int] = {}
-    for one in listeners:
-        group = GROUP_OF.get(one["type"], 0)
-        if group and "backendNodeId" in one:
-            found[one["backendNodeId"]] = found.get(one["backendNodeId"], 0) | group
-    return found
+    """Returns groups by the backend id of the listening node, from `DOMDebugger.getEventListeners`."""
+    groups: dict[int, int] = {}
+    for listener in listeners:
+        group = GROUP_OF.get(listener["type"], 0)
+        if group and "backendNodeId" in listener:
+            groups[listener["backendNodeId"]] = groups.get(listener["backendNodeId"], 0) | group
+    return groups
 
 
 def groups_of(listeners: Iterable[Mapping[str, Any]]) -> int:
-    """All groups of *listeners* together."""
+    """Returns the union of the groups of *listeners*."""
     groups = 0
-    for one in listeners:
-        groups |= GROUP_OF.get(one["type"], 0)
+    for listener in listeners:
+        groups |= GROUP_OF.get(listener["type"], 0)
     return groups

@@ -1,4 +1,4 @@
-"""Puts the answers of a page's processes together: numbers refs, frames and groups, and types the controls."""
+"""Merges the answers of a page's processes: numbers refs, frames and groups, and converts the controls to records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REF, _FRAME, _REMOTE, _GROUP = "\u0001", "\u0002", "\u0003", "\u0004"
 
 
 class Place(NamedTuple):
-    """Where an element or a group is known: a world, and the number it has there."""
+    """Identifies an element or group: a world and its number there."""
 
     world: World
     id: int
@@ -24,33 +24,33 @@ class Place(NamedTuple):
 
 @dataclass(slots=True)
 class Part:
-    """What one process answered."""
+    """The answer of one process."""
 
     world: World
     path: str
     """Frame path of its top document."""
     answer: dict[str, Any]
     remotes: dict[int, Part] = field(default_factory=dict)
-    """Parts of the cross-process iframes in it that were read, by their index."""
+    """Parts of its iframes that were read in other worlds, by index."""
     barred: dict[int, str] = field(default_factory=dict[int, str])
-    """Origins of the iframes in it that may not be read, by their index."""
+    """Origins of its iframes that may not be read, by index."""
     origin: tuple[float, float] = (0.0, 0.0)
-    """Where its viewport begins in the top viewport; only known where boxes were asked for."""
+    """Position of its viewport in the top viewport; set only if boxes are observed."""
 
 
 @dataclass(slots=True)
 class Numbering:
-    """Refs, groups and frames handed out for one observation, and those that `find` adds to it."""
+    """Numbers of refs, groups and frames in one observation, including those that `find` adds."""
 
     places: list[Place] = field(default_factory=list)
-    """Of ref n at n-1."""
+    """The place of ref n is at index n-1."""
     elements: list[Element] = field(default_factory=list)
     groups: list[Place] = field(default_factory=list)
     refs: dict[Place, int] = field(default_factory=dict)
     frames: int = 0
 
     def ref(self, place: Place) -> int:
-        """The ref of a place, new ones at the end."""
+        """Returns the ref of a place; a new place gets the next number."""
         if place not in self.refs:
             self.places.append(place)
             self.refs[place] = len(self.places)
@@ -58,7 +58,7 @@ class Numbering:
 
 
 def merged_text(part: Part, numbering: Numbering) -> str:
-    """The text of a part with those of its remote frames put in, and all marks numbered."""
+    """Returns the text of a part, with the texts of its remote frames and with all marks numbered."""
     numbers: dict[int, int] = {}
     group_numbers: dict[int, int] = {}
 
@@ -91,7 +91,7 @@ def _remote_text(part: Part, index: int, number: int, numbering: Numbering) -> s
 
 
 def add_elements(part: Part, numbering: Numbering) -> None:
-    """Types the controls of a part and its remote frames, giving refs to those that the text does not show."""
+    """Adds the controls of a part and its remote frames to *numbering*, including those not shown in the text."""
     columns = part.answer["controls"]
     refs = [numbering.ref(Place(part.world, id_)) for id_ in columns["id"]]
     numbering.elements.extend([_PENDING] * (len(numbering.places) - len(numbering.elements)))
@@ -127,10 +127,10 @@ _HEARD: tuple[tuple[int, Heard], ...] = ((1, "press"), (2, "edit"), (4, "hover")
 
 
 def _effect(row: tuple[Any, Any, Any, int], world: World) -> Effect:
-    """Where not all listeners are known, everything counts as heard."""
+    """Converts an effect row; if some listeners are unknown, everything counts as listened to."""
     sends, leads, takes, heard = row
     return Effect(
-        sends, leads, takes, frozenset(name for bit, name in _HEARD if heard & bit or not world.knows_hearing)
+        sends, leads, takes, frozenset(name for bit, name in _HEARD if heard & bit or not world.knows_all_listeners)
     )
 
 
@@ -139,5 +139,5 @@ def _moved(box: list[float], origin: tuple[float, float]) -> Box:
 
 
 def joined(outer: str, inner: str) -> str:
-    """The path of a frame within a frame."""
+    """Returns the path of a frame *inner* within frame *outer*."""
     return f"{outer}.{inner}" if outer and inner else outer or inner

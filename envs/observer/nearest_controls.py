@@ -1,4 +1,4 @@
-"""Names the controls of a page that an action could have meant, in one line, for a message to the model."""
+"""Lists the controls with the numbers nearest to an unknown ref, for a message to the model."""
 
 from __future__ import annotations
 
@@ -11,24 +11,27 @@ from envs.core.observation import Element
 LISTED = 5
 NAME_CHARS = 40
 NO_SUCH_NUMBER = "no control of the page has this number"
-"""What is said of a number that was not shown. It does not repeat it: small models copy numbers."""
+"""The message about an unknown ref. It omits the number, because small models copy numbers."""
 
 
 def nearest_controls(elements: Sequence[Element], ref: int | None = None) -> str:
-    """At most LISTED shown controls with the numbers nearest to *ref*, the first ones without it, in page order:
-    `[1] textbox "tt", [2] button "Submit", and 3 more`. Empty where the page shows none.
+    """Lists at most LISTED shown controls with the numbers nearest to *ref* (without *ref*: the first ones), in page
+    order: `[1] textbox "tt", [2] button "Submit", and 3 more`. Empty if the page shows none.
 
-    Names are page text: on one line, cut, quoted as on the page, and unable to form a number of their own.
+    Names are page text: folded to one line, cut, quoted as on the page, and escaped so that they cannot imitate a ref.
     """
-    shown = [one for one in elements if one.shown]
-    by_distance = sorted(shown, key=lambda one: one.ref if ref is None else abs(one.ref - ref))[:LISTED]
-    names = [f'[{one.ref}] {one.key.role} "{_name(one)}"' for one in sorted(by_distance, key=lambda one: one.ref)]
+    shown = [element for element in elements if element.shown]
+    by_distance = sorted(shown, key=lambda element: element.ref if ref is None else abs(element.ref - ref))[:LISTED]
+    names = [
+        f'[{element.ref}] {element.key.role} "{_name(element)}"'
+        for element in sorted(by_distance, key=lambda element: element.ref)
+    ]
     more = len(shown) - len(names)
     return ", ".join([*names, *([f"and {more} more"] if more else [])])
 
 
-def told_with_nearest(result: ActionResult, action: Action, elements: Sequence[Element]) -> ActionResult:
-    """*result*, with what there is of *elements* where the action named a number that none of them has."""
+def with_nearest_controls(result: ActionResult, action: Action, elements: Sequence[Element]) -> ActionResult:
+    """Adds the nearest of *elements* to the message of a *result* whose action named an unknown ref."""
     if result.status is not Status.NO_SUCH_REF:
         return result
     numbers = [value for name, value in action if name in ("ref", "to_ref") and isinstance(value, int)]

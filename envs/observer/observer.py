@@ -1,7 +1,7 @@
-"""Looks at one tab: its text, its controls, and the way back from a ref or a key to the live element.
+"""Observes one tab: reads its text and controls, and resolves a ref or key to the live element.
 
-One pass per renderer process, all processes at once; the text is made in the page, so only what is shown travels.
-Nothing is written to the page: the observer lives in isolated worlds, which page scripts cannot see.
+All renderer processes are observed concurrently. The text is built in the page, so only shown text is transferred. The
+observer does not modify the page: it runs in isolated worlds, which page scripts cannot see.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Page
 
-from envs.core.actions import ActionResult, Status
+from envs.core.actions import ActionResult, Reason, Status
 from envs.core.errors import EnvError, PageCrashed, PageHung
 from envs.core.observation import Element, ElementKey, Observation, Tab
 from envs.core.record import storable
@@ -33,12 +33,12 @@ from envs.security.allowlist import origin_of
 from envs.security.secrets import NO_SECRETS, SecretVault
 
 FIND_CHARS = 4_000
-"""Longest answer of `find` and `expand`, in characters."""
+"""Maximum length of the answer to `find` and `expand`, in characters."""
 LISTED = 500
-"""Controls that an observation lists though its text does not show them; `find` reaches the others."""
+"""Number of controls that an observation lists although its text does not show them; `find` returns the others."""
 
 WALK_SHARE = 0.4
-"""Part of the time bound after which the walk of a huge page stops and counts the rest, rather than be cut off."""
+"""Share of the timeout after which the walk of a huge page stops and only counts the rest."""
 
 
 def _anything(_url: str) -> bool:
@@ -46,18 +46,18 @@ def _anything(_url: str) -> bool:
 
 
 class Observer:
-    """Observes one tab. Made once per tab and closed with it; calls must not overlap."""
+    """Observes one tab. There is one observer per tab; calls must not overlap."""
 
     def __init__(self, page: Page, settings: ObserveSettings, allowed: Callable[[str], bool] = _anything) -> None:
-        """*allowed*: may an iframe with a document of this http or https address be read? Any other document of an
-        iframe (srcdoc, data, blob) was made by the page itself."""
+        """*allowed*: whether an iframe at this http or https address may be read. Other documents of iframes (srcdoc,
+        data, blob) are always read, because the page itself created them."""
         self._page = page
         self._settings = settings
         self._allowed = allowed
         self._frames = FrameWorlds(page)
         self._numbering = Numbering()
         self._holders: dict[World, tuple[World, int]] = {}
-        """Of every remote world: the world that holds its iframe, and the iframe's index there."""
+        """For every remote world, the world that contains its iframe, and the iframe's index there."""
         self._paths: dict[World, str] = {}
         self._crash = asyncio.Event()
         page.on("crash", self._crashed)
@@ -68,10 +68,10 @@ class Observer:
     async def observe(
         self, *, screenshot: bool = False, tabs: tuple[Tab, ...] = (), boxes: bool = False
     ) -> Observation:
-        """Reads the page within `settings.timeout_s`; `screenshot` implies `boxes`, which fill `Element.box`.
+        """Observes the page within `settings.timeout_s`. `screenshot` implies `boxes`, which fills `Element.box`.
 
-        Raises PageHung when the main frame does not answer in that time (the caller closes the page) and
-        PageCrashed when its renderer died. An iframe that is late is left out and named in the note.
+        Raises PageHung if the main frame does not answer in time (the caller closes the page), PageCrashed if its
+        renderer died. An iframe that does not answer in time is omitted and named in the note.
         """
         look = asyncio.ensure_future(self._observe(boxes or screenshot, screenshot, tabs))
         crash = asyncio.ensure_future(self._crash.wait())
@@ -89,13 +89,13 @@ class Observer:
         budget = self._settings.max_chars
         deadline = time.monotonic() + self._settings.timeout_s
         part = await self._look(await self._frames.main(self._settings.timeout_s), deadline, boxes, notes)
-        total = sum(one.answer["full"] for one in _parts(part))
+        total = sum(piece.answer["full"] for piece in _parts(part))
         if part.remotes and total > budget:
             await self._share(part, budget, deadline)
-        unread = sum(one.answer["unread"] for one in _parts(part))
+        unread = sum(piece.answer["unread"] for piece in _parts(part))
         if unread:
             notes.append(f"{unread} elements could not be read")
-        unexamined = sum(len(one.world.unexamined) for one in _parts(part))
+        unexamined = sum(len(piece.world.unexamined) for piece in _parts(part))
         if unexamined:
             notes.append(f"{unexamined} elements that may be clickable were not examined yet")
         return await self._observation(part, notes, screenshot, tabs)
@@ -109,7 +109,7 @@ class Observer:
         return part
 
     async def _look_into(self, world: World, path: str, deadline: float, boxes: bool) -> Part:
-        """One process's answer; entered anew if it navigated meanwhile."""
+        """Observes one process; enters the new document if the page navigates meanwhile."""
         for attempt in range(3):
             try:
                 args = (self._page_settings(boxes), self._settings.max_chars, LISTED)
@@ -126,8 +126,8 @@ class Observer:
 
     async def _look_into_remotes(self, part: Part, deadline: float, boxes: bool, notes: list[str]) -> None:
         indexes = [i for i, frame in enumerate(part.answer["frames"]) if frame["remote"]]
-        found = await asyncio.gather(*(self._look_into_remote(part, i, deadline, boxes, notes) for i in indexes))
-        for index, remote in zip(indexes, found, strict=True):
+        parts = await asyncio.gather(*(self._look_into_remote(part, i, deadline, boxes, notes) for i in indexes))
+        for index, remote in zip(indexes, parts, strict=True):
             if remote is not None:
                 part.remotes[index] = remote
 
@@ -142,7 +142,7 @@ class Observer:
             if world is None or self._bars(part, index, await self._frames.address(world, _left(deadline))):
                 return None
             remote = await self._look_into(world, path, deadline, boxes)
-            if self._bars(part, index, remote.answer["url"]):  # it went there between the two calls
+            if self._bars(part, index, remote.answer["url"]):  # it navigated between the two calls
                 del self._paths[world]
                 return None
             if boxes or self._settings.boxes:
@@ -158,7 +158,7 @@ class Observer:
         return remote
 
     def _bars(self, part: Part, index: int, url: str) -> bool:
-        """Whether the document at *url* may not be read as iframe *index* of a part, which is noted there."""
+        """Whether the document at *url* may not be read as iframe *index*; if so, its origin is recorded in *part*."""
         if urlsplit(url).scheme not in ("http", "https") or self._allowed(url):
             return False
         part.barred[index] = str(origin_of(url) or "an address with a name or password")
@@ -177,12 +177,12 @@ class Observer:
         }
 
     async def _share(self, part: Part, budget: int, deadline: float) -> None:
-        """Divides the budget: remote frames get at most half of it together, in equal parts, the page the rest."""
+        """Divides the text budget: remote frames share at most half of it equally; the page gets the rest."""
         remotes = list(_parts(part))[1:]
         each = budget // (2 * len(remotes))
-        used = sum(min(one.answer["full"], each) for one in remotes)
-        shares = [(part, budget - used), *((one, each) for one in remotes)]
-        await asyncio.gather(*(self._relay_out(one, share, deadline) for one, share in shares))
+        used = sum(min(remote.answer["full"], each) for remote in remotes)
+        shares = [(part, budget - used), *((remote, each) for remote in remotes)]
+        await asyncio.gather(*(self._relay_out(shared, share, deadline) for shared, share in shares))
 
     async def _relay_out(self, part: Part, budget: int, deadline: float) -> None:
         part.answer.update(await part.world.call("relayOut", budget, LISTED, timeout_s=_left(deadline)))
@@ -202,7 +202,7 @@ class Observer:
             digest=page_digest(url, text, elements),
             viewport=(answer["viewport"][0], answer["viewport"][1]),
             scroll=(answer["scroll"][0], answer["scroll"][1]),
-            controls_total=sum(one.answer["total"] for one in _parts(part)),
+            controls_total=sum(piece.answer["total"] for piece in _parts(part)),
             screenshot=await self._screenshot() if screenshot else None,
             note="; ".join(notes),
         )
@@ -216,9 +216,9 @@ class Observer:
             raise PageHung(f"no screenshot within {timeout_s:.1f} s: {error.message.splitlines()[0]}") from error
 
     async def resolve(self, ref: int) -> Target | ActionResult:
-        """The element shown as `[ref]`, as it is now; STALE, AMBIGUOUS or NO_SUCH_REF where it is not certain."""
+        """Resolves `[ref]` to the live element; a result with STALE, AMBIGUOUS or NO_SUCH_REF if that fails."""
         if not 0 < ref <= len(self._numbering.places):
-            return ActionResult(status=Status.NO_SUCH_REF, message=NO_SUCH_NUMBER)
+            return ActionResult(status=Status.NO_SUCH_REF, reason=Reason.UNKNOWN_REF, message=NO_SUCH_NUMBER)
         place, element = self._numbering.places[ref - 1], self._numbering.elements[ref - 1]
         return await self._target(place.world, place.id, element.key)
 
@@ -226,20 +226,21 @@ class Observer:
         timeout_s = self._settings.timeout_s
         path = self._paths.get(world, "")
         inner = key.frame[len(path) + 1 :] if path else key.frame
-        wanted = {"frame": inner, "role": key.role, "name": key.name, "ordinal": key.ordinal, "digest": key.digest}
+        target = {"frame": inner, "role": key.role, "name": key.name, "ordinal": key.ordinal, "digest": key.digest}
         try:
-            found = await world.call_for_object("resolve", id_, wanted, timeout_s=timeout_s)
-            if "objectId" not in found:
-                status = Status(found["value"])
-                return ActionResult(status=status, message=_UNRESOLVED[status].format(f"{key.role} {key.name!r}"))
-            facts = json.loads(await world.call_with_objects("facts", [found["objectId"]], timeout_s))
+            match = await world.call_for_object("resolve", id_, target, timeout_s=timeout_s)
+            if "objectId" not in match:
+                status = Status(match["value"])
+                reason, message = _UNRESOLVED[status]
+                return ActionResult(status=status, reason=reason, message=message.format(f"{key.role} {key.name!r}"))
+            facts = json.loads(await world.call_with_objects("facts", [match["objectId"]], timeout_s))
             holders = await self._holders_of(world)
         except WorldGone:
             world.leave()
             message = f"the page was replaced since {key.role} {key.name!r} was shown; look again"
-            return ActionResult(status=Status.STALE, message=message)
+            return ActionResult(status=Status.STALE, reason=Reason.PAGE_REPLACED, message=message)
         states = tuple(facts["states"])
-        return Target(key, facts["tag"], facts["type"], states, world, found["objectId"], holders, timeout_s)
+        return Target(key, facts["tag"], facts["type"], states, world, match["objectId"], holders, timeout_s)
 
     async def _holders_of(self, world: World) -> tuple[Holder, ...]:
         holders: list[Holder] = []
@@ -247,18 +248,18 @@ class Observer:
             world, index = self._holders[world]
             if world.is_fresh:
                 raise WorldGone("the page around the frame was replaced")
-            found = await world.call_for_object("frameHolder", index, timeout_s=self._settings.timeout_s)
-            holders.append(Holder(world, found["objectId"]))
+            iframe = await world.call_for_object("frameHolder", index, timeout_s=self._settings.timeout_s)
+            holders.append(Holder(world, iframe["objectId"]))
         return tuple(holders)
 
     async def drawn(self, timeout_s: float) -> Drawn:
-        """All that the tab draws, see :func:`envs.observer.drawn.drawn`."""
+        """Returns all text that the tab draws, see :func:`envs.observer.drawn.drawn`."""
         return await drawn(self._frames, self._page, timeout_s)
 
     async def find(self, text: str, vault: SecretVault = NO_SECRETS) -> str:
-        """Every line of the page that holds *text*, hidden ones included; its refs become valid. At most FIND_CHARS.
+        """Returns the lines of the page that contain *text*, also hidden ones, up to FIND_CHARS; their refs are valid.
 
-        Where *vault* holds secrets the lines are searched as they look masked, so that no answer depends on a value.
+        If *vault* has secrets, the masked lines are searched, so that no answer depends on a secret's value.
         """
         parts: list[str] = []
         shown = of = left = silent = 0
@@ -272,9 +273,9 @@ class Observer:
             if not answer["of"]:
                 continue
             shown, of = shown + answer["count"], of + answer["of"]
-            found = self._told(Part(world, path, answer))
-            parts.append(found)
-            room = max(0, room - len(found))
+            lines = self._merged(Part(world, path, answer))
+            parts.append(lines)
+            room = max(0, room - len(lines))
         unread = f" ({left} parts of the page were not searched)" if left else ""
         unread += f" ({silent} documents were replaced and not searched: look again)" if silent else ""
         if not of:
@@ -289,12 +290,12 @@ class Observer:
         lines = await self._ask(world, "lines")
         if lines is None:
             return None
-        masked, wanted = vault.mask_lines(lines["texts"]), " ".join(text.split()).lower()
-        hits = [index for index, line in enumerate(masked) if wanted and wanted in line.lower()]
+        masked, query = vault.mask_lines(lines["texts"]), " ".join(text.split()).lower()
+        hits = [index for index, line in enumerate(masked) if query and query in line.lower()]
         return await self._ask(world, "tellLines", hits, room)
 
     async def expand(self, group: str, start: int) -> str:
-        """Rows of group `g1`, `g2` … of the last observation from row *start* on, within FIND_CHARS."""
+        """Returns the rows of group `g1`, `g2` … of the last observation from row *start*, up to FIND_CHARS."""
         number = group.removeprefix("g")
         if not number.isdecimal() or not 0 < int(number) <= len(self._numbering.groups):
             there = ", ".join(f"g{n}" for n in range(1, min(len(self._numbering.groups), 9) + 1))
@@ -306,7 +307,7 @@ class Observer:
         if not answer["count"]:
             return f"{group} has {answer['rows']} rows; there is no row {start}"
         end = start + answer["count"] - 1
-        text = self._told(Part(place.world, self._paths.get(place.world, ""), answer))
+        text = self._merged(Part(place.world, self._paths.get(place.world, ""), answer))
         more = f"; expand {group} from {end + 1} for more" if end < answer["rows"] else ""
         return f"{group}: {answer['kind']} {start}-{end} of {answer['rows']}{more}\n{text}"
 
@@ -319,20 +320,26 @@ class Observer:
             world.leave()
             return None
 
-    def _told(self, part: Part) -> str:
+    def _merged(self, part: Part) -> str:
         text = storable(merged_text(part, self._numbering))
         add_elements(part, self._numbering)
         return text
 
     async def aclose(self) -> None:
-        """Lets go of the page."""
+        """Closes the DevTools sessions."""
         self._page.remove_listener("crash", self._crashed)
         await self._frames.aclose()
 
 
 _UNRESOLVED = {
-    Status.STALE: "{} is gone or is now called otherwise; nothing was touched, look at the page again",
-    Status.AMBIGUOUS: "several elements now fit {}; none was touched, look at the page again",
+    Status.STALE: (
+        Reason.STALE_ELEMENT,
+        "{} is gone or is now called otherwise; nothing was touched, look at the page again",
+    ),
+    Status.AMBIGUOUS: (
+        Reason.AMBIGUOUS_ELEMENT,
+        "several elements now fit {}; none was touched, look at the page again",
+    ),
 }
 
 
@@ -341,7 +348,7 @@ def _left(deadline: float) -> float:
 
 
 def _parts(part: Part) -> list[Part]:
-    return [part, *(one for remote in part.remotes.values() for one in _parts(remote))]
+    return [part, *(inner for remote in part.remotes.values() for inner in _parts(remote))]
 
 
 def page_digest(url: str, text: str, elements: tuple[Element, ...]) -> str:

@@ -1,15 +1,15 @@
-"""Which lines of a long page a small model is shown: those that its goal, its next milestone and its last trouble
-speak of, with what is needed to act on them.
+"""Selects the lines of a long page that a small model sees: those relevant to its goal, next milestone and last
+problem, with the context needed to act on them.
 
-Pure functions over the page's text. Kept lines stand in page order and in the grammar of :mod:`envs.core.observation`;
-a run of lines that were left out is one line, `--- 12 more lines`. The observer puts a backslash before page text that
-begins with `---`, and so does this module: no page can write such a line.
+Pure functions over the page's text. Selected lines keep the page order and the grammar of :mod:`envs.core.observation`;
+omitted lines are replaced by one line, `--- 12 more lines`. The observer and this module put a backslash before page
+text that begins with `---`, so a page cannot forge such a line.
 
-How a line is scored: words that it shares with what is looked for, weighted by how rare they are on this page (the idf
-of retrieval, Sparck Jones 1972), whole quoted phrases most of all; some of that passes on to its neighbours, because a
-label and its control are often two lines; and what the line is: a field or a button is worth more than prose, the
-twentieth row of a table less than the first. Lines are then taken from the best down until the room is used up. With a
-line come its heading and, for a row, the table's head.
+Score of a line: the words that it shares with the query, weighted by inverse document frequency on this page (idf,
+Sparck Jones 1972), with the highest weight for complete quoted phrases; a share of its neighbours' scores, because a
+label and its control are often two lines; and a weight for its kind: fields and buttons count more than prose, and the
+twentieth row of a table less than the first. Lines are taken in order of their score until the budget is used up, each
+with its heading and, for a row, the table's head.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from typing import Final
 from envs.observer.page_lines import Kind, Line, Piece, cut_line, read_line
 
 LINE_ROOM = 120
-"""Characters of one line; what is longer keeps its best pieces."""
+"""Maximum length of a line in characters; a longer one keeps its best pieces."""
 MATCH_ROOM = 80
-"""More of them for a line that matches."""
+"""Additional characters for a line that matches the query."""
 GAP_CHARS = 22
-"""Reserved for each line that counts left-out lines."""
+"""Characters reserved for each line that counts omitted lines."""
 
 _WORD = re.compile(r"\w+(?:[.,:]\d+)*")
 _QUOTED = re.compile(r'"([^"]{2,120})"|“([^”]{2,120})”')
@@ -57,39 +57,39 @@ _BASE: Final[Mapping[Kind, float]] = {
     "row": 0.25,
     "text": 0.1,
 }
-"""What a line is worth for what it is, where a word of the goal that no other line has is worth 1."""
+"""Score of a line by its kind; 1 is the score of a query word that occurs in no other line."""
 _IDLE = 0.1
-"""The same for a control that cannot be acted on."""
+"""Score of a line whose controls are all disabled or readonly."""
 _MESSAGE_BASE = 0.6
 _PHRASE = 3.0
-"""What a quoted phrase is worth, where it stands on the line to the letter."""
+"""Score of a quoted phrase that occurs literally in the line."""
 _QUOTED_WORD = 0.5
-"""Weight of a word out of a quoted phrase: lines that share a part of a name are many, and mostly others."""
+"""Weight of a single word of a quoted phrase: many other lines share a part of a name."""
 _FOCUSED = 100.0
 _AFTER_FOCUS = (1.0, 0.8, 0.6, 0.4)
-"""Added to the controls that follow the focused one: forms are filled in from top to bottom."""
+"""Bonus for the controls after the focused one: forms are filled in from top to bottom."""
 _MENU_LINES = 16
 _MENU_SHARE = 0.3
-"""Added to the links right after the focused control: the menu that it opened."""
+"""Bonus for the links right after the focused control, which may be its menu."""
 _NEIGHBOURS = (0.4, 0.2, 0.1)
-"""Share of a line's match that lines one, two and three away are given, unless they are built alike."""
+"""Share of a line's match for lines at distance one, two and three, unless they have the same structure."""
 _ALIKE = 3
-"""Lines of a page that read alike but for their numbers, from which on each needs what it belongs to."""
+"""Minimum number of lines that differ only in numbers for which each line needs its owner."""
 _BLOCK_LINES = 15
-"""How far above it that is looked for."""
+"""Maximum distance of the owner above a line, in lines."""
 _FAIR_CHARS = 60
-"""Length from which a line's base is lowered."""
+"""Length from which the score by kind is reduced."""
 _SUBMIT = re.compile(
     r"\b(?:submit|save|send|search|create|add|publish|apply|update|change|continue|confirm|next|ok|go|log in)\b",
     re.IGNORECASE,
 )
-_SUBMIT_REACH = 40
-"""Lines after a field in which its submit button is looked for."""
+_SUBMIT_DISTANCE = 40
+"""Maximum distance of a submit button after its field, in lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interest:
-    """What is looked for on a page."""
+    """The query: weighted words and phrases."""
 
     words: Mapping[str, float]
     """Stem → weight."""
@@ -98,27 +98,27 @@ class Interest:
 
 
 def interest(*sources: tuple[str, float]) -> Interest:
-    """From texts with their weights; a word or phrase that several hold has its greatest weight."""
+    """Builds a query from weighted texts; a word or phrase in several texts gets its greatest weight."""
     words: dict[str, float] = {}
     phrases: dict[str, float] = {}
     for text, weight in sources:
-        quoted = [one[1] or one[2] for one in _QUOTED.finditer(text)]
+        quoted = [match[1] or match[2] for match in _QUOTED.finditer(text)]
         for phrase in quoted:
             phrases[phrase.casefold()] = max(weight, phrases.get(phrase.casefold(), 0.0))
-        said = dict.fromkeys(stems(" ".join(quoted)), weight * _QUOTED_WORD)
-        for one, its_weight in (said | dict.fromkeys(stems(_QUOTED.sub(" ", text)), weight)).items():
-            words[one] = max(its_weight, words.get(one, 0.0))
+        in_quotes = dict.fromkeys(stems(" ".join(quoted)), weight * _QUOTED_WORD)
+        for word, word_weight in (in_quotes | dict.fromkeys(stems(_QUOTED.sub(" ", text)), weight)).items():
+            words[word] = max(word_weight, words.get(word, 0.0))
     return Interest(words, phrases)
 
 
 def stems(text: str) -> set[str]:
-    """The words of *text* without the endings that change with number and tense; numbers as they are."""
+    """Returns the stems of the words of *text*, without stop words; numbers are unchanged."""
     return {stem(word) for word in _WORD.findall(text.casefold()) if word not in _STOP}
 
 
 @lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
-    """A crude stem of a case-folded word: `categories` and `category`, `created` and `create` are one."""
+    """Returns a simple stem of a case-folded word: equal for `categories` and `category`, `created` and `create`."""
     if any(character.isdigit() for character in word):
         return word
     if len(word) > 3 and word.endswith("s"):
@@ -131,9 +131,9 @@ def stem(word: str) -> str:
 
 
 def focused_lines(text: str, looked_for: Interest, chars: int) -> list[str]:
-    """The lines of *text* that fit *looked_for* best, within *chars* characters, gap lines included.
+    """Returns the lines of *text* that match *looked_for* best, within *chars* characters including gap lines.
 
-    Nothing is left out of a text that fits. Equal arguments give equal lines.
+    A text that fits is returned completely. Equal arguments give equal lines.
     """
     if len(text) <= chars:
         return text.split("\n")
@@ -142,14 +142,14 @@ def focused_lines(text: str, looked_for: Interest, chars: int) -> list[str]:
 
 
 class Matcher:
-    """How much a text shares with what is looked for; a word counts the more, the fewer of *texts* hold it."""
+    """Scores the match of a text with a query; rare words among *texts* count more."""
 
     def __init__(self, texts: Sequence[str], looked_for: Interest) -> None:
         plain = [_plain(text) for text in texts]
-        words = Counter(one for text in plain for one in stems(text))
+        words = Counter(word for text in plain for word in stems(text))
         holding = {phrase: sum(phrase in text for text in plain) for phrase in looked_for.phrases}
         self._words = {
-            one: weight * _rarity(words[one], len(plain)) for one, weight in looked_for.words.items() if words[one]
+            word: weight * _rarity(words[word], len(plain)) for word, weight in looked_for.words.items() if words[word]
         }
         self._phrases = {
             phrase: weight * _PHRASE * _rarity(holding[phrase], len(plain))
@@ -158,13 +158,13 @@ class Matcher:
         }
 
     def match(self, text: str) -> float:
-        """0 where nothing is shared."""
+        """Returns the score of *text*; 0 if it shares nothing with the query."""
         plain = _plain(text)
-        words = sum(self._words[one] for one in stems(plain) if one in self._words)
+        words = sum(self._words[word] for word in stems(plain) if word in self._words)
         return words + sum(worth for phrase, worth in self._phrases.items() if phrase in plain)
 
     def cut(self, line: Line, head: str) -> str:
-        """*line* without its least pieces; a cell is worth more where its column's name in *head* matches."""
+        """Shortens *line* to its best pieces; a cell counts more if its column's name in *head* matches."""
         if len(line.text) <= LINE_ROOM:
             return line.text
         columns = [0.5 * self.match(cell) for cell in head.split(" | ")] if head else []
@@ -178,17 +178,17 @@ class Matcher:
 
 
 def _plain(text: str) -> str:
-    """What stands on a line besides the machinery of the grammar, case-folded."""
+    """Removes refs, roles and escapes from a line and case-folds it."""
     return _MACHINERY.sub(" ", text).replace('\\"', '"').casefold()
 
 
 def _rarity(count: int, lines: int) -> float:
-    """Inverse document frequency: 1 for what stands on one line of a page, towards 0 for what stands on all."""
+    """Inverse document frequency: 1 for a word in one line of a page, near 0 for a word in all lines."""
     return math.log1p(lines / count) / math.log1p(lines)
 
 
 class _Selection:
-    """One page on its way through the selection."""
+    """The selection of lines of one page."""
 
     def __init__(self, lines: list[Line], looked_for: Interest, chars: int) -> None:
         self._lines = lines
@@ -201,7 +201,7 @@ class _Selection:
         self._context = _context(lines, heads)
         self._kept: set[int] = set()
         self._left = chars - GAP_CHARS
-        """Characters left, the lines that count left-out lines paid for."""
+        """Remaining characters, after subtracting gap lines."""
 
     def lines(self) -> list[str]:
         ranked = sorted(range(len(self._lines)), key=lambda i: (-self._scores[i], i))
@@ -210,18 +210,18 @@ class _Selection:
             self._take({index, *self._context[index]} - self._kept)
         return self._rendered()
 
-    def _take(self, wanted: set[int]) -> None:
-        """All of them, or none where they do not fit."""
+    def _take(self, indexes: set[int]) -> None:
+        """Adds all of *indexes*, or none if they do not fit."""
         before = len(self._kept)
         left = self._left
-        for index in wanted:
+        for index in indexes:
             beside = (index - 1 not in self._kept) + (index + 1 not in self._kept)
             left -= len(self._shown[index]) + 1 + GAP_CHARS * (beside - 1)
             self._kept.add(index)
         if left >= 0:
             self._left = left
         elif len(self._kept) > before:
-            self._kept -= wanted
+            self._kept -= indexes
 
     def _rendered(self) -> list[str]:
         shown: list[str] = []
@@ -239,29 +239,29 @@ class _Selection:
 
 
 def gap_line(count: int) -> str:
-    """Stands for *count* lines that are not shown."""
+    """Returns the line that replaces *count* omitted lines."""
     return f"--- {count} more line{'s' if count > 1 else ''}"
 
 
 def _heads(lines: Sequence[Line]) -> list[int | None]:
-    """Of every row of a table, its first row; None for that one and for other lines."""
-    found: list[int | None] = []
+    """Returns for every table row the index of the table's first row; None for the first row and other lines."""
+    heads: list[int | None] = []
     head: int | None = None
     for index, line in enumerate(lines):
-        found.append(head if line.is_row else None)
+        heads.append(head if line.is_row else None)
         if not line.is_row:
             head = None
         elif head is None:
             head = index
-    return found
+    return heads
 
 
 def _context(lines: Sequence[Line], heads: Sequence[int | None]) -> list[set[int]]:
-    """Of every line, those without which it is not understood: its heading, and the head of the table it is a row of.
+    """Returns for every line the lines of its context: heading, table head, and owner of a repeated control.
 
-    A field that is named like its heading needs none. A control that many read like needs what it belongs to.
+    A field with the name of its heading needs no heading.
     """
-    found: list[set[int]] = []
+    contexts: list[set[int]] = []
     heading: int | None = None
     words: set[str] = set()
     owners = _owners(lines)
@@ -269,13 +269,13 @@ def _context(lines: Sequence[Line], heads: Sequence[int | None]) -> list[set[int
         if line.kind == "heading":
             heading, words = index, stems(_MACHINERY.sub(" ", line.text))
         above = None if heading is None or words <= stems(line.text) else heading
-        found.append({i for i in (above, head, owner) if i is not None})
-    return found
+        contexts.append({i for i in (above, head, owner) if i is not None})
+    return contexts
 
 
 def _owners(lines: Sequence[Line]) -> list[int | None]:
-    """Of a link or button that many others read like (`Reply` under every comment), the one line that tells it from
-    them: the first link since the last such control that reads like few others. None for other lines."""
+    """Returns for each repeated link or button (`Reply` under every comment) its owner, the line that identifies it:
+    the first unique link since the previous such control. None for other lines."""
     skeletons = [_DIGITS.sub("", line.text) for line in lines]
     counts = Counter(skeletons)
     last: dict[str, int] = {}
@@ -301,7 +301,7 @@ def _scores(lines: Sequence[Line], matches: Sequence[float]) -> list[float]:
 
 
 def _bases(lines: Sequence[Line]) -> list[float]:
-    """By kind; less for a long line, which costs more room."""
+    """Returns the scores by kind; lower for long lines, which use more of the budget."""
     bases: list[float] = []
     for line in lines:
         base = _IDLE if line.is_idle else _BASE[line.kind]
@@ -312,8 +312,8 @@ def _bases(lines: Sequence[Line]) -> list[float]:
 
 
 def _novelty(lines: Sequence[Line]) -> list[float]:
-    """1 for the first of its shape, less for every line before it that is built alike, much less for one that reads
-    alike: the rows of a table, the same five links under every comment."""
+    """Returns 1 for the first line of a shape; less for each earlier line of the same structure, much less for each
+    earlier line of the same text, such as the same links under every comment."""
     shapes: Counter[str] = Counter()
     skeletons: Counter[str] = Counter()
     factors: list[float] = []
@@ -326,7 +326,7 @@ def _novelty(lines: Sequence[Line]) -> list[float]:
 
 
 def _near(lines: Sequence[Line], matches: Sequence[float]) -> list[float]:
-    """What each line is given of its neighbours' matches."""
+    """Returns each line's share of its neighbours' matches."""
     near = [0.0] * len(lines)
     for index, match in enumerate(matches):
         for away, share in enumerate(_NEIGHBOURS, 1):
@@ -342,13 +342,13 @@ def _near(lines: Sequence[Line], matches: Sequence[float]) -> list[float]:
 
 
 def _form_shares(lines: Sequence[Line], matches: Sequence[float]) -> list[float]:
-    """What fields and buttons are given for the form that they belong to."""
+    """Returns the bonus of fields and buttons for their form."""
     shares = [0.0] * len(lines)
     for index, line in enumerate(lines):
         if line.focused:
             _share_after_focus(lines, index, shares)
         if line.kind == "button":
-            before = range(max(0, index - _SUBMIT_REACH), index)
+            before = range(max(0, index - _SUBMIT_DISTANCE), index)
             best = max((matches[i] + lines[i].focused for i in before if lines[i].has_field), default=0.0)
             submits = _SUBMIT.search(line.text) is not None
             shares[index] += min(1.5, best) * (0.8 if submits else 0.3) + 0.2 * submits

@@ -1,8 +1,8 @@
-"""The lines of a page text taken apart along the grammar of :mod:`envs.core.observation`, and cut without breaking it.
+"""Parses and shortens lines of page text by the grammar of :mod:`envs.core.observation`.
 
-Pure functions. A cut line holds whole pieces of the line it was made of, in their order: a control with its value and
-states, a cell, an option, a few words of a long text. Nothing is reworded, so a ref or a name that is shown stands on
-the page just so; only a long value of a field may lose its end.
+Pure functions. A shortened line contains complete pieces of the original line in their order: a control with its value
+and states, a cell, an option, or a few words of a long text. Refs and names are never changed; only a long value of a
+field may lose its end.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Final, Literal
 Kind = Literal["heading", "field", "button", "link", "clickable", "row", "text", "marker"]
 
 CUT: Final = "…"
-"""Stands where pieces of a line were left out."""
+"""Marks omitted pieces of a line."""
 VALUE_CHARS = 60
-"""Longest value of a field on a line that is cut."""
+"""Longest value of a field on a shortened line."""
 WORDS_CHARS = 80
-"""Longest piece that plain text is divided into."""
+"""Longest piece of plain text."""
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _CONTROL = re.compile(rf"(?<!\\)\[\d+\] (\w+) {_STRING}(?: = (?P<value>{_STRING}))?(?: (?!options:)[a-z]+\b)*")
@@ -40,11 +40,11 @@ class Line:
     roles: tuple[str, ...]
     focused: bool
     is_idle: bool
-    """It has controls, and none of them can be acted on: all are disabled or readonly."""
+    """Whether it has controls and all of them are disabled or readonly."""
 
     @property
     def is_row(self) -> bool:
-        """Of a table, or of a form that is laid out as one."""
+        """Whether it is a row of a table, or of a form in a table layout."""
         return " | " in self.text
 
     @property
@@ -53,17 +53,17 @@ class Line:
 
     @property
     def shape(self) -> str:
-        """Equal for lines that are built alike, such as the rows of a table or the entries of a menu."""
+        """A signature that is equal for lines of the same structure, such as table rows or menu entries."""
         return f"{self.kind} {' '.join(self.roles)} {self.text.count(' | ')}"
 
 
 def read_line(text: str) -> Line:
-    """Any text gives a line."""
+    """Parses a line; accepts any text."""
     controls = list(_CONTROL.finditer(text))
     roles = tuple(control[1] for control in controls)
     states = [frozenset(_OPTION.sub("", control[0]).split()) for control in controls]
-    focused = any("focused" in one for one in states)
-    idle = bool(states) and all(one & {"disabled", "readonly"} for one in states)
+    focused = any("focused" in state_set for state_set in states)
+    idle = bool(states) and all(state_set & {"disabled", "readonly"} for state_set in states)
     return Line(text, _kind(text, frozenset(roles)), roles, focused, idle)
 
 
@@ -81,34 +81,34 @@ def _kind(text: str, roles: frozenset[str]) -> Kind:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a line that is shown whole or not at all."""
+    """A part of a line that is shown completely or not at all."""
 
     before: str
-    """What stands between it and the piece before it, if any: blanks, ` | `, ` options: `."""
+    """The text between the previous piece and this one: blanks, ` | ` or ` options: `."""
     text: str
     is_control: bool = False
     cell: int = 0
-    """0-based number of the cell that it stands in."""
+    """0-based number of its cell."""
 
 
 def pieces(text: str) -> list[Piece]:
-    """The parts of a line, in order; each after what stands before it, they give the line again."""
-    found: list[Piece] = []
+    """Splits a line into pieces, which with their `before` texts concatenate to the line."""
+    parts: list[Piece] = []
     end = cell = 0
     for start, stop, is_control in (*_spans(text), (len(text), len(text), False)):
         for first, last in _texts(text, end, start):
             cell += text.count(" | ", end, first)
-            found.append(Piece(text[end:first], text[first:last], cell=cell))
+            parts.append(Piece(text[end:first], text[first:last], cell=cell))
             end = last
         if stop > start:
             cell += text.count(" | ", end, start)
-            found.append(Piece(text[end:start], text[start:stop], is_control, cell))
+            parts.append(Piece(text[end:start], text[start:stop], is_control, cell))
             end = stop
-    return found
+    return parts
 
 
 def _spans(text: str) -> list[tuple[int, int, bool]]:
-    """Where controls and options stand, and which of the two each is."""
+    """Returns start, end and whether it is a control, for all controls and options."""
     spans: list[tuple[int, int, bool]] = []
     for control in _CONTROL.finditer(text):
         spans.append((control.start(), control.end(), True))
@@ -122,21 +122,21 @@ def _spans(text: str) -> list[tuple[int, int, bool]]:
 
 
 def _texts(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """The words between two spans, cell by cell, long ones in parts."""
-    found: list[tuple[int, int]] = []
+    """Returns the spans of the plain text between two controls or options, by cell; long texts are divided."""
+    spans: list[tuple[int, int]] = []
     for cell in re.finditer(r"(?:(?! \| ).)+", text[start:end]):
         if cell[0].strip(" |") and cell[0].strip() != "options:":
-            found += [
+            spans += [
                 (start + cell.start() + m.start(), start + cell.start() + m.end()) for m in _WORDS.finditer(cell[0])
             ]
-    return found
+    return spans
 
 
 def cut_line(text: str, room: int, worth: Callable[[Piece], float]) -> str:
-    """*text*, where it is longer than *room* characters without the pieces that are worth least, marked with `…`.
+    """Shortens *text* to *room* characters by omitting the pieces with the least *worth*; `…` marks the gaps.
 
-    Long values of fields are cut first, as the observer cuts longer ones: they keep their beginning.
-    At least one piece stays, so that a line whose only control is long may remain longer than *room*.
+    Long values of fields are cut first and keep their beginning. At least one piece stays, so a line with a single long
+    control may remain longer than *room*.
     """
     if len(text) <= room:
         return text
@@ -165,7 +165,7 @@ def _with_short_value(control: re.Match[str]) -> str:
 def _joined(parts: list[Piece], kept: set[int]) -> str:
     shown: list[str] = []
     skipped = ""
-    """What stood before the pieces that were left out since the last one shown."""
+    """The `before` texts of the pieces that were omitted since the last one shown."""
     for index, part in enumerate(parts):
         if index not in kept:
             skipped += part.before if skipped else part.before or " "
@@ -183,4 +183,4 @@ def _joined(parts: list[Piece], kept: set[int]) -> str:
 
 
 _GROUP_MARK = re.compile(rf"(?<!\\){CUT}(?=\s*g\d)")
-"""Words of the page that come to stand after our `…` must not read as the marker of a group."""
+"""Page text after an inserted `…` must not look like a group marker."""

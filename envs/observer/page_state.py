@@ -1,8 +1,8 @@
-"""What a page is, without what changes by itself: the state that loops and alignments are found by.
+"""Computes the page state: a hash without volatile parts, by which loops and alignments are found.
 
-An observation's `digest` is equal only where the policy saw the same page to the letter. Two looks at one state often
-differ all the same: a clock ticks, a comment is "36 s ago", a form carries a new token, the focus moved. The *state*
-leaves these out; contents (quantities, prices, dates, names, what stands in a field) stay.
+An observation's `digest` is equal only for identical text. Observations of the same state may differ in a clock, a time
+such as "36 s ago", a form token or the focus. The page state omits these and keeps contents (quantities, prices, dates,
+names, values of fields).
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ _FOCUSED: Final = re.compile(r" focused(?=$| |,)", re.MULTILINE)
 _TOKEN_NAMES: Final = re.compile(
     r"_|ts|timestamp|rand|nonce|sid|cb|cachebuster|.*csrf.*|.*token|.*sess(?:ion)?_?id|__form_.*", re.IGNORECASE
 )
-"""Names of query parameters that carry no state."""
+"""Names of query parameters that are not part of the state."""
 
 
 def page_state(url: str, text: str) -> str:
-    """16 hex digits over address and text; equal where nothing but what changes by itself is different."""
+    """Returns 16 hex digits: a hash of address and text without their volatile parts."""
     return hashlib.sha256(f"{steady_url(url)}\n{steady_text(text)}".encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def steady_text(text: str) -> str:
-    """*text* of an observation without times that pass, tokens, focus and the numbers of elements."""
+    """Removes relative times, clocks, tokens, focus and refs from the *text* of an observation."""
     return _VOLATILE.sub("~", _FOCUSED.sub("", _REF.sub("[]", text)))
 
 
 def steady_url(url: str) -> str:
-    """*url* without tokens, its query in order of names, without a final slash."""
+    """Normalises *url*: no tokens, query sorted by name, no final slash."""
     try:
         parts = urlsplit(url)
     except ValueError:

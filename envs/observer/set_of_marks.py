@@ -1,6 +1,6 @@
-"""Set-of-marks: boxes with ref numbers drawn on a screenshot, without touching the page.
+"""Draws set-of-marks: boxes with ref numbers on a screenshot, without changing the page.
 
-Uses Pillow (pure drawing, a few MB, no system packages), imported only when a screenshot is marked.
+It uses Pillow, which is imported only when a screenshot is marked.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Iterable
 from envs.core.observation import Element
 
 COLORS = ("#d62728", "#1f77b4", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf", "#8c564b", "#e377c2")
-"""Neighbouring refs differ in colour."""
+"""Colours by ref, different for neighbouring refs."""
 
 
 def marked(png: bytes, elements: Iterable[Element], viewport: tuple[int, int]) -> bytes:
-    """The PNG with every element that has a box in the viewport outlined and labelled with its ref.
+    """Returns the PNG with all elements that have a box in the viewport outlined and labelled with their refs.
 
-    Boxes are CSS pixels of the viewport, which the picture may show at another scale (device pixels).
+    Boxes are in CSS pixels of the viewport; the image may have another scale (device pixels).
     """
     from PIL import Image, ImageDraw, ImageFont
 

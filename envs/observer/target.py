@@ -1,4 +1,4 @@
-"""A live element, and the point at which a click reaches it."""
+"""A live element, and the point at which to click it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from envs.core.actions import ActionResult, Status
+from envs.core.actions import ActionResult, Reason, Status
 from envs.core.errors import EnvError
 from envs.core.observation import ElementKey
 from envs.core.record import storable
@@ -24,7 +24,7 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """The iframe element, in an outer process, that shows the frame a target lives in."""
+    """The iframe element in an outer process that contains the target's frame."""
 
     world: World
     object_id: str
@@ -32,17 +32,17 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A live element, held in its frame's isolated world. Good for one action: the page may change under it."""
+    """A live element in its frame's isolated world. Valid for one action only, because the page may change."""
 
     key: ElementKey
     tag: str
     type: str
-    """The `type` of an input, else ''."""
+    """The `type` of an input; empty for other elements."""
     states: tuple[str, ...]
     world: World
     object_id: str
     holders: tuple[Holder, ...]
-    """The cross-process iframes around it, innermost first."""
+    """The iframes around it that belong to other worlds, innermost first."""
     timeout_s: float
 
     @property
@@ -50,33 +50,35 @@ class Target:
         return self.key.role
 
     async def point(self) -> Point | ActionResult:
-        """Brings the element into view and returns a point of it that is on top of everything else.
+        """Scrolls the element into view and returns a point of it that is not covered.
 
-        Otherwise says why not: COVERED (by what), DISABLED, NOT_ACTIONABLE (no visible box) or STALE.
+        If there is none, returns a result with COVERED, DISABLED, NOT_ACTIONABLE (no visible box) or STALE.
         """
         for holder in reversed(self.holders):
             await self._call_on(holder.world, holder.object_id, _SCROLL, ())
-            # Input goes to a frame of another process by where that frame was last drawn, so the scroll must be drawn.
+            # Chromium routes input to another process by the last drawn position, so the scroll must be drawn first.
             await self._call_on(holder.world, holder.object_id, _DRAWN, ())
         if self.holders:
             await self.call(_DRAWN)
-        found = json.loads(str(await self.call("function () { return mira.pointOf.call(this); }")))
-        if "status" in found:
-            return ActionResult(status=Status(found["status"]), message=f"{_told(self.key)}: {found['message']}")
-        x, y = float(found["x"]), float(found["y"])
+        answer = json.loads(str(await self.call("function () { return mira.pointOf.call(this); }")))
+        if "status" in answer:
+            status, message = Status(answer["status"]), f"{_label(self.key)}: {answer['message']}"
+            return ActionResult(status=status, reason=_REASONS[status], message=message)
+        x, y = float(answer["x"]), float(answer["y"])
         for holder in self.holders:
             outer = json.loads(str(await self._call_on(holder.world, holder.object_id, _THROUGH, (x, y))))
             if outer is None:
-                return ActionResult(status=Status.COVERED, message=f"{_told(self.key)}: its frame is covered there")
+                message = f"{_label(self.key)}: its frame is covered there"
+                return ActionResult(status=Status.COVERED, reason=Reason.COVERED, message=message)
             x, y = outer
         return Point(x, y)
 
     async def call(self, function: str, *args: object, timeout_s: float | None = None) -> Any:
-        """Runs a JavaScript function with `this` bound to the element, out of the page's sight; JSON in and out."""
+        """Runs a JavaScript function in the isolated world with `this` bound to the element; JSON in and out."""
         return await self._call_on(self.world, self.object_id, function, args, timeout_s)
 
     async def set_files(self, paths: Sequence[Path]) -> None:
-        """Puts files into a file input, without opening a chooser."""
+        """Sets the files of a file input without opening a chooser."""
         params = {"files": [str(path.resolve()) for path in paths], "objectId": self.object_id}
         await self.world.send("DOM.setFileInputFiles", params, self.timeout_s)
 
@@ -86,26 +88,33 @@ class Target:
         params: dict[str, Any] = {
             "functionDeclaration": function,
             "objectId": object_id,
-            "arguments": [{"value": one} for one in args],
+            "arguments": [{"value": arg} for arg in args],
             "returnByValue": True,
             "awaitPromise": True,
         }
         answer = await world.send("Runtime.callFunctionOn", params, self.timeout_s if timeout_s is None else timeout_s)
         if "exceptionDetails" in answer:
             details = answer["exceptionDetails"]
-            told = details.get("exception", {}).get("description") or details.get("text", "")
-            raise EnvError(f"a script on {_told(self.key)} failed: {storable(str(told))}")
+            reason = details.get("exception", {}).get("description") or details.get("text", "")
+            raise EnvError(f"a script on {_label(self.key)} failed: {storable(str(reason))}")
         return answer["result"].get("value")
 
 
+_REASONS = {
+    Status.STALE: Reason.STALE_ELEMENT,
+    Status.DISABLED: Reason.DISABLED,
+    Status.NOT_ACTIONABLE: Reason.NO_VISIBLE_BOX,
+    Status.COVERED: Reason.COVERED,
+}
+"""Reasons of the statuses that `pointOf` in `in_page/target.js` returns."""
 _SCROLL = "function () { mira.showHolder(this); }"
 _DRAWN = (
     "function () { return new Promise(done => { setTimeout(done, 200, false); "
     "requestAnimationFrame(() => requestAnimationFrame(() => done(true))); }); }"
 )
-"""Two frames later; a frame that is not drawn at all is not waited for."""
+"""Waits for two animation frames, at most 200 ms."""
 _THROUGH = "function (x, y) { return mira.throughHolder(this, x, y); }"
 
 
-def _told(key: ElementKey) -> str:
+def _label(key: ElementKey) -> str:
     return f"{key.role} {key.name!r}"

@@ -22,7 +22,19 @@ from urllib.parse import urlsplit
 
 from playwright.async_api import Page
 
-from envs.core.actions import Action, ActionResult, AnswerDialog, Click, ClickAt, Drag, DragAt, Goto, Press, Status
+from envs.core.actions import (
+    Action,
+    ActionResult,
+    AnswerDialog,
+    Click,
+    ClickAt,
+    Drag,
+    DragAt,
+    Goto,
+    Press,
+    Reason,
+    Status,
+)
 from envs.security.allowlist_proxy import AllowlistProxy
 from envs.security.secret_requests import CHECK, LeakCheck
 from envs.security.secrets import SecretVault
@@ -265,4 +277,4 @@ def _origin(address: str) -> str:
 
 
 def _blocked(message: str) -> ActionResult | None:
-    return ActionResult(status=Status.BLOCKED, message=message) if message else None
+    return ActionResult(status=Status.BLOCKED, reason=Reason.SECRET_NOT_ALLOWED, message=message) if message else None

@@ -1,4 +1,4 @@
-"""Fixtures for tests of sessions: Mira's own Chromium, a web server, and sessions behind a real boundary."""
+"""Fixtures for tests of sessions: Mira's Chromium, a web server, and sessions behind a real proxy."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def guarded() -> AsyncIterator[Chromium]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def opener(guarded: Chromium, web: Web, tmp_path: Path) -> AsyncIterator[Opener]:
-    """`await opener(dialogs="accept")`: a session that may speak to the test's web server, and to *ports*."""
+    """`await opener(dialogs="accept")` opens a session that may access the test's web server and *ports*."""
     async with AsyncExitStack() as stack:
 
         async def make(

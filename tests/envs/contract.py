@@ -1,4 +1,4 @@
-"""The contract of an environment (:class:`envs.core.tasks.Environment`) as a function anyone can run on theirs."""
+"""Checks that an environment fulfils the interface :class:`envs.core.tasks.Environment`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from envs.core.tasks import Environment, TaskRef
 async def check_environment(
     environment: Environment, task: TaskRef, folder: Path, actions: Sequence[Action] = ()
 ) -> None:
-    """Plays *task*, doing *actions*, and asserts what every environment promises. The environment is left open."""
+    """Runs *task* with *actions* and asserts the guarantees of every environment. The environment stays open."""
     start = await environment.reset(task)
     assert start.instruction == " ".join(start.instruction.split()) != ""
     first = await environment.observe()

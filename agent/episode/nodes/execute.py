@@ -14,7 +14,7 @@ from agent.episode.prompts import history_line
 from agent.episode.request_approval import begin_step, declined_words
 from agent.episode.state import State, Update, with_line
 from agent.progress import StepDone
-from envs.core.actions import Action, ActionResult, Status, Stop
+from envs.core.actions import Action, ActionResult, Reason, Status, Stop
 from envs.core.observation import Box, Observation
 from envs.core.trace import Commit, ElementKeyRecord, Intent
 from envs.core.trace_store import now
@@ -92,9 +92,15 @@ def _declined(state: State) -> ActionResult | None:
     """In place of what was declined; None where it may go ahead."""
     match state.approval:
         case "no":
-            return ActionResult(status=Status.BLOCKED, message="a person declined this action; do not try it again")
+            return ActionResult(
+                status=Status.BLOCKED,
+                reason=Reason.DECLINED,
+                message="a person declined this action; do not try it again",
+            )
         case "nobody":
-            return ActionResult(status=Status.BLOCKED, message=f"{NOBODY}; do not try it again")
+            return ActionResult(
+                status=Status.BLOCKED, reason=Reason.NO_APPROVER, message=f"{NOBODY}; do not try it again"
+            )
         case _:
             return None
 

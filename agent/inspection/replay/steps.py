@@ -160,7 +160,7 @@ class Walker:
         while time.monotonic() < deadline and look.dialog is None and _elsewhere(step, look):
             waited = await self._environment.execute(Wait())
             look = await self._environment.observe()
-            if waited.message:  # nothing changed
+            if waited.reason is not None:  # nothing changed, or the wait failed
                 break
         return look
 

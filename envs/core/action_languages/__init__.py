@@ -1,8 +1,7 @@
-"""The two languages in which a policy writes actions (MiRA paper, App. A.4), both for the one set of
-`envs.core.actions`.
+"""The two languages in which a policy writes actions (MiRA paper, App. A.4); both produce `envs.core.actions`.
 
-Promised: any text parses to an action or raises :class:`ParseError` with one line for the model; what `show` prints
-parses back to the same action; nothing is ever evaluated. Not promised: that the action makes sense on the page.
+Guarantees: any text parses to an action or raises :class:`ParseError` with a one-line message for the model. The output
+of `show` parses back to the same action. Text is never evaluated. A parsed action may still be impossible on the page.
 """
 
 from __future__ import annotations

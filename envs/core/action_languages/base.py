@@ -1,10 +1,10 @@
-"""What an action language is, and the reading of values that both share.
+"""The interface of an action language, and the value parsers that both languages share.
 
     EnvError
-    └── BadAction           the policy's answer cannot be carried out as written
-        └── ParseError      it holds no action, or a malformed one
+    └── BadAction           the policy's answer cannot be executed as written
+        └── ParseError      it contains no action, or a malformed one
 
-The message of a :class:`ParseError` is one line written for the model: what is wrong, and the shape expected.
+The message of a :class:`ParseError` is one line for the model: the error and the expected form.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ Direction = Literal["up", "down", "left", "right"]
 
 
 class BadAction(EnvError):
-    """The policy's answer cannot be carried out as written; the message tells the model why."""
+    """The policy's answer cannot be executed as written; the message tells the model why."""
 
 
 class ParseError(BadAction):
-    """No action could be read from the text. The message is one line: the fault, then the expected shape."""
+    """The text contains no valid action. The one-line message gives the error, then the expected form."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """One action and what the policy noted beside it."""
+    """One action with the policy's notes."""
 
     action: Action
     notes: tuple[str, ...] = ()
@@ -40,27 +40,27 @@ class Parsed:
 
 
 class Language(Protocol):
-    """One way of writing actions as text. Stateless, total and safe: text is read, never evaluated."""
+    """A text format for actions. Stateless and safe: text is parsed, never evaluated."""
 
     @property
     def name(self) -> Literal["program", "id"]: ...
 
     @property
     def reference(self) -> str:
-        """The actions with their arguments, compact, for a prompt."""
+        """A compact list of the actions and their arguments, for a prompt."""
         ...
 
     def parse(self, text: str) -> Parsed:
-        """The first action of *text*. Any other text raises ParseError; nothing else is ever raised."""
+        """Parses the first action of *text*. Raises ParseError and nothing else."""
         ...
 
     def show(self, action: Action) -> str:
-        """One line that parses back to *action*, provided its texts are storable and its numbers finite."""
+        """Formats *action* as one line that parses back to it, if its texts are storable and its numbers finite."""
         ...
 
 
 class Fault(Exception):
-    """A value of the wrong shape; each language turns it into a ParseError with its own example."""
+    """An invalid value; each language converts it into a ParseError with its own example."""
 
 
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL)
@@ -73,7 +73,7 @@ _LITERAL_ESCAPES = frozenset("\\\"'/[]`")
 
 
 def without_thoughts(text: str) -> str:
-    """*text* made storable, without `<think>` blocks: an action that was only thought of is not one."""
+    """Makes *text* storable and removes `<think>` blocks: an action in a thought does not count."""
     return _THOUGHT.sub("", storable(text))
 
 
@@ -82,7 +82,7 @@ def notes_in(text: str) -> tuple[str, ...]:
 
 
 def unescape(text: str) -> str:
-    r"""Undoes backslash escapes; an unknown one stays as written, so `\d` and `C:\Temp\x` survive mostly intact."""
+    r"""Replaces backslash escapes; unknown ones stay, so most of `\d` and `C:\Temp\x` is unchanged."""
     return storable(_ESCAPE.sub(_unescaped, text)) if "\\" in text else text
 
 
@@ -96,36 +96,36 @@ def _unescaped(match: re.Match[str]) -> str:
     return code if code in _LITERAL_ESCAPES else match.group()
 
 
-def read_ref(text: str, what: str = "element") -> int:
-    """The number of an element, written `7` or `[7]`."""
+def read_ref(text: str, field: str = "element") -> int:
+    """Parses the number of an element, written `7` or `[7]`."""
     match = _REF.fullmatch(text)
     if match is None:
-        raise Fault(f"{what} must be a number shown in brackets on the page, not {_short(text)}")
+        raise Fault(f"{field} must be a number shown in brackets on the page, not {_short(text)}")
     return int(match.group(1))
 
 
-def read_count(text: str, what: str, low: int, high: int) -> int:
+def read_count(text: str, field: str, low: int, high: int) -> int:
     value = int(text) if re.fullmatch(r"[0-9]{1,9}", text.strip()) else None
     if value is None or not low <= value <= high:
-        raise Fault(f"{what} must be a whole number from {low} to {high}, not {_short(text)}")
+        raise Fault(f"{field} must be a whole number from {low} to {high}, not {_short(text)}")
     return value
 
 
-def read_number(text: str, what: str) -> float:
+def read_number(text: str, field: str) -> float:
     value = float(text) if _NUMBER.fullmatch(text.strip()) else math.nan
     if not math.isfinite(value):
-        raise Fault(f"{what} must be a number of CSS pixels, not {_short(text)}")
+        raise Fault(f"{field} must be a number of CSS pixels, not {_short(text)}")
     return value
 
 
-def read_flag(text: str, what: str) -> bool:
+def read_flag(text: str, field: str) -> bool:
     match text.strip().lower():
         case "1" | "true" | "yes":
             return True
         case "0" | "false" | "no":
             return False
         case _:
-            raise Fault(f"{what} must be 0 or 1, not {_short(text)}")
+            raise Fault(f"{field} must be 0 or 1, not {_short(text)}")
 
 
 def read_button(text: str) -> Button:
@@ -155,7 +155,7 @@ def read_direction(text: str) -> Direction:
 
 
 def read_answer(text: str) -> bool:
-    """How to answer a dialog: True accepts it."""
+    """Parses the answer to a dialog: True accepts it."""
     match text.strip().lower():
         case "accept" | "ok" | "yes" | "true" | "1":
             return True
@@ -166,7 +166,7 @@ def read_answer(text: str) -> bool:
 
 
 def show_number(value: float) -> str:
-    """The shortest digits that read back to the same float; whole numbers without `.0`."""
+    """Formats a float with the fewest digits that parse back to it; whole numbers without `.0`."""
     return repr(float(value)).removesuffix(".0")
 
 
@@ -175,5 +175,5 @@ def _short(text: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """*text* as it may be quoted in a message: one line, at most 40 characters."""
+    """Quotes *text* for a message: one line, at most 40 characters."""
     return _short(text)

@@ -2,10 +2,10 @@
 
     The form is filled in. In summary, the next action I will perform is ```click [7]```
 
-Where the phrase is missing, the first block in triple backticks counts, and without one the first line that is an
-action. Arguments stand in brackets. Inside them a backslash escapes `[`, `]`, `` ` `` and itself, and `\\n`, `\\t` are
-line break and tab; balanced brackets need no escape. Only the first action of the block is read; words after it on
-its line are passed over, a further bracket is an error.
+Without the phrase, the first block in triple backticks counts; without a block, the first line that is an action.
+Arguments are in brackets. Inside them a backslash escapes `[`, `]`, `` ` `` and itself; `\\n` and `\\t` are line break
+and tab; balanced brackets need no escape. Only the first action of the block is parsed. Words after it on its line are
+ignored; a further bracket is an error.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _VERB = re.compile(r"\s*([A-Za-z_]+)")
 _BRACKET = re.compile(r"[ \t]*\[")
 _SPECIAL = re.compile(r"\\[\s\S]|[\[\]]")
 _EXAMPLE = f"{PHRASE} ```click [id]```"
-"""Examples in messages hold words where numbers belong: small models copy a number, and it would name something."""
+"""Examples in messages contain words in place of numbers, because small models copy numbers from examples."""
 
 REFERENCE: Final = """\
 id stands for the number in brackets before a control of the page.
@@ -69,9 +69,9 @@ _Arguments = Sequence[str]
 @dataclass(frozen=True, slots=True)
 class _Verb:
     shape: str
-    """An example, for messages."""
+    """An example for error messages."""
     least: int
-    """Fewest brackets."""
+    """Minimum number of brackets."""
     most: int
     build: Callable[[_Arguments], Action]
 
@@ -98,7 +98,7 @@ def _click_at(args: _Arguments) -> Action:
 
 
 def _type(clear: bool) -> Callable[[_Arguments], Action]:
-    # Without the flag nothing is submitted: what was not asked for is not done.
+    # Without the flag, Enter is not pressed.
     return lambda a: act.Type(ref=read_ref(a[0]), text=a[1], clear=clear, enter=_enter(_or(a, 2, "0")))
 
 
@@ -161,7 +161,7 @@ _LINE = re.compile(rf"^[ \t]*(?=(?:{'|'.join(_VERBS)})[ \t]*(?:\[|`*[ \t]*$))", 
 
 
 def _start(text: str) -> int:
-    """Where the action begins: after the phrase, else after the first fence, else at the first line that is one."""
+    """Finds the start of the action: after the phrase, else after the first fence, else at the first action line."""
     phrase = _PHRASE.search(text)
     if phrase is not None:
         return _inside_fence(text, phrase.end())
@@ -175,13 +175,13 @@ def _start(text: str) -> int:
 
 
 def _inside_fence(text: str, position: int) -> int:
-    """Skips a fence's language tag: a lone word on the fence's own line that is no action."""
+    """Skips a fence's language tag: a single word on the fence's line that is not an action."""
     tag = re.compile(r"([A-Za-z]+)[ \t]*\n").match(text, position)
     return tag.end() if tag is not None and tag.group(1).lower() not in _VERBS else position
 
 
 def _argument(text: str, position: int) -> tuple[str, int]:
-    """The content of a bracket from just after it, and the place after its closing one."""
+    """Returns the content of the bracket that opens before *position*, and the position after its closing bracket."""
     depth = 1
     for match in _SPECIAL.finditer(text, position):
         depth += {"[": 1, "]": -1}.get(match.group(), 0)
@@ -191,21 +191,21 @@ def _argument(text: str, position: int) -> tuple[str, int]:
 
 
 def _arguments(text: str, position: int) -> list[str]:
-    found: list[str] = []
+    arguments: list[str] = []
     while (bracket := _BRACKET.match(text, position)) is not None:
         argument, position = _argument(text, bracket.end())
-        found.append(argument)
-        if len(found) > 4:
+        arguments.append(argument)
+        if len(arguments) > 4:
             break
-    return found
+    return arguments
 
 
 def _action(text: str, position: int) -> Action:
     name = _VERB.match(text, position)
     verb = _VERBS.get(name.group(1).lower()) if name else None
     if name is None or verb is None:
-        said = quoted(name.group(1)) if name else "there"
-        raise ParseError(f"no action {said}. Expected: {_EXAMPLE}")
+        verb_name = quoted(name.group(1)) if name else "there"
+        raise ParseError(f"no action {verb_name}. Expected: {_EXAMPLE}")
     try:
         args = _arguments(text, name.end())
         if not verb.least <= len(args) <= verb.most:
@@ -216,7 +216,7 @@ def _action(text: str, position: int) -> Action:
 
 
 class IdLanguage:
-    """See the module; :data:`IDS` is the only instance anyone needs."""
+    """The id style, see the module docstring. Use the instance :data:`IDS`."""
 
     name: Literal["id"] = "id"
     reference: str = REFERENCE

@@ -3,13 +3,12 @@
     # Element: the Save button under the form
     do(action="Click", element="7")
 
-The call is read by a small scanner, not by Python: literal keyword arguments are all there is. Tolerated, because
-models slip there without meaning anything else: single quotes, `element=7`, a raw line break inside a string, letter
-case, code fences, an `Action:` label, prose before and after. Not tolerated: unknown actions, unknown, missing or
-doubled arguments, expressions.
+A small scanner parses the call, not Python: only literal keyword arguments are allowed. Accepted deviations: single
+quotes, `element=7`, a raw line break inside a string, letter case, code fences, an `Action:` label, prose before and
+after. Errors: unknown actions, unknown, missing or repeated arguments, expressions.
 
-An action counts only at the start of a line. Of several, the first is taken: the others were written without having
-seen what the first one did. A malformed first action is an error even if a good one follows.
+An action counts only at the start of a line. Of several actions the first is used, because the policy wrote the others
+without seeing its result. A malformed first action is an error even if a valid one follows.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ _VALUE = rf"{_STRING}|[+-]?(?:\d[\d.]*[eE][+-]?\d+|[\w.]+)"
 _ARGUMENT = re.compile(rf"\s*(?:([A-Za-z_]\w*)\s*=\s*)?({_VALUE})\s*(,|\)|(?=[^,)]|\Z))")
 _END = re.compile(r"\s*\)")
 _EXAMPLE = 'do(action="Click", element="NUMBER")'
-"""Examples in messages hold words where numbers belong: small models copy a number, and it would name something."""
+"""Examples in messages contain words in place of numbers, because small models copy numbers from examples."""
 
 REFERENCE: Final = """\
 NUMBER stands for the number in brackets before a control of the page.
@@ -74,7 +73,7 @@ exit(message="answer")   ends the task; exit() where no answer is asked for"""
 
 
 class _Arguments:
-    """The keyword arguments of one call; each may be taken once, and none may be left over."""
+    """The keyword arguments of one call; each must be used exactly once."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         self._values = dict(values)
@@ -230,7 +229,7 @@ _SHAPES: Final[Mapping[str, str]] = {
 
 
 def _fold(name: str) -> str:
-    """Letter case, underscores and hyphens carry no meaning in an action's name."""
+    """Normalises an action's name: ignores letter case, underscores and hyphens."""
     return re.sub(r"[\s_-]+", " ", name).strip().lower()
 
 
@@ -239,7 +238,7 @@ def _literal(source: str) -> str:
 
 
 def _call_arguments(text: str, position: int, function: str) -> dict[str, str]:
-    """Reads `name=literal, …)` from just after the opening parenthesis."""
+    """Parses `name=literal, …)` after the opening parenthesis."""
     values: dict[str, str] = {}
     while _END.match(text, position) is None:
         match = _ARGUMENT.match(text, position)
@@ -279,7 +278,7 @@ def _action(function: str, values: dict[str, str]) -> Action:
 
 
 class ProgramLanguage:
-    """See the module; :data:`PROGRAM` is the only instance anyone needs."""
+    """The program style, see the module docstring. Use the instance :data:`PROGRAM`."""
 
     name: Literal["program"] = "program"
     reference: str = REFERENCE
@@ -301,7 +300,7 @@ class ProgramLanguage:
 
 
 def _text(text: str) -> str:
-    """JSON's escapes are a subset of those that :func:`unescape` undoes."""
+    """Quotes as JSON, whose escapes :func:`unescape` replaces."""
     return json.dumps(text, ensure_ascii=False)
 
 

@@ -1,12 +1,12 @@
-// The calls the observer makes. Answers are plain data or, where asked for, elements.
+// The functions that the observer calls. They return plain data or, if requested, elements.
 
-let latest = null; // the look that refs refer to
+let latest = null; // the observation that refs belong to
 let latestLines = [];
 const UNKNOWN_DIGEST = '00000000';
 
-const configured = (given) => ({ skip: '', collapseRows: 40, nameChars: 160, maxOptions: 30, boxes: false, effects: false, walkMs: 2000, ...given });
+const configured = (settings) => ({ skip: '', collapseRows: 40, nameChars: 160, maxOptions: 30, boxes: false, effects: false, walkMs: 2000, ...settings });
 
-/** Looks at the page: its text within `budget` characters, and its controls as parallel arrays. */
+/** Observes the page: its text within `budget` characters, and its controls as parallel arrays. */
 function observe(settings, budget, listed) {
   latest = new PageLook(configured(settings)).run(MAX_NODES, settings.walkMs);
   latestLines = renderLines(latest);
@@ -25,15 +25,15 @@ function observe(settings, budget, listed) {
   });
 }
 
-/** Lays the last look out again in another budget, without walking the page. */
+/** Lays out the last observation again with another budget, without walking the page. */
 const relayOut = (budget, listed) => sent(laidOut(budget, listed));
 
 function laidOut(budget, listed) {
   const { text, full } = layOut(latest, latestLines, budget);
   const shown = new Set(idsIn(text));
   const controls = latest.controls.filter((control) => !control.dropped);
-  const told = controls.filter((control) => shown.has(control.id) || listed-- > 0);
-  return { text, full, total: controls.length, groups: latest.markers.length, controls: columns(told, shown) };
+  const reported = controls.filter((control) => shown.has(control.id) || listed-- > 0);
+  return { text, full, total: controls.length, groups: latest.markers.length, controls: columns(reported, shown) };
 }
 
 function idsIn(text) {
@@ -61,10 +61,10 @@ function columns(controls, shown) {
   };
 }
 
-/** The text of a line without refs and without the backslashes that the observer put in. */
+/** The text of a line without refs and without the observer's backslashes. */
 const plainText = (line) => line.text.replace(/\u0001\d+\u0005 /g, '').replace(/\\(.)/g, '$1');
 
-/** Walks on where the look stopped, as long as a look may take. */
+/** Continues a walk that stopped, for at most the time of one observation. */
 function walkOn() {
   for (const end = performance.now() + latest.settings.walkMs; latest.left && performance.now() < end; ) {
     latest.run(MAX_NODES, end - performance.now());
@@ -72,32 +72,33 @@ function walkOn() {
   }
 }
 
-/** Lines that hold `text`, ignoring case and spacing, at most `limit` characters of them. */
+/** Lines that contain `text`, ignoring case and spacing, up to `limit` characters. */
 function find(text, limit) {
-  const wanted = clean(text).toLowerCase();
+  const query = clean(text).toLowerCase();
   walkOn();
-  const hits = wanted ? latestLines.filter((line) => !line.fixed && plainText(line).toLowerCase().includes(wanted)) : [];
-  return told(hits.map((line) => line.text), limit, latest.left);
+  const hits = query ? latestLines.filter((line) => !line.fixed && plainText(line).toLowerCase().includes(query)) : [];
+  return answerWith(hits.map((line) => line.text), limit, latest.left);
 }
 
-/** All lines, for the observer to search them itself; a line that nobody finds is empty. */
+/** All lines, for a search by the observer; lines that cannot be found are empty. */
 function lines() {
   walkOn();
   return JSON.stringify({ texts: latestLines.map((line) => (line.fixed ? '' : plainText(line))) });
 }
 
-/** The lines of these indexes, at most `limit` characters of them. */
-const tellLines = (indexes, limit) => told(indexes.map((index) => latestLines[index].text), limit, latest.left);
+/** The lines with these indexes, up to `limit` characters. */
+const tellLines = (indexes, limit) => answerWith(indexes.map((index) => latestLines[index].text), limit, latest.left);
 
-/** Rows of group `id` from row `start` (1-based), at most `limit` characters of them. */
+/** Rows of group `id` from row `start` (1-based), up to `limit` characters. */
 function expand(id, start, limit) {
   const group = latest && latest.markers[id];
   if (!group) return null;
   const texts = group.rows.slice(start - 1).map((row) => group.lines.slice(row.from, row.to).map((line) => line.text).join('\n'));
-  return sent({ ...JSON.parse(told(texts, limit)), kind: group.kind, rows: group.rows.length });
+  return sent({ ...JSON.parse(answerWith(texts, limit)), kind: group.kind, rows: group.rows.length });
 }
 
-function told(texts, limit, left = 0) {
+/** The answer with the first `texts`, up to `limit` characters, and the controls in them. */
+function answerWith(texts, limit, left = 0) {
   let count = 0;
   let chars = 0;
   while (count < texts.length && (count === 0 || chars + texts[count].length + 1 <= limit)) chars += texts[count++].length + 1;
@@ -106,11 +107,11 @@ function told(texts, limit, left = 0) {
   return sent({ text, count, left, of: texts.length, controls: columns(latest.controls.filter((c) => ids.has(c.id)), ids) });
 }
 
-/** Elements of the last look for which the observer has to ask the browser something. */
+/** Elements of the last observation about which the observer queries the browser. */
 const hosts = () => latest.hosts;
 const frameHolder = (index) => latest.frames[index].element;
 
-/** Where the content of a cross-process iframe begins, in CSS pixels of this process's top viewport. */
+/** The position of the content of a cross-process iframe, in CSS pixels of this process's top viewport. */
 function frameOrigin(index) {
   const frame = frameHolder(index);
   const [left, top] = offsetOf(frame);
@@ -122,7 +123,7 @@ function adoptRoots(...pairs) {
   for (let i = 0; i < pairs.length; i += 2) closedRoots.set(pairs[i], pairs[i + 1]);
 }
 
-/** Marks elements with listeners; says how many were news, i.e. whether another look is due. */
+/** Marks elements with listeners; returns how many were unknown, i.e. whether the page must be observed again. */
 function adoptListeners(...nodes) {
   let news = 0;
   for (const node of nodes) {

@@ -1,12 +1,12 @@
-// Which elements are controls, and how each is told: once, by its role and name, its content not repeated beside it.
+// Which elements are controls. Each control is shown once, by role and name, without repeating its content.
 
 const LEAVES = new Set(['input', 'select', 'textarea', 'video', 'audio']);
-const CONTAINER_NAME = 60; // characters of the name of a clickable area that holds other controls
-const MAX_NESTED = 50; // controls around a control, beyond which it is counted and not listed
-const DELEGATES = 8; // a listener over more controls than this only delegates for them
+const CONTAINER_NAME = 60; // maximum name length of a clickable area that contains other controls
+const MAX_NESTED = 50; // nesting depth of controls beyond which they are only counted
+const DELEGATES = 8; // a listener around more controls than this only delegates for them
 
 class PageLook extends Look {
-  /** Adds the control that `element` is, if it is one. True where the walk should go on into it. */
+  /** Adds `element` if it is a control. Returns whether the walk should enter it. */
   addControl(element, tag, role, style, context, inner) {
     if (tag === 'label') return this.enterLabel(element, inner);
     if (isControl(role, tag)) {
@@ -24,7 +24,7 @@ class PageLook extends Look {
     return true;
   }
 
-  /** Many controls in one another are a trap: each is named by all that it holds. */
+  /** Deeply nested controls would be slow, because the name of each is its whole content. */
   isTooDeep(inner) {
     if (!inner.control || inner.control.depth < MAX_NESTED) return false;
     if (inner.control !== this.deepest) this.unread++;
@@ -32,7 +32,7 @@ class PageLook extends Look {
     return true;
   }
 
-  /** A box that scrolling can bring into view. A link may have an empty box around a visible picture. */
+  /** Whether it has a box that can be scrolled into view. A link may have an empty box around a visible image. */
   hasPlace(element, role, placed) {
     if (!placed && offsetWidth(element) && offsetHeight(element)) return true;
     const box = boxOf(element);
@@ -44,7 +44,7 @@ class PageLook extends Look {
     return !view || (box.right + view.scrollX > 0 && box.bottom + view.scrollY > 0);
   }
 
-  /** A control by its role. What it holds is walked for further controls; its text only where the name lacks it. */
+  /** Adds a control by its role. Its content is walked for further controls, and for text that its name lacks. */
   addWidget(element, tag, role, inner) {
     const control = this.emit(element, tag, role, inner);
     inner.control = control;
@@ -54,7 +54,7 @@ class PageLook extends Look {
     if (!unnamed) inner.text = false;
   }
 
-  /** The text of a label is the name of its control, so only the controls in it are shown. */
+  /** The text of a label is the name of its control, so only the controls inside the label are shown. */
   enterLabel(label, inner) {
     const control = labelTarget(label);
     if (!control || !inner.visible) return true;
@@ -69,7 +69,7 @@ class PageLook extends Look {
     return true;
   }
 
-  /** Why an element without a widget role is clickable, '' where it is not. */
+  /** Why an element without a widget role is clickable; '' if it is not. */
   isGeneric(element, style, context) {
     const tag = tagOf(element);
     if (tag === 'html' || tag === 'body' || (context.control && context.control.role !== 'clickable')) return '';
@@ -79,7 +79,7 @@ class PageLook extends Look {
     return !bare && hasAttr(element, 'tabindex') && tabIndexOf(element) >= 0 && !context.control ? 'focus' : '';
   }
 
-  /** A clickable area becomes one control, or a control followed by those that it holds: known when it ends. */
+  /** A clickable area becomes one control, or a control followed by its inner controls; decided at its end. */
   addClickable(element, tag, source, inner) {
     if (!this.hasPlace(element, 'clickable', inner.placed)) return;
     const before = this.parts.slice();
@@ -125,13 +125,13 @@ class PageLook extends Look {
 
 const hasHandler = (element) => HANDLERS.some((name) => hasAttr(element, name)) || attr(element, 'draggable') === 'true';
 
-/** Whether an element has a box of its own (it may still be covered). */
+/** Whether an element has a visible box (it may be covered). */
 function isDrawn(element) {
   const box = boxOf(element);
   return box.width >= 1 && box.height >= 1 && getComputedStyle(element).visibility === 'visible';
 }
 
-/** What a clickable area says beyond the controls in it; nothing means that it only delegates to them. */
+/** The text of a clickable area without its inner controls; if empty, the area only delegates to them. */
 const ownText = (name, held) => held.reduce((text, control) => text.replace(control.name, ''), name).trim();
 
 /** Ranks each control among those of its frame with the same role and name, in document order. */

@@ -1,16 +1,16 @@
-// The flat tree of a page, and its texts without what deceives.
+// The flat tree of a page, and its texts without deceptive characters.
 
-const closedRoots = new WeakMap(); // host → its closed shadow root, handed in by the observer
-const askedHosts = new WeakMap(); // host → times the observer was asked for a closed root
+const closedRoots = new WeakMap(); // host → its closed shadow root, sent by the observer
+const askedHosts = new WeakMap(); // host → number of requests to the observer for a closed root
 const listening = new WeakSet(); // elements with a listener for pointer events
-const oncePassword = new WeakSet(); // a field that ever was a password stays masked
+const oncePassword = new WeakSet(); // a field that was ever a password field stays masked
 const shadowOf = (element) => openRoot(element) ?? closedRoots.get(element) ?? null;
 
-// Names that mean something in HTML. An element of another namespace (<math><input>) has none of its behaviour.
+// Tag names of HTML. An element of another namespace (<math><input>) does not have their behaviour.
 const HTML_ONLY = new Set(('input select textarea button label iframe frame slot details summary form dialog table tr td th ' +
   'ul ol li main nav aside header footer fieldset area video audio img br hr canvas object embed option optgroup html body ' +
   'h1 h2 h3 h4 h5 h6').split(' '));
-/** What an element goes by: its local name, with a colon before it where that would be mistaken for HTML. */
+/** The local name of an element, with a colon before it if it would look like an HTML element. */
 function tagOf(element) {
   const name = localName(element);
   return HTML_ONLY.has(name) && !isHtml(element) ? ':' + name : name;
@@ -30,10 +30,10 @@ function flatChildren(node) {
   return children;
 }
 
-/** What `told` makes of the first elements of a collection; a page may have very many. */
-const firstOf = (collection, most, told) => Array.from({ length: Math.min(collection.length, most) }, (_, i) => told(collection[i]));
+/** Maps the first elements of a collection, which may be very long. */
+const firstOf = (collection, most, map) => Array.from({ length: Math.min(collection.length, most) }, (_, i) => map(collection[i]));
 
-/** The host of a shadow root, null for any other fragment. */
+/** The host of a shadow root; null for other fragments. */
 const rootHost = (root) => (isShadowRoot(root) ? hostOfRoot(root) : null);
 
 /** The host of a shadow root, else the parent. */
@@ -42,7 +42,7 @@ function flatParent(node) {
   return parent && nodeType(parent) === 11 ? rootHost(parent) : parent;
 }
 
-/** The document of an iframe in this process, or null where another process draws it. */
+/** The document of an iframe in this process; null if another process draws it. */
 function documentOf(frame) {
   try {
     return frameDocument(frame) ?? null;
@@ -51,7 +51,7 @@ function documentOf(frame) {
   }
 }
 
-/** What is kept of invisible characters: the flags of England, Scotland and Wales, one joiner or non-joiner after a letter
+/** Invisible characters that are kept: the flags of England, Scotland and Wales, one joiner or non-joiner after a letter
  *  of a script that needs it, the joiner between two emoji, a variation selector after a character that has variants. */
 const KEPT = [
   '\u{1F3F4}\u{E0067}\u{E0062}(?:\u{E0065}\u{E006E}\u{E0067}|\u{E0073}\u{E0063}\u{E0074}|\u{E0077}\u{E006C}\u{E0073})\u{E007F}',
@@ -61,8 +61,8 @@ const KEPT = [
   '(?<=[\u2e80-\u9fff\uf900-\ufaff\uff01-\uff9f\u{20000}-\u{323AF}\u1000-\u109f]|(?![+<=>|~])\\p{Sm})[\ufe00-\ufe0d]',
   '(?<=\\p{Ideographic})[\u{E0100}-\u{E01EF}]|(?<=[\u1820-\u18aa])[\u180b-\u180f]',
 ].join('|');
-/** All that prompts leave out (models/prompting/invisible_characters.py). It is left out here, before a text is searched for what looks like a
- *  ref: a character taken out later would make one. */
+/** All characters that prompts remove (models/prompting/invisible_characters.py). They are removed here, before a text is
+ *  searched for imitated refs, because removing a character later could create one. */
 const HIDDEN =
   '\u0000-\u0008\u000e-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f' +
   '\u202a-\u202e\u2060-\u206f\u3164\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff';
@@ -70,25 +70,25 @@ const INVISIBLE = new RegExp(
   `(${KEPT})|[${HIDDEN}\u{13430}-\u{1345F}\u{1BCA0}-\u{1BCA3}\u{1D173}-\u{1D17A}\u{E0000}-\u{E0FFF}]|\\p{Noncharacter_Code_Point}`,
   'gu'
 );
-/** Found in every text that INVISIBLE finds something in, ten times as fast; of pairs, one half is looked for. */
+/** A pre-check that matches every text that INVISIBLE matches, ten times as fast; for pairs it tests one half. */
 const SUSPICIOUS = new RegExp(`[${HIDDEN}\ud80d\ud82f\ud834\udb40-\udb7f\udffe\udfff]`);
-/** Text without characters that nobody sees, which can only serve to deceive, and well-formed: a name is compared with what
- * was made of it outside the page, where a lone surrogate cannot be stored. */
+/** Well-formed text without invisible characters. A name must equal its stored form outside the page, where a lone
+ * surrogate cannot be stored. */
 const visible = (text) => (SUSPICIOUS.test(text) ? text.replace(INVISIBLE, '$1') : text).toWellFormed();
 /** The same as one line. */
 const clean = (text) => visible(text).replace(/\s+/g, ' ').trim();
 const cut = (text, limit) => (text.length <= limit ? text : text.slice(0, limit - 1).replace(/[\ud800-\udbff]$/, '') + '…');
 
-/** Puts a backslash before what looks like a ref or a group marker, so that only the observer makes them. */
+/** Puts a backslash before text that looks like a ref or a group marker, so a page cannot forge them. */
 const escaped = (text) =>
   /[[…]/.test(text)
     ? text.replace(/(?<!\\)\\*\[(?=\s*\p{Nd}+\s*\])/gu, (run) => '\\'.repeat(2 * run.length - 1) + '[').replace(/…(?=\s*g\p{Nd})/gu, '\\…')
     : text;
-/** The same for text that starts a line, where frame and heading markers count too. */
+/** The same for text at the start of a line, including frame and heading markers. */
 const escapedStart = (text) => (/^(---|# )/.test(text) ? '\\' + text : text);
 const quoted = (text) => '"' + escaped(text.replace(/\\/g, '\\\\').replace(/"/g, '\\"')) + '"';
 
-/** An answer for the observer, as JSON. Every string of it is well-formed and without NUL: the last edge inside the page. */
+/** An answer for the observer as JSON. All of its strings are made well-formed and free of NUL here. */
 function sent(answer) {
   const json = JSON.stringify(answer);
   if (!json.includes('\\ud') && !json.includes('\\u0000')) return json; // lone surrogates are written as escapes

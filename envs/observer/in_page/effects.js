@@ -1,25 +1,25 @@
-// What using a control sets off: the form that a click sends, where a link leads, which page scripts hear of it.
-// Decided from markup and listeners, never from names or text. Structure is read through the prototypes' own getters.
+// The effects of using a control: the form that a click submits, the target of a link, the page's listeners.
+// They are derived from markup and listeners, never from names or text, through the prototypes' own getters.
 
 const PRESS = 1, CHANGE = 2, HOVER = 4, FORM = 8, FOCUS = 16, KEY = 32, ROUTE = 64, NAVIGATE = 128;
 const ANY = 255; // the groups of envs/observer/listening.py
-const LOOKED_INTO = 200; // elements examined inside one control; a larger one counts as heard by everything
+const LOOKED_INTO = 200; // elements examined inside one control; everything counts as listening to a larger one
 const NOT_TYPED = new Set(['checkbox', 'radio', 'button', 'submit', 'reset', 'image', 'hidden']);
 const FRAMES = new Set(['iframe', 'frame', 'object', 'embed']);
 const CONTROLS = 'a[href],button,input,select,textarea';
-const ROOT_CONTROLS = 20; // a child of the body that holds more, and most of the page's, is where an application listens
+const ROOT_CONTROLS = 20; // a child of the body with more controls, and most of the page's, counts as the root of an application
 const PLAIN_ATTRIBUTES = new Set(('href class id title target rel hreflang type lang dir style tabindex name value ' +
   'accesskey alt coords shape download ping referrerpolicy itemprop form formaction formmethod action method enctype ' +
   'accept-charset autocomplete novalidate width height src disabled').split(' '));
 const PLAIN_ROLES = new Set(['link', 'search']);
 
-const hearing = new WeakMap(); // node → groups of the events that its listeners wait for
-const shadowHears = new WeakMap(); // host → the same for its shadow trees, those that are not known otherwise too
-let windowHears = 0; // the same for the windows of this process's documents
+const hearing = new WeakMap(); // node → groups of its listeners
+const shadowHears = new WeakMap(); // host → groups of the listeners in its shadow trees, including unknown ones
+let windowHears = 0; // groups of the listeners of this process's windows
 
 const hears = (node) => (hearing.get(node) ?? 0) | (nodeType(node) === 1 ? shadowHears.get(parentNode(node)) ?? 0 : 0);
 
-/** Records who listens: `groups[i]` is that of `nodes[i]`, null where the node is gone. */
+/** Records listeners: `groups[i]` belongs to `nodes[i]`, which is null if the node is gone. */
 function adoptHearing(ofWindows, groups, ...nodes) {
   windowHears = ofWindows;
   nodes.forEach((node, i) => {
@@ -29,19 +29,19 @@ function adoptHearing(ofWindows, groups, ...nodes) {
   });
 }
 
-/** The host of the shadow root, open or closed, that a node stands in. */
+/** The host of the open or closed shadow root that contains a node. */
 function hostOf(node) {
   const root = getRootNode(node);
   return nodeType(root) === 11 ? rootHost(root) : null;
 }
 
-/** Where an event at `node` goes next: the slot, the shadow root's host or the parent. */
+/** The next node on the path of an event: the slot, the shadow root's host or the parent. */
 function eventParent(node) {
   if (nodeType(node) === 11) return rootHost(node);
   return (nodeType(node) === 1 ? slotOf(node) : null) ?? parentNode(node);
 }
 
-/** Where whole pages and applications listen: document, root, body, and the child of the body that holds the page. */
+/** Whether pages and applications delegate events here: document, root, body, and the body's main child. */
 function isRoot(node) {
   if (nodeType(node) !== 1) return nodeType(node) === 9;
   const tag = htmlTag(node);
@@ -52,7 +52,7 @@ function isRoot(node) {
   return held > ROOT_CONTROLS && 2 * held > queryAll(parent, CONTROLS).length;
 }
 
-/** What listens around `node`: `far` at the roots and the window, `near` below them. */
+/** Listeners at the ancestors of `node`: `far` at the roots and the window, `near` below them. */
 function around(node, known) {
   const path = [];
   let at = eventParent(node);
@@ -66,7 +66,7 @@ function around(node, known) {
   return sum;
 }
 
-/** What listens between a field and the form around it, the form included; nothing without one. */
+/** Listeners between a field and its form, including the form; none without a form. */
 function aroundInForm(element) {
   let groups = 0;
   for (let node = eventParent(element); node; node = eventParent(node)) {
@@ -76,13 +76,13 @@ function aroundInForm(element) {
   return 0;
 }
 
-/** Elements that a click activates by themselves. */
+/** Whether a click activates the element itself. */
 function isActive(element, tag) {
   if (tag === 'a' || tag === 'area') return hasAttr(element, 'href') || hasAttr(element, 'xlink:href');
   return isHtml(element) && (OWN_ROLES.has(tag) || tag === 'label');
 }
 
-/** The active elements in a control, and what listens in it. A click may land on any of them. */
+/** The active elements and the listeners inside a control. A click may hit any of them. */
 function insideOf(element, tag) {
   const active = [];
   let groups = 0;
@@ -104,7 +104,7 @@ function insideOf(element, tag) {
   return { active, groups };
 }
 
-/** What a click on `element` activates: itself, or the nearest active element around it. */
+/** The element that a click on `element` activates: itself or its nearest active ancestor. */
 function activeAround(element) {
   for (let node = element; node; node = eventParent(node)) {
     if (nodeType(node) === 1 && isActive(node, localName(node))) return node;
@@ -112,15 +112,15 @@ function activeAround(element) {
   return null;
 }
 
-/** Every element that a click on a control may activate; for a label also the control that it stands for. */
+/** All elements that a click on a control may activate; for a label also its control. */
 function activated(element, inside) {
   const nearest = activeAround(element);
-  const found = new Set(nearest ? [nearest, ...inside] : inside);
-  for (const one of found) {
+  const elements = new Set(nearest ? [nearest, ...inside] : inside);
+  for (const one of elements) {
     const control = labelTarget(one) ?? null;
-    if (control) found.add(control); // a set is walked on over what is added meanwhile
+    if (control) elements.add(control); // the loop also visits added elements
   }
-  return [...found].map((one) => ({ one, tag: localName(one) }));
+  return [...elements].map((one) => ({ one, tag: localName(one) }));
 }
 
 const BUTTONS = new Set(['submit', 'image', 'reset', 'button']);
@@ -135,7 +135,7 @@ const scheme = (address, base) => {
 };
 const isWeb = (protocol) => protocol === 'http:' || protocol === 'https:';
 
-/** The method by which a click on an active element sends its form, '' where it sends none. */
+/** The method of the form that a click on an active element submits; '' if there is none. */
 function sentBy(active) {
   const { one } = active;
   if (!isButton(active) || !['submit', 'image'].includes(typeOf(one))) return '';
@@ -146,7 +146,7 @@ function sentBy(active) {
   return isWeb(scheme(hasAttr(one, 'formaction') ? ownAction(one) : actionOf(form), baseOf(one))) ? method : 'other';
 }
 
-/** Where a click on an active element leads as a link, '' where it is none. Chromium is started with `--no-pings`. */
+/** The kind of link target of an active element; '' if it is no link. Chromium is started with `--no-pings`. */
 function ledBy({ one, tag }) {
   if (tag !== 'a' && tag !== 'area') return '';
   const address = attr(one, 'href') || attr(one, 'xlink:href');
@@ -155,7 +155,7 @@ function ledBy({ one, tag }) {
   return address.trim().startsWith('#') ? 'here' : 'page';
 }
 
-/** What can be put into an element: typed text, a choice or a file. */
+/** What an element accepts: typed text, a choice or a file. */
 function takenBy(element, tag) {
   if (!isHtml(element)) return '';
   if (tag === 'select') return 'choice';
@@ -165,17 +165,17 @@ function takenBy(element, tag) {
   return editable(element) ? 'text' : '';
 }
 
-/** Attributes by which scripts find what they handle: all but those of plain HTML. Classes and ids style as well. */
+/** Whether it has attributes by which scripts may select it: all except those of plain HTML, classes and ids. */
 const isMarked = (element) => attributeNames(element).some((name) =>
   name === 'role' ? !PLAIN_ROLES.has(attr(element, name)) : !PLAIN_ATTRIBUTES.has(name) && !name.startsWith('aria-'));
 
-/** Whether a click on an active element loads a page as plain HTML does: by a link, or a form sent by GET. */
+/** Whether a click on an active element loads a page like plain HTML: by a link or a GET form. */
 function loadsPlainly(active) {
   if (isMarked(active.one)) return false;
   return ledBy(active) === 'page' || (sentBy(active) === 'get' && !isMarked(formOf(active.one)));
 }
 
-/** What listens to the sending and resetting of the forms of these buttons. */
+/** Listeners to the submit and reset events of the forms of these buttons. */
 function formHears(active, known, plain) {
   let groups = 0;
   for (const { one } of active.filter(isButton)) {
@@ -187,14 +187,14 @@ function formHears(active, known, plain) {
   return groups & FORM;
 }
 
-/** What listens at the labels of a form control. */
+/** Listeners at the labels of a form control. */
 function labelsHear(element, tag) {
   let groups = 0;
   if (OWN_ROLES.has(tag)) for (const label of labelsOf(element) ?? []) groups |= hears(label);
   return groups;
 }
 
-/** Which of the window's listeners hear of what these elements load: routers within the page, and any navigation. */
+/** The window's listeners that react to what these elements load: routers in the page, and any navigation. */
 function routed(active) {
   const ways = active.map(ledBy);
   const loads = ways.some((way) => way) || active.some(sentBy);
@@ -202,29 +202,29 @@ function routed(active) {
 }
 
 /**
- * Whether scripts may hear of a press (1), of a new value (2) and of the pointer over a control (4).
+ * Whether scripts may react to a press (1), a new value (2) and the pointer over a control (4).
  *
- * Every listener up to the window counts, with two exceptions, because most sites listen to everything at their root: of
- * a field for text only what listens at it and in its form, and of plain links and GET forms (see loadsPlainly) only what
- * listens below the roots. A script that handles those by class at the root is not seen here.
+ * All listeners up to the window count, with two exceptions, because most sites delegate events at their root: for text
+ * fields only listeners at the field and in its form count, and for plain links and GET forms (see loadsPlainly) only
+ * listeners below the roots. A script that handles the latter by class at the root is not detected.
  */
 function heardOf({ element, tag }, inside, active, takes, known) {
   const own = hears(element) | inside | labelsHear(element, tag);
   const { near, far } = around(element, known);
   const plain = active.length > 0 && activeAround(element) !== null && active.every(loadsPlainly);
-  const whole = own | near | (plain ? 0 : far);
+  const all = own | near | (plain ? 0 : far);
   const field = own | aroundInForm(element);
   const text = takes === 'text';
-  let pressed = text ? field & PRESS : whole & (active.some(isChoice) ? PRESS | CHANGE : PRESS);
+  let pressed = text ? field & PRESS : all & (active.some(isChoice) ? PRESS | CHANGE : PRESS);
   pressed |= (own & (text ? FOCUS : FOCUS | HOVER)) | formHears(active, known, plain) | (plain ? 0 : routed(active));
   if (active.some(({ one }) => hasAttr(one, 'commandfor'))) pressed = ANY;
-  const edited = text ? field & (CHANGE | KEY) : whole & CHANGE;
+  const edited = text ? field & (CHANGE | KEY) : all & CHANGE;
   return (pressed ? 1 : 0) | (edited ? 2 : 0) | ((own | near) & HOVER ? 4 : 0);
 }
 
-const worst = (found, order) => order.find((one) => found.includes(one)) ?? '';
+const worst = (values, order) => order.find((value) => values.includes(value)) ?? '';
 
-/** [method sent, where it leads, what it takes, who hears] of a control. */
+/** [form method, link target, accepted input, listeners] of a control. */
 function effectOf(control, known) {
   const { element, tag } = control;
   const inside = insideOf(element, tag);
@@ -237,7 +237,7 @@ function effectOf(control, known) {
 
 const UNKNOWN = ['other', 'other', '', 7];
 
-/** The effects of these controls, null where they were not asked for. One odd element does not cost the page. */
+/** The effects of these controls; null if not requested. An element that fails gets UNKNOWN. */
 function effectsOf(controls) {
   if (!latest.settings.effects) return null;
   const known = new Map();

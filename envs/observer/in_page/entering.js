@@ -1,9 +1,9 @@
-// What no input can do portably: the state of a field, its selection, choosing an option, filling a date.
+// Operations that input events cannot do portably: selecting text or an option, filling a date, reading a field's state.
 
 const FORMATTED = new Set(['date', 'time', 'month', 'week', 'datetime-local', 'range', 'color']);
 const NO_TEXT = new Set(['checkbox', 'radio', 'button', 'submit', 'reset', 'image', 'file', 'hidden']);
 
-/** What kind of field an element is, and the focus on it (a click on a label or wrapper may not have given it). */
+/** Returns the kind of a field and focuses it, because a click on a label or wrapper may not have done so. */
 function prepare(element) {
   const tag = htmlTag(element);
   if (isDisabled(element)) return 'disabled';
@@ -16,7 +16,7 @@ function prepare(element) {
   return tag === 'input' ? 'line' : 'lines';
 }
 
-/** Selects all that is in a field; false if it is empty. */
+/** Selects the content of a field; false if it is empty. */
 function selectAll(element) {
   if (!editable(element)) {
     selectText(element);
@@ -40,21 +40,21 @@ function caretToEnd(element) {
   } else if ((caretOf(element) ?? null) !== null) setCaret(element, valueOf(element).length, valueOf(element).length);
 }
 
-/** The events by which a page hears that a value was entered. */
-function tellEntered(element) {
+/** Dispatches the events that notify the page of a new value. */
+function dispatchEntered(element) {
   dispatch(element, new Event('input', { bubbles: true, composed: true }));
   dispatch(element, new Event('change', { bubbles: true }));
 }
 
-/** For fields that no keyboard fills the same way in every locale; false if the value is of the wrong form. */
+/** Sets the value of a field whose keyboard input depends on the locale; false if the value has the wrong format. */
 function fillValue(element, value) {
   if (isReadOnly(element)) return false;
   setValue(element, value);
-  tellEntered(element);
+  dispatchEntered(element);
   return value === '' || valueOf(element) !== '';
 }
 
-/** Puts text into this element and no other, with trusted input events; false if it does not hold the focus. */
+/** Inserts text into this element only, with trusted input events; false if it does not have the focus. */
 const insert = (element, text) =>
   activeOf(getRootNode(element)) === element && execCommand(ownerDocument(element), 'insertText', false, text);
 
@@ -64,22 +64,22 @@ const pageAddress = (element) => {
 };
 const isFileInput = (element) => htmlTag(element) === 'input' && typeOf(element) === 'file';
 
-/** Chooses an option by label, by value, then by label whatever its case; a list that takes several keeps what is chosen. */
-function chooseOption(element, wanted, most) {
+/** Selects an option by label, value, or label ignoring case; a multiple list keeps its other selected options. */
+function chooseOption(element, requested, most) {
   if (htmlTag(element) !== 'select') return sent({ status: 'wrong' });
   if (isDisabled(element)) return sent({ status: 'disabled' });
-  const name = clean(wanted);
+  const name = clean(requested);
   const options = [...optionsOf(element)];
   const usable = options.filter((option) => !isBarred(option));
-  const tests = [(option) => labelOf(option) === name, (option) => storable(valueOf(option)) === wanted,
+  const tests = [(option) => labelOf(option) === name, (option) => storable(valueOf(option)) === requested,
     (option) => labelOf(option).toLowerCase() === name.toLowerCase()];
-  const among = (some) => tests.map((test) => some.find(test)).find((found) => found);
+  const among = (some) => tests.map((test) => some.find(test)).find((match) => match);
   const option = among(usable);
   if (!option && among(options)) return sent({ status: 'barred' });
   if (!option) return sent({ status: 'none', options: usable.slice(0, most).map(labelOf), total: usable.length });
   focusOn(element);
   if (isMultiple(element)) setChosen(option, true);
   else setChosenIndex(element, indexOf(option));
-  tellEntered(element);
+  dispatchEntered(element);
   return sent({ status: 'ok' });
 }

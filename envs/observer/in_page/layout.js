@@ -1,5 +1,5 @@
-// What is shown of the lines: everything where it fits, else what is near the viewport, the rest counted in markers.
-// Refs, frames and groups are written as marks (kind, number, end); the observer numbers them over all processes.
+// Selects the lines to show: all if they fit, else those near the viewport; markers count the others.
+// Refs, frames and groups are marks (kind, number, end), which the observer numbers across processes.
 
 const REF = '\u0001';
 const FRAME = '\u0002';
@@ -15,8 +15,8 @@ function renderControl(control) {
   if (control.value) text += ` = ${quoted(control.value)}`;
   if (control.states.length) text += ' ' + control.states.join(' ');
   if (control.options.length) {
-    const told = (option, i) => quoted(option) + (control.barred && control.barred.has(i) ? ' (disabled)' : '');
-    text += ' options: ' + control.options.map(told).join(' ');
+    const shown = (option, i) => quoted(option) + (control.barred && control.barred.has(i) ? ' (disabled)' : '');
+    text += ' options: ' + control.options.map(shown).join(' ');
     if (control.moreOptions) text += ` … ${control.moreOptions} more`;
   }
   return text;
@@ -25,7 +25,7 @@ function renderControl(control) {
 const renderOpen = (frame) =>
   `--- frame ${FRAME}${frame.index}${END} ${quoted(frame.title)} ${escaped(cut(clean(frame.url), 200)).replace(/ /g, '%20')}`;
 
-/** Text of one line, or several where it is long; cells are joined by ` | `, controls stand two spaces apart. */
+/** The text of a line, divided if it is long; cells are joined by ` | `, controls by two spaces. */
 function renderLine(line) {
   if (line.open) return [line.open.remote ? `${REMOTE}${line.open.index}${END}` : renderOpen(line.open)];
   if (line.close) return line.close.remote ? [] : [`--- end frame ${FRAME}${line.close.index}${END}`];
@@ -59,12 +59,12 @@ function renderLine(line) {
   cells.push(cell.join('  '));
   if (cells.length > 1 && cells[0] === '') cells.shift();
   while (cells.length > 1 && !cells[cells.length - 1]) cells.pop();
-  const whole = cells.join(' | ');
-  if (!whole) return [];
-  return broken(heading ? '# ' + whole : escapedStart(whole));
+  const rendered = cells.join(' | ');
+  if (!rendered) return [];
+  return broken(heading ? '# ' + rendered : escapedStart(rendered));
 }
 
-/** Breaks a long line at spaces between its words, never inside a control. */
+/** Breaks a long line at spaces between words, never inside a control. */
 function broken(text) {
   if (text.length <= LINE_CHARS || text.includes(REF)) return [text];
   const lines = [];
@@ -90,7 +90,7 @@ function renderLines(look) {
   return lines;
 }
 
-/** The lines to show within `budget` characters, with markers for what is hidden. */
+/** The lines to show within `budget` characters, with markers for the hidden ones. */
 function layOut(look, lines, budget) {
   const full = lines.reduce((sum, line) => sum + line.text.length + 1, 0);
   for (const line of lines) line.shown = true;
@@ -98,7 +98,7 @@ function layOut(look, lines, budget) {
   if (full <= budget) return { text: lines.map((line) => line.text).join('\n'), full };
   let text = '';
   let limit = budget - 80;
-  for (let round = 0; round < 6; round++) { // the markers themselves take room: known only once they are set
+  for (let round = 0; round < 6; round++) { // markers use up budget too, which is known only after they are set
     choose(look, lines, limit);
     text = withMarkers(look, lines);
     if (text.length <= budget) break;
@@ -141,11 +141,11 @@ function showRun(look, lines, from, to, out) {
   out.push(`… ${mark}: ${lines[from].marker.kind} ×${rows.length}, ${shown} (expand ${mark} or find text)`);
 }
 
-/** Viewport first: what is on screen, then what belongs to no group, then the rows of groups, each by nearness. */
+/** Priority: lines in the viewport, then lines outside groups, then rows of groups, each by distance. */
 function choose(look, lines, limit) {
   const units = unitsOf(lines);
   const offsets = look.documents.map((entry) => frameOffset(look, entry));
-  const places = new Map(); // the lines of a long text have one place
+  const places = new Map(); // all lines of a long text have the same place
   for (const unit of units) {
     const { at } = unit.line;
     if (!places.has(at)) places.set(at, attempt(() => placeOf(at), NOWHERE));
@@ -160,7 +160,7 @@ function choose(look, lines, limit) {
   for (const unit of ranked) {
     unit.shown = unit.line.fixed || (!filled[unit.order] && unit.chars <= left);
     if (unit.shown) left -= unit.chars;
-    else if (unit.order) filled[unit.order] = true; // what lies farther is not preferred for being short: no holes
+    else if (unit.order) filled[unit.order] = true; // a farther line is not preferred for being short, which would make holes
   }
   keepContiguous(units);
   markHidden(lines, units);
@@ -181,7 +181,7 @@ function unitsOf(lines) {
   return units;
 }
 
-/** The shown rows of a group are one interval, so that `shown 8-20` says all. */
+/** The shown rows of a group form one interval, as in `shown 8-20`. */
 function keepContiguous(units) {
   const groups = new Map();
   for (const unit of units) {
@@ -201,7 +201,7 @@ function keepContiguous(units) {
   }
 }
 
-/** Gives every line its marker: its group, or LOOSE for a run of hidden lines outside groups. */
+/** Assigns a marker to every line: its group, or LOOSE for consecutive hidden lines outside groups. */
 function markHidden(lines, units) {
   for (const unit of units) {
     for (let i = unit.from; i < unit.to; i++) {
@@ -213,7 +213,7 @@ function markHidden(lines, units) {
 
 const NOWHERE = { top: 0, height: 0 };
 const ruler = new Range();
-/** The box of the element a line starts with, or of its text where that is a small part of a large element. */
+/** The box of a line's first element, or of its text if that is a small part of a large element. */
 function placeOf(node) {
   if (nodeType(node) === 1) return boxOf(node);
   const parent = flatParent(node);
@@ -228,7 +228,7 @@ function placeOf(node) {
   return box;
 }
 
-/** Pixels from the top of the top viewport to the top of a walked document's viewport. */
+/** Pixels from the top of the top viewport to the top of a document's viewport. */
 function frameOffset(look, entry) {
   let top = 0;
   for (let holder = entry.holder; holder; ) {

@@ -1,5 +1,5 @@
-// Roles, accessible names, states and values: what a control is called and how it stands.
-// Follows WAI-ARIA 1.2, HTML-AAM and accname 1.2 as far as they help to act; says where it departs.
+// Roles, accessible names, states and values of controls.
+// Follows WAI-ARIA 1.2, HTML-AAM and accname 1.2 as far as they help to act; deviations are documented.
 
 const WIDGETS = new Set(('button link checkbox radio switch textbox searchbox combobox listbox option menuitem ' +
   'menuitemcheckbox menuitemradio tab treeitem slider spinbutton').split(' '));
@@ -13,7 +13,7 @@ const INPUTS = { __proto__: null, button: 'button', submit: 'button', reset: 'bu
 const OWN_ROLES = new Set(['button', 'textarea', 'summary', 'select', 'input']);
 const TEXTUAL = new Set(['textbox', 'searchbox', 'combobox', 'spinbutton']);
 
-/** The role given by markup alone, '' where it has none. Inputs without an ARIA role go by their type (file, date, color). */
+/** The role by markup; '' if there is none. Inputs without an ARIA role use their type (file, date, color). */
 function roleOf(element, tag) {
   if (!hasAttributes(element) && !OWN_ROLES.has(tag)) return LANDMARKS[tag] ?? '';
   const explicit = attr(element, 'role').trim().toLowerCase().split(/\s+/)[0];
@@ -60,7 +60,7 @@ function isEditingHost(element) {
 
 const isControl = (role, tag) => WIDGETS.has(role) || (tag === 'input' && role !== '') || role === 'video' || role === 'audio';
 
-/** Text of a subtree as a reader sees it, at most about `limit` characters; `all` takes hidden parts too. */
+/** The visible text of a subtree, about `limit` characters at most; `all` includes hidden parts. */
 function contentText(element, limit, all = false, without = null) {
   const only = firstChild(element);
   if (!only) return shadowOf(element) ? gather(element, limit, all, without) : '';
@@ -98,8 +98,8 @@ function gatherElement(element, stack, all) {
   return block ? ' ' : '';
 }
 
-const NAMED_BY = 50; // elements of an aria-labelledby that are read
-/** The accessible name before any cut. Without one: title, placeholder, then what identifies it to a developer. */
+const NAMED_BY = 50; // maximum number of elements of an aria-labelledby
+/** The uncut accessible name; without one: title, placeholder, then a technical identifier. */
 function nameOf(element, tag, role, limit) {
   const ids = attr(element, 'aria-labelledby').trim();
   if (ids) {
@@ -142,7 +142,7 @@ const COLORS = { '255,0,0': 'red', '0,128,0': 'green', '0,0,255': 'blue', '255,2
   '255,255,255': 'white', '255,165,0': 'orange', '128,0,128': 'purple', '255,192,203': 'pink', '128,128,128': 'grey',
   '0,255,255': 'cyan', '0,255,0': 'lime', '165,42,42': 'brown', '255,0,255': 'magenta', '0,0,128': 'navy',
   '0,128,128': 'teal', '128,0,0': 'maroon', '128,128,0': 'olive', '192,192,192': 'silver' };
-/** A colour in a word where CSS has a basic one, '' where it is transparent. */
+/** The name of a basic CSS colour, else its value; '' if it is transparent. */
 function colorName(value) {
   const part = value.match(/[\d.]+/g);
   if (!part || (part.length > 3 && Number(part[3]) === 0)) return '';
@@ -152,7 +152,7 @@ function colorName(value) {
 /** An address without query and fragment. */
 const pathOf = (address) => address.slice(0, ((address + '#').search(/[?#]/)));
 
-/** Departs from accname: a nameless control is called by its name or id attribute, its address, its shape or colour. */
+/** Deviation from accname: a control without a name is named by its name or id attribute, address, shape or colour. */
 function describedName(element, tag, role) {
   if (namespaceOf(element) === SVG) return shapeName(element);
   const word = [attr(element, 'name'), attr(element, 'id')].find((text) => /^[a-z][a-z _-]{0,30}$/i.test(text));
@@ -224,14 +224,14 @@ function readValue(control, settings) {
 
 function readSelect(control, settings) {
   const options = optionsOf(control.element);
-  const chosen = firstOf(chosenOf(control.element), settings.nameChars, labelOf); // more of them would be cut anyway
+  const chosen = firstOf(chosenOf(control.element), settings.nameChars, labelOf); // more would be cut anyway
   control.value = cut(chosen.join(', '), settings.nameChars);
   setOptions(control, options, labelOf, settings);
   control.barred = new Set(control.options.flatMap((_, i) => (isBarred(options[i]) ? [i] : [])));
 }
 
 const labelOf = (option) => clean(optionLabel(option) || optionText(option));
-/** An option that cannot be chosen; of a disabled list all the same that by itself. */
+/** Whether an option is disabled, regardless of its list. */
 const isBarred = (option) => isDisabled(option) || matches(option, 'optgroup[disabled] > option');
 
 function setOptions(control, options, label, settings) {

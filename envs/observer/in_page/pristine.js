@@ -1,8 +1,8 @@
 // The getters and methods of the DOM, taken from the prototypes of this world.
-// This code runs in an isolated world: the page can neither see it nor change its built-ins. What a page can
-// still do is shadow a property of a form, a frameset or the document by naming an element after it
-// (<input name=childNodes>, <img name=body>). So no property of a node is read directly, only through what is here.
-// A getter that meets an element of another kind throws: read by `htmlTag`, which knows the kind.
+// This code runs in an isolated world: the page can neither see it nor change its built-ins. But a page can shadow a
+// property of a form, a frameset or the document by an element with its name (<input name=childNodes>,
+// <img name=body>). So properties of nodes are never read directly, only through these functions.
+// A getter throws for an element of another kind: check `htmlTag` first.
 
 // Each is looked up at its first use: creating them all costs a millisecond or more in every new world.
 
@@ -14,7 +14,7 @@ const setter = (prototype, name) => {
   let set;
   return (object, value) => (set ??= Object.getOwnPropertyDescriptor(prototype, name).set).call(object, value);
 };
-const method = (prototype, name) => (object, ...given) => prototype[name].apply(object, given);
+const method = (prototype, name) => (object, ...args) => prototype[name].apply(object, args);
 
 const nodeType = getter(Node.prototype, 'nodeType');
 const firstChild = getter(Node.prototype, 'firstChild');
@@ -75,15 +75,15 @@ const documentQuery = method(Document.prototype, 'querySelector');
 const documentQueryAll = method(Document.prototype, 'querySelectorAll');
 const modalOf = (page) => documentQuery(page, ':modal');
 
-/** What documents and shadow roots both have, each on a prototype of its own. */
+/** Properties of documents and shadow roots, which are on separate prototypes. */
 const ofRoot = (make, name) => {
   const [document, root] = [make(Document.prototype, name), make(ShadowRoot.prototype, name)];
-  return (object, ...given) => {
-    if (nodeType(object) === 9) return document(object, ...given);
-    return isShadowRoot(object) ? root(object, ...given) : null;
+  return (object, ...args) => {
+    if (nodeType(object) === 9) return document(object, ...args);
+    return isShadowRoot(object) ? root(object, ...args) : null;
   };
 };
-/** A fragment that is in a page is a shadow root. */
+/** A fragment inside a page is a shadow root. */
 const isShadowRoot = (node) => nodeType(node) === 11 && isConnected(node);
 const activeOf = ofRoot(getter, 'activeElement');
 const elementAt = ofRoot(method, 'elementFromPoint');
@@ -92,7 +92,7 @@ const byId = (root, id) => (nodeType(root) === 9 ? Document : DocumentFragment).
 const XHTML = 'http://www.w3.org/1999/xhtml';
 const SVG = 'http://www.w3.org/2000/svg';
 const isHtml = (element) => namespaceOf(element) === XHTML;
-/** The local name of an HTML element, '' for one of SVG, MathML or an unknown namespace. */
+/** The local name of an HTML element; '' for SVG, MathML and unknown namespaces. */
 const htmlTag = (element) => (isHtml(element) ? localName(element) : '');
 
 /** Properties or methods of some HTML elements: `kinds` names the interface of each tag that has `name`. */
@@ -115,7 +115,7 @@ const ofKinds = (name, kinds) => {
 /** The same for setters and methods. */
 const runOfKinds = (make, name, kinds) => {
   const of = accessors(make, name, kinds);
-  return (element, ...given) => of(htmlTag(element))?.(element, ...given);
+  return (element, ...args) => of(htmlTag(element))?.(element, ...args);
 };
 const TEXT_FIELDS = { input: 'HTMLInputElement', textarea: 'HTMLTextAreaElement' };
 const FIELDS = { ...TEXT_FIELDS, select: 'HTMLSelectElement' };

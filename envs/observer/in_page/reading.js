@@ -1,8 +1,8 @@
-// A whole document as text, for checks of what a page holds in the end.
+// A complete document as text, for checks of the final page.
 
 const WHOLE_CHARS = 4000000;
 
-/** What a person sees, then the document itself (attributes, values that were set by the server) without its code. */
+/** The visible text, then the document itself (attributes, values set by the server) without its code. */
 function wholePage() {
   const [root, body] = [rootElement(document), bodyOf(document)];
   if (!root) return '';
@@ -11,7 +11,7 @@ function wholePage() {
   return `${body ? innerText(body) : ''}\n${outerHtml(copy)}`.slice(0, WHOLE_CHARS).toWellFormed();
 }
 
-/** The whole document, code included. */
+/** The complete document with its code. */
 function pageSource() {
   const [root, kind] = [rootElement(document), doctypeOf(document)];
   const head = kind ? new XMLSerializer().serializeToString(kind) : '';

@@ -1,4 +1,4 @@
-// Scrolling without input: the page, or whatever scrolls around an element.
+// Scrolls the page, or the scrollable box around an element, without input.
 
 const hasRoom = (element, dx) => (dx ? scrollWidth(element) > clientWidth(element) + 1 : scrollHeight(element) > clientHeight(element) + 1);
 
@@ -8,7 +8,7 @@ function scrollOne(element, dx, dy) {
   return before[0] !== scrollLeft(element) || before[1] !== scrollTop(element);
 }
 
-/** Scrolls the page, or else the largest box of it that can scroll; true if something moved. */
+/** Scrolls the page, else its largest scrollable box; true if something moved. */
 function scrollPage(dx, dy) {
   let target = scroller(document) ?? rootElement(document);
   if (!target) return false;
@@ -25,7 +25,7 @@ function scrollPage(dx, dy) {
   return scrollOne(target, dx, dy);
 }
 
-/** Scrolls the nearest box around an element, itself included, that has room to; true if something moved. */
+/** Scrolls the element or its nearest scrollable ancestor; true if something moved. */
 function scrollAround(element, dx, dy) {
   let target = element;
   while (parentElement(target) && !(hasRoom(target, dx) && clientHeight(target))) target = parentElement(target);

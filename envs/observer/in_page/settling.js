@@ -1,10 +1,10 @@
-// When a page changes, and whether the field that has the focus may offer suggestions.
+// Detects changes of a page, and whether the focused field may show suggestions.
 
 const OFFERS = '[role=combobox], [role=searchbox], [type=search], [aria-autocomplete]:not([aria-autocomplete=none]), ' +
   '[aria-haspopup]:not([aria-haspopup=false]), [autocomplete=off]';
 const EVERYTHING = { subtree: true, childList: true, characterData: true, attributes: true };
 
-/** Resolves once `idle` ms passed without a change, or `quiet` ms after the last change, or `most` ms at all. */
+/** Resolves after `idle` ms without any change, `quiet` ms after the last change, or `most` ms in total. */
 const untilQuiet = (idle, quiet, most) => new Promise((done) => {
   const end = () => {
     observer.disconnect();
@@ -23,7 +23,7 @@ const untilQuiet = (idle, quiet, most) => new Promise((done) => {
   observer.observe(document, EVERYTHING);
 });
 
-/** Resolves with true at the first change of the document, with false after `most` ms without one. */
+/** Resolves with true at the first change of the document, or with false after `most` ms. */
 const firstChange = (most) => new Promise((done) => {
   const end = (changed) => {
     observer.disconnect();
@@ -35,7 +35,7 @@ const firstChange = (most) => new Promise((done) => {
   observer.observe(document, EVERYTHING);
 });
 
-/** The same where the focus is in a field that offers suggestions; false at once where it is not. */
+/** The same if the focused field offers suggestions; else resolves with false at once. */
 function firstSuggestion(most) {
   let focused = activeOf(document);
   for (let root = focused && openRoot(focused); root && activeOf(root); root = openRoot(focused)) focused = activeOf(root);

@@ -1,6 +1,6 @@
-// Finding an element again, and a point where a click reaches it.
+// Resolves an element again, and finds a point at which to click it.
 
-/** The element of ref `id` of the last look, or of its key, or a status: 'stale' or 'ambiguous'. */
+/** The element of ref `id` in the last observation, or of its key; else the status 'stale' or 'ambiguous'. */
 function resolve(id, key) {
   const known = latest && latest.controls.find((control) => control.id === id && !control.dropped);
   if (known && isConnected(known.element) && attempt(() => sameKey(known.element, key, known), false)) return known.element;
@@ -19,20 +19,20 @@ const fits = (look, control, key) => !control.dropped && control.role === key.ro
   look.documents[control.frame].path === key.frame;
 const countOf = (look, key) => look.controls.filter((control) => fits(look, control, key)).length;
 
-/** The text of the line a control stands in: tells equal buttons of different rows apart. */
+/** The text of a control's line, which distinguishes equal buttons in different rows. */
 function contextOf(element, look, control) {
   const line = look.lines.find((candidate) => candidate.parts && candidate.parts.some((part) => part.control === control));
   return line ? renderLine(line).join(' ').replace(/\u0001\d+\u0005/g, '') : '';
 }
 
-/** Looks at the page as it is now. One match is it; of several, the one in the same line; else no guess is made. */
+/** Observes the current page. Returns the only match, or of several the one in the same line; never guesses. */
 function search(key, context, count) {
   const look = new PageLook(latest ? latest.settings : configured({})).run(2 * MAX_NODES, 2000);
   const same = look.controls.filter((control) => fits(look, control, key) && attempt(() => digestOf(control), '') === key.digest);
   if (same.length === 1) return same[0].element;
   if (!same.length) return 'stale';
   const ranked = same.find((control) => control.ordinal === key.ordinal);
-  if (context === null) return ranked ? ranked.element : 'ambiguous'; // a replay knows only the rank
+  if (context === null) return ranked ? ranked.element : 'ambiguous'; // a replay has only the rank
   const alike = same.filter((control) => contextOf(control.element, look, control) === context);
   if (alike.length === 1) return alike[0].element;
   return alike.length && ranked && alike.includes(ranked) && countOf(look, key) === count ? ranked.element : 'ambiguous';
@@ -44,10 +44,10 @@ function topBox(element) {
   if (!box.width && !box.height) return null;
   const offset = offsetOf(element);
   const values = [box.left, box.top, box.width, box.height].map((value, i) => Math.round((value + (offset[i] ?? 0)) * 10) / 10);
-  return values.every(Number.isFinite) ? values : null; // a transform may exceed all measure
+  return values.every(Number.isFinite) ? values : null; // a transform may overflow
 }
 
-/** Where the viewport of an element's document lies in that of this process's top document. */
+/** The position of the viewport of an element's document in that of this process's top document. */
 function offsetOf(element) {
   let [left, top] = [0, 0];
   for (let holder = holderOf(element); holder; holder = holderOf(holder)) {
@@ -63,7 +63,7 @@ function holderOf(element) {
   return view && view !== window ? view.frameElement : null;
 }
 
-/** Brings `this` into view and finds a point of it that a click would reach: {x, y} or {status, message}. */
+/** Scrolls `this` into view and finds an uncovered point of it: {x, y} or {status, message}. */
 function pointOf() {
   if (!isConnected(this)) return sent({ status: 'stale', message: 'the element left the page' });
   if (matches(this, ':disabled') || attr(this, 'aria-disabled') === 'true') {
@@ -81,7 +81,7 @@ function pointOf() {
   return sent({ status: 'covered', message: `covered by ${covering.by}` });
 }
 
-/** The element itself, or the label that stands for it where it is not drawn. */
+/** The element itself, or its label if the element is not drawn. */
 function drawnPart(element) {
   const box = boxOf(element);
   if (box.width >= 2 && box.height >= 2 && getComputedStyle(element).visibility === 'visible') return element;
@@ -121,7 +121,7 @@ function deepest(page, x, y) {
   return hit;
 }
 
-/** A click on `hit` reaches the target: it is in it, or in the label that stands for it. */
+/** Whether a click on `hit` activates the target: `hit` is inside it or inside its label. */
 function reaches(hit, shown, target) {
   for (let node = hit; node && nodeType(node) === 1; node = flatUp(node)) {
     if (node === shown || node === target) return true;
@@ -132,7 +132,7 @@ function reaches(hit, shown, target) {
 
 const flatUp = (node) => slotOf(node) ?? flatParent(node);
 
-/** In every outer document of this process the iframe itself is on top at the point. */
+/** Whether the iframe is on top at the point in every outer document of this process. */
 function holdersShow(element, x, y) {
   for (let holder = holderOf(element); holder; holder = holderOf(holder)) {
     const box = boxOf(holder);
@@ -149,12 +149,12 @@ function described(element) {
   return name ? `${tag} ${quoted(name)}` : tag;
 }
 
-/** For an iframe that another process draws: brings it into view. */
+/** Scrolls an iframe of another process into view. */
 function showHolder(frame) {
   scrollIntoView(frame, { block: 'nearest', inline: 'nearest', behavior: 'instant' });
 }
 
-/** Turns a point of a cross-process frame's viewport into one of ours, 'null' where the frame is covered there. */
+/** Converts a point of a cross-process frame's viewport to this viewport; 'null' if the frame is covered there. */
 function throughHolder(frame, x, y) {
   const box = boxOf(frame);
   const scale = offsetWidth(frame) ? box.width / offsetWidth(frame) : 1;
@@ -164,7 +164,7 @@ function throughHolder(frame, x, y) {
   return sent([left + outerLeft, top + outerTop]);
 }
 
-/** What a resolved element is: its input type and its states now. */
+/** The tag, input type and current states of a resolved element. */
 function facts(element) {
   const tag = tagOf(element);
   const control = { element, tag, role: roleOf(element, tag), states: [], value: null };

@@ -1,23 +1,23 @@
-// One pass over the page: blocks become lines, lines hold text and controls, long runs of siblings become groups.
-// Iterative throughout, because a page may be nested deeper than any call stack.
+// One pass over the page: blocks become lines of text and controls, long series of siblings become groups.
+// It is iterative, because a page may be nested deeper than the call stack.
 
 const SKIPPED = new Set('script style head noscript template meta link title base defs clippath mask symbol param source track'.split(' '));
 const SHAPES = new Set('rect circle ellipse polygon polyline line path text image g use'.split(' '));
 const HANDLERS = ['onclick', 'onmousedown', 'onmouseup', 'onpointerdown', 'onpointerup', 'ondblclick'];
-const PLACED = new Set(['absolute', 'fixed']); // may lie where no scrolling reaches
+const PLACED = new Set(['absolute', 'fixed']); // may be at a position that cannot be scrolled to
 const PLAIN = new Set(('inline contents ruby table-row table-cell table-row-group table-header-group table-footer-group ' +
-  'table-caption').split(' ')); // displays that neither clip, nor can be placed, nor hide their content
+  'table-caption').split(' ')); // display values that neither clip nor hide their content and cannot be positioned
 const OWN_HOSTS = new Set('article aside blockquote body div footer h1 h2 h3 h4 h5 h6 header main nav p section span'.split(' '));
-const MAX_NODES = 40000; // nodes visited in one look; what lies beyond is counted, and `find` goes further
-const MAX_HOSTS = 64; // closed-root candidates asked for in one look
-const LINE_CHARS = 400; // page text is broken into lines of about this length
-const SHAPES_SHOWN = 40; // shapes of one drawing that are listed
+const MAX_NODES = 40000; // nodes visited in one observation; the rest is counted, and `find` continues
+const MAX_HOSTS = 64; // closed-root candidates per observation
+const LINE_CHARS = 400; // approximate maximum length of a line
+const SHAPES_SHOWN = 40; // listed shapes of one drawing
 
-/** A box that hides what it holds: `content-visibility: hidden`, or clipped to no height (a closed accordion). */
+/** Whether a box hides its content: `content-visibility: hidden`, or clipped to zero height (a closed accordion). */
 const isShut = (element, tag, style) => style.contentVisibility === 'hidden' ||
   (!clientHeight(element) && style.overflowY !== 'visible' && tag !== 'html' && tag !== 'body' && namespaceOf(element) !== SVG);
 
-/** What `read` gives, `otherwise` where it throws. */
+/** The result of `read`, or `otherwise` if it throws. */
 function attempt(read, otherwise) {
   try {
     return read();
@@ -35,16 +35,16 @@ class Look {
     this.emitted = new Set();
     this.current = null;
     this.groups = [];
-    this.frames = []; // every iframe met, in order; `remote` where another process draws it
-    this.documents = []; // per walked document: the frame path and the iframe that holds it
+    this.frames = []; // all iframes in order; `remote` if another process draws it
+    this.documents = []; // for each walked document: the frame path and its iframe
     this.hosts = [];
     this.nodes = 0;
-    this.unread = 0; // elements that could not be read, or are nested too deep in other controls
+    this.unread = 0; // elements that could not be read or are nested too deeply in other controls
     this.stack = [];
     this.pushDocument(document, '', null);
   }
 
-  /** Walks on until the page ends, `nodes` more nodes are visited or `milliseconds` have passed. */
+  /** Continues the walk to the end of the page, for at most `nodes` nodes and `milliseconds`. */
   run(nodes, milliseconds) {
     const end = performance.now() + milliseconds;
     const last = this.nodes + nodes;
@@ -56,7 +56,7 @@ class Look {
     return this;
   }
 
-  /** One broken element does not cost the page: it is counted, and what it holds is walked all the same. */
+  /** An element that cannot be read is counted, and its children are still walked. */
   step(item) {
     try {
       if (typeof item === 'function') item();
@@ -72,7 +72,7 @@ class Look {
     for (let i = children.length - 1; i >= 0; i--) this.stack.push({ node: children[i], context });
   }
 
-  /** Subtrees not walked: 0 where the whole page was. */
+  /** Number of subtrees that were not walked. */
   get left() {
     return this.stack.reduce((count, item) => count + (typeof item === 'function' ? 0 : 1), 0);
   }
@@ -129,7 +129,7 @@ class Look {
     }
   }
 
-  /** Starts a new line, heading, table row or row of a group; true where the line must end with the element. */
+  /** Starts a new line, heading, table row or row of a group; true if the line must end with the element. */
   openBlock(element, tag, role, style, inner) {
     const display = style.display;
     if (inner.row) {
@@ -164,7 +164,7 @@ class Look {
     for (let i = children.length - 1; i >= 0; i--) this.stack.push({ node: children[i], context: inner });
   }
 
-  /** Siblings of one shape in number are rows of a group: they collapse together when the budget is tight. */
+  /** Many siblings of the same shape are rows of a group, which collapses if the budget is tight. */
   openGroup(element, children, inner) {
     const counts = new Map();
     for (const child of children) {
@@ -178,7 +178,7 @@ class Look {
     inner.group = { of, row: 0, parent: element };
   }
 
-  /** A host that draws something but none of its own children may hold a closed shadow root: the observer is asked. */
+  /** A host that draws something other than its children may have a closed shadow root: it is reported. */
   considerHost(element, tag, children) {
     const custom = tag.includes('-');
     if (this.hosts.length >= MAX_HOSTS || !(custom || OWN_HOSTS.has(tag)) || shadowOf(element)) return;
@@ -186,15 +186,15 @@ class Look {
     const inside = child && boxOf(child);
     const filled = inside ? inside.width > 0 : children.some((one) => nodeType(one) === 3 && clean(dataOf(one)));
     if (filled && !custom) return;
-    const asked = askedHosts.get(element) ?? 0;
-    if (asked >= (filled ? 1 : 3)) return; // a custom element may get its root after it was first seen
+    const requests = askedHosts.get(element) ?? 0;
+    if (requests >= (filled ? 1 : 3)) return; // a custom element may get its root after the first observation
     const box = boxOf(element);
     if (box.width < 1 || box.height < 1) return;
-    askedHosts.set(element, asked + 1);
+    askedHosts.set(element, requests + 1);
     this.hosts.push(element);
   }
 
-  /** A drawing: its listening shapes are controls; of a large one the plain shapes are named too. */
+  /** A drawing: shapes with listeners are controls; in a large drawing plain shapes are listed too. */
   visitDrawing(svg, inner) {
     const box = boxOf(svg);
     const large = box.width >= 60 && box.height >= 60;
@@ -250,7 +250,7 @@ class Look {
     else if (text) this.parts.push({ space: true });
   }
 
-  /** Ends the line that is being filled. */
+  /** Ends the current line. */
   flush() {
     const parts = this.parts;
     if (!parts.length) return;

@@ -11,7 +11,7 @@ from playwright.async_api import Error as PlaywrightError
 
 from envs.browser.action_replay import redo
 from envs.browser.session import BrowserSession
-from envs.core.actions import Action, ActionResult, NewTab, Status
+from envs.core.actions import Action, ActionResult, NewTab, Reason, Status
 from envs.core.errors import ResetFailed
 from envs.core.observation import Observation
 from envs.core.settings import SessionSettings
@@ -178,7 +178,7 @@ class BrowserGymEnvironment:
         try:
             await self._process().ask("new_tab")
         except GymFailed as error:
-            return ActionResult(status=Status.FAILED, message=str(error))
+            return ActionResult(status=Status.FAILED, reason=Reason.BROWSER_ERROR, message=str(error))
         await tabs.opened.until(before + 1, TAB_S)
         opened = tabs.opened.count > before
         return ActionResult(status=Status.OK if opened else Status.TIMEOUT, url=self.session.url)

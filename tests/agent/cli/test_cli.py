@@ -106,7 +106,7 @@ WRONG = [
     pytest.param([*OPEN, "--storage-state", "/"], "storage state '/' cannot be read: Is a directory", id="a folder"),
     pytest.param(
         [*OPEN, "--storage-state", "/etc/hostname"],
-        "'/etc/hostname' is no storage state of a browser: Invalid JSON",
+        "'/etc/hostname' is not a storage state of a browser: Invalid JSON",
         id="storage state of no browser",
     ),
     pytest.param(

@@ -20,7 +20,6 @@ import pytest
 from agent.episode.approval import ActionClass, classes_of, needs_approval
 from agent.episode.policy import PastAction
 from envs.core.actions import (
-    UNAPPROVED,
     Action,
     ActionResult,
     AnswerDialog,
@@ -220,17 +219,17 @@ def test_all_asks_about_everything_else() -> None:
     assert needs_approval(Hover(ref=1), page(), ("all",)) == ("all",)
 
 
-def past(action: Action, name: str, message: str = "") -> PastAction:
-    return PastAction(action, ElementKey("", "link", name, 0, "0" * 8), ActionResult(status=Status.OK, message=message))
+def past(action: Action, name: str, unapproved: int = 0) -> PastAction:
+    result = ActionResult(status=Status.OK, unapproved_downloads=unapproved)
+    return PastAction(action, ElementKey("", "link", name, 0, "0" * 8), result)
 
 
 def test_what_let_a_file_down_before_is_asked_about() -> None:
     look = page("link", "Report", "a")
-    refused = f"download 'r' {UNAPPROVED}"
     assert needs_approval(Click(ref=1), look, ("download",), [past(Click(ref=4), "Report")]) == ()
-    assert needs_approval(Click(ref=1), look, ("download",), [past(Click(ref=4), "Other", refused)]) == ()
-    assert needs_approval(Click(ref=1), look, ("download",), [past(Click(ref=4), "Report", refused)]) == ("download",)
-    told_late = [past(Click(ref=4), "Report"), PastAction(Wait(), None, past(Wait(), "", refused).result)]
+    assert needs_approval(Click(ref=1), look, ("download",), [past(Click(ref=4), "Other", 1)]) == ()
+    assert needs_approval(Click(ref=1), look, ("download",), [past(Click(ref=4), "Report", 1)]) == ("download",)
+    told_late = [past(Click(ref=4), "Report"), PastAction(Wait(), None, past(Wait(), "", 1).result)]
     assert needs_approval(Click(ref=1), look, ("download",), told_late) == ("download",)
 
 
@@ -253,7 +252,7 @@ async def main():
     with RunDisplay(stdout) as display:
         display(RunStarted("r", Path("r"), planned=2, finished=0))
         ask = approver(display, as_json=False)
-        said = await asyncio.discover_traces(ask(request(1)), ask(request(2)))
+        said = await asyncio.gather(ask(request(1)), ask(request(2)))
     print("SAID", said, flush=True)
 
 asyncio.run(main())

@@ -15,7 +15,7 @@ from agent.progress import EpisodeEnded, EpisodeStarted, Event, PlanMade, RunEnd
 from agent.results import EpisodeResult
 from agent.run.runner import run_open, run_suite, run_task
 from envs.core.action_languages import PROGRAM
-from envs.core.actions import UNAPPROVED, Action, Click, Scroll, Status, Stop, Type, Wait
+from envs.core.actions import UNAPPROVED, Action, Click, Reason, Scroll, Status, Stop, Type, Wait
 from envs.core.errors import BadInput
 from envs.core.tasks import TaskSelection
 from envs.core.trace_store import RunLock, RunLocked, Trace, read_trace
@@ -275,7 +275,8 @@ async def test_no_download_slips_through_unasked(shop: Shop, tmp_path: Path) -> 
     results = [step.commit.result for step in steps if step.commit is not None]
     refused = next(result for result in results[:2] if result.message)
     assert refused.message == f"download 'prices.csv' {UNAPPROVED}"
-    assert refused.status is Status.BLOCKED and not results[0].downloads and not results[1].downloads
+    assert (refused.status, refused.reason) == (Status.BLOCKED, Reason.UNAPPROVED_DOWNLOAD)
+    assert refused.unapproved_downloads == 1 and not results[0].downloads and not results[1].downloads
     assert [file.name for result in results[2:4] for file in result.downloads] == ["prices.csv"]
     assert names_in(run.folder / "downloads") == ["prices.csv"]
 

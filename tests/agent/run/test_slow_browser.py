@@ -83,7 +83,7 @@ def test_a_browser_that_is_none_is_wrong_input(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["soon", "-1", "0", "nan", "inf"])
 def test_a_time_that_is_none(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("MIRA_LAUNCH_S", text)
-    with pytest.raises(BadInput, match="is no number of seconds"):
+    with pytest.raises(BadInput, match="is not a number of seconds"):
         launch_s()
 
 

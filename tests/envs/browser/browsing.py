@@ -1,4 +1,4 @@
-"""What tests of sessions do again and again."""
+"""Helper functions for tests of sessions."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ QUICK = SessionSettings(step_deadline_s=15.0, navigation_s=10.0, settle=SettleSe
 
 
 async def visit(session: BrowserSession, url: str) -> Observation:
-    """Opens *url* and looks at it."""
+    """Opens *url* and observes it."""
     result = await session.execute(Goto(url=url))
     assert result.ok, result
     return await session.observe()
 
 
 def ref_of(seen: Observation, name: str, role: str | None = None) -> int:
-    """The ref of the one element called *name*."""
+    """Returns the ref of the only element called *name*."""
     found = [e.ref for e in seen.elements if e.key.name == name and role in (None, e.key.role)]
     assert len(found) == 1, f"{name!r}: {found} in\n{seen.text}"
     return found[0]

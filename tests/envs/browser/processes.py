@@ -1,4 +1,4 @@
-"""What is left of a browser: its processes and folders, found by the browser's HOME."""
+"""Finds the remaining processes and folders of a browser by its HOME."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ SOON_S = 8.0
 
 
 class Living(NamedTuple):
-    """A process, and the words of its command line when it was looked at: it may have ended since."""
+    """A process with its command line; it may have ended since."""
 
     process: psutil.Process
     words: list[str]
 
 
 def belonging(home: str) -> list[Living]:
-    """Living processes that name *home* in their arguments or environment: the browser's, and its watchdog."""
+    """Living processes with *home* in their arguments or environment: the browser and its watchdog."""
     found: list[Living] = []
     for process in psutil.process_iter():
         try:
@@ -36,19 +36,19 @@ def belonging(home: str) -> list[Living]:
 
 
 def kill(living: Iterable[Living]) -> None:
-    """Those that have not ended meanwhile, as the others of a browser do with its first."""
+    """Filters the processes that have not ended meanwhile."""
     for process, _ in living:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
 
 
 async def all_gone(home: str, *others: Path) -> bool:
-    """True once no process and no folder is left; False after SOON_S."""
+    """Waits until no process and no folder is left; False after SOON_S."""
     return await _soon(lambda: not belonging(home) and not _any_exists(Path(home), *others))
 
 
 async def all_ended(name: str) -> bool:
-    """True once no process is left that names *name*; False after SOON_S."""
+    """Waits until no process with *name* is left; False after SOON_S."""
     return await _soon(lambda: not belonging(name))
 
 

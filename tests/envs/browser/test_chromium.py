@@ -1,4 +1,4 @@
-"""The browser is found, started, and never left behind, however its owner ends."""
+"""The browser is found and started, and no process remains, however its owner ends."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ async def test_a_killed_owner_leaves_nothing(number: signal.Signals) -> None:
 
 
 async def test_the_watchdog_alone_is_enough() -> None:
-    """Playwright's driver also ends the browser when its owner dies: stopped, it cannot."""
+    """Playwright's driver also ends the browser when its owner dies, so the test stops the driver."""
     owner, home = start_owner()
     profile = profile_of(belonging(home))
     drivers = [p for p in psutil.Process(owner.pid).children() if "node" in p.name()]
@@ -147,6 +147,6 @@ def profile_of(processes: list[Living]) -> Path:
 
 
 def test_lists_of_features_become_one_switch() -> None:
-    """Of two switches Chromium would obey the last, and forget what Playwright had turned off."""
+    """Chromium uses only the last of two switches and would ignore Playwright's."""
     given = ["--disable-features=A,B", "--x", "--enable-features=C", "--disable-features=D", "--proxy=a=b"]
     assert chromium_guard.joined(given) == ["--disable-features=A,B,D", "--enable-features=C", "--x", "--proxy=a=b"]

@@ -55,11 +55,11 @@ def endless() -> Iterator[tuple[int, threading.Event]]:
     server.server_close()
 
 
-async def messages(session: BrowserSession, name: str, wanted: str) -> str:
-    """What the click and the waits after it report, until *wanted* is among it."""
+async def messages(session: BrowserSession, name: str, expected: str) -> str:
+    """Returns the messages of the click and of later waits, until they contain *expected*."""
     reported = (await click(session, name)).message
     for _ in range(30):
-        if wanted in reported:
+        if expected in reported:
             break
         reported += "; " + (await session.execute(Wait())).message
     return reported

@@ -1,4 +1,4 @@
-"""Iframes of other origins behind a real boundary: those of the page's own site share its process, others do not."""
+"""Iframes of other origins behind a real proxy: those of the page's own site share its process, others do not."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ PAYING = """<title>Pay</title><input aria-label=Card>
 <span id=s>Help</span><script>s.addEventListener('click', () => s.textContent = 'Helped')</script>"""
 
 
-async def look_for(session: BrowserSession, told: str, times: int = 1) -> Observation:
-    """Looks until *told* is there as often: nobody waits for what goes on inside frames."""
+async def look_for(session: BrowserSession, text: str, times: int = 1) -> Observation:
+    """Observes until *text* occurs *times* times, because settling does not wait for frames."""
     async with asyncio.timeout(10):
-        # The page has no word for a frame that is done.
-        while (seen := await session.observe()).text.count(told) < times:  # noqa: ASYNC110
+        # The page has no event for a settled frame.
+        while (seen := await session.observe()).text.count(text) < times:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
     return seen
 
@@ -98,7 +98,7 @@ async def test_an_iframe_that_is_not_allowed_is_named_and_not_read(
 async def test_what_was_read_before_it_was_forbidden_is_not_read_again(
     guarded: Chromium, web: Web, tmp_path: Path
 ) -> None:
-    """The document decides and not how it got there: it stays out of sight also where it came in from a cache."""
+    """The document decides, not its source: it is also hidden if it was loaded from a cache."""
     web["/"] = f'<button>Top</button><iframe src="{web.url("/pay", PAY)}"></iframe>'
     web["/pay"] = PAYING
     async with AllowlistProxy(Origins.parse([SHOP, PAY])) as boundary:

@@ -1,4 +1,4 @@
-"""Pages that attack: every step ends in its deadline, nothing leaves the allowlist, the session goes on."""
+"""Hostile pages: every step meets its deadline, no request leaves the allowlist, and the session continues."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ import pytest
 from playwright.async_api import Error as PlaywrightError
 
 from envs.browser.session import BrowserSession
-from envs.core.actions import Click, CloseTab, Goto, NewTab, Status, Wait
+from envs.core.actions import Click, CloseTab, Goto, NewTab, Reason, Status, Wait
 from tests.envs.browser.browsing import QUICK, Opener, click, ref_of, visit
 from tests.envs.browser.web import Answer, Web
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 A_FEW_S = 6.0
-"""What a step may take beyond its deadline: closing the page and opening a blank one."""
+"""Time beyond the deadline for closing the page and opening a blank one."""
 
 
 async def assert_usable(session: BrowserSession, web: Web) -> None:
-    """The session goes on as if nothing had been."""
+    """Asserts that the session continues normally."""
     web["/fine"] = "<button onclick=\"this.textContent = 'Works'\">Go</button>"
     await visit(session, web.url("/fine"))
     assert (await click(session, "Go")).status is Status.OK
@@ -101,7 +101,7 @@ async def test_a_renderer_that_crashes_between_two_steps(web: Web, opener: Opene
     seen = await visit(session, web.url())
     await crash(session)
     result = await session.execute(Click(ref=ref_of(seen, "Go")))
-    assert result.status is Status.CRASHED
+    assert (result.status, result.reason) == (Status.CRASHED, Reason.PAGE_CRASHED)
     assert "crashed" in (await session.observe()).note
     await assert_usable(session, web)
 
@@ -116,7 +116,7 @@ async def test_a_renderer_that_crashes_while_it_is_looked_at(web: Web, opener: O
 
 
 async def crash(session: BrowserSession) -> None:
-    """The command itself never returns: its renderer is dead."""
+    """The command itself never returns, because its renderer is dead."""
     cdp = await session.context.new_cdp_session(session.page)
     async with session.page.expect_event("crash", timeout=10_000):
         command = asyncio.ensure_future(cdp.send("Page.crash"))
@@ -169,7 +169,7 @@ async def test_addresses_that_are_refused(web: Web, opener: Opener, url: str) ->
 
 
 class Attacker:
-    """A server that is not allowed; counts the connections made to it."""
+    """A server that is not allowed; it counts its connections."""
 
     def __init__(self) -> None:
         self._socket = socket.create_server(("127.0.0.1", 0))
@@ -237,7 +237,7 @@ async def test_ways_out_of_the_allowlist(web: Web, opener: Opener, attacker: Att
 async def test_the_way_back_bears_the_blame_of_the_refused_visit(
     web: Web, opener: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Chromium may tell that a visit failed only when the session goes back already, which goes on all the same."""
+    """Chromium may report a failed visit only after the session has begun to go back, which still continues."""
     session = await opener()
     go_back = session.page.go_back
     ways: list[asyncio.Task[object]] = []
@@ -257,7 +257,7 @@ async def test_the_way_back_bears_the_blame_of_the_refused_visit(
 
 
 async def test_without_the_boundary_the_attacker_is_reached(web: Web, attacker: Attacker, opener: Opener) -> None:
-    """The negative control: what the test above counts does arrive once the rules allow it."""
+    """Negative control: the counted requests arrive if the rules allow them."""
     session = await opener()
     session.boundary.origins = session.boundary.origins.with_url(f"http://127.0.0.1:{attacker.port}/")
     web["/"] = ESCAPES["fetch"].format(evil=f"http://127.0.0.1:{attacker.port}/")
@@ -279,7 +279,7 @@ async def test_links_of_other_schemes_lead_nowhere(web: Web, opener: Opener, url
 
 
 async def test_no_udp_leaves_the_browser(web: Web, opener: Opener) -> None:
-    """WebRTC would speak to a STUN server past any proxy."""
+    """WebRTC would contact a STUN server without the proxy."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stun:
         stun.bind(("127.0.0.1", 0))
         stun.settimeout(0.1)

@@ -1,4 +1,4 @@
-"""An open task: started at an address, re-opened after a kill, its browser replaced when it dies."""
+"""An open task: starts at an address, is reopened after a kill, and gets a new browser when its browser dies."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def test_it_starts_at_the_address(environment: OpenEnvironment, web: Web) 
 async def test_a_start_that_leads_to_another_origin_names_it_and_the_way_on(
     environment: OpenEnvironment, web: Web, origin: str
 ) -> None:
-    """Over https the boundary's own words never reach the page."""
+    """Over https the page never receives the proxy's message."""
     web["/"] = Answer(status=302, headers={"Location": f"{origin}/start"})
     with pytest.raises(ResetFailed) as failed:
         await environment.reset(TASK)
@@ -101,7 +101,7 @@ async def test_cookies_storage_and_tabs_come_back(environment: OpenEnvironment, 
 async def test_where_no_page_was_left_who_was_logged_in_still_is(
     environment: OpenEnvironment, web: Web, tmp_path: Path
 ) -> None:
-    """A page that hung is replaced by a blank one, which is no address to go back to."""
+    """A page that hung is replaced by a blank one, whose address is not restored."""
     web["/look"] = "<p id=p></p><script>p.textContent = document.cookie + ' ' + localStorage.k</script>"
     await environment.reset(TASK)
     await environment.save_state(tmp_path / "state")
@@ -151,8 +151,8 @@ async def test_a_secret_reaches_its_origin_and_nothing_else(guarded: Chromium, w
     sent = await environment.execute(Click(ref=ref_of(echoed, "Send")))
     assert [body for method, _, body in web.requests if method == "POST"] == [f"pw={SECRET}".encode()]
     stored = [(tmp_path / "state" / name).read_text() for name in files(tmp_path / "state")]
-    for told in (typed.model_dump_json(), sent.model_dump_json(), repr(echoed), *stored):
-        assert SECRET not in told
+    for text in (typed.model_dump_json(), sent.model_dump_json(), repr(echoed), *stored):
+        assert SECRET not in text
     await environment.close()
 
 

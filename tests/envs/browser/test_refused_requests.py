@@ -1,4 +1,4 @@
-"""What a page asked for and did not get: where it is told, of what kind it was, and that it stays bounded."""
+"""Refused requests of pages: where and with which kind they are reported, and the limit on their number."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ async def environment(guarded: Chromium, web: Web, tmp_path: Path) -> AsyncItera
 
 
 @pytest.mark.parametrize(("html", "kind"), [case[1:] for case in KINDS], ids=[case[0] for case in KINDS])
-async def test_code_of_another_origin_on_the_start_page_is_told_at_the_first_look(
+async def test_code_of_another_origin_on_the_start_page_is_reported_by_the_first_observation(
     environment: OpenEnvironment, web: Web, html: str, kind: RequestKind
 ) -> None:
     web["/"] = f"<p>home</p>{html}"
     await environment.reset(TASK)
     assert (await environment.observe()).blocked == (BlockedOrigin(origin=CDN, requests=1, kinds=(kind,), allow=CDN),)
-    assert (await environment.observe()).blocked == (), "told once"
+    assert (await environment.observe()).blocked == (), "reported once"
 
 
 async def test_each_origin_is_counted_with_all_its_kinds(environment: OpenEnvironment, web: Web) -> None:
@@ -80,7 +80,7 @@ async def test_what_an_action_began_is_in_its_result_and_what_came_later_in_the_
     assert [(one.origin, one.kinds) for one in seen.blocked] == [("https://late.example", ("fetch",))]
 
 
-async def test_a_link_to_another_origin_is_told_as_a_document(opener: Opener, web: Web) -> None:
+async def test_a_link_to_another_origin_is_reported_as_a_document(opener: Opener, web: Web) -> None:
     session = await opener()
     web["/"] = f"<p>home</p><a href='{CDN}/x'>Go</a>"
     await visit(session, web.url())
@@ -88,7 +88,7 @@ async def test_a_link_to_another_origin_is_told_as_a_document(opener: Opener, we
     assert [(one.origin, one.kinds, one.allow) for one in result.blocked_requests] == [(CDN, ("document",), CDN)]
 
 
-async def test_a_redirected_load_is_told_by_where_it_led(environment: OpenEnvironment, web: Web) -> None:
+async def test_a_redirected_load_is_reported_at_its_target(environment: OpenEnvironment, web: Web) -> None:
     web["/"] = "<p>home</p><img src=/to>"
     web["/to"] = Answer(status=302, headers={"Location": f"{CDN}/x.png"})
     await environment.reset(TASK)
@@ -107,7 +107,7 @@ async def test_origins_without_end_are_counted_together(environment: OpenEnviron
     assert sum(one.requests for one in blocked) == number
 
 
-async def test_an_origin_is_told_as_the_browser_reads_it(environment: OpenEnvironment, web: Web) -> None:
+async def test_an_origin_is_reported_as_the_browser_parses_it(environment: OpenEnvironment, web: Web) -> None:
     web["/"] = "<img src='//BÜCHER.example\\x'><img src='https://２.2.0x202/'>"
     await environment.reset(TASK)
     origins = {one.origin for one in (await environment.observe()).blocked}
@@ -143,14 +143,14 @@ async def test_sessions_of_one_boundary_tell_their_own(
 
 
 async def test_a_trace_that_holds_the_origins_alone_is_read() -> None:
-    """Traces of before kinds were recorded."""
+    """Traces from before kinds were recorded."""
     old = ActionResult.model_validate({"status": "ok", "blocked_requests": ["http://evil.example"]})
     assert old.blocked_requests == (BlockedOrigin(origin="http://evil.example", allow="http://evil.example"),)
     assert ActionResult.model_validate_json(old.model_dump_json()) == old
 
 
 async def test_a_subresource_rule_opens_no_page(guarded: Chromium, tmp_path: Path, web: Web) -> None:
-    """By link, by address and in a frame; what the page loads passively comes."""
+    """By link, by address and in a frame; passive loads are allowed."""
     other = f"http://localhost:{web.port}"
     async with Chromium.launch(own_tls=True) as chromium:
         settings = QUICK.model_copy(update={"allow": ("subresources:localhost",)})

@@ -1,4 +1,4 @@
-"""Every kind of action, on real pages in real Chromium: what the page got is read from the page or its server."""
+"""Every kind of action on real pages in real Chromium; the effects are read from the page or its server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from envs.browser.downloads import UNTOLD
+from envs.browser.downloads import AFTER_LAST_STEP
 from envs.browser.session import BrowserSession
 from envs.core.actions import (
     Back,
@@ -24,6 +24,7 @@ from envs.core.actions import (
     Forward,
     Goto,
     Press,
+    Reason,
     Scroll,
     ScrollAt,
     Status,
@@ -235,12 +236,15 @@ async def test_trouble_with_an_element_is_a_status_and_touches_nothing(web: Web,
         <div style='position:relative;width:200px'><button id=under style='width:200px'>Under</button>
         <div style='position:absolute;inset:0;background:gray'>Lid</div></div>"""
     seen = await visit(session, web.url())
-    assert (await session.execute(Click(ref=99))).status is Status.NO_SUCH_REF
-    assert (await session.execute(Click(ref=ref_of(seen, "Off")))).status is Status.DISABLED
+    unknown = await session.execute(Click(ref=99))
+    assert (unknown.status, unknown.reason) == (Status.NO_SUCH_REF, Reason.UNKNOWN_REF)
+    off = await session.execute(Click(ref=ref_of(seen, "Off")))
+    assert (off.status, off.reason) == (Status.DISABLED, Reason.DISABLED)
     covered = await session.execute(Click(ref=ref_of(seen, "Under")))
-    assert covered.status is Status.COVERED and "Lid" in covered.message
+    assert covered.status is Status.COVERED and covered.reason is Reason.COVERED and "Lid" in covered.message
     await session.page.evaluate("gone.remove()")
-    assert (await session.execute(Click(ref=ref_of(seen, "Gone")))).status is Status.STALE
+    gone = await session.execute(Click(ref=ref_of(seen, "Gone")))
+    assert (gone.status, gone.reason) == (Status.STALE, Reason.STALE_ELEMENT)
     assert "click" not in await kinds(session)
 
 
@@ -314,7 +318,7 @@ async def test_a_server_that_is_not_there_is_a_failure_with_a_reason(web: Web, o
 
 
 async def test_an_action_waits_for_what_it_started(web: Web, opener: Opener) -> None:
-    """A fetch, its rendering, and a slow navigation are over when the result is there."""
+    """A fetch, its rendering, and a slow navigation end before the result is returned."""
     session = await opener()
     web["/data"] = Answer("fetched", delay_s=0.3)
     web["/next"] = Answer("<p>arrived</p>", delay_s=0.3)
@@ -451,19 +455,19 @@ async def test_downloads_are_kept_and_hashed(web: Web, opener: Opener, tmp_path:
     assert first[0].sha256 == hashlib.sha256(b"abc" * 100).hexdigest() and first[0].bytes == 300
     assert (run / first[0].path).read_bytes() == b"abc" * 100
     assert evil and all((run / d.path).resolve().parent == run / "downloads" for d in evil)
-    said = (await click(session, "Big")).message
-    assert "refused" in (said or (await session.execute(Wait())).message)
+    message = (await click(session, "Big")).message
+    assert "refused" in (message or (await session.execute(Wait())).message)
     assert len(list((run / "downloads").iterdir())) == 3
 
 
 async def downloads(session: BrowserSession, name: str) -> tuple[Download, ...]:
-    """What a click let down; the browser may tell of it only after the page had settled."""
+    """Returns the downloads of a click; the browser may report them only after the page has settled."""
     result = await click(session, name)
     return result.downloads or (await session.execute(Wait())).downloads
 
 
 BUSY_S = 10.0
-"""A browser on a busy machine may tell of a download after the click that began it has settled."""
+"""A browser on a busy machine may report a download after its click has settled."""
 
 
 def slow_file(pause_s: float) -> Answer:
@@ -487,7 +491,7 @@ async def test_going_to_a_file_downloads_it_and_is_no_failure(web: Web, opener: 
     assert (await session.execute(Goto(url="/a"))).status is Status.OK
 
 
-async def test_a_download_under_way_is_told_and_waited_for_at_the_end(web: Web, opener: Opener) -> None:
+async def test_a_download_under_way_is_reported_and_waited_for_at_the_end(web: Web, opener: Opener) -> None:
     session = await opener()
     web["/report"] = slow_file(3.0)
     web["/"] = "<a href=/report>Report</a>"
@@ -512,12 +516,12 @@ async def test_a_download_that_does_not_end_is_given_up_aloud(web: Web, opener: 
     assert stopped.status is Status.STOPPED and stopped.downloads == ()
     assert stopped.message == "download 'r.csv' was given up: not complete 0.5 s after the end"
     await session.close()
-    assert not (tmp_path / "run" / "downloads").exists(), "it was told: nothing is left to say"
+    assert not (tmp_path / "run" / "downloads").exists(), "it was reported by a step"
 
 
-@pytest.mark.parametrize(("pause_s", "told"), [(3.0, "kept as downloads/r.csv: 20000 bytes"), (20.0, "was given up")])
+@pytest.mark.parametrize(("pause_s", "report"), [(3.0, "kept as downloads/r.csv: 20000 bytes"), (20.0, "was given up")])
 async def test_what_no_step_could_tell_is_written_beside_the_files(
-    web: Web, opener: Opener, tmp_path: Path, pause_s: float, told: str
+    web: Web, opener: Opener, tmp_path: Path, pause_s: float, report: str
 ) -> None:
     session = await opener(download_wait_s=5.0)
     web["/report"] = slow_file(pause_s)
@@ -527,7 +531,9 @@ async def test_what_no_step_could_tell_is_written_beside_the_files(
     await session.downloads.begun.until(1, BUSY_S)
     await session.close()
     home = tmp_path / "run" / "downloads"
-    assert f"download 'r.csv' {'is ' if pause_s < 5 else ''}{told}" in (home / UNTOLD).read_text(encoding="utf-8")
+    assert f"download 'r.csv' {'is ' if pause_s < 5 else ''}{report}" in (home / AFTER_LAST_STEP).read_text(
+        encoding="utf-8"
+    )
     assert (home / "r.csv").exists() == (pause_s < 5)
 
 

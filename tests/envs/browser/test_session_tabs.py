@@ -1,4 +1,4 @@
-"""Tabs and dialogs: who is in front, what is reported, and that a blocked page is not called into."""
+"""Tabs and dialogs: the front tab, the reports, and no calls into a blocked page."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ async def test_an_alert_is_accepted_and_reported(web: Web, opener: Opener) -> No
     assert "Done" in (await session.observe()).text
 
 
-async def test_an_alert_between_two_steps_is_told_by_the_next_one(web: Web, opener: Opener) -> None:
+async def test_an_alert_between_two_steps_is_reported_by_the_next_one(web: Web, opener: Opener) -> None:
     session = await opener()
     web["/"] = "<button onclick=\"setTimeout(() => alert('late'), 1500)\">Go</button>"
     await visit(session, web.url())

@@ -1,4 +1,4 @@
-"""Actions on pages whose elements shadow what the DOM calls its own."""
+"""Actions on pages whose elements shadow DOM properties."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OF_DOCUMENT = (
 
 
 def shadows(names: str) -> str:
-    """Hidden elements of these names."""
+    """Hidden elements with these names."""
     return "".join(f"<input type=hidden name={name}><img hidden name={name}>" for name in names.split())
 
 

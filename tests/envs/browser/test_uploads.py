@@ -1,4 +1,4 @@
-"""Which files of a folder may be uploaded."""
+"""Checks of the files that may be uploaded."""
 
 from __future__ import annotations
 

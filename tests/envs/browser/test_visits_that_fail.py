@@ -1,4 +1,4 @@
-"""An address that does not open says why: the name, the connection, the certificate, or what the server answered."""
+"""Failed visits report their reason: the name, the connection, the certificate, or the server's answer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NOTHING = 2
 @dataclass(frozen=True)
 class Case:
     message: str
-    told: str
+    expected: str
 
 
 MESSAGES = {
@@ -50,14 +50,14 @@ MESSAGES = {
 
 @pytest.mark.parametrize("case", MESSAGES.values(), ids=MESSAGES.keys())
 def test_network_errors_in_words(case: Case) -> None:
-    said = explained(case.message, "https://a.example/", {Place("a.example", 443): "no name server"})
-    assert case.told in said and bool(case.told) == bool(said) and "\n" not in said
+    reason = explained(case.message, "https://a.example/", {Place("a.example", 443): "no name server"})
+    assert case.expected in reason and bool(case.expected) == bool(reason) and "\n" not in reason
 
 
 def test_where_a_redirect_led_is_named() -> None:
     message = "net::ERR_TUNNEL_CONNECTION_FAILED at https://a.example/"
-    said = explained(message, "https://a.example/", {Place("b.example", 8443): "connection refused"})
-    assert said == "it leads to b.example, port 8443: connection refused"
+    reason = explained(message, "https://a.example/", {Place("b.example", 8443): "connection refused"})
+    assert reason == "it leads to b.example, port 8443: connection refused"
 
 
 async def failure(chromium: Chromium, folder: Path, url: str) -> str:
@@ -96,13 +96,13 @@ UNREACHABLE = [
 
 @pytest.mark.browser
 @pytest.mark.asyncio(loop_scope="session")
-@pytest.mark.parametrize(("url", "told"), UNREACHABLE, ids=[url for url, _ in UNREACHABLE])
+@pytest.mark.parametrize(("url", "expected"), UNREACHABLE, ids=[url for url, _ in UNREACHABLE])
 async def test_a_host_that_cannot_be_reached_is_no_tunnel_error(
-    guarded: Chromium, tmp_path: Path, url: str, told: str
+    guarded: Chromium, tmp_path: Path, url: str, expected: str
 ) -> None:
-    said = await failure(guarded, tmp_path, url)
-    assert said.startswith(f"{url} could not be opened: ") and told in said
-    assert "ERR_" not in said and "--allow" not in said and "\n" not in said
+    reason = await failure(guarded, tmp_path, url)
+    assert reason.startswith(f"{url} could not be opened: ") and expected in reason
+    assert "ERR_" not in reason and "--allow" not in reason and "\n" not in reason
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Certificate:
     age: int
     """Days."""
     scheme: str
-    told: str
+    expected: str
 
 
 CERTIFICATES = {
@@ -131,12 +131,14 @@ CERTIFICATES = {
 @pytest.mark.browser
 @pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize("case", CERTIFICATES.values(), ids=CERTIFICATES.keys())
-async def test_what_is_wrong_with_a_certificate_is_told(guarded: Chromium, tmp_path: Path, case: Certificate) -> None:
+async def test_what_is_wrong_with_a_certificate_is_reported(
+    guarded: Chromium, tmp_path: Path, case: Certificate
+) -> None:
     context = server_and_authorities(tmp_path, [case.name], age=timedelta(days=case.age))[0] if case.name else None
     async with tls_server(context) as port:
-        said = await failure(guarded, tmp_path, f"{case.scheme}://localhost:{port}/")
-    assert case.told in said and "--allow" not in said, "what Chromium asks for by itself is no page's request"
-    assert ("ignore_https_errors = true" in said) == ("certificate" in case.told)
+        reason = await failure(guarded, tmp_path, f"{case.scheme}://localhost:{port}/")
+    assert case.expected in reason and "--allow" not in reason, "what Chromium asks for by itself is no page's request"
+    assert ("ignore_https_errors = true" in reason) == ("certificate" in case.expected)
 
 
 @pytest.mark.browser

@@ -1,4 +1,4 @@
-"""A real web server on loopback whose answers a test writes down, and which counts what arrives."""
+"""A real web server on loopback with configured answers, which records its requests."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
     delay_s: float = 0.0
     pause_s: float = 0.0
-    """Between the first half of the body and the rest."""
+    """Pause between the first half of the body and the rest."""
 
 
 class Web:
-    """`web["/x"] = "<p>html"` or an Answer; what is not there is 404."""
+    """`web["/x"] = "<p>html"` or an Answer; other paths return 404."""
 
     def __init__(self) -> None:
         self.answers: dict[str, Answer] = {}

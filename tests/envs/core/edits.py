@@ -1,4 +1,4 @@
-"""Ways to edit a trace that was written, as somebody would who wants to learn from something else."""
+"""Edits of a written trace, as an attacker of training data would make them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 from envs.core.trace_chain import CHAINED_SINCE, START, linked_line, take_apart
 
 Edit = Callable[[list[bytes]], list[bytes]]
-"""From the lines of a trace to other ones, without line breaks."""
+"""Maps the lines of a trace, without line breaks, to edited lines."""
 
 
 def rewrite(path: Path, edit: Edit) -> None:
@@ -25,15 +25,15 @@ def set_in(kind: str, change: Callable[[dict[str, Any]], object]) -> Edit:
         place = next(i for i, line in enumerate(lines) if json.loads(line)["kind"] == kind)
         values = json.loads(lines[place])
         change(values)
-        told = json.dumps(values, separators=(",", ":"), ensure_ascii=False).encode()
-        assert told != lines[place]
-        return [*lines[:place], told, *lines[place + 1 :]]
+        encoded = json.dumps(values, separators=(",", ":"), ensure_ascii=False).encode()
+        assert encoded != lines[place]
+        return [*lines[:place], encoded, *lines[place + 1 :]]
 
     return edit
 
 
 def chained_anew(edit: Edit, *, own: bool = False) -> Edit:
-    """*edit*, and then the chain of all lines computed as a writer would."""
+    """Applies *edit*, then computes the chain of all lines as a writer would."""
 
     def again(lines: list[bytes]) -> list[bytes]:
         value, out = START, list[bytes]()
@@ -46,7 +46,7 @@ def chained_anew(edit: Edit, *, own: bool = False) -> Edit:
 
 
 def unchained(*, version: int = CHAINED_SINCE) -> Edit:
-    """No line has a chain value any more; the header says *version*."""
+    """Removes all chain values and sets the header's *version*."""
 
     def edit(lines: list[bytes]) -> list[bytes]:
         bodies = [take_apart(line).body for line in lines]
@@ -83,4 +83,4 @@ EDITS: Final[dict[str, tuple[Edit, int]]] = {
     "no line with a chain": (unchained(), 1),
     "spaces": (lambda lines: [*lines[:3], json.dumps(json.loads(lines[3])).encode(), *lines[4:]], 4),
 }
-"""By name: the edit of a trace of header, plan, two steps and footer, and the first line that does not fit then."""
+"""Edits by name, of a trace with header, plan, two steps and footer, each with the first line that is then invalid."""

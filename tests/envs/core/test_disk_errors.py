@@ -1,4 +1,4 @@
-"""A disk that does not take what is written: one error that names the file, and nothing half-written."""
+"""Refused writes: one error that names the file, and no partly written file."""
 
 from __future__ import annotations
 
@@ -118,9 +118,9 @@ def test_a_full_disk_is_one_error_that_names_the_file(kind: str, free: int) -> N
         disk.leave(free)
         with pytest.raises(NotWritten) as refused:
             write(disk.path)
-        told = str(refused.value)
-        assert told.startswith(f"{disk.path}/{name}") and "\n" not in told
-        assert "free)" in told and told.endswith("; make room, then continue with: the same command")
+        message = str(refused.value)
+        assert message.startswith(f"{disk.path}/{name}") and "\n" not in message
+        assert "free)" in message and message.endswith("; make room, then continue with: the same command")
         left = [path.name for path in disk.path.rglob("*") if path.is_file()]
         assert not [name for name in left if "part" in name], "nothing half-written keeps its room"
         disk.resize(8 << 20)
@@ -129,7 +129,7 @@ def test_a_full_disk_is_one_error_that_names_the_file(kind: str, free: int) -> N
 
 @pytest.mark.parametrize("kind", WRITERS)
 def test_a_file_that_must_not_grow_is_the_same_error(tmp_path: Path, kind: str) -> None:
-    """The second way to it, which needs no root."""
+    """The second method, which needs no root."""
     write, name = WRITERS[kind]
     with pytest.raises(NotWritten) as refused, small_files(20_000):
         write(tmp_path)
@@ -190,7 +190,7 @@ def test_the_file_of_the_error_is_named(tmp_path: Path) -> None:
     assert str(disk_refusal(error, tmp_path / "here")).startswith(str(tmp_path / "there"))
 
 
-def test_a_row_of_results_that_does_not_fit_is_told(tmp_path: Path) -> None:
+def test_a_row_of_results_that_does_not_fit_is_reported(tmp_path: Path) -> None:
     read, write = os.pipe()
     os.close(read)
     with pytest.raises(BrokenPipeError):
@@ -203,8 +203,8 @@ def test_a_row_of_results_that_does_not_fit_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "told"),
+    ("count", "expected"),
     [(0, "0 bytes"), (999, "999 bytes"), (12_000, "12 KB"), (1_500_000, "1.5 MB"), (2**50, "1.13e+03 TB")],
 )
-def test_room_in_units(count: int, told: str) -> None:
-    assert in_units(count) == told
+def test_room_in_units(count: int, expected: str) -> None:
+    assert in_units(count) == expected

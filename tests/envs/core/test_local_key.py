@@ -1,4 +1,4 @@
-"""The key that marks what this machine wrote: private, made once, and never a reason to fail."""
+"""The local signing key: private, created once, and never a reason to fail."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def another_process() -> None:
-    """What a new process does: it knows of no key yet."""
+    """Resets the cache as in a new process."""
     _kept.cache_clear()
 
 
@@ -89,7 +89,7 @@ def test_a_home_that_cannot_be_written_costs_the_mark_alone(tmp_path: Path, monk
 
 
 def test_a_relative_state_folder_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the XDG specification asks."""
+    """As the XDG specification requires."""
     monkeypatch.setenv("XDG_STATE_HOME", "here")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert local_key().path == tmp_path / ".local" / "state" / "mira" / "run-key"

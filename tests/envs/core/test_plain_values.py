@@ -1,4 +1,4 @@
-"""Who is to blame for a bad key: the file, or what was laid over it."""
+"""The source of an invalid key: the file, or the options that override it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The hash chain of a trace shows every edit, survives kills and torn lines, and tells whose trace it is."""
+"""The hash chain of a trace detects every edit, survives kills and torn lines, and identifies the writing machine."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_lines_cut_off_at_the_end_leave_an_unfinished_trace(path: Path, count: i
 
 
 def test_a_trace_cut_anywhere_goes_on_with_a_whole_chain(tmp_path: Path) -> None:
-    """As SIGKILL leaves it: the writer drops the torn line and goes on."""
+    """After SIGKILL the writer drops the torn line and continues."""
     path, blobs = tmp_path / "e.jsonl", BlobStore(tmp_path / "blobs")
     lines = (HEADER, intent(1), commit(1), intent(2), commit(2), FOOTER)
     with TraceWriter(path, blobs) as writer:
@@ -127,10 +127,10 @@ def test_every_reader_passes_over_the_chain(path: Path) -> None:
 
 def test_text_that_looks_like_a_chain_is_text(tmp_path: Path) -> None:
     path = tmp_path / "e.jsonl"
-    said = ',"chain":"' + "0" * 64 + '"}'
-    header = HEADER.model_copy(update={"config": {"chain": "0" * 64}, "instruction": said})
+    link = ',"chain":"' + "0" * 64 + '"}'
+    header = HEADER.model_copy(update={"config": {"chain": "0" * 64}, "instruction": link})
     with TraceWriter(path, BlobStore(tmp_path / "blobs")) as writer:
         writer.append(header)
-        writer.append(intent(1, said, said))
+        writer.append(intent(1, link, link))
     trace = read_trace(path)
-    assert (trace.header, trace.steps[0].intent.raw, trace.seal.edited) == (header, said, None)
+    assert (trace.header, trace.steps[0].intent.raw, trace.seal.edited) == (header, link, None)

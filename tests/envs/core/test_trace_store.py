@@ -1,4 +1,4 @@
-"""Traces on disk: what survives, what is refused, and that nothing a page says is lost or leaked."""
+"""Traces on disk: durability, rejected files, and page text that is neither lost nor leaked."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_a_torn_last_line_is_tolerated_then_repaired(path: Path, blobs: BlobStor
 
 
 def test_a_trace_cut_anywhere_goes_on_from_what_its_readers_saw(path: Path, blobs: BlobStore) -> None:
-    """Also where a line lacks its break alone: readers passed over it, so it must not come back."""
+    """A line without its line break is also dropped: readers ignored it, so it must not reappear."""
     lines: tuple[Line, ...] = (HEADER, intent(1), commit(1), intent(2), commit(2), FOOTER)
     write(path, blobs, *lines)
     whole = path.read_bytes()
@@ -189,7 +189,7 @@ for step in range(1, 10**9):
     ("lines", "fault"),
     [
         ([], "1: kind: the trace is empty"),
-        ([intent(1)], "1: kind: this is no trace"),
+        ([intent(1)], "1: kind: this is not a trace"),
         ([HEADER, HEADER], "2: kind: a second header"),
         ([HEADER, commit(1)], "2: step: commit of step 1 without its intent"),
         ([HEADER, intent(1), commit(2)], "3: step: commit of step 2 without its intent"),
@@ -225,7 +225,7 @@ RESUMED = Event(step=1, name="resumed", at="t")
 def test_a_footer_counts_only_as_the_last_line(
     path: Path, blobs: BlobStore, lines: list[Line], footer: Footer | None
 ) -> None:
-    """A model's failure wrote the first one, and the episode was played on."""
+    """A model failure wrote the first footer, and the episode was resumed."""
     write(path, blobs, HEADER, intent(1), commit(1), *lines)
     assert read_trace(path).footer == read_summary(path).footer == footer
     assert [step.intent.step for step in read_trace(path).steps] == ([1, 2] if intent(2) in lines else [1])
@@ -234,7 +234,7 @@ def test_a_footer_counts_only_as_the_last_line(
 def test_a_resumable_footer_that_was_torn_is_dropped_and_the_episode_goes_on(path: Path, blobs: BlobStore) -> None:
     write(path, blobs, HEADER, intent(1), commit(1), BROKEN)
     with path.open("ab") as file:
-        file.write(b'{"kind":"event","step":1,"na')  # killed while it said that it goes on
+        file.write(b'{"kind":"event","step":1,"na')  # killed while it wrote an event
     write(path, blobs, RESUMED, intent(2), commit(2), FOOTER)
     trace = read_trace(path)
     assert ([event.name for event in trace.events], trace.footer) == (["torn_line", "resumed"], FOOTER)
@@ -268,8 +268,8 @@ def damaged(**changes: object) -> str:
         (damaged(schema_version=0), "1: schema_version: version 0 is too old"),
         (damaged(attempt="many"), "1: header.attempt: "),
         (damaged(attemt=1), "1: header.attemt: "),
-        ("no json\n", "1: kind: this is no trace"),
-        ("[1]\n", "1: kind: this is no trace"),
+        ("no json\n", "1: kind: this is not a trace"),
+        ("[1]\n", "1: kind: this is not a trace"),
         (damaged() + "{}\n", "2: line: "),
         (damaged() + '{"kind":"commit"}\n', "2: commit.step: "),
         (damaged() + "\n" + FOOTER.model_dump_json() + "\n", "2: line: "),
@@ -313,13 +313,13 @@ VAULT = SecretVault({"PW": ('hunter2\nis "long"', Origins()), "OUTCOME": ("succe
 
 def test_secrets_never_reach_the_disk_and_the_trace_stays_readable(path: Path, tmp_path: Path) -> None:
     blobs = BlobStore(tmp_path / "blobs", VAULT)
-    said = 'I type hunter2\nis "long" now'
-    header = HEADER.model_copy(update={"config": {'hunter2\nis "long"': [said], "n": 4}, "instruction": said})
+    text = 'I type hunter2\nis "long" now'
+    header = HEADER.model_copy(update={"config": {'hunter2\nis "long"': [text], "n": 4}, "instruction": text})
     with TraceWriter(path, blobs, VAULT) as writer:
-        for record in (header, intent(1, said, said), FOOTER):
+        for record in (header, intent(1, text, text), FOOTER):
             writer.append(record)
-    name = blobs.put_text(said)
-    keys = blobs.put_json([{"ref": 1, "name": said}])
+    name = blobs.put_text(text)
+    keys = blobs.put_json([{"ref": 1, "name": text}])
     everything = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
     assert b"hunter2" not in everything
     trace = read_trace(path)
@@ -350,7 +350,7 @@ def test_blobs_that_cannot_be_trusted_are_refused(blobs: BlobStore) -> None:
         blobs.read(name)
     with pytest.raises(TraceError, match="missing"):
         blobs.read("0" * 64)
-    with pytest.raises(TraceError, match="no blob name"):
+    with pytest.raises(TraceError, match="not a blob name"):
         blobs.read("../../etc/passwd")
 
 
@@ -391,7 +391,7 @@ def test_a_killed_owner_frees_the_run_even_if_its_child_lives(tmp_path: Path, ho
     command, root = [sys.executable, "-c", HOLD, str(tmp_path), how], Path(__file__).parents[3]
     owner = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root)
     assert owner.stdout is not None
-    said = int(owner.stdout.readline())
+    pid = int(owner.stdout.readline())
     try:
         with pytest.raises(RunLocked, match=f"process {owner.pid} on "):
             RunLock(tmp_path).acquire()
@@ -400,7 +400,7 @@ def test_a_killed_owner_frees_the_run_even_if_its_child_lives(tmp_path: Path, ho
         RunLock(tmp_path).acquire().release()
     finally:
         if how == "fork":
-            os.kill(said, signal.SIGKILL)
+            os.kill(pid, signal.SIGKILL)
         owner.stdout.close()
 
 

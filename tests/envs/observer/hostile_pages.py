@@ -57,7 +57,7 @@ def named_element(seen: Observation, name: str) -> Element | None:
 
 
 async def click(page: Page, observer: Observer, ref: int) -> None:
-    """Clicks where the observer says; raises AssertionError where it has no point."""
+    """Clicks at the observer's point; raises AssertionError if there is none."""
     target = await observer.resolve(ref)
     assert isinstance(target, Target), target
     point = await target.point()
@@ -75,7 +75,7 @@ async def _ref(observer: Observer, seen: Observation, name: str) -> int | None:
 
 
 async def problem(page: Page, *, effects: bool = False) -> str:
-    """What is wrong with the observation of the present page: "" if both buttons are listed and can be clicked."""
+    """Returns the problem with the observation of the current page; "" if both buttons are listed and clickable."""
     observer, seen = await look(page, effects=effects, boxes=effects)
     try:
         for name in ("Good", "Last"):

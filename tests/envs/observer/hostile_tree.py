@@ -1,4 +1,4 @@
-"""A seeded generator of hostile pages: trees of odd elements whose names shadow what the DOM calls its own."""
+"""A seeded generator of hostile pages: trees of unusual elements whose names shadow DOM properties."""
 
 from __future__ import annotations
 

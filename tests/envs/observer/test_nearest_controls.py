@@ -1,4 +1,4 @@
-"""How the controls of a page are named in a message to the model."""
+"""The list of nearest controls in a message to the model."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("page", "ref", "told"), CASES)
-def test_the_nearest_controls_are_told_in_one_line(page: tuple[Element, ...], ref: int, told: str) -> None:
-    assert nearest_controls(page, ref) == told
+@pytest.mark.parametrize(("page", "ref", "expected"), CASES)
+def test_the_nearest_controls_are_listed_in_one_line(page: tuple[Element, ...], ref: int, expected: str) -> None:
+    assert nearest_controls(page, ref) == expected
 
 
-def test_without_a_number_the_first_ones_are_told() -> None:
+def test_without_a_number_the_first_ones_are_listed() -> None:
     assert nearest_controls(MANY).count("button") == LISTED and nearest_controls(MANY).startswith("[1] ")

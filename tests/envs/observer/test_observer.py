@@ -1,4 +1,4 @@
-"""What the observer says of a page: small pages and the exact text expected of them."""
+"""The observer's exact text for small pages."""
 
 from __future__ import annotations
 

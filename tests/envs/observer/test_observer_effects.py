@@ -1,4 +1,4 @@
-"""What the observer says that using a control sets off: forms, links, what it takes, who listens."""
+"""The effects of controls: forms, links, accepted input and listeners."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ async def test_what_using_a_control_sets_off(page: Page, site: Site, html: str, 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 async def test_listeners_of_the_window_of_a_frame_are_known(page: Page, site: Site, host: str) -> None:
-    """A window listens for its own document only; localhost is another site, which another process draws."""
+    """A window listens for its own document only; localhost is another site in another process."""
     site.pages["/frame"] = "<!doctype html><button>x</button>" + listens("window")
     site.pages["/"] = f"<!doctype html><a href=/y>outer</a><iframe src='{site.url('/frame', host=host)}'></iframe>"
     await page.goto(site.url())
@@ -211,7 +211,7 @@ async def test_controls_beyond_the_text_have_their_effects_too(page: Page, site:
     "html", ["<form method=post onclick='y()'><button>x</button></form>", "<div onclick=1>x</div>"]
 )
 async def test_asking_for_effects_changes_nothing_else(page: Page, site: Site, html: str) -> None:
-    """Text, keys and digest are what recorded traces and trained models depend on."""
+    """Recorded traces and trained models depend on text, keys and digest."""
     with_effects, without = await seen(page, site, html), await seen(page, site, html, effects=False)
     assert (with_effects.text, with_effects.digest) == (without.text, without.digest)
     assert [one.key for one in with_effects.elements] == [one.key for one in without.elements]

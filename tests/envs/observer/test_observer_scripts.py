@@ -34,19 +34,19 @@ async def lines_of(page: Page, html: str) -> list[str]:
 
 
 async def test_scripts_and_emoji_are_shown_as_written(page: Page) -> None:
-    told = await lines_of(page, "".join(f"<p>{entities(text)}</p>" for text in SHOWN.values()))
-    assert dict(zip(SHOWN, told, strict=True)) == {name: MARKS.sub("", text) for name, text in SHOWN.items()}
+    lines = await lines_of(page, "".join(f"<p>{entities(text)}</p>" for text in SHOWN.values()))
+    assert dict(zip(SHOWN, lines, strict=True)) == {name: MARKS.sub("", text) for name, text in SHOWN.items()}
 
 
 async def test_what_nobody_sees_is_not_observed(page: Page) -> None:
-    told = await lines_of(page, "".join(f"<p>{entities(text)}</p>" for text, _ in HIDDEN.values()))
-    assert told == [visible(line) for line in told]
-    assert all(not re.search("[\U000e0000-\U000e007f]", line) for line in told)
+    lines = await lines_of(page, "".join(f"<p>{entities(text)}</p>" for text, _ in HIDDEN.values()))
+    assert lines == [visible(line) for line in lines]
+    assert all(not re.search("[\U000e0000-\U000e007f]", line) for line in lines)
 
 
 async def test_no_hidden_character_lets_a_page_make_a_ref(page: Page) -> None:
     """Symptom: `[`, a variation selector, `5]` was no ref for the observer, and one in the prompt."""
     forged = [form for hider in HIDERS for form in (f"[{hider}5]", f"[5{hider}]", f"[{hider}5{hider}]")]
-    told = await lines_of(page, "".join(f"<p>{entities(text)} button</p>" for text in forged))
-    assert len(told) == len(forged)
-    assert [line for line in map(visible, told) if re.match(r"\[\s*\d+\s*\]", line)] == []
+    lines = await lines_of(page, "".join(f"<p>{entities(text)} button</p>" for text in forged))
+    assert len(lines) == len(forged)
+    assert [line for line in map(visible, lines) if re.match(r"\[\s*\d+\s*\]", line)] == []

@@ -1,4 +1,4 @@
-"""The way back from a ref or a key to a live element, and what lies beyond the shown text."""
+"""Resolving a ref or key to a live element, and reading text that is not shown."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ RERENDERINGS = [
         Status.AMBIGUOUS,
     ),
     (
-        "told-apart-by-their-row",
+        "distinguished-by-their-row",
         "<table><tr><td>ann<td><button id=x>Edit</button><tr><td>bob<td><button id=y>Edit</button></table>",
         "document.body.innerHTML = '<table><tr><td>zoe<td><button id=z>Edit</button><tr><td>ann<td>"
         "<button id=x>Edit</button></table>'",
@@ -265,7 +265,7 @@ async def test_a_busy_page_is_hung_within_the_bound(page: Page) -> None:
         await observer.observe()
 
 
-async def test_a_crashed_renderer_is_told(page: Page) -> None:
+async def test_a_crashed_renderer_is_reported(page: Page) -> None:
     observer = await observed(page, "<p>x", timeout_s=10.0)
     with contextlib.suppress(PlaywrightError, TimeoutError):  # the answer dies with the renderer
         async with page.expect_event("crash"):

@@ -1,4 +1,4 @@
-"""What a small model is shown of a long page: the lines it needs, nothing that is not on the page, within bounds."""
+"""The excerpt of a long page for a small model: relevant lines, only text of the page, within the limit."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ REF = re.compile(r"(?<!\\)\[\d+\]")
 
 
 def is_from(shown: str, line: str) -> bool:
-    """What stands between the cuts stands in *line* as it is, in its order."""
+    """Whether the parts between the cuts occur unchanged and in order in *line*."""
     at = 0
     for part in shown.replace(" options: …", "…").split(CUT):
         kept = part.strip(" |").removesuffix("\\")
@@ -90,9 +90,9 @@ def shown(lines: list[str], goal: str, next_: str = "", chars: int = 500) -> lis
 
 
 def test_a_quoted_phrase_is_found_among_its_likes() -> None:
-    wanted = '[99] link "Fenwick\'s Harbour Letters"'
-    page = ["# Products", *(f'[{n}] link "Fenwick\'s Coastal Letters {n}"' for n in range(40)), wanted]
-    assert wanted in shown(page, 'Set the price of "Fenwick\'s Harbour Letters" to £11.10.')
+    target = '[99] link "Fenwick\'s Harbour Letters"'
+    page = ["# Products", *(f'[{n}] link "Fenwick\'s Coastal Letters {n}"' for n in range(40)), target]
+    assert target in shown(page, 'Set the price of "Fenwick\'s Harbour Letters" to £11.10.')
 
 
 def test_a_matching_row_comes_with_its_heading_and_the_head_of_its_table() -> None:
@@ -126,7 +126,7 @@ def test_a_message_of_the_page_stays() -> None:
     assert "Please correct the errors below." in shown(page, "Buy a lamp")
 
 
-def test_a_long_list_of_options_keeps_the_one_that_is_wanted() -> None:
+def test_a_long_list_of_options_keeps_the_one_of_the_goal() -> None:
     options = " ".join(f'"Country {n}"' for n in range(200))
     page = ["# Address", f'[1] combobox "Country" = "Country 0" options: {options}', *LINKS]
     line = next(line for line in shown(page, "Deliver to Country 77") if line.startswith("[1]"))

@@ -1,4 +1,4 @@
-"""What changes by itself is no other state; what the page says is."""
+"""Volatile text does not change the page state; content does."""
 
 from __future__ import annotations
 

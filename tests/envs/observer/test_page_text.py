@@ -1,4 +1,4 @@
-"""An observation as one text."""
+"""The text format of an observation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_a_plain_page_is_address_title_and_text():
     assert page_text(page()) == "URL: http://x/\nTitle: X\n\n# Body"
 
 
-def test_tabs_dialog_and_note_are_said():
+def test_tabs_dialog_and_note_are_shown():
     tabs = (Tab(0, "A", "http://a/", False), Tab(1, "B", "http://b/", True))
     dialog = DialogReport(type="confirm", message="Sure?", answer="open")
     head = page_text(page(tabs=tabs, dialog=dialog, note="frame 1 did not answer")).split("\n\n")[0]
