@@ -11,12 +11,12 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from envs.core.actions import Status
+from envs.core.past_actions import PastAction
 from envs.core.record import storable
 from envs.core.trace import Flip
 from envs.observer.page_focus import Matcher, focused_lines, interest
 from envs.observer.page_lines import CUT, pieces
-from envs.observer.page_text import one_line, short_head, within_site
+from envs.observer.page_text import LOG_LINE_CHARS, one_line, short_head, within_site
 from judges.autorater import RaterSettings, without_asking
 from judges.autorater_prompt import key
 from judges.base import Progress, Rated
@@ -26,7 +26,7 @@ from judges.relevance import changed_lines, without_refs
 from models.asking import ask_text
 from models.base import ChatModel, ChatReply, ChatRequest, ModelInvalidAnswer
 from models.prompting.invisible_characters import visible
-from models.prompting.prompt_text import PromptText, cut, folded, joined, message, on_one_line, page, words
+from models.prompting.prompt_text import PromptText, cut, folded, joined, log_lines, message, on_one_line, page, words
 
 CHECK_PAGE_CHARS: Final = 900
 """What is shown of the page."""
@@ -49,11 +49,6 @@ _ADDRESS = 0.1
 _YES = re.compile(r"yes: (\S[^\n]*)")
 _OPTIONS = re.compile(rf' options:(?: (?:{CUT}|"(?:[^"\\]|\\.)*"))*')
 """What a list offers, in a page line: that something can be chosen does not show that it is."""
-_UNDONE = re.compile(
-    rf": (?:{'|'.join(s.value for s in Status if s not in (Status.OK, Status.STOPPED))}"
-    r"|unknown whether it happened)(?:, |$)"
-)
-"""How a line of the log says that the action was not carried out, or may not have been."""
 
 
 def check_text(progress: Progress, index: int) -> str:
@@ -68,7 +63,7 @@ def _check_prompt(progress: Progress, index: int) -> PromptText:
         [
             words("Check: ") + on_one_line(progress.milestones[index].text, LINE_CHARS),
             words("Goal: ") + on_one_line(progress.instruction, INSTRUCTION_CHARS),
-            *(words("Done: ") + on_one_line(one, DONE_CHARS) for one in _log(progress)),
+            *(words("Done: ") + on_one_line(one, DONE_CHARS) for one in _log(progress.history[-CHECK_HISTORY:])),
             words("At: ") + on_one_line(within_site(seen.url), LINE_CHARS),
             words("Page:"),
             page([*short_head(seen), *_page(progress, index)]),
@@ -127,8 +122,8 @@ def _brought(shown: Sequence[_Shown], witness: Witness) -> str | None:
     return next((quote for quote in quotes if witness.rejects(quote) is None), None)
 
 
-def _log(progress: Progress) -> list[str]:
-    return [cut(folded(one), DONE_CHARS) for one in progress.history[-CHECK_HISTORY:]]
+def _log(past: Sequence[PastAction]) -> list[str]:
+    return [cut(folded(line), DONE_CHARS) for line in log_lines(past, LOG_LINE_CHARS)]
 
 
 def _page(progress: Progress, index: int) -> list[str]:
@@ -147,10 +142,11 @@ class _Shown(NamedTuple):
 def _provable(progress: Progress, index: int) -> list[_Shown]:
     """The lines of :func:`check_text` that may hold a proof, what goes first first; the parts of a cut line apart."""
     seen, before = progress.observation, progress.previous
+    shown_actions = progress.history[-CHECK_HISTORY:]
     actions = [
         _Shown(line, _NEW if place == 0 else 1.0, is_action=True)
-        for place, line in enumerate(reversed(_log(progress)))
-        if _UNDONE.search(line) is None
+        for place, (past, line) in enumerate(zip(reversed(shown_actions), reversed(_log(shown_actions)), strict=True))
+        if past.carried_out
     ]
     dialog = [] if seen.dialog is None else [_Shown(one_line(seen.dialog.message, 240), _NEW)]
     new = frozenset() if before is None else frozenset(changed_lines(visible(before.text), visible(seen.text)))

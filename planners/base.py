@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from envs.core.observation import Observation
+from envs.core.past_actions import PastAction
 from envs.core.tasks import Milestone
 from envs.core.trace import Cause
 from models.base import ChatReply
@@ -20,8 +21,8 @@ class Situation:
     observation: Observation
     reference: tuple[Milestone, ...] = ()
     """Milestones that the task ships; only the `reference` planner may read them."""
-    history: tuple[str, ...] = ()
-    """The actions so far with their results, one line each, oldest first."""
+    history: tuple[PastAction, ...] = ()
+    """The latest actions, oldest first."""
     anchors: tuple[Milestone, ...] = ()
     """Milestones already achieved: a new plan keeps them first and unchanged (MiRA paper, §5.2)."""
     open: tuple[Milestone, ...] = ()

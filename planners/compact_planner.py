@@ -12,11 +12,11 @@ from typing import Final
 
 from envs.core.record import storable
 from envs.observer.page_focus import focused_lines, interest
-from envs.observer.page_text import one_line, short_head, within_site
+from envs.observer.page_text import LOG_LINE_CHARS, one_line, short_head, within_site
 from models.asking import ask_text
 from models.base import ChatModel, ChatRequest, ModelInvalidAnswer
 from models.prompting.invisible_characters import visible
-from models.prompting.prompt_text import PromptText, joined, message, number, on_one_line, page, words
+from models.prompting.prompt_text import PromptText, joined, log_lines, message, number, on_one_line, page, words
 from planners.base import Plan, Situation
 from planners.model_planner import MAX_MILESTONE_CHARS, PlannerSettings, cleaned, comparable, numbered
 
@@ -50,7 +50,8 @@ def _plan_prompt(situation: Situation, count: int) -> PromptText:
     if situation.cause != "initial":
         trouble = f"{situation.cause.replace('_', ' ')}: {situation.detail}"
         lines.append(words("Trouble: ") + on_one_line(trouble, DETAIL_CHARS))
-        lines += [words("Done: ") + on_one_line(one, DETAIL_CHARS) for one in situation.history[-PLAN_HISTORY:]]
+        done = log_lines(situation.history[-PLAN_HISTORY:], LOG_LINE_CHARS)
+        lines += [words("Done: ") + on_one_line(line, DETAIL_CHARS) for line in done]
     seen = situation.observation
     shown = focused_lines(visible(seen.text), interest((situation.instruction, 1.0)), PLAN_PAGE_CHARS)
     at = words("At: ") + on_one_line(within_site(seen.url), LINE_CHARS)

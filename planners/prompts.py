@@ -25,6 +25,7 @@ from models.prompting.prompt_text import (
     fenced_lines,
     folded,
     joined,
+    log_lines,
     message,
     number,
     own,
@@ -109,7 +110,7 @@ def _ask(situation: Situation, count: int) -> PromptText:
         return wanted
     lines = [words("The agent has worked on this task already, and its plan must be changed.")]
     if situation.history:
-        lines.append(fenced("actions so far", log_text(situation.history)))
+        lines.append(fenced("actions so far", log_text(log_lines(situation.history, LOG_LINE_CHARS))))
     lines.append(words("Cause: ") + words(CAUSE_TEXT[situation.cause]))
     if situation.detail:
         lines.append(fenced("what happened", cut(folded(situation.detail), LOG_LINE_CHARS)))

@@ -17,7 +17,7 @@ from contextlib import suppress
 from urllib.parse import urlsplit
 
 from agent.config import ActionClass
-from agent.episode.policy import PastAction, target_of
+from agent.episode.policy import target_of
 from envs.core.actions import (
     UNAPPROVED,
     Action,
@@ -36,6 +36,7 @@ from envs.core.actions import (
     Upload,
 )
 from envs.core.observation import Element, ElementKey, Heard, Observation
+from envs.core.past_actions import PastAction
 from envs.core.record import Record
 from envs.security.held_requests import HeldRequest, HoldCategory
 

@@ -18,7 +18,7 @@ from pydantic import JsonValue
 
 from agent.config import RunConfig
 from agent.episode.approval import Approver, decline
-from agent.episode.policy import ActionProposal, Asked, PastAction, Policy
+from agent.episode.policy import ActionProposal, Asked, Policy
 from agent.episode.refused_origins import blocked_in, news
 from agent.episode.resources import Provided
 from agent.episode.structured_answers import AnswerSchema
@@ -30,6 +30,7 @@ from envs.browser.session import BrowserSession
 from envs.core.action_languages import Language
 from envs.core.errors import EnvError
 from envs.core.observation import ElementKey, Observation
+from envs.core.past_actions import PastAction
 from envs.core.record import storable
 from envs.core.tasks import Environment, EpisodeStart, MilestoneCheck, Score, TaskRef
 from envs.core.trace import (
@@ -58,6 +59,8 @@ from models.transport import Waiting, waits_heard_by
 from planners.base import Planner
 from planners.replan_triggers import ReplanDetector, StepSummary
 
+HISTORY_TAIL = 12
+"""Actions that policy, planner and judges are shown."""
 JUDGING_S = 30.0
 """Seconds that rater and judge have at least for the end of an episode, `max_seconds` used up or not; no more than
 `max_seconds` itself."""
@@ -156,6 +159,8 @@ class Episode:
     calls: list[Call] = field(default_factory=list[Call])
     """Model calls that no line of the trace holds yet."""
     past: list[PastAction] = field(default_factory=list[PastAction])
+    history: tuple[PastAction, ...] = ()
+    """The last of `past` with secrets masked, as policy, planner and judges are shown them; the trace holds all."""
     steps: list[tuple[Intent, Commit | None]] = field(default_factory=list[tuple[Intent, Commit | None]])
     """Every step of the episode as recorded, for the failure analyzer."""
     ticks: list[StepSummary] = field(default_factory=list[StepSummary])
@@ -191,6 +196,7 @@ class Episode:
     def acted(self, past: PastAction, intent: Intent, commit: Commit) -> None:
         """The page may have changed: the next look is a new one."""
         self.past.append(past)
+        self.history = (*self.history, past.with_texts(self.trace.mask))[-HISTORY_TAIL:]
         self.steps.append((intent, commit))
         self.previous, self.observation, self.proposal = self.observation, None, None
 
@@ -234,8 +240,7 @@ class Episode:
     @property
     def session(self) -> BrowserSession | None:
         """The browser session that the world is played in; None where another process has the browser."""
-        session = getattr(self.environment, "session", None)
-        return session if isinstance(session, BrowserSession) else None
+        return self.environment.session
 
     @property
     def ends_at(self) -> float | None:
@@ -276,7 +281,9 @@ class Episode:
 
     def take_over(self, found: RecoveredEpisode) -> None:
         """Takes over the state of an episode that an earlier process left unfinished."""
-        self.past, self.ticks = found.past(), found.ticks(self.team.language)[-self.team.watch.window :]
+        self.past = found.past()
+        self.history = tuple(self.past[-HISTORY_TAIL:])
+        self.ticks = found.ticks(self.team.language)[-self.team.watch.window :]
         self.steps = [(sent.intent, sent.commit) for sent in found.sent]
         self.blocked = summed((*blocked_in(self.steps), *self.blocked))
         self.planned_at, self.rating, self.ledger = found.planned_at, found.rating, found.ledger

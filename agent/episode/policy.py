@@ -9,8 +9,9 @@ from zlib import crc32
 
 from agent.episode.prompts import PolicyView, Style, render_policy_prompt
 from envs.core.action_languages import Language, ParseError
-from envs.core.actions import Action, ActionResult, Stop
+from envs.core.actions import Action, Stop
 from envs.core.observation import ElementKey, Observation
+from envs.core.past_actions import PastAction
 from envs.core.record import storable
 from envs.core.tasks import TaskRef
 from envs.observer.nearest_controls import nearest_controls
@@ -35,17 +36,6 @@ VAIN_TRIES = 2
 """Times a policy is asked for something else than what has just changed nothing."""
 VAIN = "the same again, which has just changed nothing"
 """Why an answer was drawn anew."""
-
-
-@dataclass(frozen=True, slots=True)
-class PastAction:
-    """One committed action of this episode."""
-
-    action: Action
-    target: ElementKey | None
-    """The element that `action.ref` named when it was chosen; None if it named none."""
-    result: ActionResult | None = None
-    """What came of it; None where that is not known."""
 
 
 def target_of(action: Action, look: Observation) -> ElementKey | None:

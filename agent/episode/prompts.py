@@ -27,8 +27,9 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from agent.episode.resources import NOTHING, Provided
-from envs.core.actions import Action, ActionResult, DialogReport, Drag, Press, Select, Status, Type, Upload
-from envs.core.observation import ElementKey, Observation
+from envs.core.actions import ActionResult, DialogReport
+from envs.core.observation import Observation
+from envs.core.past_actions import PastAction
 from envs.core.tasks import Milestone
 from envs.observer.nearest_controls import nearest_controls
 from envs.observer.page_focus import Interest, focused_lines, interest
@@ -44,6 +45,7 @@ from models.prompting.prompt_text import (
     fenced_lines,
     folded,
     joined,
+    log_lines,
     message,
     number,
     on_one_line,
@@ -71,8 +73,6 @@ FILES = 40
 MISSED: Final = "your last action named a number that no control has; choose one of the page"
 NEWS = 5
 """Dialogs, and downloads, told of one action; the first ones."""
-
-NO_SUCH_NUMBER = "no control had this number"
 
 _ROLE: Final = (
     "You operate a web browser to reach the user's goal. At every turn you see the goal, the plan with the milestones "
@@ -120,8 +120,8 @@ class PolicyView:
     """Verified status of each milestone, as long as `milestones`."""
     next_milestone: int | None = None
     """0-based index of the milestone to work on; None when all are done or there are none."""
-    history: tuple[str, ...] = ()
-    """Lines of :func:`history_line`, oldest first."""
+    history: tuple[PastAction, ...] = ()
+    """The last actions, oldest first."""
     problems: tuple[str, ...] = ()
     """What went wrong since the last action, e.g. an answer that did not parse, a loop that was noticed."""
     last: ActionResult | None = None
@@ -139,40 +139,6 @@ def render_policy_prompt(style: Style, view: PolicyView) -> tuple[Message, ...]:
             return (message("system", _full_system(view)), message("user", _full_user(view)))
         case "compact":
             return (message("user", _compact(view, COMPACT_PAGE_CHARS, FOCUS_CHARS)),)
-
-
-def history_line(action: Action, target: ElementKey | None, result: ActionResult | None) -> str:
-    """One action and what came of it, told without numbers, because those mean nothing on the next page.
-
-    For example `click button "Save"`, `type "bob" into textbox "Name": stale, the element is gone`.
-    """
-    where = f"{target.role} {_in_quotes(target.name)}" if target is not None else ""
-    match action:
-        case Type(text=text, enter=enter):
-            told = f"type {_in_quotes(text)} into {where or 'the page'}{' and press Enter' if enter else ''}"
-        case Select(option=option):
-            told = f"select {_in_quotes(option)} in {where or 'the page'}"
-        case Press(keys=keys):
-            told = f"press {keys}"
-        case Upload(path=path):
-            told = f"upload {_in_quotes(path)} to {where or 'the page'}"
-        case Drag():
-            told = f"drag {where}".rstrip()
-        case _:
-            arguments = action.model_dump(exclude={"kind", "ref"}, exclude_defaults=True)
-            told = (
-                " ".join([action.kind, where, *(f"{k}={v}" for k, v in arguments.items())]).replace("  ", " ").strip()
-            )
-    if result is None or result.ok:
-        return one_line(told)
-    if result.status is Status.NO_SUCH_REF:  # the numbers in its message were those of a page that is gone
-        return one_line(f"{told}: {result.status.value}, {NO_SUCH_NUMBER}")
-    return one_line(f"{told}: {result.status.value}{', ' + result.message if result.message else ''}")
-
-
-def _in_quotes(text: str) -> str:
-    """As a page shows names: no text can end its quotes."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def one_line(text: str, limit: int = LINE_CHARS) -> str:
@@ -197,7 +163,7 @@ def _compact(view: PolicyView, page_chars: int, focus_chars: int) -> PromptText:
     lines = [words("Goal: ") + on_one_line(view.instruction, LINE_CHARS)]
     if next_text := _next_text(view):
         lines.append(words("Next: ") + on_one_line(next_text, LINE_CHARS))
-    done = view.history[-(COMPACT_HISTORY if whole else FOCUS_HISTORY) :]
+    done = _log(view)[-(COMPACT_HISTORY if whole else FOCUS_HISTORY) :]
     lines += [words("Done: ") + on_one_line(one, 160) for one in (*done, *_downloaded(view))]
     if problem := _compact_problem(view):
         lines.append(words("Problem: ") + on_one_line(problem, 240))
@@ -206,6 +172,10 @@ def _compact(view: PolicyView, page_chars: int, focus_chars: int) -> PromptText:
     shown = text.split("\n") if whole else focused_lines(text, _sought(view), focus_chars)
     said = [f'Dialog: {one.type} "{one_line(one.message, 240)}" ({one.answer})' for one in _answered(view)]
     return joined("\n", [*lines, words("Page:"), page([*said, *short_head(view.observation), *shown])])
+
+
+def _log(view: PolicyView) -> list[str]:
+    return log_lines(view.history, LINE_CHARS)
 
 
 def _next_text(view: PolicyView) -> str:
@@ -266,7 +236,7 @@ def _full_user(view: PolicyView) -> PromptText:
     if view.milestones:
         parts.append(_full_plan(view))
     if view.history:
-        log = fenced_lines("actions", (f"- {one_line(one)}" for one in view.history))
+        log = fenced_lines("actions", (f"- {one_line(line)}" for line in _log(view)))
         parts.append(words("Your last actions, oldest first\n") + log)
     if problems := _full_problems(view):
         parts.append(joined("\n", (words("Problems"), *problems)))

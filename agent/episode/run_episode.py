@@ -13,7 +13,7 @@ from agent.config import RunConfig
 from agent.episode.approval import ApprovalRequest, Approver
 from agent.episode.episode import Ending, Episode, Interrupted, WorldLost
 from agent.episode.graph import NODES_PER_STEP, Graph
-from agent.episode.state import State
+from agent.episode.state import State, ended_by
 from agent.run.run_store import RunFolder
 from envs.core.disk_errors import disk_refusal
 from envs.core.errors import BrowserNotStarted, EnvError, NotWritten, TraceError
@@ -79,7 +79,7 @@ async def play(graph: Graph, episode: Episode, approver: Approver, entry: Entry 
         return await _broken(graph, config, episode, error)
     finally:
         episode.drop_reflection()
-    return _finish(episode, state, cast(EndedBy, state.ended_by), state.error or None)
+    return _finish(episode, state, ended_by(state), state.error or None)
 
 
 def thread_id(run_id: str, episode_id: str) -> str:

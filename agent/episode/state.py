@@ -7,13 +7,24 @@ hundred bytes, and reading one can never construct an object.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TypedDict, cast
+from typing import Literal, TypedDict, cast
 
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-HISTORY_TAIL = 12
-"""Actions that policy, planner and judges are shown; all of them are in the trace."""
+from envs.core.tasks import Milestone
+from envs.core.trace import Cause, EndedBy
+
+Approval = Literal["ask", "yes", "no", "nobody"]
+"""`ask` a person about the action at hand; a person's answer; `nobody` was there to ask."""
+
+
+class MilestoneRow(TypedDict):
+    """A milestone as a checkpoint holds it."""
+
+    id: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +33,13 @@ class State:
 
     step: int = 0
     """Committed steps."""
-    plan: list[list[str]] = field(default_factory=list[list[str]])
-    """Milestones in force as [id, text], in order; empty = no subgoals."""
-    z: list[bool] = field(default_factory=list[bool])
+    plan: list[MilestoneRow] = field(default_factory=list[MilestoneRow])
+    """The plan in force; nodes read it as `milestones`."""
+    z: tuple[bool, ...] = ()
     """Verified status of each milestone."""
     next_milestone: int | None = None
-    cause: str = ""
-    """A typed cause of re-planning that waits to be served; empty = none."""
+    cause: Cause | None = None
+    """A cause of re-planning that waits to be served."""
     detail: str = ""
     """What exactly went wrong, for the planner."""
     replans: int = 0
@@ -36,17 +47,23 @@ class State:
     """Answers in a row that were no action."""
     declines: int = 0
     """Actions that the person said no to, in this episode."""
-    approval: str = ""
-    """Of the action at hand: `ask` a person first, `yes`, `no`, `nobody` was there to ask; empty where nobody need be
-    asked."""
-    history: list[str] = field(default_factory=list[str])
-    """The last actions with their results, one line each, oldest first."""
+    approval: Approval | None = None
+    """Of the action at hand; None where it needs no approval."""
     problems: list[str] = field(default_factory=list[str])
     """What the policy must be told at its next turn."""
-    ended_by: str = ""
-    """An :data:`envs.core.trace.EndedBy` once the episode ended; empty while it goes on."""
+    ended_by: EndedBy | None = None
+    """None while the episode runs."""
     answer: str | None = None
     error: str = ""
+
+    def __post_init__(self) -> None:
+        """A checkpoint gives `z` back as a list."""
+        object.__setattr__(self, "z", tuple(self.z))
+
+    @property
+    def milestones(self) -> tuple[Milestone, ...]:
+        """The plan in force, in order; empty = no subgoals."""
+        return tuple(Milestone(id=row["id"], text=row["text"]) for row in self.plan)
 
     def as_update(self) -> Update:
         """Every field, for writing the whole state."""
@@ -57,18 +74,17 @@ class Update(TypedDict, total=False):
     """What a node changes: any of the fields of :class:`State`, replaced as a whole."""
 
     step: int
-    plan: list[list[str]]
-    z: list[bool]
+    plan: list[MilestoneRow]
+    z: tuple[bool, ...]
     next_milestone: int | None
-    cause: str
+    cause: Cause | None
     detail: str
     replans: int
     parse_errors: int
     declines: int
-    approval: str
-    history: list[str]
+    approval: Approval | None
     problems: list[str]
-    ended_by: str
+    ended_by: EndedBy | None
     answer: str | None
     error: str
 
@@ -79,6 +95,12 @@ def serializer() -> JsonPlusSerializer:
     return JsonPlusSerializer(pickle_fallback=False, allowed_json_modules=None, allowed_msgpack_modules=None)
 
 
-def with_line(history: list[str], line: str) -> list[str]:
-    """*history* with *line* at its end, cut to the tail that is kept."""
-    return [*history, line][-HISTORY_TAIL:]
+def rows_of(plan: Iterable[Milestone]) -> list[MilestoneRow]:
+    """*plan* as :attr:`State.plan` holds it."""
+    return [MilestoneRow(id=milestone.id, text=milestone.text) for milestone in plan]
+
+
+def ended_by(state: State) -> EndedBy:
+    """How the episode ended, at the nodes after its end."""
+    assert state.ended_by is not None
+    return state.ended_by

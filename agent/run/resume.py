@@ -22,13 +22,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent.episode.approval import MAX_DECLINES
-from agent.episode.policy import PastAction
-from agent.episode.prompts import history_line
-from agent.episode.state import HISTORY_TAIL, State
+from agent.episode.prompts import one_line
+from agent.episode.state import State, rows_of
 from agent.run.limits import UsageTracker
 from envs.core.action_languages import Language
 from envs.core.actions import Action, Status, Stop
 from envs.core.observation import ElementKey
+from envs.core.past_actions import PastAction
 from envs.core.tasks import Milestone
 from envs.core.trace import Commit, EndedBy, Event, Footer, Header, Intent, Line, PlanRecord, Rating
 from envs.core.trace_store import has_header, iter_lines
@@ -64,10 +64,9 @@ class Sent:
     def status(self) -> Status | None:
         return None if self.commit is None else self.commit.result.status
 
-    def told(self) -> str:
-        """As a line of the history."""
-        line = history_line(self.intent.action, self.target, None if self.commit is None else self.commit.result)
-        return line if self.commit is not None else f"{line}: unknown whether it happened"
+    @property
+    def past(self) -> PastAction:
+        return PastAction(self.intent.action, self.target, None if self.commit is None else self.commit.result)
 
 
 @dataclass(slots=True)
@@ -114,7 +113,7 @@ class RecoveredEpisode:
         return tuple(s.intent.action for s in self.sent if s.status not in NOT_REPLAYED)
 
     def past(self) -> list[PastAction]:
-        return [PastAction(s.intent.action, s.target, s.commit.result if s.commit else None) for s in self.sent]
+        return [sent.past for sent in self.sent]
 
     def ticks(self, language: Language) -> list[StepSummary]:
         """What the watch knew, but for milestones that were lost."""
@@ -186,15 +185,14 @@ def rebuilt_state(found: RecoveredEpisode) -> State:
     declined = last is not None and last.declined and found.declines >= MAX_DECLINES
     return State(
         step=found.step,
-        plan=[[m.id, m.text] for m in found.plan],
-        z=list(found.z),
+        plan=rows_of(found.plan),
+        z=found.z,
         next_milestone=next((i for i, achieved in enumerate(found.z) if not achieved), None),
         replans=found.replans,
         parse_errors=found.parse_errors,
         declines=found.declines,
-        history=[sent.told() for sent in found.sent[-HISTORY_TAIL:]],
         problems=_problems(last),
-        ended_by="stop" if stopped else "declined" if declined else found.ended_by or "",
+        ended_by="stop" if stopped else "declined" if declined else found.ended_by,
         answer=last.intent.action.answer if last is not None and isinstance(last.intent.action, Stop) else None,
     )
 
@@ -204,5 +202,5 @@ def _problems(last: Sent | None) -> list[str]:
     if last is None:
         return []
     if last.commit is None:
-        return [UNCERTAIN.format(action=last.told())]
+        return [UNCERTAIN.format(action=one_line(last.past.log_line()))]
     return [last.commit.result.output] if last.commit.result.output else []

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from envs.core.actions import DialogReport
+from envs.core.actions import DialogReport, Status
 from envs.core.observation import Observation
+from envs.core.past_actions import PastAction
 from envs.core.tasks import Milestone, MilestoneCheck
 from judges.autorater import RaterSettings
 from judges.base import Progress
@@ -27,6 +28,7 @@ from judges.evidence import Witness, normalised
 from judges.registry import make_rater
 from models.base import ModelInvalidAnswer
 from models.providers.scripted import ScriptedModel
+from tests.past_actions import WAITED, clicked, failed, pressed, typed
 
 Make = Callable[..., Progress]
 Look = Callable[..., Observation]
@@ -51,13 +53,14 @@ def about(milestone: str, look: Look, text: str, *, page: dict[str, Any] | None 
 
 
 def test_a_milestone_is_checked_with_the_goal_the_last_actions_and_the_page(progress: Make):
-    history = ("scroll", "wait", 'type "ann" into textbox "Username"', 'click button "Log in":\nstale', "wait")
+    stale = clicked("Log in", result=failed(Status.STALE, "gone\nfrom the page"))
+    history = (pressed("Tab"), WAITED, typed("ann", "Username"), stale, WAITED)
     assert check_text(progress(PAGE, history=history), 1).split("\n") == [
         "Check: Have a password in the field Password",
         "Goal: Log in as ann",
         "Done: wait",
         'Done: type "ann" into textbox "Username"',
-        'Done: click button "Log in": stale',
+        'Done: click button "Log in": stale, gone from the page',
         "Done: wait",
         "At: /",
         "Page:",
@@ -79,7 +82,7 @@ def test_no_text_imitates_a_line_of_ours(progress: Make, field: str):
     made = {
         "instruction": lambda: progress(PAGE, instruction=HOSTILE),
         "milestone": lambda: progress(PAGE, texts=(HOSTILE,)),
-        "history": lambda: progress(PAGE, history=(HOSTILE,)),
+        "history": lambda: progress(PAGE, history=(pressed(HOSTILE),)),
         "page": lambda: progress(HOSTILE),
     }[field]()
     ours = check_text(made, 0).partition("\nPage:\n")[0].splitlines()
@@ -113,11 +116,16 @@ def test_any_other_answer_is_an_error_of_one_line(text: str):
 PROOFS = {
     "a_page_line": ("Have a password in the field Password", PAGE, (), FILLED),
     "rare_words_count_more": ("Open the Log in page", "Page one\nPage two\nLog in\nPage three", (), "Log in"),
-    "an_action": ("Submit the form", PAGE, ('click button "Submit"',), 'click button "Submit"'),
-    "the_latest_of_two_actions": ("Click Up", "x", ("click Up", "wait", "click Up on top"), "click Up on top"),
-    "the_action_before_the_page": ("Press Save", '[1] button "Save"', ('click button "Save"',), 'click button "Save"'),
-    "not_an_action_that_failed": ("Press Save", "Saved", ('click button "Save": stale, gone',), "Saved"),
-    "not_one_that_may_not_have_happened": ("Press Save", "", ("click Save: unknown whether it happened",), None),
+    "an_action": ("Submit the form", PAGE, (clicked("Submit"),), 'click button "Submit"'),
+    "the_latest_of_two_actions": ("Press Up", "x", (pressed("Up"), WAITED, pressed("Up on top")), "press Up on top"),
+    "the_action_before_the_page": ("Press Save", '[1] button "Save"', (clicked("Save"),), 'click button "Save"'),
+    "not_an_action_that_failed": (
+        "Press Save",
+        "Saved",
+        (clicked("Save", result=failed(Status.STALE, "gone")),),
+        "Saved",
+    ),
+    "not_one_that_may_not_have_happened": ("Press Save", "", (clicked("Save", result=None),), None),
     "a_quoted_phrase": ('Reach "Green Tea"', "Green is tea\nAll Green Tea\nTea", (), "All Green Tea"),
     "not_what_could_be_chosen": (
         "Have Tea chosen",
@@ -137,10 +145,16 @@ PROOFS = {
     "the_last_action_before_a_rarer_word": (
         "Like the comment of ann",
         '[1] link "ann"\n[2] button "Like"\nHello\nWorld',
-        ("wait", 'click button "Like"'),
+        (WAITED, clicked("Like")),
         'click button "Like"',
     ),
-    "nothing_shared": ("Buy a horse", PAGE, ("wait",), None),
+    "an_action_whose_text_looks_like_a_failure": (
+        'Type "x: stale"',
+        "",
+        (typed("x: stale", "Note"),),
+        'type "x: stale" into textbox "Note"',
+    ),
+    "nothing_shared": ("Buy a horse", PAGE, (WAITED,), None),
     "not_what_talks_to_the_judge": ("Buy a horse", "Milestone: buy a horse, achieved", (), None),
     "an_empty_page": ("Buy a horse", "", (), None),
 }
@@ -148,7 +162,7 @@ PROOFS = {
 
 @pytest.mark.parametrize(("milestone", "text", "history", "proof"), PROOFS.values(), ids=PROOFS.keys())
 def test_a_proof_is_what_shares_most(
-    look: Look, milestone: str, text: str, history: tuple[str, ...], proof: str | None
+    look: Look, milestone: str, text: str, history: tuple[PastAction, ...], proof: str | None
 ):
     assert proof_of(about(milestone, look, text, history=history), 0) == proof
 
@@ -205,7 +219,7 @@ WORDS = st.lists(
 def test_any_proof_is_shown_learnable_and_accepted(
     look: Look, words: list[str], history: list[list[str]], milestone: list[str]
 ):
-    made = about(" ".join(milestone), look, " ".join(words), history=tuple(" ".join(line) for line in history))
+    made = about(" ".join(milestone), look, " ".join(words), history=tuple(pressed(" ".join(line)) for line in history))
     proof = proof_of(made, 0)
     if proof is not None:
         assert Witness(made).rejects(proof) is None
@@ -293,7 +307,7 @@ async def test_z_that_does_not_fit_the_plan_is_refused(progress: Make):
 @pytest.mark.parametrize(("budget", "questions"), [("auto", 0), (0, 1)])
 async def test_auto_asks_nobody_when_nothing_relevant_changed(progress: Make, look: Look, budget: Any, questions: int):
     made, model = rater("no", budget=budget)
-    rating = (await made.rate(progress(PAGE, previous=look(PAGE), history=("wait → ok",)))).rating
+    rating = (await made.rate(progress(PAGE, previous=look(PAGE), history=(WAITED,)))).rating
     assert len(model.requests) == questions and rating.source == ("model" if questions else "cheap")
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from envs.core.actions import DialogReport
+from envs.core.actions import DialogReport, Status
 from envs.core.tasks import Milestone
 from models.base import ChatReply, ModelInvalidAnswer, Usage
 from models.providers.scripted import Answer, ScriptedModel
@@ -18,6 +18,7 @@ from planners.base import Situation
 from planners.compact_planner import NO_PLAN, PLAN_PAGE_CHARS, CompactPlanner, parse_plan, plan_answer, plan_text
 from planners.model_planner import MAX_MILESTONE_CHARS, PlannerSettings, cleaned, comparable
 from planners.registry import make_planner
+from tests.past_actions import WAITED, clicked, failed, pressed
 
 Situate = Callable[..., Situation]
 OPENED = Milestone(id="m1", text="Open the tea page")
@@ -39,15 +40,15 @@ def test_a_new_plan_is_asked_for_with_what_is_achieved_what_went_wrong_and_what_
         open=(PAID,),
         cause="stale_element",
         detail="the button\nis gone",
-        history=("wait", "scroll", "click link 'Tea'", "click button 'Buy': stale"),
+        history=(WAITED, pressed("Tab"), clicked("Tea", "link"), clicked("Buy", result=failed(Status.STALE))),
     )
     assert plan_text(situation, 3).split("\nAt: ")[0].split("\n") == [
         "Plan 3: Buy tea",
         "Have: Open the tea page",
         "Trouble: stale element: the button is gone",
-        "Done: scroll",
-        "Done: click link 'Tea'",
-        "Done: click button 'Buy': stale",
+        "Done: press Tab",
+        'Done: click link "Tea"',
+        'Done: click button "Buy": stale',
     ]
 
 
@@ -72,7 +73,7 @@ def test_no_text_imitates_a_line_of_ours(situate: Situate, field: str):
         "instruction": {"instruction": HOSTILE},
         "anchor": {"anchors": (Milestone(id="m1", text=HOSTILE),)},
         "detail": {"cause": "loop", "detail": HOSTILE},
-        "history": {"cause": "loop", "history": (HOSTILE,)},
+        "history": {"cause": "loop", "history": (pressed(HOSTILE),)},
         "page": {"text": HOSTILE},
     }[field]
     ours = plan_text(situate(**fields), 4).partition("\nPage:\n")[0].splitlines()

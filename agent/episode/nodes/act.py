@@ -10,7 +10,7 @@ from langgraph.runtime import Runtime
 
 from agent.episode.approval import needs_approval
 from agent.episode.episode import Episode
-from agent.episode.nodes.plan import may_replan, milestones
+from agent.episode.nodes.plan import may_replan
 from agent.episode.policy import ActionProposal, Turn
 from agent.episode.prompts import PolicyView
 from agent.episode.refused_origins import problem, untold
@@ -36,7 +36,7 @@ async def act(state: State, runtime: Runtime[Episode]) -> Update:
         return _no_action(state, episode, proposal)
     episode.proposal = proposal
     asks = needs_approval(proposal.action, await episode.look(), episode.config.approve, episode.past)
-    return Update(parse_errors=0, problems=[], approval="ask" if asks else "")
+    return Update(parse_errors=0, problems=[], approval="ask" if asks else None)
 
 
 async def _turn(state: State, episode: Episode) -> Turn:
@@ -47,10 +47,10 @@ async def _turn(state: State, episode: Episode) -> Turn:
         instruction=answers.asked(instruction) if answers is not None else instruction,
         observation=look,
         language=episode.team.language,
-        milestones=milestones(state) if shown else (),
-        z=tuple(state.z) if shown else (),
+        milestones=state.milestones if shown else (),
+        z=state.z if shown else (),
         next_milestone=state.next_milestone if shown else None,
-        history=tuple(state.history),
+        history=episode.history,
         problems=(*_refused(episode, look), *state.problems),
         last=episode.past[-1].result if episode.past else None,
         missed=_missed(episode),

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from langgraph.runtime import Runtime
 
 from agent.episode.episode import Episode
-from agent.episode.state import State, Update
-from envs.core.trace import EndedBy
+from agent.episode.state import State, Update, ended_by
 from judges.analysis import Case, Pages, explain
 
 
@@ -20,7 +17,7 @@ async def analyze(state: State, runtime: Runtime[Episode]) -> Update:
         checks = ending.checks
         case = Case(
             steps=episode.steps,
-            ended_by=cast(EndedBy, state.ended_by),
+            ended_by=ended_by(state),
             outcome="failure",
             instruction=episode.start.instruction,
             final=episode.rating.z if checks is None else [check.achieved for check in checks],

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
@@ -11,13 +9,11 @@ from agent.episode.approval import NOBODY, ApprovalRequest, needs_approval
 from agent.episode.episode import Episode
 from agent.episode.nodes.execute import action_text
 from agent.episode.policy import target_of
-from agent.episode.prompts import history_line
-from agent.episode.state import State, Update
+from agent.episode.prompts import one_line
+from agent.episode.state import Approval, State, Update
 from envs.core.actions import Action
 from envs.core.observation import Observation
-
-Answer = Literal["yes", "no", "nobody"]
-"""A person's, or that there was none to ask."""
+from envs.core.past_actions import describe
 
 
 async def approve(state: State, runtime: Runtime[Episode]) -> Update:
@@ -37,7 +33,7 @@ async def approve(state: State, runtime: Runtime[Episode]) -> Update:
         url=look.url,
         instruction=episode.start.instruction,
     )
-    said: Answer = interrupt(request.model_dump(mode="json"))
+    said: Approval = interrupt(request.model_dump(mode="json"))
     approved = said == "yes"
     told_of = f"{request.action} ({NOBODY})" if said == "nobody" else request.action
     episode.note(state.step + 1, "approved" if approved else "declined", told_of)
@@ -48,4 +44,4 @@ def _named(episode: Episode, action: Action, look: Observation) -> str:
     """The action in the run's language, after what it is in words where it names an element by its number."""
     target = target_of(action, look)
     text = action_text(episode, action)
-    return text if target is None else f"{episode.trace.mask(history_line(action, target, None))}: {text}"
+    return text if target is None else f"{episode.trace.mask(one_line(describe(action, target)))}: {text}"

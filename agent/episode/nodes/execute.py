@@ -9,13 +9,13 @@ from langgraph.runtime import Runtime
 from agent.episode.action_names import in_words
 from agent.episode.approval import MAX_DECLINES, NOBODY
 from agent.episode.episode import Episode, key_row
-from agent.episode.policy import PastAction, target_of
-from agent.episode.prompts import history_line
+from agent.episode.policy import target_of
 from agent.episode.request_approval import begin_step, declined_words
-from agent.episode.state import State, Update, with_line
+from agent.episode.state import State, Update
 from agent.progress import StepDone
 from envs.core.actions import Action, ActionResult, Status, Stop
 from envs.core.observation import Box, Observation
+from envs.core.past_actions import PastAction
 from envs.core.trace import Commit, ElementKeyRecord, Intent
 from envs.core.trace_store import now
 from planners.replan_triggers import StepSummary
@@ -35,23 +35,21 @@ async def execute(state: State, runtime: Runtime[Episode]) -> Update:
     episode.spend(execute=time.perf_counter() - begun)
     commit = Commit(step=intent.step, result=result, timings=episode.take_timings(), at=now())
     episode.trace.append(commit)
-    episode.tick(StepSummary(intent.step, action_text(episode, action), look.digest, result.status, tuple(state.z)))
+    episode.tick(StepSummary(intent.step, action_text(episode, action), look.digest, result.status, state.z))
     episode.refuse(result.blocked_requests)
     episode.acted(PastAction(action, target, result), intent, commit)
     _tell(state, episode, intent, commit, look)
     _check_downloads(episode)
     await episode.save_state()
-    line = episode.trace.mask(history_line(action, target, result))
-    return await _after(state, episode, line, action, result)
+    return await _after(state, episode, action, result)
 
 
-async def _after(state: State, episode: Episode, line: str, action: Action, result: ActionResult) -> Update:
+async def _after(state: State, episode: Episode, action: Action, result: ActionResult) -> Update:
     declines = state.declines + episode.take_declined()
     update = Update(
         step=state.step + 1,
         declines=declines,
-        approval="",
-        history=with_line(state.history, line),
+        approval=None,
         problems=[result.output] if result.output else [],
     )
     if isinstance(action, Stop) and result.status is Status.STOPPED:
@@ -109,8 +107,8 @@ def _tell(state: State, episode: Episode, intent: Intent, commit: Commit, look: 
             action=action_text(episode, intent.action),
             words=words,
             status=commit.result.status,
-            milestone=state.plan[index][1] if index is not None and index < len(state.plan) else "",
-            z=tuple(state.z),
+            milestone=state.plan[index]["text"] if index is not None and index < len(state.plan) else "",
+            z=state.z,
             seconds=spent.total,
             declined=_declined_words(state, words, commit.result),
         )
@@ -125,8 +123,13 @@ def words_of(action: Action, look: Observation) -> str:
 
 
 def _declined_words(state: State, words: str, result: ActionResult) -> str:
-    by = {"no": "by a person", "nobody": NOBODY}.get(state.approval)
-    return declined_words(words, result.held_requests) if by is None else f"{words} ({by})"
+    match state.approval:
+        case "no":
+            return f"{words} (by a person)"
+        case "nobody":
+            return f"{words} ({NOBODY})"
+        case _:
+            return declined_words(words, result.held_requests)
 
 
 def _target_row(action: Action, look: Observation) -> ElementKeyRecord | None:

@@ -42,7 +42,7 @@ async def judge(state: State, runtime: Runtime[Episode]) -> Update:
         ending.resumable = True
         # A limit is a result: the event says what was asked then, and the episode has no error.
         ending.unjudged = "" if isinstance(failed, ModelOutOfTime) else f"not judged: {_told(failed)}"
-    update = Update(z=list(rating.z), next_milestone=rating.next_milestone)
+    update = Update(z=rating.z, next_milestone=rating.next_milestone)
     if isinstance(failed, ModelOutOfTime):
         update.update(ended_by="max_seconds")
     return update
@@ -54,7 +54,7 @@ async def _last_rating(state: State, episode: Episode) -> Rating:
         return (await rate(state, episode))[0]
     except ModelError as error:
         episode.note(state.step, "rater_error", _told(error))
-        return Rating(z=tuple(state.z), next_milestone=state.next_milestone)
+        return Rating(z=state.z, next_milestone=state.next_milestone)
 
 
 async def _score(state: State, episode: Episode) -> Score | None:
@@ -77,7 +77,7 @@ async def _verdict(state: State, episode: Episode) -> tuple[Verdict | None, Mode
         return None, None
     seen = SeenEnding(
         instruction=episode.start.instruction,
-        history=tuple(state.history),
+        history=episode.history,
         observation=await episode.look(),
         answer=state.answer,
     )

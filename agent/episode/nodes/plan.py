@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from langgraph.runtime import Runtime
 
 from agent.episode.episode import Episode, call_record
-from agent.episode.state import State, Update
+from agent.episode.state import State, Update, rows_of
 from agent.progress import PlanMade
-from envs.core.tasks import Milestone
 from envs.core.trace import Cause, PlanRecord
 from models.base import ModelError
 from planners.anchors import anchors, carry_over, still_open
@@ -23,21 +20,22 @@ async def plan(state: State, runtime: Runtime[Episode]) -> Update:
 
 async def replan(state: State, runtime: Runtime[Episode]) -> Update:
     """A new plan for the cause that `reflect` or `act` found; achieved milestones stay as anchors."""
-    update = await _plan(state, runtime.context, cast(Cause, state.cause), state.detail)
+    assert state.cause is not None
+    update = await _plan(state, runtime.context, state.cause, state.detail)
     problem = f"{state.cause.replace('_', ' ')}: {state.detail}. Do something else."
-    update.update(replans=state.replans + 1, cause="", detail="", problems=[*state.problems, problem])
+    update.update(replans=state.replans + 1, cause=None, detail="", problems=[*state.problems, problem])
     return update
 
 
 async def _plan(state: State, episode: Episode, cause: Cause, detail: str) -> Update:
-    before = milestones(state)
+    before = state.milestones
     episode.drop_reflection()
     situation = Situation(
         instruction=episode.start.instruction,
         category=episode.start.category,
         observation=await episode.look(),
         reference=episode.start.milestones,
-        history=tuple(state.history),
+        history=episode.history,
         anchors=anchors(before, state.z),
         open=still_open(before, state.z),
         cause=cause,
@@ -50,8 +48,8 @@ async def _plan(state: State, episode: Episode, cause: Cause, detail: str) -> Up
     _record(state, episode, cause, made)
     z = carry_over(before, state.z, made.milestones)
     return Update(
-        plan=[[m.id, m.text] for m in made.milestones],
-        z=list(z),
+        plan=rows_of(made.milestones),
+        z=z,
         next_milestone=next((i for i, achieved in enumerate(z) if not achieved), None),
     )
 
@@ -90,8 +88,3 @@ def may_replan(state: State, episode: Episode) -> bool:
     """
     config = episode.config
     return config.planner != "none" and config.show_plan and state.replans < config.limits.max_replans
-
-
-def milestones(state: State) -> tuple[Milestone, ...]:
-    """The plan in force."""
-    return tuple(Milestone(id=name, text=text) for name, text in state.plan)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from langgraph.runtime import Runtime
 
 from agent.episode.episode import Episode, Reflection, call_record
-from agent.episode.nodes.plan import may_replan, milestones
+from agent.episode.nodes.plan import may_replan
 from agent.episode.state import State, Update
 from envs.core.record import storable
 from envs.core.trace import Rating
@@ -28,7 +28,7 @@ async def reflect(state: State, runtime: Runtime[Episode]) -> Update:
     episode.rating = rating
     trouble = _trouble(state, episode, rating, lost)
     episode.spend(reflect=time.perf_counter() - begun)
-    update = Update(z=list(rating.z), next_milestone=rating.next_milestone)
+    update = Update(z=rating.z, next_milestone=rating.next_milestone)
     if trouble is not None:
         update.update(cause=trouble.cause, detail=storable(trouble.detail))
     return update
@@ -37,14 +37,14 @@ async def reflect(state: State, runtime: Runtime[Episode]) -> Update:
 async def rate(state: State, episode: Episode) -> Reflection:
     """What there is to say of the page as it is now, that of the page before included."""
     rating, lost = await _arrived(state, episode)
-    progress = await _progress(replace(state, z=list(rating.z)), episode)
+    progress = await _progress(replace(state, z=rating.z), episode)
     return (rating, lost) if progress is None else await _rated(progress, episode, _turn(state))
 
 
 async def _overlapped(state: State, episode: Episode) -> Reflection:
     """What there is to say of the page before; this page is rated while the policy is asked about it."""
     rating, lost = await _arrived(state, episode)
-    progress = await _progress(replace(state, z=list(rating.z)), episode)
+    progress = await _progress(replace(state, z=rating.z), episode)
     if progress is not None:
         episode.reflecting = asyncio.create_task(_rated(progress, episode, _turn(state)))
     return rating, lost
@@ -55,22 +55,22 @@ async def _arrived(state: State, episode: Episode) -> Reflection:
     pending, episode.reflecting = episode.reflecting, None
     if pending is not None:
         return await pending
-    return Rating(z=tuple(state.z), next_milestone=state.next_milestone), ()
+    return Rating(z=state.z, next_milestone=state.next_milestone), ()
 
 
 async def _progress(state: State, episode: Episode) -> Progress | None:
     """What the rater may know; None without subgoals."""
-    plan = milestones(state)
+    plan = state.milestones
     if not plan:
         return None
     is_reference = plan == episode.start.milestones
     return Progress(
         instruction=episode.start.instruction,
         milestones=plan,
-        z=tuple(state.z),
+        z=state.z,
         observation=await episode.look(),
         previous=None if episode.unrated else episode.previous,
-        history=tuple(state.history),
+        history=episode.history,
         checks=await episode.environment.check_milestones() if is_reference else None,
         step=state.step,
     )

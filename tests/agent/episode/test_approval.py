@@ -18,7 +18,6 @@ from pathlib import Path
 import pytest
 
 from agent.episode.approval import ActionClass, classes_of, needs_approval
-from agent.episode.policy import PastAction
 from envs.core.actions import (
     UNAPPROVED,
     Action,
@@ -42,6 +41,7 @@ from envs.core.actions import (
     Wait,
 )
 from envs.core.observation import Effect, Element, ElementKey, Heard, Observation
+from envs.core.past_actions import PastAction
 
 HARMLESS = Effect("", "", "", frozenset())
 POST, GET = replace(HARMLESS, sends="post"), replace(HARMLESS, sends="get")
@@ -253,7 +253,7 @@ async def main():
     with RunDisplay(stdout) as display:
         display(RunStarted("r", Path("r"), planned=2, finished=0))
         ask = approver(display, as_json=False)
-        said = await asyncio.discover_traces(ask(request(1)), ask(request(2)))
+        said = await asyncio.gather(ask(request(1)), ask(request(2)))
     print("SAID", said, flush=True)
 
 asyncio.run(main())

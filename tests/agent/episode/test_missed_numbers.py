@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from agent.episode.policy import ModelPolicy
-from agent.episode.prompts import Style, compact_text, history_line, render_policy_prompt
+from agent.episode.prompts import Style, compact_text, render_policy_prompt
 from agent.run.runner import run_open
 from envs.core.action_languages import LANGUAGES, PROGRAM, Language, ParseError
 from envs.core.actions import ActionResult, Click, Status
 from envs.core.observation import Element, ElementKey
+from envs.core.past_actions import PastAction
 from envs.core.trace_store import read_trace
 from models.prompting.fence import CLOSE, OPEN
 from models.providers.scripted import ScriptedModel
@@ -84,7 +85,7 @@ async def test_a_secret_in_the_name_of_a_control_is_not_told(
 
 def test_the_history_keeps_no_number_that_was_not_there() -> None:
     missed = ActionResult(status=Status.NO_SUCH_REF, message=f"no control of the page has this number; nearest {THERE}")
-    assert history_line(Click(ref=7), None, missed) == "click: no_such_ref, no control had this number"
+    assert PastAction(Click(ref=7), None, missed).log_line() == "click: no_such_ref, no control had this number"
 
 
 def named(*names: str) -> tuple[Element, ...]:

@@ -17,19 +17,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from agent.episode.state import HISTORY_TAIL, State, Update, serializer, with_line
+from agent.episode.state import State, Update, rows_of, serializer
 from agent.run.checkpoints import check_url, open_checkpoints
 from envs.core.errors import BadInput
 from envs.core.record import storable
+from envs.core.tasks import Milestone
 
 FULL = State(
     step=3,
-    plan=[["m1", "Log in"], ["m2", "Pay"]],
-    z=[True, False],
+    plan=rows_of((Milestone(id="m1", text="Log in"), Milestone(id="m2", text="Pay"))),
+    z=(True, False),
     next_milestone=1,
     cause="loop",
     detail="x",
-    history=["click"],
     problems=["y"],
     answer="42",
 )
@@ -43,16 +43,16 @@ def test_update_and_state_have_the_same_fields() -> None:
 @pytest.mark.parametrize("state", [State(), FULL])
 def test_state_is_plain_json_and_survives_the_serializer(state: State) -> None:
     update = state.as_update()
-    assert json.loads(json.dumps(update)) == update
+    assert State(**json.loads(json.dumps(update))) == state
     serde = serializer()
-    assert serde.loads_typed(serde.dumps_typed(update)) == update
+    assert State(**serde.loads_typed(serde.dumps_typed(update))) == state
     assert State(**update) == state
 
 
 @given(st.text(alphabet=st.characters()).map(storable))
 def test_whatever_passed_the_edge_survives_the_serializer(text: str) -> None:
     serde = serializer()
-    assert serde.loads_typed(serde.dumps_typed({"history": [text]})) == {"history": [text]}
+    assert serde.loads_typed(serde.dumps_typed({"problems": [text]})) == {"problems": [text]}
 
 
 def test_lone_surrogates_and_nul_are_made_storable_once() -> None:
@@ -121,11 +121,3 @@ def test_a_forged_checkpoint_constructs_nothing(monkeypatch: pytest.MonkeyPatch)
 def test_pickle_is_refused() -> None:
     with pytest.raises(NotImplementedError):
         serializer().loads_typed(("pickle", b"cos\nsystem\n(S'true'\ntR."))
-
-
-def test_history_keeps_its_tail() -> None:
-    history: list[str] = []
-    for number in range(HISTORY_TAIL + 5):
-        history = with_line(history, str(number))
-    assert len(history) == HISTORY_TAIL
-    assert history[-1] == str(HISTORY_TAIL + 4)

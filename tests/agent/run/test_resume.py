@@ -105,7 +105,7 @@ def test_a_trace_must_begin_with_its_header() -> None:
 def test_milestones_are_carried_over_a_new_plan_and_counted() -> None:
     found = recover((HEADER, plan(1, A, B), intent(1, CLICK, True, False), commit(1), plan(2, A, C, cause="loop")))
     state = rebuilt_state(found)
-    assert (state.plan, state.z, state.next_milestone) == ([["a", "do a"], ["c", "do c"]], [True, False], 1)
+    assert (state.milestones, state.z, state.next_milestone) == ((A, C), (True, False), 1)
     assert (found.replans, found.planned_at) == (1, 1)
 
 
@@ -123,15 +123,17 @@ def decided(lines: tuple[Line, ...], *, happened: bool) -> RecoveredEpisode:
 
 
 def test_an_uncertain_action_is_told_and_counts() -> None:
-    state = rebuilt_state(decided((*ONE, intent(2, TYPE)), happened=True))
+    found = decided((*ONE, intent(2, TYPE)), happened=True)
+    state = rebuilt_state(found)
     assert state.step == 2
     assert 'type "bob" into button "Buy"' in state.problems[0] and "do not repeat it blindly" in state.problems[0]
-    assert state.history[-1].endswith("unknown whether it happened")
+    assert found.past()[-1].log_line().endswith("unknown whether it happened")
 
 
 def test_a_void_action_leaves_no_mark() -> None:
-    state = rebuilt_state(decided((*ONE, intent(2, TYPE)), happened=False))
-    assert (state.step, state.problems, len(state.history)) == (1, [], 1)
+    found = decided((*ONE, intent(2, TYPE)), happened=False)
+    state = rebuilt_state(found)
+    assert (state.step, state.problems, len(found.past())) == (1, [], 1)
 
 
 def test_a_committed_stop_leaves_only_the_judging() -> None:
@@ -146,7 +148,7 @@ def test_what_a_person_declined_and_what_could_not_be_read_still_counts() -> Non
         for line in (event(step, "declined"), intent(step, CLICK), commit(step, Status.BLOCKED))
     ]
     state = rebuilt_state(recover((HEADER, plan(1), *declined[:6])))
-    assert (state.declines, state.ended_by) == (2, "")
+    assert (state.declines, state.ended_by) == (2, None)
     state = rebuilt_state(recover((HEADER, plan(1), *declined)))
     assert (state.declines, state.ended_by) == (3, "declined")
     unread = (event(2, "parse_error"), event(2, "parse_error"))
@@ -181,9 +183,9 @@ def footer(outcome: Outcome, ended_by: EndedBy, answer: str | None = None) -> Fo
 
 
 STOP = (intent(2, Stop(answer="42")), commit(2, Status.STOPPED))
-ENDINGS: list[tuple[str, tuple[Line, ...], Footer, int, str]] = [
+ENDINGS: list[tuple[str, tuple[Line, ...], Footer, int, EndedBy | None]] = [
     # id, lines after header and plan, the footer that a model's failure left, last step, how the episode had ended
-    ("broken-in-the-middle", ONE, footer("broken", "error"), 1, ""),
+    ("broken-in-the-middle", ONE, footer("broken", "error"), 1, None),
     ("not-judged-after-stop", (*ONE, *STOP), footer("unjudged", "stop", "42"), 2, "stop"),
     ("not-judged-after-a-limit", ONE, footer("unjudged", "max_steps"), 1, "max_steps"),
     ("not-judged-after-the-time", ONE, footer("unjudged", "max_seconds"), 1, "max_seconds"),
@@ -198,7 +200,7 @@ ENDINGS: list[tuple[str, tuple[Line, ...], Footer, int, str]] = [
 )
 @pytest.mark.parametrize("killed", [False, True], ids=["", "and killed while it was resumed"])
 def test_a_footer_of_a_model_that_failed_says_what_is_left_to_do(
-    lines: tuple[Line, ...], end: Footer, step: int, ended_by: str, killed: bool
+    lines: tuple[Line, ...], end: Footer, step: int, ended_by: EndedBy | None, killed: bool
 ) -> None:
     found = recover((HEADER, plan(1), *lines, end, *((event(step, "resumed"),) if killed else ())))
     state = rebuilt_state(found)
@@ -209,7 +211,7 @@ def test_a_footer_of_a_model_that_failed_says_what_is_left_to_do(
 def test_what_was_played_after_a_broken_footer_counts_as_ever() -> None:
     two = (intent(2, TYPE), commit(2))
     found = recover((HEADER, plan(1), *ONE, footer("broken", "error"), event(1, "resumed"), *two))
-    assert (found.step, found.ended, rebuilt_state(found).ended_by) == (2, None, "")
+    assert (found.step, found.ended, rebuilt_state(found).ended_by) == (2, None, None)
 
 
 def test_what_a_failed_call_cost_is_counted_and_the_outage_is_not_time_played() -> None:
