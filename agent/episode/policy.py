@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 from zlib import crc32
 
 from agent.episode.prompts import PolicyView, Style, render_policy_prompt
@@ -80,8 +80,28 @@ class ActionProposal:
     """The text as it came, storable."""
     notes: tuple[str, ...] = ()
     asked: tuple[Asked, ...] = ()
+    """Every model call of the turn, ordered for :func:`deciding_call`."""
     error: str = ""
     """For the model's next turn: why the answer was no action."""
+
+
+class _Call(Protocol):
+    """A model call: :class:`Asked`, or :class:`envs.core.trace.Call` of the role `policy`."""
+
+    @property
+    def error(self) -> str | None: ...
+
+
+_C = TypeVar("_C", bound=_Call)
+
+
+def deciding_call(calls: Iterable[_C]) -> _C | None:
+    """The call of one turn that the action was read from: the only one without an error, and the last one in order.
+
+    None where a turn has no action, or a script chose it. Policies record every other call with an error, and training
+    learns from the deciding call alone.
+    """
+    return next((call for call in reversed(tuple(calls)) if call.error is None), None)
 
 
 def storable_action(action: Action) -> Action:

@@ -39,7 +39,7 @@ class PastAction:
         done = describe(self.action, self.target)
         match self.result:
             case None:
-                return f"{done}: {UNKNOWN}"
+                return f"{done.rstrip()}: {UNKNOWN}"
             case ActionResult(ok=True):
                 return done
             case ActionResult(status=Status.NO_SUCH_REF):  # the numbers in its message were those of an earlier page

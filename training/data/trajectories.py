@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from agent.episode.policy import deciding_call
 from envs.core.record import Record
 from envs.core.tasks import TaskRef
 from envs.core.trace import Call, Footer, Intent
@@ -164,8 +165,8 @@ def _unreadable(trace: Trace) -> int:
 
 
 def _decision(intent: Intent, blobs: BlobStore, *, ok: bool, texts: bool) -> Decision | None:
-    """From the call that gave the action: the last one of the policy's that was readable."""
-    call = next((one for one in reversed(intent.calls) if one.role == "policy" and one.error is None), None)
+    """From the call that gave the action."""
+    call = deciding_call(call for call in intent.calls if call.role == "policy")
     if call is None:
         return None
     if call.prompt_token_ids and call.completion_token_ids:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.episode.policy import VAIN, ModelPolicy, Turn
+from agent.episode.policy import VAIN, ModelPolicy, Turn, deciding_call
 from agent.episode.prompts import PolicyView
 from envs.core.action_languages import PROGRAM
 from envs.core.actions import Click, Press
@@ -84,6 +84,25 @@ async def test_a_policy_that_insists_gets_its_way() -> None:
     assert (proposal.action, proposal.raw) == (Click(ref=1), CLICK)
     assert len(model.requests) == 3, "asked a bounded number of times"
     assert proposal.asked[-1].error is None and all(one.error for one in proposal.asked[:-1])
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [(PRESS,), ("hm", PRESS), (CLICK, PRESS), (CLICK, "hm", PRESS), (CLICK, CLICK, "hm"), ("hm", CLICK, CLICK, "hm")],
+    ids="/".join,
+)
+async def test_the_deciding_call_is_the_only_one_without_an_error(answers: tuple[str, ...]) -> None:
+    _, policy = sampling(answers, vain_temperature=1.0)
+    proposal = await policy.propose(STUCK)
+    call = deciding_call(proposal.asked)
+    assert call is proposal.asked[-1] and call.reply.text == proposal.raw
+    assert PROGRAM.parse(call.reply.text).action == proposal.action
+    assert [one for one in proposal.asked if one.error is None] == [call]
+
+
+async def test_a_turn_without_an_action_has_no_deciding_call() -> None:
+    _, policy = sampling(("hm", "hm"))
+    assert deciding_call((await policy.propose(TURN)).asked) is None
 
 
 @pytest.mark.parametrize(
