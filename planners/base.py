@@ -1,4 +1,4 @@
-"""What a planner is: instruction and first look in, K milestones out; again when something typed went wrong."""
+"""The planner protocol: instruction and observation in, K milestones out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from models.base import ChatReply
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What a planner may know when it plans."""
+    """The input of a planner."""
 
     instruction: str
     category: str
@@ -29,20 +29,24 @@ class Situation:
     """Milestones of the current plan not yet achieved."""
     cause: Cause = "initial"
     detail: str = ""
-    """What exactly went wrong, for a re-plan."""
+    """Description of the re-plan trigger."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
+    """The output of a planner."""
+
     milestones: tuple[Milestone, ...]
     """In order; empty means that the agent works without subgoals."""
     reply: ChatReply | None = None
-    """The model's answer, where a model made the plan."""
+    """The model's reply; None for planners without a model."""
 
 
 class Planner(Protocol):
+    """Makes plans."""
+
     spec: str
 
     async def plan(self, situation: Situation) -> Plan:
-        """Raises :class:`models.base.ModelError`. Achieved anchors come first, unchanged."""
+        """Returns a plan with the anchors first, unchanged. Raises :class:`models.base.ModelError`."""
         ...

@@ -1,4 +1,4 @@
-"""Makes the planner that a run's configuration names."""
+"""Creates the planner that a run's configuration names."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from planners.reference import ReferencePlanner
 def make_planner(
     spec: str, model: ChatModel | None = None, settings: PlannerSettings | None = None, *, compact: bool = False
 ) -> Planner:
-    """`none`, `reference`, or any model spec together with the *model* made from it.
+    """Creates the planner `none`, `reference`, or one that uses *model*, for a model spec.
 
-    *settings* count only for a model. *compact* asks it as a small model that was trained to plan. Raises ValueError
-    where a model is needed and none is given.
+    *settings* apply to a model only. *compact* uses the prompt of small models that were trained to plan. Raises
+    ValueError where *spec* needs a model and *model* is None.
     """
     if spec == "none":
         return NoPlanner()

@@ -1,8 +1,8 @@
 """The state that LangGraph checkpoints at every node: small, plain JSON values only.
 
-Page text, prompts, token ids and pictures are in the trace; living things (browser, models, clocks) are in
-:class:`agent.episode.episode.Episode`, which nodes get through LangGraph's runtime context. So a checkpoint is some
-hundred bytes, and reading one can never construct an object.
+Page text, prompts, token ids and pictures are in the trace. Runtime objects (browser, models, clocks) are in
+:class:`agent.episode.episode.Episode`, which nodes get through LangGraph's runtime context. A checkpoint is small,
+and reading one never constructs an object.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from envs.core.tasks import Milestone
 from envs.core.trace import Cause, EndedBy
 
 Approval = Literal["ask", "yes", "no", "nobody"]
-"""`ask` a person about the action at hand; a person's answer; `nobody` was there to ask."""
+"""`ask`: approval is pending. `yes`, `no`: a person's answer. `nobody`: no approver was present."""
 
 
 class MilestoneRow(TypedDict):
@@ -29,35 +29,35 @@ class MilestoneRow(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What the nodes of one episode know from each other."""
+    """The values that the nodes of one episode pass to each other."""
 
     step: int = 0
-    """Committed steps."""
+    """Number of committed steps."""
     plan: list[MilestoneRow] = field(default_factory=list[MilestoneRow])
     """The plan in force; nodes read it as `milestones`."""
     z: tuple[bool, ...] = ()
     """Verified status of each milestone."""
     next_milestone: int | None = None
     cause: Cause | None = None
-    """A cause of re-planning that waits to be served."""
+    """The pending re-plan trigger."""
     detail: str = ""
-    """What exactly went wrong, for the planner."""
+    """Description of the trigger, for the planner."""
     replans: int = 0
     parse_errors: int = 0
-    """Answers in a row that were no action."""
+    """Unparsable answers in a row."""
     declines: int = 0
-    """Actions that the person said no to, in this episode."""
+    """Declined actions of this episode."""
     approval: Approval | None = None
-    """Of the action at hand; None where it needs no approval."""
+    """Approval of the chosen action; None where it needs none."""
     problems: list[str] = field(default_factory=list[str])
-    """What the policy must be told at its next turn."""
+    """Problems to show in the next prompt of the policy."""
     ended_by: EndedBy | None = None
     """None while the episode runs."""
     answer: str | None = None
     error: str = ""
 
     def __post_init__(self) -> None:
-        """A checkpoint gives `z` back as a list."""
+        """Converts `z`, which a checkpoint returns as a list."""
         object.__setattr__(self, "z", tuple(self.z))
 
     @property
@@ -66,12 +66,12 @@ class State:
         return tuple(Milestone(id=row["id"], text=row["text"]) for row in self.plan)
 
     def as_update(self) -> Update:
-        """Every field, for writing the whole state."""
+        """Returns every field, for writing the whole state."""
         return cast(Update, {name: getattr(self, name) for name in self.__dataclass_fields__})
 
 
 class Update(TypedDict, total=False):
-    """What a node changes: any of the fields of :class:`State`, replaced as a whole."""
+    """The return value of a node: new values for any fields of :class:`State`."""
 
     step: int
     plan: list[MilestoneRow]
@@ -90,8 +90,10 @@ class Update(TypedDict, total=False):
 
 
 def serializer() -> JsonPlusSerializer:
-    """The checkpoint serializer, pinned: from a checkpoint nothing but plain values and LangGraph's own safe types
-    is ever constructed, whatever the environment variables say."""
+    """Returns the checkpoint serializer.
+
+    Reading a checkpoint constructs only plain values and LangGraph's own safe types, whatever the environment
+    variables say."""
     return JsonPlusSerializer(pickle_fallback=False, allowed_json_modules=None, allowed_msgpack_modules=None)
 
 
@@ -101,6 +103,6 @@ def rows_of(plan: Iterable[Milestone]) -> list[MilestoneRow]:
 
 
 def ended_by(state: State) -> EndedBy:
-    """How the episode ended, at the nodes after its end."""
+    """Returns how the episode ended; called after its end only."""
     assert state.ended_by is not None
     return state.ended_by

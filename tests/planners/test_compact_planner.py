@@ -92,7 +92,7 @@ def test_what_is_learned_is_read_back(milestones: list[str]):
 
 @pytest.mark.parametrize("milestones", [["Open it", " \n"], ["…"], ["Open it", "None."]])
 def test_a_milestone_that_says_nothing_is_nothing_to_learn(milestones: list[str]):
-    with pytest.raises(ValueError, match="none of them empty"):
+    with pytest.raises(ValueError, match="must not be empty"):
         plan_answer(milestones)
 
 

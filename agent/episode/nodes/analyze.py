@@ -1,4 +1,4 @@
-"""Why a failed episode failed; nothing is analyzed where nothing failed."""
+"""Analyzes why an episode failed; other outcomes are not analyzed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from judges.analysis import Case, Pages, explain
 
 
 async def analyze(state: State, runtime: Runtime[Episode]) -> Update:
-    """The category and the key step, for the footer: by the rules alone, for references may be played later."""
+    """Determines category and key step for the footer, by rules alone: references may be recorded later."""
     episode = runtime.context
     ending = episode.ending
     if ending.outcome == "failure":

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.episode.policy import VAIN, ModelPolicy, Turn, deciding_call
+from agent.episode.policy import REPEATS_NO_OP, ModelPolicy, Turn, deciding_call
 from agent.episode.prompts import PolicyView
 from envs.core.action_languages import PROGRAM
 from envs.core.actions import Click, Press
@@ -60,7 +60,7 @@ async def test_without_sampling_the_runs_seed_is_passed_on() -> None:
 
 
 CLICK, PRESS = 'do(action="Click", element="1")', 'do(action="Press Enter")'
-STUCK = replace(TURN, vain=Click(ref=1))
+STUCK = replace(TURN, no_op=Click(ref=1))
 """A turn whose page is as it was before the last action."""
 
 
@@ -69,13 +69,15 @@ def sampling(answers: tuple[str, ...], **options: float) -> tuple[ScriptedModel,
     return model, ModelPolicy(model, PROGRAM, "compact", **options)  # pyright: ignore[reportArgumentType]
 
 
-async def test_what_was_in_vain_is_drawn_anew() -> None:
+async def test_a_repeated_no_op_action_is_sampled_again() -> None:
     model, policy = sampling((CLICK, CLICK, PRESS), vain_temperature=1.0)
     proposal = await policy.propose(STUCK)
     assert proposal.action == Press(keys="Enter")
     assert [request.temperature for request in model.requests] == [0.0, 1.0, 1.0]
     assert model.requests[1].seed != model.requests[2].seed
-    assert [one.error for one in proposal.asked] == [VAIN, VAIN, None], "what the action was read from is the last one"
+    assert [one.error for one in proposal.calls] == [REPEATS_NO_OP, REPEATS_NO_OP, None], (
+        "the deciding call is the last one"
+    )
 
 
 async def test_a_policy_that_insists_gets_its_way() -> None:
@@ -83,7 +85,7 @@ async def test_a_policy_that_insists_gets_its_way() -> None:
     proposal = await policy.propose(STUCK)
     assert (proposal.action, proposal.raw) == (Click(ref=1), CLICK)
     assert len(model.requests) == 3, "asked a bounded number of times"
-    assert proposal.asked[-1].error is None and all(one.error for one in proposal.asked[:-1])
+    assert proposal.calls[-1].error is None and all(call.error for call in proposal.calls[:-1])
 
 
 @pytest.mark.parametrize(
@@ -94,15 +96,15 @@ async def test_a_policy_that_insists_gets_its_way() -> None:
 async def test_the_deciding_call_is_the_only_one_without_an_error(answers: tuple[str, ...]) -> None:
     _, policy = sampling(answers, vain_temperature=1.0)
     proposal = await policy.propose(STUCK)
-    call = deciding_call(proposal.asked)
-    assert call is proposal.asked[-1] and call.reply.text == proposal.raw
+    call = deciding_call(proposal.calls)
+    assert call is proposal.calls[-1] and call.reply.text == proposal.raw
     assert PROGRAM.parse(call.reply.text).action == proposal.action
-    assert [one for one in proposal.asked if one.error is None] == [call]
+    assert [one for one in proposal.calls if one.error is None] == [call]
 
 
 async def test_a_turn_without_an_action_has_no_deciding_call() -> None:
     _, policy = sampling(("hm", "hm"))
-    assert deciding_call((await policy.propose(TURN)).asked) is None
+    assert deciding_call((await policy.propose(TURN)).calls) is None
 
 
 @pytest.mark.parametrize(

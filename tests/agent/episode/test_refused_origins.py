@@ -18,7 +18,7 @@ from rich.console import Console
 
 from agent.cli.display import REFUSED_LINES, RunDisplay
 from agent.episode.policy import ModelPolicy
-from agent.episode.refused_origins import allow_options, print_refused, problem, untold
+from agent.episode.refused_origins import allow_options, print_refused, problem, unreported
 from agent.progress import Event, RequestsRefused, RunStarted, StepDone
 from agent.run.runner import resume, run_open, run_task
 from envs.core.action_languages import PROGRAM
@@ -102,9 +102,9 @@ def test_each_origin_is_told_at_one_turn_also_after_a_resume(tmp_path: Path) -> 
     )
     result = ActionResult(status=Status.OK, blocked_requests=(blocked(API, 1, "fetch"), blocked(CDN)))
     after = commit.model_copy(update={"result": result})
-    assert [one.origin for one in untold([], first.seen.blocked_requests)] == [CDN]
-    assert [one.origin for one in untold([(first, after)], ())] == [API]
-    assert untold([(first, after), (intent, commit)], (blocked(API),)) == ()
+    assert [one.origin for one in unreported([], first.seen.blocked_requests)] == [CDN]
+    assert [one.origin for one in unreported([(first, after)], ())] == [API]
+    assert unreported([(first, after), (intent, commit)], (blocked(API),)) == ()
 
 
 @pytest.mark.browser

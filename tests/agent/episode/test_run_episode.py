@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent.episode.approval import ApprovalRequest
-from agent.episode.policy import VAIN, ModelPolicy, Policy, Turn
+from agent.episode.policy import REPEATS_NO_OP, ModelPolicy, Policy, Turn
 from agent.progress import EpisodeEnded, EpisodeStarted, Event, PlanMade, RunEnded, RunStarted, StepDone
 from agent.results import EpisodeResult
 from agent.run.runner import run_open, run_suite, run_task
@@ -188,7 +188,7 @@ async def test_an_action_that_changed_nothing_is_not_simply_done_again(shop: Sho
     assert (result.ended_by, result.totals.steps) == ("stop", 3)
     assert [request.temperature for request in model.requests] == [0.0, 0.0, 0.0, 1.0]
     calls = [[call.error for call in step.intent.calls] for step in read_trace(run.folder / result.trace).steps]
-    assert calls == [[None], [None], [VAIN, None]]
+    assert calls == [[None], [None], [REPEATS_NO_OP, None]]
 
 
 async def test_token_ids_and_prompts_reach_the_trace(shop: Shop, tmp_path: Path) -> None:
