@@ -280,16 +280,16 @@ class Episode:
             self.reflecting.cancel()
             self.reflecting = None
 
-    def take_over(self, found: RecoveredEpisode) -> None:
+    def take_over(self, recovered: RecoveredEpisode) -> None:
         """Restores the state of an episode that an earlier process left unfinished."""
-        self.past = found.past()
+        self.past = recovered.past()
         self.history = tuple(self.past[-HISTORY_TAIL:])
-        self.summaries = found.ticks(self.team.language)[-self.team.watch.window :]
-        self.steps = [(sent.intent, sent.commit) for sent in found.sent]
+        self.summaries = recovered.ticks(self.team.language)[-self.team.watch.window :]
+        self.steps = [(sent.intent, sent.commit) for sent in recovered.sent]
         self.blocked = summed((*blocked_in(self.steps), *self.blocked))
-        self.planned_at, self.rating, self.ledger = found.planned_at, found.rating, found.ledger
+        self.planned_at, self.rating, self.ledger = recovered.planned_at, recovered.rating, recovered.ledger
 
-    def see_outcome(self, z: tuple[bool, ...], lost: tuple[str, ...]) -> None:
+    def add_outcome(self, z: tuple[bool, ...], lost: tuple[str, ...]) -> None:
         """Adds the outcome of the last action to its step summary."""
         self.summaries[-1] = replace(self.summaries[-1], z=z, lost=lost)
 

@@ -200,7 +200,7 @@ async def test_after_an_unreadable_answer_one_more_is_drawn_and_both_are_paid_fo
 
 
 @pytest.mark.parametrize(("compact", "first_line"), [(True, "Plan 2: Buy tea"), (False, "You plan for an agent")])
-async def test_make_planner_asks_in_the_style_it_is_told(situate: Situate, compact: bool, first_line: str):
+async def test_make_planner_uses_the_requested_style(situate: Situate, compact: bool, first_line: str):
     model = ScriptedModel(["a\nb" if compact else '{"m1": "a", "m2": "b"}'])
     made = make_planner("scripted:x", model, PlannerSettings(k=2), compact=compact)
     assert [m.text for m in (await made.plan(situate())).milestones] == ["a", "b"]

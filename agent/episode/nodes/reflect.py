@@ -103,5 +103,5 @@ def _trigger(state: State, episode: Episode, rating: Rating, lost: tuple[str, ..
     """Returns the re-plan trigger, if one applies and a re-plan is allowed."""
     if not episode.summaries:
         return None
-    episode.see_outcome(rating.z, lost)
+    episode.add_outcome(rating.z, lost)
     return episode.team.watch.check(episode.summaries, episode.planned_at) if may_replan(state, episode) else None

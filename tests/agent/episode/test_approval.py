@@ -230,8 +230,8 @@ def test_what_let_a_file_down_before_is_asked_about() -> None:
     assert needs_approval(Click(ref=1), look, ("download",), [past(Click(ref=4), "Report")]) == ()
     assert needs_approval(Click(ref=1), look, ("download",), [past(Click(ref=4), "Other", refused)]) == ()
     assert needs_approval(Click(ref=1), look, ("download",), [past(Click(ref=4), "Report", refused)]) == ("download",)
-    told_late = [past(Click(ref=4), "Report"), PastAction(Wait(), None, past(Wait(), "", refused).result)]
-    assert needs_approval(Click(ref=1), look, ("download",), told_late) == ("download",)
+    reported_late = [past(Click(ref=4), "Report"), PastAction(Wait(), None, past(Wait(), "", refused).result)]
+    assert needs_approval(Click(ref=1), look, ("download",), reported_late) == ("download",)
 
 
 ASKS = """

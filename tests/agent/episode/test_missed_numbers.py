@@ -1,4 +1,4 @@
-"""A model that names a number which is not on the page is told what is there, and no number that is not."""
+"""After a number that no control has, the prompt lists the controls of the page and no missing number."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def trace_in(folder: Path) -> Path:
 
 
 async def prompts_of(shop: Shop, folder: Path, style: Style, answers: list[str]) -> list[str]:
-    """All that a model was told that gave these answers, a request each."""
+    """Returns the prompts of a model that gives *answers*, one text a request."""
     model = ScriptedModel([*answers, "exit()"])
     run = await run_open(config(vain_temperature=0), "x", shop.url, folder, policy=ModelPolicy(model, PROGRAM, style))
     assert run.episodes[0].ended_by == "stop"
@@ -71,7 +71,7 @@ async def test_the_controls_listed_are_those_of_the_page_shown_now(shop: Shop, t
 
 @pytest.mark.browser
 @pytest.mark.timeout(90)
-async def test_a_secret_in_the_name_of_a_control_is_not_told(
+async def test_a_secret_in_the_name_of_a_control_is_not_shown(
     shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PW", "tulip-4711-" * 6)

@@ -1,4 +1,4 @@
-"""No string of what a role is told stands in its prompt but as data. The records are walked by reflection, so that a
+"""Every string in a role's input stands in its prompt as data. The records are walked by reflection, so that a
 new field is covered when it is added."""
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ async def test_a_repeated_no_op_action_is_sampled_again() -> None:
     )
 
 
-async def test_a_policy_that_insists_gets_its_way() -> None:
+async def test_an_action_that_is_repeated_after_all_retries_is_used() -> None:
     model, policy = sampling((CLICK, "hm", CLICK), vain_temperature=1.0)
     proposal = await policy.propose(STUCK)
     assert (proposal.action, proposal.raw) == (Click(ref=1), CLICK)

@@ -98,7 +98,7 @@ def test_a_long_page_is_shown_in_part_with_its_address_and_more_history() -> Non
 
 
 @pytest.mark.parametrize(
-    ("url", "told"),
+    ("url", "line"),
     [
         ("https://shop.example", "/"),
         ("https://shop.example/a/b?c=d#e", "/a/b?c=d"),
@@ -106,9 +106,9 @@ def test_a_long_page_is_shown_in_part_with_its_address_and_more_history() -> Non
         ("about:blank", "about:blank"),
     ],
 )
-def test_any_address_is_told_on_one_line(url: str, told: str) -> None:
+def test_any_address_is_shown_on_one_line(url: str, line: str) -> None:
     look = replace(LOOK, url=url, text="word\n" * COMPACT_PAGE_CHARS)
-    assert f"\nAt: {told}\nPage:\n" in compact_text(replace(VIEW, observation=look))
+    assert f"\nAt: {line}\nPage:\n" in compact_text(replace(VIEW, observation=look))
 
 
 def test_a_page_that_fits_is_shown_to_the_letter() -> None:
@@ -144,7 +144,7 @@ def came(**result: object) -> PolicyView:
 FILE = Download(name="r.csv", path="downloads/r.csv", sha256="0" * 64, bytes=300)
 
 
-def test_what_an_action_brought_is_told_at_the_next_turn() -> None:
+def test_dialogs_and_downloads_of_an_action_are_shown_at_the_next_turn() -> None:
     view = came(dialogs=(said("Out of\nstock"),), downloads=(FILE,))
     head, _, page = compact_text(view).partition("\nPage:\n")
     assert head.splitlines()[-2:] == [
@@ -167,11 +167,11 @@ def test_an_action_that_brought_nothing_changes_no_prompt(style: Style) -> None:
         assert render_policy_prompt(style, view) == render_policy_prompt(style, VIEW)
 
 
-def test_a_remark_on_what_was_carried_out_is_told_to_large_models_only() -> None:
+def test_the_remark_of_a_successful_action_is_shown_to_large_models_only() -> None:
     remark = "nothing moved: it is at its down end"
     assert compact_text(came(message=remark)) == compact_text(VIEW)
-    told = f"What came of your last action\n{OPEN}DATA last action{CLOSE}\n- {remark}\n{OPEN}END last action{CLOSE}\n"
-    assert told in render_policy_prompt("full", came(message=remark))[1].text
+    line = f"What came of your last action\n{OPEN}DATA last action{CLOSE}\n- {remark}\n{OPEN}END last action{CLOSE}\n"
+    assert line in render_policy_prompt("full", came(message=remark))[1].text
     failed = came(status=Status.FAILED, message=remark)
     assert remark not in render_policy_prompt("full", failed)[1].text, "the history has said so"
 
@@ -213,7 +213,7 @@ def test_a_page_cannot_leave_its_fence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("action", "target", "told"),
+    ("action", "target", "line"),
     [
         (Click(ref=2), SAVE, 'click button "Save"'),
         (Click(ref=2, count=2), SAVE, 'click button "Save" count=2'),
@@ -225,8 +225,8 @@ def test_a_page_cannot_leave_its_fence() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_history_is_told_without_numbers(action: Action, target: ElementKey | None, told: str) -> None:
-    assert PastAction(action, target, OK).log_line().replace("\n", " ") == told
+def test_history_has_no_numbers_of_elements(action: Action, target: ElementKey | None, line: str) -> None:
+    assert PastAction(action, target, OK).log_line().replace("\n", " ") == line
 
 
 def test_history_says_what_went_wrong() -> None:

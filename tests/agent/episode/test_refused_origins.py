@@ -44,7 +44,7 @@ def blocked(origin: str, requests: int = 1, *kinds: Any, allow: str | None = Non
 @dataclass
 class Case:
     given: Sequence[BlockedOrigin]
-    told: str
+    expected: str
 
 
 PROBLEMS = {
@@ -67,7 +67,7 @@ PROBLEMS = {
 @pytest.mark.parametrize("case", PROBLEMS.values(), ids=PROBLEMS.keys())
 def test_the_policy_reads_one_bounded_line(case: Case) -> None:
     line = problem(case.given)
-    assert case.told in line and "\n" not in line and len(line) <= 300
+    assert case.expected in line and "\n" not in line and len(line) <= 300
 
 
 def test_the_options_can_be_pasted_into_a_shell() -> None:
@@ -93,7 +93,7 @@ def test_a_live_display_names_each_origin_once_and_not_without_end() -> None:
     assert len(lines) == REFUSED_LINES + 1 and "further origins" in lines[-1]
 
 
-def test_each_origin_is_told_at_one_turn_also_after_a_resume(tmp_path: Path) -> None:
+def test_each_origin_is_reported_at_one_turn_also_after_a_resume(tmp_path: Path) -> None:
     steps = read_trace(write_run(tmp_path / "r", [Play()]).trace("login-user-0-a1")).steps
     intent, commit = steps[0]
     assert commit is not None
@@ -108,9 +108,7 @@ def test_each_origin_is_told_at_one_turn_also_after_a_resume(tmp_path: Path) -> 
 
 
 @pytest.mark.browser
-async def test_a_page_whose_code_is_refused_is_told_from_the_first_prompt_to_the_footer(
-    shop: Shop, tmp_path: Path
-) -> None:
+async def test_refused_scripts_are_reported_from_the_first_prompt_to_the_footer(shop: Shop, tmp_path: Path) -> None:
     shop.front = FRONT
     events: list[Event] = []
     prompts: list[str] = []
@@ -200,18 +198,18 @@ def test_a_run_ends_with_the_refused_origins_and_the_options_that_admit_them(sho
         assert first.returncode == 0, first.stderr
         origin = code.rstrip("/")
         assert f"refused   {origin} (script); to admit it: --allow {origin}" in first.stdout
-        (told,) = [line for line in first.stdout.splitlines() if line.startswith("admit them with: ")]
+        (expected,) = [line for line in first.stdout.splitlines() if line.startswith("admit them with: ")]
         (folder,) = (tmp_path / "runs").iterdir()
         (trace,) = folder.glob("episodes/*.jsonl")
         assert "0 controls in all" in prompt_of(folder)
         for shown in (mira("show", folder, folder=tmp_path), mira("show", trace, folder=tmp_path)):
-            assert told in shown.stdout and origin in shown.stdout
+            assert expected in shown.stdout and origin in shown.stdout
         rows = json.loads(mira("show", folder, "--json", folder=tmp_path).stdout)
         assert rows[0]["blocked_requests"][0]["allow"] == origin
         page = (folder / "report.html").read_text(encoding="utf-8")
         assert page.count("Refused origins") == 2 and f"--allow {origin}" in page
         assert f"refused: {origin} (script)" in page
-        options = shlex.split(told.removeprefix("admit them with: "))
+        options = shlex.split(expected.removeprefix("admit them with: "))
         second = mira(*words, *options, "--json", folder=tmp_path)
         ran = json.loads(second.stdout)
         assert ran["blocked_requests"] == [] and 'button "Buy"' in prompt_of(Path(ran["folder"]))

@@ -67,8 +67,8 @@ async def test_a_person_is_shown_method_address_and_fields(shop: Shop, tmp_path:
     assert (held.method, held.url, held.kind) == ("POST", f"{shop.url}act", "fetch")
     assert held.fields == (("lock", "1"), ("topic", "a b"))
     assert shop.orders == ["lock=1&topic=a+b"]
-    told = f"scroll down sends POST {shop.url}act with lock=1, topic=a b"
-    assert events(trace) == [(1, "approved", told)]
+    detail = f"scroll down sends POST {shop.url}act with lock=1, topic=a b"
+    assert events(trace) == [(1, "approved", detail)]
     commit = trace.steps[0].commit
     assert commit is not None and commit.result.status is Status.OK
     assert [one.answer for one in commit.result.held_requests] == ["yes"]
