@@ -105,7 +105,7 @@ class Identity:
 
 
 @dataclass(slots=True)
-class Ending:
+class Assessment:
     """Results of judging and analysis; written into the footer."""
 
     outcome: Outcome = "unjudged"
@@ -169,7 +169,7 @@ class Episode:
     planned_at: int = 0
     """Number of the last step before the current plan came into force."""
     timings: Timings = field(default_factory=Timings)
-    ending: Ending = field(default_factory=Ending)
+    assessment: Assessment = field(default_factory=Assessment)
     provided: Provided | None = None
     """Secrets and files in the policy's prompts; read at the first turn, then constant."""
 

@@ -11,7 +11,7 @@ from langgraph.types import Command
 
 from agent.config import RunConfig
 from agent.episode.approval import ApprovalRequest, Approver
-from agent.episode.episode import Ending, Episode, Interrupted, WorldLost
+from agent.episode.episode import Assessment, Episode, Interrupted, WorldLost
 from agent.episode.graph import NODES_PER_STEP, Graph
 from agent.episode.state import State, ended_by
 from agent.run.run_store import RunFolder
@@ -127,27 +127,27 @@ async def _broken(graph: Graph, config: RunnableConfig, episode: Episode, error:
     state = await _last_state(graph, config)
     case = Case(episode.steps, ended_by="error", outcome="broken", error=error_line(error))
     resumable = isinstance(error, ModelError) and not error.lasting
-    episode.ending = Ending(outcome="broken", failure=explain(case), resumable=resumable)
+    episode.assessment = Assessment(outcome="broken", failure=explain(case), resumable=resumable)
     return _finish(episode, state, "error", error_line(error))
 
 
 def _finish(episode: Episode, state: State, ended_by: EndedBy, error: str | None) -> Footer:
-    ending = episode.ending
+    assessment = episode.assessment
     footer = Footer(
-        outcome=ending.outcome,
+        outcome=assessment.outcome,
         ended_by=ended_by,
-        judged_by=ending.judged_by,
-        score=ending.score,
-        verdict=ending.verdict,
+        judged_by=assessment.judged_by,
+        score=assessment.score,
+        verdict=assessment.verdict,
         answer=state.answer,
         rating=episode.rating,
-        milestone_checks=ending.checks,
-        failure=ending.failure,
+        milestone_checks=assessment.checks,
+        failure=assessment.failure,
         blocked_requests=episode.blocked,
         declined=state.declines,
         totals=episode.totals(len(episode.steps)),
-        error="; ".join(filter(None, (error, ending.unjudged))) or None,
-        resumable=ending.resumable,
+        error="; ".join(filter(None, (error, assessment.unjudged))) or None,
+        resumable=assessment.resumable,
         calls=episode.take_calls(),
         at=now(),
     )

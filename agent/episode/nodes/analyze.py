@@ -12,9 +12,9 @@ from judges.analysis import Case, Pages, explain
 async def analyze(state: State, runtime: Runtime[Episode]) -> Update:
     """Determines category and key step for the footer, by rules alone: references may be recorded later."""
     episode = runtime.context
-    ending = episode.ending
-    if ending.outcome == "failure":
-        checks = ending.checks
+    assessment = episode.assessment
+    if assessment.outcome == "failure":
+        checks = assessment.checks
         case = Case(
             steps=episode.steps,
             ended_by=ended_by(state),
@@ -24,5 +24,5 @@ async def analyze(state: State, runtime: Runtime[Episode]) -> Update:
             error=state.error or None,
             pages=Pages(episode.blobs),
         )
-        ending.failure = explain(case)
+        assessment.failure = explain(case)
     return Update()

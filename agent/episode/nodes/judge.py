@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from langgraph.runtime import Runtime
 
-from agent.episode.episode import Ending, Episode, WorldLost, call_record
+from agent.episode.episode import Assessment, Episode, WorldLost, call_record
 from agent.episode.nodes.reflect import rate
 from agent.episode.state import State, Update
 from envs.core.record import storable
 from envs.core.tasks import Score
 from envs.core.trace import Rating
-from judges.base import Ending as JudgedEnding
-from judges.base import Verdict
+from judges.base import Ending, Verdict
 from judges.fuzzy import comparisons
 from models.base import ModelError, ModelOutOfTime
 
@@ -26,22 +25,22 @@ async def judge(state: State, runtime: Runtime[Episode]) -> Update:
     Raises WorldLost where the environment failed and may be replaced.
     """
     episode = runtime.context
-    ending = episode.ending = Ending()
+    assessment = episode.assessment = Assessment()
     episode.begin_judging()
     episode.rating = rating = await _last_rating(state, episode)
-    ending.checks = await episode.environment.check_milestones()
-    ending.score = await _score(state, episode)
+    assessment.checks = await episode.environment.check_milestones()
+    assessment.score = await _score(state, episode)
     verdict, failed = await _verdict(state, episode)
     if verdict is not None:
-        ending.verdict = storable(f"{'YES' if verdict.success else 'NO'}: {verdict.reason}")
-    if ending.score is not None:
-        ending.outcome, ending.judged_by = ending.score.status, "checker"
+        assessment.verdict = storable(f"{'YES' if verdict.success else 'NO'}: {verdict.reason}")
+    if assessment.score is not None:
+        assessment.outcome, assessment.judged_by = assessment.score.status, "checker"
     elif verdict is not None:
-        ending.outcome, ending.judged_by = "success" if verdict.success else "failure", "judge"
+        assessment.outcome, assessment.judged_by = "success" if verdict.success else "failure", "judge"
     elif failed is not None:
-        ending.resumable = True
+        assessment.resumable = True
         # A limit is a result, not an error; the event names the pending call.
-        ending.unjudged = "" if isinstance(failed, ModelOutOfTime) else f"not judged: {_error_text(failed)}"
+        assessment.unjudged = "" if isinstance(failed, ModelOutOfTime) else f"not judged: {_error_text(failed)}"
     update = Update(z=rating.z, next_milestone=rating.next_milestone)
     if isinstance(failed, ModelOutOfTime):
         update.update(ended_by="max_seconds")
@@ -65,7 +64,7 @@ async def _score(state: State, episode: Episode) -> Score | None:
         finally:
             episode.account(call_record("judge", reply) for reply in compared.replies)
     if score is not None and score.status == "broken":
-        episode.ending.resumable = compared.failed
+        episode.assessment.resumable = compared.failed
         if episode.may_retry and not compared.failed:
             raise WorldLost(score.evidence)
     return score
@@ -75,7 +74,7 @@ async def _verdict(state: State, episode: Episode) -> tuple[Verdict | None, Mode
     """Returns the verdict of the outcome judge, or its error, which is also an event."""
     if episode.team.judge is None:
         return None, None
-    shown = JudgedEnding(
+    shown = Ending(
         instruction=episode.start.instruction,
         history=episode.history,
         observation=await episode.look(),
