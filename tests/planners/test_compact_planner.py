@@ -1,4 +1,4 @@
-"""The planner for small models: the exact texts that one is trained on, and whole plans by a scripted one."""
+"""The compact planner: its training texts, and complete plans of a scripted model."""
 
 from __future__ import annotations
 
@@ -124,17 +124,17 @@ def test_an_answer_without_a_new_milestone_is_an_error_of_one_line(text: str):
 @given(text=st.text(), count=st.integers(1, 6))
 def test_any_answer_is_a_plan_or_a_typed_error(text: str, count: int):
     try:
-        found = parse_plan(text, count)
+        milestones = parse_plan(text, count)
     except ModelInvalidAnswer:
         return
-    assert len(found) <= count and (found or comparable(text) == NO_PLAN)
-    assert len(set(map(comparable, found))) == len(found)
-    assert all("\n" not in line and len(line) <= MAX_MILESTONE_CHARS for line in found)
+    assert len(milestones) <= count and (milestones or comparable(text) == NO_PLAN)
+    assert len(set(map(comparable, milestones))) == len(milestones)
+    assert all("\n" not in line and len(line) <= MAX_MILESTONE_CHARS for line in milestones)
 
 
 async def test_a_plan_has_ids_and_the_reply(situate: Situate):
-    made, model = planner("Open the tea page\nReach the payment", k=4)
-    plan = await made.plan(situate())
+    tested, model = planner("Open the tea page\nReach the payment", k=4)
+    plan = await tested.plan(situate())
     assert plan.milestones == (OPENED, PAID)
     assert isinstance(plan.reply, ChatReply)
     (request,) = model.requests
@@ -146,21 +146,21 @@ async def test_a_plan_has_ids_and_the_reply(situate: Situate):
 async def test_where_no_plan_is_needed_the_achieved_milestones_are_all_there_is(
     situate: Situate, anchors: tuple[Milestone, ...]
 ):
-    made, model = planner(" None.\n")
-    plan = await made.plan(situate(anchors=anchors, cause="loop" if anchors else "initial"))
+    tested, model = planner(" None.\n")
+    plan = await tested.plan(situate(anchors=anchors, cause="loop" if anchors else "initial"))
     assert (plan.milestones, len(model.requests)) == (anchors, 1)
     assert plan.reply is not None, "it was asked, and paid for"
 
 
 async def test_a_picture_is_not_sent_to_a_model_that_reads_text(situate: Situate):
-    made, model = planner("a")
-    await made.plan(situate(screenshot=b"png"))
+    tested, model = planner("a")
+    await tested.plan(situate(screenshot=b"png"))
     assert model.requests[0].messages[0].images == ()
 
 
 async def test_a_new_plan_keeps_anchors_first_and_asks_for_the_rest(situate: Situate):
-    made, model = planner("Open the tea page\nPay by invoice\nSee the order number\nCelebrate", k=3)
-    plan = await made.plan(situate(anchors=(OPENED,), open=(PAID,), cause="loop"))
+    tested, model = planner("Open the tea page\nPay by invoice\nSee the order number\nCelebrate", k=3)
+    plan = await tested.plan(situate(anchors=(OPENED,), open=(PAID,), cause="loop"))
     assert [(m.id, m.text) for m in plan.milestones] == [
         ("m1", "Open the tea page"),
         ("m3", "Pay by invoice"),
@@ -170,28 +170,30 @@ async def test_a_new_plan_keeps_anchors_first_and_asks_for_the_rest(situate: Sit
 
 
 async def test_with_every_milestone_achieved_one_more_is_asked_for(situate: Situate):
-    made, model = planner("Confirm by e-mail", k=2)
-    plan = await made.plan(situate(anchors=(OPENED, PAID), cause="stall"))
+    tested, model = planner("Confirm by e-mail", k=2)
+    plan = await tested.plan(situate(anchors=(OPENED, PAID), cause="stall"))
     assert plan.milestones == (OPENED, PAID, Milestone(id="m3", text="Confirm by e-mail"))
     assert model.requests[0].messages[0].text.startswith("Plan 1: ")
 
 
 async def test_a_lost_milestone_may_be_planned_again(situate: Situate):
-    made, _ = planner("Open the tea page")
-    plan = await made.plan(situate(anchors=(OPENED,), cause="milestone_lost"))
+    tested, _ = planner("Open the tea page")
+    plan = await tested.plan(situate(anchors=(OPENED,), cause="milestone_lost"))
     assert [(m.id, m.text) for m in plan.milestones] == [("m1", OPENED.text), ("m2", OPENED.text)]
 
 
 async def test_no_plan_at_all_is_an_error(situate: Situate):
-    made, model = planner("\n", "\n", "\n", "Open the tea page")
+    tested, model = planner("\n", "\n", "\n", "Open the tea page")
     with pytest.raises(ModelInvalidAnswer):
-        await made.plan(situate())
+        await tested.plan(situate())
     assert len(model.requests) == 3
 
 
 async def test_after_an_unreadable_answer_one_more_is_drawn_and_both_are_paid_for(situate: Situate):
-    made, model = planner(*(ChatReply(text, Usage(tokens_out=9), "", 0.0) for text in ("\n", "Open the tea page")), k=2)
-    plan = await made.plan(situate())
+    tested, model = planner(
+        *(ChatReply(text, Usage(tokens_out=9), "", 0.0) for text in ("\n", "Open the tea page")), k=2
+    )
+    plan = await tested.plan(situate())
     first, second = model.requests
     assert [one.text for one in plan.milestones] == [OPENED.text]
     assert (first.temperature, second.temperature > 0, second.seed) == (0.0, True, 0), "drawn, alike in every run"
@@ -202,8 +204,8 @@ async def test_after_an_unreadable_answer_one_more_is_drawn_and_both_are_paid_fo
 @pytest.mark.parametrize(("compact", "first_line"), [(True, "Plan 2: Buy tea"), (False, "You plan for an agent")])
 async def test_make_planner_uses_the_requested_style(situate: Situate, compact: bool, first_line: str):
     model = ScriptedModel(["a\nb" if compact else '{"m1": "a", "m2": "b"}'])
-    made = make_planner("scripted:x", model, PlannerSettings(k=2), compact=compact)
-    assert [m.text for m in (await made.plan(situate())).milestones] == ["a", "b"]
+    tested = make_planner("scripted:x", model, PlannerSettings(k=2), compact=compact)
+    assert [m.text for m in (await tested.plan(situate())).milestones] == ["a", "b"]
     assert model.requests[0].messages[0].text.startswith(first_line)
 
 

@@ -1,4 +1,4 @@
-"""Which actions a person is asked about, from what using the element sets off."""
+"""Which actions need approval, by the effect of their element."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ ODD_KEYS += (
     "look", [page(), focused("textbox", FIELD), focused("button", POST)], ids=["page", "field", "button"]
 )
 def test_keys_that_are_not_known_to_send_nothing_are_asked_about(keys: str, look: Observation) -> None:
-    """Symptom: a line feed pressed Enter, and was no key that anybody was asked about."""
+    """Symptom: a line feed pressed Enter, and needed no approval."""
     assert classes_of(Press(keys=keys), look) == {"submit"}
 
 

@@ -43,7 +43,7 @@ def blocked(origin: str, requests: int = 1, *kinds: Any, allow: str | None = Non
 
 @dataclass
 class Case:
-    given: Sequence[BlockedOrigin]
+    blocked_origins: Sequence[BlockedOrigin]
     expected: str
 
 
@@ -66,7 +66,7 @@ PROBLEMS = {
 
 @pytest.mark.parametrize("case", PROBLEMS.values(), ids=PROBLEMS.keys())
 def test_the_policy_reads_one_bounded_line(case: Case) -> None:
-    line = problem(case.given)
+    line = problem(case.blocked_origins)
     assert case.expected in line and "\n" not in line and len(line) <= 300
 
 
@@ -76,19 +76,19 @@ def test_the_options_can_be_pasted_into_a_shell() -> None:
 
 
 def test_a_table_of_nothing_is_nothing() -> None:
-    console = Console(file=(said := io.StringIO()))
+    console = Console(file=(output := io.StringIO()))
     print_refused(console, ())
-    assert said.getvalue() == ""
+    assert output.getvalue() == ""
 
 
 def test_a_live_display_names_each_origin_once_and_not_without_end() -> None:
-    console = Console(file=(said := io.StringIO()), width=60)
+    console = Console(file=(output := io.StringIO()), width=60)
     display = RunDisplay(console)
     display(RunStarted("r", Path("r"), planned=2, finished=0))
     display(RequestsRefused("e1", 1, (blocked(CDN, 2, "script"),)))
     display(RequestsRefused("e2", 1, (blocked(CDN, 2, "script"),)))
     display(RequestsRefused("e2", 2, tuple(blocked(f"https://h{i}.example") for i in range(50))))
-    lines = said.getvalue().splitlines()
+    lines = output.getvalue().splitlines()
     assert lines[0] == f"refused   {CDN} (script ×2); to admit it: --allow {CDN}"
     assert len(lines) == REFUSED_LINES + 1 and "further origins" in lines[-1]
 

@@ -259,7 +259,7 @@ async def test_no_model_call_outlasts_the_episodes_seconds(
 
 
 async def test_no_download_slips_through_unasked(shop: Shop, tmp_path: Path) -> None:
-    """Neither role nor name say that this link lets a file down: the session refuses it, then the person is asked."""
+    """Role and name do not show that this link starts a download: the session refuses it, then the person is asked."""
     asked: list[ApprovalRequest] = []
 
     async def person(request: ApprovalRequest) -> bool:

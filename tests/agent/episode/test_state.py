@@ -56,9 +56,9 @@ def test_whatever_passed_the_edge_survives_the_serializer(text: str) -> None:
 
 
 def test_lone_surrogates_and_nul_are_made_storable_once() -> None:
-    made = storable("a\ud800b\0c")
-    assert made == "a\ufffdb\ufffdc"
-    assert storable(made) == made
+    clean = storable("a\ud800b\0c")
+    assert clean == "a\ufffdb\ufffdc"
+    assert storable(clean) == clean
 
 
 SPRUNG: list[str] = []
