@@ -93,8 +93,8 @@ class ModelPlanner:
 
     A re-plan keeps the anchors first and unchanged and plans the rest: `k` minus the anchors, at least one. Only for
     the trigger `milestone_lost` may a new milestone repeat an anchor's text. New milestones never reuse an id of the
-    plan that they replace. An answer with too few, too many, empty or repeated
-    milestones raises :class:`models.base.ModelInvalidAnswer` (after the model layer's one repair attempt).
+    plan that they replace. An answer with too few, too many, empty or repeated milestones raises
+    :class:`models.base.ModelInvalidAnswer` (after one repair attempt of the model layer).
     """
 
     def __init__(
