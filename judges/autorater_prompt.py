@@ -8,11 +8,11 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, create_model
 
-from envs.observer.page_text import log_text, page_text
+from envs.observer.page_text import LOG_LINE_CHARS, log_text, page_text
 from judges.base import Progress
 from models.base import Image, Message
 from models.prompting.fence import FENCE_RULE
-from models.prompting.prompt_text import PromptText, fenced, fenced_lines, joined, message, number, words
+from models.prompting.prompt_text import PromptText, fenced, fenced_lines, joined, log_lines, message, number, words
 
 SYSTEM: Final = f"""\
 You check the progress of an agent that does a task in a web browser. You are given the task, the plan with its \
@@ -95,7 +95,7 @@ def render(progress: Progress, places: Sequence[int]) -> tuple[Message, ...]:
     parts = [
         fenced("task", progress.instruction),
         _plan(progress, places),
-        fenced("log", log_text(progress.history)),
+        fenced("log", log_text(log_lines(progress.history, LOG_LINE_CHARS))),
         fenced("page", page_text(observation)),
         joined("", question),
     ]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from envs.core.observation import Observation
+from envs.core.past_actions import PastAction
 from envs.core.tasks import Milestone, MilestoneCheck
 from envs.core.trace import Rating
 from models.base import ChatReply
@@ -21,8 +22,8 @@ class Progress:
     """Milestones verified so far. A True is an anchor and is not rated again (MiRA paper, §5.2)."""
     observation: Observation
     previous: Observation | None = None
-    history: tuple[str, ...] = ()
-    """The latest actions with their results, one line each, oldest first. Earlier ones may be missing."""
+    history: tuple[PastAction, ...] = ()
+    """The latest actions, oldest first."""
     step: int | None = None
     """Actions taken so far; None means the length of `history`."""
     checks: tuple[MilestoneCheck, ...] | None = None
@@ -48,7 +49,7 @@ class Ending:
     """Input of the outcome judge."""
 
     instruction: str
-    history: tuple[str, ...]
+    history: tuple[PastAction, ...]
     observation: Observation
     answer: str | None
 

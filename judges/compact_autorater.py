@@ -1,8 +1,8 @@
-"""The AutoRater by a small model: one milestone at a time, `no` or `yes:` with a quote.
+"""AutoRater with a small model: one milestone at a time, answered by `no` or `yes:` with a quote.
 
-It is trained on exactly the texts of :func:`check_text` and :func:`check_answer`; :func:`proof_of` finds the quotes to
-learn from. The page comes last, so that no page text can imitate a line of ours; whatever is put on one line has its
-line breaks folded first. A claim counts only with evidence, as from any model (:mod:`judges.evidence`).
+The model is trained on exactly the texts of :func:`check_text` and :func:`check_answer`; :func:`proof_of` selects the
+quotes for training. The page comes last, so that no page text can imitate a line of the prompt; line breaks of other
+texts are folded. A claim counts only with evidence, as for any model (:mod:`judges.evidence`).
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from envs.core.actions import Status
+from envs.core.past_actions import PastAction
 from envs.core.record import storable
 from envs.core.trace import Flip
 from envs.observer.page_focus import Matcher, focused_lines, interest
 from envs.observer.page_lines import CUT, pieces
-from envs.observer.page_text import one_line, short_head, within_site
+from envs.observer.page_text import LOG_LINE_CHARS, one_line, short_head, within_site
 from judges.autorater import RaterSettings, without_asking
 from judges.autorater_prompt import key
 from judges.base import Progress, Rated
@@ -26,58 +26,53 @@ from judges.relevance import changed_lines, without_refs
 from models.asking import ask_text
 from models.base import ChatModel, ChatReply, ChatRequest, ModelInvalidAnswer
 from models.prompting.invisible_characters import visible
-from models.prompting.prompt_text import PromptText, cut, folded, joined, message, on_one_line, page, words
+from models.prompting.prompt_text import PromptText, cut, folded, joined, log_lines, message, on_one_line, page, words
 
 CHECK_PAGE_CHARS: Final = 900
-"""What is shown of the page."""
+"""Length of the page text in the prompt."""
 INSTRUCTION_CHARS: Final = 600
 LINE_CHARS: Final = 300
 """Longest milestone or address."""
 DONE_CHARS: Final = 160
 """Longest action shown."""
 CHECK_HISTORY: Final = 4
-"""Last actions shown."""
+"""Latest actions shown."""
 QUOTE_CHARS: Final = 80
-"""Longest quote learned."""
+"""Longest quote in training data."""
 MAX_TOKENS: Final = 96
-"""Of an answer: a quote in tokens of a character each."""
+"""Completion limit: enough for a quote with one token a character."""
 
 _NEW = 1.5
-"""Weight of the last action, and of what was not on the page before it, as a proof of what that action reached."""
+"""Weight of the last action, and of page lines that are new after it, as a proof."""
 _ADDRESS = 0.1
-"""Of the address: it names what a page is for, whatever is done there."""
+"""Weight of the address: it names the purpose of a page, not what was done there."""
 _YES = re.compile(r"yes: (\S[^\n]*)")
 _OPTIONS = re.compile(rf' options:(?: (?:{CUT}|"(?:[^"\\]|\\.)*"))*')
-"""What a list offers, in a page line: that something can be chosen does not show that it is."""
-_UNDONE = re.compile(
-    rf": (?:{'|'.join(s.value for s in Status if s not in (Status.OK, Status.STOPPED))}"
-    r"|unknown whether it happened)(?:, |$)"
-)
-"""How a line of the log says that the action was not carried out, or may not have been."""
+"""The options of a list in a page line; an option that can be chosen proves nothing."""
 
 
 def check_text(progress: Progress, index: int) -> str:
-    """The whole prompt about the milestone with 0-based *index*; equal arguments give equal text."""
+    """Returns the prompt for the milestone with 0-based *index*; equal arguments give equal text."""
     return _check_prompt(progress, index).text
 
 
 def _check_prompt(progress: Progress, index: int) -> PromptText:
-    seen = progress.observation
+    observation = progress.observation
     return joined(
         "\n",
         [
             words("Check: ") + on_one_line(progress.milestones[index].text, LINE_CHARS),
             words("Goal: ") + on_one_line(progress.instruction, INSTRUCTION_CHARS),
-            *(words("Done: ") + on_one_line(one, DONE_CHARS) for one in _log(progress)),
-            words("At: ") + on_one_line(within_site(seen.url), LINE_CHARS),
+            *(words("Done: ") + on_one_line(line, DONE_CHARS) for line in _log(progress.history[-CHECK_HISTORY:])),
+            words("At: ") + on_one_line(within_site(observation.url), LINE_CHARS),
             words("Page:"),
-            page([*short_head(seen), *_page(progress, index)]),
+            page([*short_head(observation), *_page(progress, index)]),
         ],
     )
 
 
 def check_answer(quote: str | None) -> str:
-    """The answer that :func:`parse_check` reads *quote* from; None means that the milestone is not achieved.
+    """Returns the answer that :func:`parse_check` reads *quote* from; None: the milestone is not achieved.
 
     Raises ValueError for a quote that is empty, longer than `QUOTE_CHARS`, or not one line with single blanks.
     """
@@ -89,25 +84,27 @@ def check_answer(quote: str | None) -> str:
 
 
 def parse_check(text: str) -> str | None:
-    """The quote of a `yes: QUOTE`, None for `no`. Raises :class:`models.base.ModelInvalidAnswer` for anything else."""
+    """Parses `yes: QUOTE` to the quote, `no` to None. Raises :class:`models.base.ModelInvalidAnswer` for other
+    texts."""
     answer = text.strip()
     if answer == "no":
         return None
     if (match := _YES.fullmatch(answer)) is None:
-        said = one_line(storable(text), 120)
-        raise ModelInvalidAnswer(f"the rater must answer `no` or `yes:` with a quote, it said {said!r}")
+        raise ModelInvalidAnswer(
+            f"the rater must answer `no` or `yes:` with a quote, not {one_line(storable(text), 120)!r}"
+        )
     return match[1]
 
 
 def proof_of(progress: Progress, index: int) -> str | None:
-    """What an honest `yes` to :func:`check_text` would quote; None where nothing shown there can be quoted for it.
+    """Returns the quote for a correct `yes` to :func:`check_text`; None where the prompt holds no evidence.
 
-    Of the lines shown, the one that shares most with the milestone's text (:class:`envs.observer.page_focus.Matcher`),
-    or of a long one the part that does. The last action and what is new on the page count more, the address hardly;
-    where two count alike an action goes before the page, and a later before an earlier one. Actions that failed and
-    quotes that :class:`judges.evidence.Witness` refuses prove nothing. Where no line speaks of the milestone, as a
-    calendar does not say that it is one, it is the first thing that the last action brought to the page. Whether the
-    milestone *is* achieved must be known already: words that fit stand on other pages, too.
+    The quote is the line, or the part of a long line, with the highest similarity to the milestone's text
+    (:class:`envs.observer.page_focus.Matcher`). The last action and new page lines weigh more, the address little; on a
+    tie actions come before the page, and later actions before earlier ones. Actions that were not carried out and
+    quotes that :class:`judges.evidence.Witness` rejects are excluded. Where no line matches, the quote is the first
+    part that the last action added to the page. The caller must know that the milestone is achieved: matching words
+    also stand on other pages.
     """
     shown = _provable(progress, index)
     matcher = Matcher([line.text for line in shown], interest((progress.milestones[index].text, 1.0)))
@@ -118,22 +115,22 @@ def proof_of(progress: Progress, index: int) -> str | None:
         worth = line.weight * matcher.match(quote)
         if worth > best and witness.rejects(quote) is None:
             best, proof = worth, quote
-    return proof if proof is not None else _brought(shown, witness)
+    return proof if proof is not None else _first_new(shown, witness)
 
 
-def _brought(shown: Sequence[_Shown], witness: Witness) -> str | None:
-    """The first part of a line that the last action brought to the page, of those that may be quoted."""
+def _first_new(shown: Sequence[_Shown], witness: Witness) -> str | None:
+    """Returns the first quotable part of a page line that is new after the last action."""
     quotes = (_quotes(line.text)[0] for line in shown if line.weight == _NEW and not line.is_action)
     return next((quote for quote in quotes if witness.rejects(quote) is None), None)
 
 
-def _log(progress: Progress) -> list[str]:
-    return [cut(folded(one), DONE_CHARS) for one in progress.history[-CHECK_HISTORY:]]
+def _log(past: Sequence[PastAction]) -> list[str]:
+    return [cut(folded(line), DONE_CHARS) for line in log_lines(past, LOG_LINE_CHARS)]
 
 
 def _page(progress: Progress, index: int) -> list[str]:
-    sought = interest((progress.milestones[index].text, 1.0), (progress.instruction, 0.4))
-    return focused_lines(visible(progress.observation.text), sought, CHECK_PAGE_CHARS)
+    terms = interest((progress.milestones[index].text, 1.0), (progress.instruction, 0.4))
+    return focused_lines(visible(progress.observation.text), terms, CHECK_PAGE_CHARS)
 
 
 class _Shown(NamedTuple):
@@ -145,48 +142,49 @@ class _Shown(NamedTuple):
 
 
 def _provable(progress: Progress, index: int) -> list[_Shown]:
-    """The lines of :func:`check_text` that may hold a proof, what goes first first; the parts of a cut line apart."""
-    seen, before = progress.observation, progress.previous
+    """Returns the lines of :func:`check_text` that may hold a proof, by precedence; a cut line is split into parts."""
+    now, before = progress.observation, progress.previous
+    shown_actions = progress.history[-CHECK_HISTORY:]
     actions = [
         _Shown(line, _NEW if place == 0 else 1.0, is_action=True)
-        for place, line in enumerate(reversed(_log(progress)))
-        if _UNDONE.search(line) is None
+        for place, (past, line) in enumerate(zip(reversed(shown_actions), reversed(_log(shown_actions)), strict=True))
+        if past.carried_out
     ]
-    dialog = [] if seen.dialog is None else [_Shown(one_line(seen.dialog.message, 240), _NEW)]
-    new = frozenset() if before is None else frozenset(changed_lines(visible(before.text), visible(seen.text)))
+    dialog = [] if now.dialog is None else [_Shown(one_line(now.dialog.message, 240), _NEW)]
+    new = frozenset() if before is None else frozenset(changed_lines(visible(before.text), visible(now.text)))
     page = [
         _Shown(_OPTIONS.sub(CUT, line), _NEW if without_refs(line) in new else 1.0) for line in _page(progress, index)
     ]
-    lines = (*actions, *dialog, *page, _Shown(within_site(seen.url), _ADDRESS))
+    lines = (*actions, *dialog, *page, _Shown(within_site(now.url), _ADDRESS))
     return [line._replace(text=part) for line in lines for part in line.text.split(CUT)]
 
 
 def _quotes(line: str) -> list[str]:
-    """What may be quoted of *line*, the better first: all of it where it is short, else runs of its controls and
-    texts, short ones first, else as many words as a quote holds, from every word on."""
-    if len(whole := normalised(line)) <= QUOTE_CHARS:
-        return [whole]
-    parts = pieces(whole)
+    """Returns the candidate quotes of *line*, best first: a short line itself; else runs of its controls and texts,
+    short ones first; else the words that fit, from every word on."""
+    if len(text := normalised(line)) <= QUOTE_CHARS:
+        return [text]
+    parts = pieces(text)
     runs = _runs([part.before + part.text for part in parts]) if any(part.is_control for part in parts) else []
-    words = whole.split()
+    words = text.split()
     return sorted(runs, key=len) or [_head(words[start:]) for start in range(len(words))]
 
 
 def _runs(parts: Sequence[str]) -> list[str]:
-    """Every run of consecutive *parts* that a quote holds."""
-    found: list[str] = []
+    """Returns every run of consecutive *parts* that fits into a quote."""
+    runs: list[str] = []
     for start in range(len(parts)):
         text = ""
         for part in parts[start:]:
             text += part
             if len(run := normalised(text)) > QUOTE_CHARS:
                 break
-            found.append(run)
-    return found
+            runs.append(run)
+    return runs
 
 
 def _head(words: Sequence[str]) -> str:
-    """As many of the first words as a quote holds."""
+    """Returns the first words that fit into a quote."""
     text = ""
     for word in words:
         if text and len(text) + 1 + len(word) > QUOTE_CHARS:
@@ -196,13 +194,13 @@ def _head(words: Sequence[str]) -> str:
 
 
 class Answer(NamedTuple):
-    """What became of one question."""
+    """The answer for one milestone."""
 
     place: int
     """0-based number of the milestone."""
     reply: ChatReply
     quote: str | None
-    """None: not achieved, says the model."""
+    """None: the model answered `no`."""
     rejected: Rejection | None
     """Why the quote is no evidence."""
 
@@ -210,24 +208,24 @@ class Answer(NamedTuple):
     def achieved(self) -> bool:
         return self.quote is not None and self.rejected is None
 
-    def told(self) -> str:
+    def summary(self) -> str:
         if self.rejected is not None:
             return f"{key(self.place)}: refused, {self.rejected}"
         return f"{key(self.place)}: {'yes' if self.achieved else 'no'}"
 
 
 class CompactAutoRater:
-    """Asks a small *model* about the first open milestone, and after every one that is achieved about the next.
+    """Asks a small *model* about the first open milestone, and after each achieved one about the next.
 
-    So milestones are reached in the order of the plan only. Evidence, `rejected` and errors are those of
-    :class:`judges.autorater.ModelAutoRater`, and with the budget `auto` the model is asked as rarely. It never thinks.
+    Milestones are achieved in the order of the plan only. Evidence, `rejected`, errors and the budget `auto` are those
+    of :class:`judges.autorater.ModelAutoRater`. The model gets no thinking tokens.
     """
 
     def __init__(self, model: ChatModel, settings: RaterSettings | None = None) -> None:
         self.spec = model.spec
         self.settings = settings or RaterSettings()
         self.rejected = 0
-        """Claims refused for want of evidence, over the life of this rater."""
+        """Number of claims rejected for lack of evidence."""
         self._model = model
 
     async def rate(self, progress: Progress) -> Rated:
@@ -236,7 +234,7 @@ class CompactAutoRater:
         return settled if settled is not None else _rated(progress, await self._answers(progress))
 
     async def _answers(self, progress: Progress) -> list[Answer]:
-        """One for each open milestone, up to the first that is not achieved."""
+        """Asks about each open milestone, up to the first that is not achieved."""
         witness = Witness(progress)
         answers: list[Answer] = []
         for index, known in enumerate(progress.z):
@@ -253,10 +251,10 @@ class CompactAutoRater:
             max_tokens=MAX_TOKENS,
             deadline_s=self.settings.deadline_s,
         )
-        asked = await ask_text(self._model, request, parse_check)
-        rejected = None if asked.answer is None else witness.rejects(asked.answer)
+        answered = await ask_text(self._model, request, parse_check)
+        rejected = None if answered.answer is None else witness.rejects(answered.answer)
         self.rejected += rejected is not None
-        return Answer(index, asked.reply, asked.answer, rejected)
+        return Answer(index, answered.reply, answered.answer, rejected)
 
 
 def _rated(progress: Progress, answers: Sequence[Answer]) -> Rated:
@@ -268,7 +266,7 @@ def _rated(progress: Progress, answers: Sequence[Answer]) -> Rated:
             Flip(milestone=progress.milestones[index].id, achieved=True, evidence=quote)
             for index, quote in proven.items()
         ),
-        reason="; ".join(answer.told() for answer in answers),
+        reason="; ".join(answer.summary() for answer in answers),
         source="model",
     )
     return Rated(rating, tuple(answer.reply for answer in answers))

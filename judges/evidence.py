@@ -11,9 +11,10 @@ import re
 from collections.abc import Iterable
 from typing import Final, Literal
 
-from envs.observer.page_text import page_text
+from envs.observer.page_text import LOG_LINE_CHARS, page_text
 from judges.base import Progress
 from models.prompting.invisible_characters import visible
+from models.prompting.prompt_text import log_lines
 
 MIN_QUOTE_CHARS: Final = 3
 """Minimum number of letters and digits of a quote: a shorter one is on every page."""
@@ -37,7 +38,7 @@ class Witness:
     """The sources of quotes at one step: the page and the log of actions, as prompts show them."""
 
     def __init__(self, progress: Progress) -> None:
-        shown = (page_text(progress.observation), *progress.history)
+        shown = (page_text(progress.observation), *log_lines(progress.history, LOG_LINE_CHARS))
         self._sources = tuple(normalised(visible(text)) for text in shown)
         task_texts = (progress.instruction, *(milestone.text for milestone in progress.milestones))
         self._task_words = _judge_words(task_texts)

@@ -12,7 +12,9 @@ from typing import Final
 
 from envs.core.observation import Observation
 from envs.core.tasks import Milestone
+from envs.observer.page_text import LOG_LINE_CHARS
 from judges.base import Progress
+from models.prompting.prompt_text import log_lines
 
 LARGE_CHANGE: Final = 0.3
 """Share of changed lines from which any change counts: the view was replaced."""
@@ -48,7 +50,7 @@ def may_have_progressed(progress: Progress, *, ask_every: int) -> bool:
     if _frame(previous) != _frame(now):
         return True
     open_terms = terms(m.text for m in _open(progress.milestones, progress.z))
-    if not open_terms or open_terms & terms(progress.history[-1:]):
+    if not open_terms or open_terms & terms(log_lines(progress.history[-1:], LOG_LINE_CHARS)):
         return True
     changed = changed_lines(previous.text, now.text)
     lines = max(1, len(now.text.splitlines()), len(previous.text.splitlines()))

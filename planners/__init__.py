@@ -1,7 +1,7 @@
-"""Planners: K milestones from an instruction and a first look, and again when something typed went wrong.
+"""Planners: K milestones from an instruction and the first observation, and again on a re-plan trigger.
 
-Promised from here: the :class:`Planner` protocol; :func:`planners.registry.make_planner` makes one by name or from a
-model. Planners see observations; they know neither the browser driver nor the graph.
+The public interface is the :class:`Planner` protocol; :func:`planners.registry.make_planner` creates one by name or
+from a model. Planners use observations; they know neither the browser driver nor the graph.
 """
 
 from planners.base import Plan, Planner, Situation

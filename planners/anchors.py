@@ -1,4 +1,4 @@
-"""What survives a re-plan: achieved milestones, told apart by id."""
+"""Anchors: achieved milestones, which survive a re-plan. They are identified by id."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from envs.core.tasks import Milestone
 
 
 def anchors(plan: Sequence[Milestone], z: Sequence[bool]) -> tuple[Milestone, ...]:
-    """The achieved milestones of *plan*, in order."""
+    """Returns the achieved milestones of *plan*, in order."""
     return tuple(milestone for milestone, achieved in zip(plan, z, strict=True) if achieved)
 
 
 def still_open(plan: Sequence[Milestone], z: Sequence[bool]) -> tuple[Milestone, ...]:
-    """The milestones of *plan* that are not achieved yet, in order."""
+    """Returns the milestones of *plan* that are not achieved yet, in order."""
     return tuple(milestone for milestone, achieved in zip(plan, z, strict=True) if not achieved)
 
 
 def carry_over(before: Sequence[Milestone], z: Sequence[bool], after: Sequence[Milestone]) -> tuple[bool, ...]:
-    """`z` for the plan *after*: True exactly for the milestones that *before* had and `z` counted as achieved."""
+    """Returns `z` for the plan *after*: True for the milestones that are achieved in the plan *before*."""
     achieved = {milestone.id for milestone in anchors(before, z)}
     return tuple(milestone.id in achieved for milestone in after)

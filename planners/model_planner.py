@@ -1,4 +1,4 @@
-"""K milestones from a model, at the start and again for the typed causes of :mod:`planners.replan_triggers`."""
+"""Planner with a chat model: K milestones at the start and on the triggers of :mod:`planners.replan_triggers`."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _ID = re.compile(r"m(\d+)")
 
 
 class PlannerSettings(Record):
-    """How a model planner plans."""
+    """Settings of a model planner."""
 
     k: int = Field(default=4, ge=1, le=20)
-    """Milestones of a plan, achieved ones included."""
+    """Number of milestones of a plan, achieved ones included."""
     budget: Budget = "auto"
-    """Thinking tokens. `auto`: the first plan leaves them to the model, a re-plan (the ambiguous case) gets 8192."""
+    """Thinking tokens. `auto`: the model's default for the first plan, 8192 for a re-plan (the ambiguous case)."""
     seed: int = 0
-    """Shuffles the examples."""
+    """Seed of the order of examples."""
     shuffle_examples: bool = True
-    """False keeps the file's order, so that a server's prefix cache covers the examples too."""
+    """False keeps the file's order, so that a server's prefix cache includes the examples."""
     deadline_s: float = Field(default=120.0, gt=0)
-    """Bound on one call, retries and repair included."""
+    """Deadline of one call in seconds, retries and repair included."""
 
     @field_validator("budget")
     @classmethod
@@ -44,15 +44,15 @@ class PlannerSettings(Record):
 
 
 class _Answer(BaseModel):
-    """Base of the answers; a subclass has exactly the fields m1 … mN, so that the schema itself asks for N."""
+    """Base of the answer schemas; a subclass has exactly the fields m1 … mN, so that the schema requires N."""
 
     model_config = ConfigDict(extra="forbid")
 
     taken: ClassVar[frozenset[str]] = frozenset()
-    """What the anchors say already, as :func:`comparable` text."""
+    """Texts of the anchors, as :func:`comparable` text."""
 
     @model_validator(mode="after")
-    def _each_says_something_new(self) -> _Answer:
+    def _each_is_new(self) -> _Answer:
         seen = set(self.taken)
         for name, text in self.texts().items():
             if not (key := comparable(text)):
@@ -65,13 +65,13 @@ class _Answer(BaseModel):
         return self
 
     def texts(self) -> dict[str, str]:
-        """Field name to milestone, cleaned, in order."""
+        """Returns field name to cleaned milestone, in order."""
         return {name: cleaned(getattr(self, name)) for name in type(self).model_fields}
 
 
 @lru_cache(maxsize=32)
 def answer_schema(count: int, taken: frozenset[str] = frozenset()) -> type[_Answer]:
-    """The schema with exactly the fields `m1` … `mCOUNT`; the same class for the same arguments."""
+    """Returns the schema with exactly the fields `m1` … `mCOUNT`; equal arguments give the same class."""
     fields: dict[str, Any] = {f"m{i}": (str, ...) for i in range(1, count + 1)}
     schema = create_model(f"Milestones{count}", __base__=_Answer, **fields)
     schema.taken = taken
@@ -79,22 +79,22 @@ def answer_schema(count: int, taken: frozenset[str] = frozenset()) -> type[_Answ
 
 
 def cleaned(text: str) -> str:
-    """One storable line, without a number or bullet in front."""
+    """Returns *text* as one storable line, without a leading number or bullet."""
     return _NUMBER.sub("", " ".join(storable(text).split()))
 
 
 def comparable(text: str) -> str:
-    """What two milestones share when they say the same in the same words: letters and digits, case folded."""
+    """Returns the letters and digits of *text*, case folded: equal for milestones with the same words."""
     return " ".join(re.findall(r"\w+", cleaned(text).casefold()))
 
 
 class ModelPlanner:
-    """Exactly `k` milestones by *model* (MiRA paper, §5.1, Fig. 19).
+    """Plans exactly `k` milestones with *model* (MiRA paper, §5.1, Fig. 19).
 
-    A re-plan keeps the anchors first and unchanged and plans only what is left: `k` minus the anchors, at least one.
-    Only for the cause `milestone_lost` may it say an anchor's text again, as a milestone of its own.
-    New milestones never reuse an id of the plan they replace. An answer with too few, too many, empty or repeated
-    milestones raises :class:`models.base.ModelInvalidAnswer` (after the model layer's one repair attempt).
+    A re-plan keeps the anchors first and unchanged and plans the rest: `k` minus the anchors, at least one. Only for
+    the trigger `milestone_lost` may a new milestone repeat an anchor's text. New milestones never reuse an id of the
+    plan that they replace. An answer with too few, too many, empty or repeated milestones raises
+    :class:`models.base.ModelInvalidAnswer` (after one repair attempt of the model layer).
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class ModelPlanner:
         settings: PlannerSettings | None = None,
         examples: tuple[Example, ...] | None = None,
     ) -> None:
-        """*examples* replace the data files of the site category; `()` asks without any."""
+        """*examples* replace the data files of the site category; `()`: no examples."""
         self.spec = model.spec
         self.settings = settings or PlannerSettings()
         self._model = model
@@ -122,9 +122,9 @@ class ModelPlanner:
         )
         redo = situation.cause == "milestone_lost"
         taken = frozenset(() if redo else (comparable(anchor.text) for anchor in situation.anchors))
-        asked = await ask(self._model, request, answer_schema(count, taken))
-        new = numbered(situation, tuple(asked.answer.texts().values()))
-        return Plan(milestones=situation.anchors + new, reply=asked.reply)
+        answered = await ask(self._model, request, answer_schema(count, taken))
+        new = numbered(situation, tuple(answered.answer.texts().values()))
+        return Plan(milestones=situation.anchors + new, reply=answered.reply)
 
     def _thinking(self, situation: Situation) -> int | None:
         if self.settings.budget == "auto" and situation.cause == "initial":
@@ -133,7 +133,7 @@ class ModelPlanner:
 
 
 def numbered(situation: Situation, texts: tuple[str, ...]) -> tuple[Milestone, ...]:
-    """Milestones with the ids `mN` that follow the highest one used by the plan in force."""
+    """Returns milestones with ids `mN` above the highest id of the current plan."""
     used = [int(match[1]) for m in situation.anchors + situation.open if (match := _ID.fullmatch(m.id))]
     first = max(used, default=0) + 1
     return tuple(Milestone(id=f"m{number}", text=text) for number, text in enumerate(texts, first))

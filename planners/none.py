@@ -1,4 +1,4 @@
-"""The baseline: no subgoals, so the gain of planning can be measured against it."""
+"""Planner `none`: the baseline without milestones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from planners.entry import PlannerEntry
 
 
 class NoPlanner:
-    """Always the empty plan; the loop then works from the instruction alone."""
+    """Returns the empty plan; the policy then works from the instruction alone."""
 
     spec = "none"
 

@@ -1,8 +1,8 @@
-"""The planner's prompt: static rules first, then shuffled examples, then the turn.
+"""Renders the planner's prompt: static rules first, then shuffled examples, then the turn.
 
-Only the system message is the same on every call, so only it hits a server's prefix cache. The examples are shuffled
-per call (MiRA paper, §5.1: the model must not learn an order), which costs the cache the examples, about 900 tokens of
-a call that is made a few times an episode. `shuffle_examples=False` in the settings buys them back.
+Only the system message is equal on every call and hits a server's prefix cache. The examples are shuffled per call
+(MiRA paper, §5.1: the model must not learn an order), so their 900 tokens or so are not cached.
+`shuffle_examples=False` keeps them in the cache.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from models.prompting.prompt_text import (
     fenced_lines,
     folded,
     joined,
+    log_lines,
     message,
     number,
     own,
@@ -58,7 +59,7 @@ CAUSE_TEXT: Final[dict[Cause, LiteralString]] = {
     "parse_error": "The agent's answers could not be read as actions. Plan smaller and more concrete milestones.",
     "milestone_lost": "Something that was achieved no longer holds and may have to be done again.",
 }
-"""What each cause of planning means, in words for the planner."""
+"""Descriptions of the triggers for the planner."""
 
 
 _ANCHORS: Final = "Achieved already; these stay as they are, do not repeat them:"
@@ -66,10 +67,10 @@ _ANCHORS_LOST: Final = "Achieved already; repeat only what no longer holds:"
 
 
 def shuffled(examples: Sequence[Example], *, seed: int, situation: Situation) -> tuple[Example, ...]:
-    """The examples in an order that follows from the seed, the instruction and the call.
+    """Returns the examples in an order that depends on seed, instruction and call.
 
-    The call is known by its cause and by how many actions and anchors it comes after, not by a counter: a run that is
-    killed and resumed, or that plays many episodes at once, asks with the same prompt again.
+    A call is identified by its trigger and the numbers of actions and anchors before it, not by a counter: a resumed
+    run, or one with many workers, renders the same prompt.
     """
     call = (seed, situation.instruction, situation.cause, len(situation.history), len(situation.anchors))
     order = random.Random(hashlib.sha256(repr(call).encode("utf-8", "surrogatepass")).digest())
@@ -77,7 +78,7 @@ def shuffled(examples: Sequence[Example], *, seed: int, situation: Situation) ->
 
 
 def render(situation: Situation, examples: Sequence[Example], count: int) -> tuple[Message, ...]:
-    """The messages that ask for *count* milestones; equal arguments give equal messages."""
+    """Returns the messages that request *count* milestones; equal arguments give equal messages."""
     parts = [_examples(examples), _turn(situation), _ask(situation, count)]
     shot = situation.observation.screenshot
     images = () if shot is None else (Image(shot),)
@@ -85,7 +86,7 @@ def render(situation: Situation, examples: Sequence[Example], count: int) -> tup
 
 
 def _examples(examples: Sequence[Example]) -> PromptText:
-    """Of the package's own data files."""
+    """Renders examples of the package's data files."""
     if not examples:
         return NOTHING
     blocks = [
@@ -104,28 +105,28 @@ def _turn(situation: Situation) -> PromptText:
 
 
 def _ask(situation: Situation, count: int) -> PromptText:
-    wanted = _wanted(count)
+    request = _request(count)
     if situation.cause == "initial" and not situation.anchors:
-        return wanted
+        return request
     lines = [words("The agent has worked on this task already, and its plan must be changed.")]
     if situation.history:
-        lines.append(fenced("actions so far", log_text(situation.history)))
+        lines.append(fenced("actions so far", log_text(log_lines(situation.history, LOG_LINE_CHARS))))
     lines.append(words("Cause: ") + words(CAUSE_TEXT[situation.cause]))
     if situation.detail:
         lines.append(fenced("what happened", cut(folded(situation.detail), LOG_LINE_CHARS)))
     lost = situation.cause == "milestone_lost"
     lines += _listed(_ANCHORS_LOST if lost else _ANCHORS, "achieved", situation.anchors)
     lines += _listed("The rest of the old plan, not achieved; replace it:", "not achieved", situation.open)
-    return joined("\n", [*lines, words("Plan only what is left to do from the page as it is now. ") + wanted])
+    return joined("\n", [*lines, words("Plan only what is left to do from the page as it is now. ") + request])
 
 
-def _wanted(count: int) -> PromptText:
+def _request(count: int) -> PromptText:
     milestones = words(" milestone: ") if count == 1 else words(" milestones: ")
     names = joined(", ", (words("m") + number(i) for i in range(1, count + 1)))
     return joined("", (words("Give exactly "), number(count), milestones, names, words(".")))
 
 
 def _listed(title: LiteralString, label: LiteralString, milestones: Sequence[Milestone]) -> list[PromptText]:
-    """Their texts are data: the planner that wrote them had read the page."""
+    """Lists milestones. Their texts are data: they were written by a planner that has read the page."""
     lines = (f"- {milestone.text}" for milestone in milestones)
     return [words(title), fenced_lines(label, lines)] if milestones else []

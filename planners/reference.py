@@ -1,4 +1,4 @@
-"""The milestones that a task ships, as the plan."""
+"""Planner `reference`: the milestones that a task ships."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from planners.entry import PlannerEntry
 
 
 class ReferencePlanner:
-    """The task's own milestones in the task's own order; the empty plan where it ships none.
+    """Returns the task's reference milestones in their order; the empty plan where the task ships none.
 
-    A re-plan gives the same plan again: its state checkers answer in the task's order, so an anchor that was
-    achieved out of turn keeps its place instead of moving first. Anchors that the task does not know (from a plan
-    made otherwise) come before the reference.
+    A re-plan returns the same plan: the state checkers answer in the task's order, so an anchor that was achieved out
+    of order keeps its place. Anchors that are no reference milestones (of another plan) come first.
     """
 
     spec = "reference"

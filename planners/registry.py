@@ -1,4 +1,4 @@
-"""Makes the planner that a run's configuration names: an entry of the registry, or a model."""
+"""Creates the planner that a run's configuration names: an entry of the registry, or a model."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ PLANNERS: Final = Registry(
 def make_planner(
     spec: str, model: ChatModel | None = None, settings: PlannerSettings | None = None, *, compact: bool = False
 ) -> Planner:
-    """An entry of the registry, or a planner that asks *model*, which was made from the model spec *spec*.
+    """Creates an entry of the registry, or a planner that uses *model*, which was created from the model spec *spec*.
 
-    *settings* count only for added entries and models. *compact* asks the model as a small one that was trained to
-    plan. Raises BadInput for an added entry that cannot be used, ValueError if a model is needed and is None.
+    *settings* apply to added entries and models. *compact* uses the prompt of small models that were trained to plan.
+    Raises BadInput for an added entry that cannot be used, ValueError if a model is needed and is None.
     """
     name, _ = PLANNERS.split(spec)
     if name:

@@ -1,4 +1,4 @@
-"""Actions in words for people: with the names of their elements, not the numbers of one look at the page."""
+"""Describes actions in words for people, with the names of their elements instead of numbers."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from envs.core.actions import Action
 from envs.core.observation import ElementKey
 
 NAME_CHARS = 80
-"""Longest name of an element that is written out."""
+"""Longest name of an element; longer names are cut."""
 _BUTTONS = {"left": "", "right": "right-", "middle": "middle-"}
 _TIMES = {1: "click", 2: "double-click", 3: "triple-click"}
 
 
 def in_words(action: Action, target: ElementKey | None, onto: ElementKey | None = None) -> str:
-    """For example `click button "Save"` or `type "bob" into textbox "Name"`, on one line.
+    """Returns the action on one line, for example `click button "Save"` or `type "bob" into textbox "Name"`.
 
     *target* is the element that `action.ref` named, *onto* the one that a drag's `to_ref` named; None where they are
     not known. Names and texts come from pages and models: they are data.
@@ -51,8 +51,8 @@ def _words(action: Action, where: str, onto: ElementKey | None) -> str:  # noqa:
         case act.Expand():
             return f"expand group {action.group} from row {action.start}"
         case act.AnswerDialog():
-            said = f' with "{action.text}"' if action.text else ""
-            return f"{'accept' if action.accept else 'dismiss'} the dialog{said}"
+            reply = f' with "{action.text}"' if action.text else ""
+            return f"{'accept' if action.accept else 'dismiss'} the dialog{reply}"
         case act.Goto():
             return f"go to {action.url}"
         case act.FocusTab():
@@ -73,7 +73,7 @@ _PLAIN = {
 
 
 def _element(action: Action, field: str, key: ElementKey | None) -> str:
-    """Role and name; the number where the key is not known, and nothing where the action names no element."""
+    """Returns role and name; the number where the key is unknown; empty where the action names no element."""
     if key is not None:
         name = key.name if len(key.name) <= NAME_CHARS else key.name[: NAME_CHARS - 1] + "…"
         return f'{key.role or "element"} "{name}"'

@@ -1,12 +1,12 @@
-"""Which actions a person must approve, and how the person is asked.
+"""Decides which actions need approval, and defines the question to a person.
 
-Classes are decided from the action and from what using its element sets off (:class:`envs.core.observation.Effect`: the
-form's method, the link, the listeners), never from how the element is called; in doubt the person is asked. Only
-`download` also takes a name as a hint. Whether a click starts a download cannot always be told: the session cancels
-what begins in a step that was not approved, and the click is asked about next time.
+An action's classes follow from its kind and from the effect of its element (:class:`envs.core.observation.Effect`: the
+form's method, the link, the listeners), never from the element's name; in doubt the action needs approval. Only
+`download` also uses the name as a hint. Not every download can be predicted: the session cancels a download that begins
+in a step without approval, and the same click needs approval the next time.
 
-Classes are the early question. What a step really sends is held at the boundary (:mod:`envs.security.request_holding`):
-whatever a class has missed is asked about there, request by request.
+Classes are the first check. The requests of a step without approval are held at the proxy
+(:mod:`envs.security.request_holding`): what the classes missed needs approval there, request by request.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from contextlib import suppress
 from urllib.parse import urlsplit
 
 from agent.config import ActionClass
-from agent.episode.policy import PastAction, target_of
+from agent.episode.policy import target_of
 from envs.core.actions import (
     Action,
     AnswerDialog,
@@ -35,12 +35,13 @@ from envs.core.actions import (
     Upload,
 )
 from envs.core.observation import Element, ElementKey, Heard, Observation
+from envs.core.past_actions import PastAction
 from envs.core.record import Record
 from envs.security.held_requests import HeldRequest, HoldCategory
 
 
 class ApprovalRequest(Record):
-    """What a person is shown before saying yes or no."""
+    """The question to a person about an action or its requests."""
 
     episode_id: str
     step: int
@@ -51,22 +52,22 @@ class ApprovalRequest(Record):
     url: str
     instruction: str
     requests: tuple[HeldRequest, ...] = ()
-    """What the action is about to send, where that is the question: it was not approved itself, and these requests are
-    held until there is an answer. Addresses and fields are data."""
+    """Requests of an action without approval, which are held until the answer; empty for a question about an action.
+    Addresses and fields are data."""
 
 
 NOBODY = "nobody is there to approve it"
-"""Why an action was declined that nobody was asked about."""
+"""The reason for a declined action where no approver was present."""
 MAX_DECLINES = 3
-"""Declined actions after which an episode ends: the person does not want what the policy wants, or is not there."""
+"""Declined actions after which an episode ends."""
 
 Approver = Callable[[ApprovalRequest], Awaitable[bool | None]]
-"""True carries the action out; None says that nobody was there to ask, which declines it. Raising is not an answer: the
-episode is then broken."""
+"""Returns True to execute the action, False to decline it, None where nobody is present, which also declines it. An
+exception leaves the episode broken."""
 
 
 async def decline(request: ApprovalRequest) -> None:
-    """The approver of a run with nobody to ask."""
+    """The approver of an unattended run: declines everything."""
     del request
 
 
@@ -74,69 +75,73 @@ _FILE = r"\.(?!(?:[xs]?html?|php\d?|aspx?|jspx?|cgi|do|cfm|py|pl|com|org|net|io|
 _SUBMIT: frozenset[ActionClass] = frozenset({"submit"})
 _NONE: frozenset[ActionClass] = frozenset()
 _FILE_PATH = re.compile(rf"(?i)[^/]{_FILE}")
-"""An address that ends as a file's does: with an extension, and none of a page's."""
+"""An address that ends with a file extension which is not that of a page."""
 _DOWNLOAD_NAME = re.compile(rf"(?i)\b(download|export|save as)\b|\w{_FILE}")
 _MODIFIERS = frozenset({"shift", "control", "meta", "controlormeta"})
 _MOVING_KEYS = frozenset(
     {"tab", "escape", "arrowup", "arrowdown", "arrowleft", "arrowright", "home", "end", "pageup", "pagedown"}
 )
-"""They move the focus, the caret or the page; on some controls they choose another value."""
+"""Keys that move the focus, the caret or the page; on some controls they change the value."""
 _WRITING_KEYS = frozenset({"space", "backspace", "delete"})
-"""Like single characters they change the content of a text field; anywhere else they may be a page's shortcuts."""
+"""Keys that change a text field, like single characters; elsewhere they may be shortcuts of the page."""
 _SELECTING, _EDITING = frozenset("ac"), frozenset("vxyz")
-"""Letters of the chords that select and copy, and of those that change the content of a field."""
+"""Letters of the chords that select and copy, and of those that edit a field."""
 _CHOICE_ROLES = frozenset(
     {"checkbox", "radio", "switch", "slider", "spinbutton", "combobox", "listbox", "option", "tab", "treeitem"}
     | {"menuitem", "menuitemcheckbox", "menuitemradio"}
 )
-"""Controls of which a moving key may choose the value."""
+"""Roles of controls whose value a moving key may change."""
 
 
 def needs_approval(
-    action: Action, observation: Observation, wanted: tuple[ActionClass, ...], past: Sequence[PastAction] = ()
+    action: Action, observation: Observation, gated: tuple[ActionClass, ...], past: Sequence[PastAction] = ()
 ) -> tuple[ActionClass, ...]:
-    """The classes of *wanted* that this action falls into, by what came of the same one in the *past* too; empty means
-    it may go ahead unasked."""
-    if not wanted or action.kind in ("stop", "find", "expand", "wait"):
+    """Returns the classes of *gated* that the action belongs to; empty means that it needs no approval.
+
+    An action that started a download in the *past* also belongs to `download`."""
+    if not gated or action.kind in ("stop", "find", "expand", "wait"):
         return ()
-    if "all" in wanted:
+    if "all" in gated:
         return ("all",)
     classes = classes_of(action, observation)
-    if "download" in wanted and "download" not in classes and _lets_down(action, observation, past):
+    if "download" in gated and "download" not in classes and _downloaded_before(action, observation, past):
         classes |= {"download"}
-    return tuple(name for name in wanted if name in classes)
+    return tuple(name for name in gated if name in classes)
 
 
-def asks_about_downloads(wanted: tuple[ActionClass, ...]) -> bool:
-    return "download" in wanted or "all" in wanted
+def asks_about_downloads(gated: tuple[ActionClass, ...]) -> bool:
+    """Whether downloads need approval."""
+    return "download" in gated or "all" in gated
 
 
-def held_categories(wanted: tuple[ActionClass, ...]) -> tuple[HoldCategory, ...]:
-    """Which requests of steps that were not approved are held, see :mod:`envs.security.request_holding`."""
-    found: dict[ActionClass, tuple[HoldCategory, ...]] = {
+def held_categories(gated: tuple[ActionClass, ...]) -> tuple[HoldCategory, ...]:
+    """Returns the requests to hold in steps without approval, see :mod:`envs.security.request_holding`."""
+    held: dict[ActionClass, tuple[HoldCategory, ...]] = {
         "submit": ("submit",),
         "navigation": ("navigation",),
         "all": ("submit", "navigation"),
     }
-    return tuple(dict.fromkeys(category for name in wanted for category in found.get(name, ())))
+    return tuple(dict.fromkeys(category for name in gated for category in held.get(name, ())))
 
 
-def _lets_down(action: Action, observation: Observation, past: Sequence[PastAction]) -> bool:
-    """Whether the same was done to the same element before, and a download was refused in that step or the next, which
-    is where one that comes late is told of."""
-    mine = _done_to(action, target_of(action, observation))
-    refused = [one.result is not None and one.result.unapproved_downloads > 0 for one in past]
+def _downloaded_before(action: Action, observation: Observation, past: Sequence[PastAction]) -> bool:
+    """Whether the same action on the same element had a download refused, in its own step or in the next one, which
+    reports late downloads."""
+    key = _action_key(action, target_of(action, observation))
+    refused = [earlier.result is not None and earlier.result.unapproved_downloads > 0 for earlier in past]
     return any(
-        _done_to(one.action, one.target) == mine for place, one in enumerate(past) if any(refused[place : place + 2])
+        _action_key(earlier.action, earlier.target) == key
+        for index, earlier in enumerate(past)
+        if any(refused[index : index + 2])
     )
 
 
-def _done_to(action: Action, target: ElementKey | None) -> tuple[dict[str, object], ElementKey | None]:
+def _action_key(action: Action, target: ElementKey | None) -> tuple[dict[str, object], ElementKey | None]:
     return action.model_dump(exclude={"ref"}), target
 
 
 def classes_of(action: Action, observation: Observation) -> frozenset[ActionClass]:
-    """Every class an action falls into, judged by what is known of its element."""
+    """Returns every class that an action belongs to, by the effect of its element."""
     match action:
         case Goto(url=url) if _names_a_file(url):
             return frozenset({"navigation", "download"})
@@ -147,10 +152,10 @@ def classes_of(action: Action, observation: Observation) -> frozenset[ActionClas
         case Press(keys=keys):
             return _submit_if(not _is_harmless(keys, observation))
         case ClickAt() | DragAt():
-            # Nothing is known of what lies at a point.
+            # The element at a point is unknown.
             return frozenset({"submit", "navigation", "download"})
         case Drag(ref=ref, to_ref=to_ref):
-            # It presses the button on the one and lets go of it on the other, which may be a click, or a drop.
+            # Press on one element and release on the other: a click or a drop.
             ends = (observation.element(ref), observation.element(to_ref))
             return _SUBMIT.union(*(_classes_of_click(end) for end in ends))
         case Click() | Type() | Select() | Hover() | Upload():
@@ -161,7 +166,7 @@ def classes_of(action: Action, observation: Observation) -> frozenset[ActionClas
 
 
 def _classes_on_nothing(action: Action) -> frozenset[ActionClass]:
-    """Of an element that was not shown: the session refuses it."""
+    """Classes of an action on an element that was not shown; the session refuses the action."""
     if isinstance(action, Upload):
         return frozenset({"upload"})
     return _submit_if(isinstance(action, Type) and action.enter)
@@ -178,7 +183,7 @@ def _classes_on(action: Click | Type | Select | Hover | Upload, element: Element
         case Hover():
             return _submit_if(_may_hear(element, "hover"))
         case Upload():
-            # Anything but a file input is clicked, to open a chooser.
+            # Other elements than file inputs are clicked, to open a file chooser.
             clicked = _NONE if _takes(element) == "file" else _classes_of_click(element)
             return frozenset[ActionClass]({"upload"}) | _submit_if(_may_hear(element, "edit")) | clicked
 
@@ -187,8 +192,8 @@ def _submit_if(answer: bool) -> frozenset[ActionClass]:
     return _SUBMIT if answer else _NONE
 
 
-def _may_hear(element: Element, what: Heard) -> bool:
-    return element.effect is None or what in element.effect.heard
+def _may_hear(element: Element, event: Heard) -> bool:
+    return element.effect is None or event in element.effect.heard
 
 
 def _takes(element: Element) -> str:
@@ -196,7 +201,7 @@ def _takes(element: Element) -> str:
 
 
 def _names_a_file(url: str) -> bool:
-    with suppress(ValueError):  # it is no address: nothing is opened
+    with suppress(ValueError):  # not a valid address: nothing is opened
         return _FILE_PATH.search(urlsplit(url).path) is not None
     return False
 
@@ -204,18 +209,18 @@ def _names_a_file(url: str) -> bool:
 def _classes_of_click(element: Element | None) -> frozenset[ActionClass]:
     if element is None:
         return frozenset()
-    found = set(_submit_if(_may_submit(element)))
+    classes = set(_submit_if(_may_submit(element)))
     effect = element.effect
     leaves = effect is not None and (effect.leads != "" or effect.sends == "get")
     if leaves or element.key.role == "link":
-        found.add("navigation")
+        classes.add("navigation")
     if _DOWNLOAD_NAME.search(element.key.name) or (effect is not None and effect.leads == "file"):
-        found.add("download")
-    return frozenset(found)
+        classes.add("download")
+    return frozenset(classes)
 
 
 def _may_submit(element: Element) -> bool:
-    """A form sent by GET and a link to a page only load a page; that a dialog is closed asks nothing of a server."""
+    """Whether a click may change state on a server. A form sent by GET and a link only load a page."""
     effect = element.effect
     if effect is None or "press" in effect.heard:
         return True
@@ -223,12 +228,12 @@ def _may_submit(element: Element) -> bool:
 
 
 def _classes_of_typing(element: Element) -> frozenset[ActionClass]:
-    """Typing clicks the element first. What is no field for text gets the keys wherever the focus then is."""
+    """Typing clicks the element first. Without a text field, the keys go to whatever has the focus."""
     return _classes_of_click(element) | _submit_if(_takes(element) != "text" or _may_hear(element, "edit"))
 
 
 def _is_harmless(keys: str, observation: Observation) -> bool:
-    """Whether a key or chord is known to send nothing, from what has the focus; all others are asked about."""
+    """Whether a key or chord sends nothing, given the focused element; all others need approval."""
     *modifiers, key = [part or "+" for part in keys.lower().removesuffix("+").split("+")]
     if not _MODIFIERS.issuperset(modifiers):
         return False
@@ -239,7 +244,7 @@ def _is_harmless(keys: str, observation: Observation) -> bool:
     if chord and key in _SELECTING:
         return True
     if (chord and key in _EDITING) or (not chord and (key in _WRITING_KEYS or _is_character(key))):
-        # In a frame, an element may have the focus of its document and the keyboard be elsewhere.
+        # An element in a frame may have its document's focus without the keyboard focus.
         return bool(focused) and all(_takes(e) == "text" and e.key.frame == "" and not _reacts(e) for e in focused)
     return False
 

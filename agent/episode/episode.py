@@ -1,7 +1,7 @@
-"""One episode while it is played: the living things that the graph's nodes work with.
+"""The runtime objects of one episode, which the graph's nodes share.
 
-Nothing here is checkpointed. What must outlive the process is in the trace, and :mod:`agent.run.resume` builds an
-`Episode` from it again.
+Nothing here is checkpointed. The trace holds everything that must survive the process; :mod:`agent.run.resume` rebuilds
+an `Episode` from it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pydantic import JsonValue
 
 from agent.config import RunConfig
 from agent.episode.approval import Approver, decline
-from agent.episode.policy import ActionProposal, Asked, PastAction, Policy
+from agent.episode.policy import ActionProposal, ModelCall, Policy
 from agent.episode.refused_origins import blocked_in, news
 from agent.episode.resources import Provided
 from agent.episode.structured_answers import AnswerSchema
@@ -30,6 +30,7 @@ from envs.browser.session import BrowserSession
 from envs.core.action_languages import Language
 from envs.core.errors import EnvError
 from envs.core.observation import ElementKey, Observation
+from envs.core.past_actions import PastAction
 from envs.core.record import storable
 from envs.core.tasks import Environment, EpisodeStart, MilestoneCheck, Score, TaskRef
 from envs.core.trace import (
@@ -58,26 +59,28 @@ from models.transport import Waiting, waits_heard_by
 from planners.base import Planner
 from planners.replan_triggers import ReplanDetector, StepSummary
 
+HISTORY_TAIL = 12
+"""Actions that policy, planner and judges are shown."""
 JUDGING_S = 30.0
-"""Seconds that rater and judge have at least for the end of an episode, `max_seconds` used up or not; no more than
-`max_seconds` itself."""
+"""Seconds that rater and judge get at least at the end of an episode, also after `max_seconds`; at most `max_seconds`
+itself."""
 
 
 class Interrupted(Exception):
-    """The run was asked to end at the next step boundary; the episode can be resumed."""
+    """The run was stopped at a step boundary. The episode can be resumed."""
 
 
 Reflection = tuple[Rating, tuple[str, ...]]
-"""A rating, and the texts of reached milestones that no longer hold."""
+"""A rating, and the texts of achieved milestones that no longer hold."""
 
 
 class WorldLost(EnvError):
-    """The world broke under the episode (its browser died); from the trace it can go on in a new one."""
+    """The environment failed (for example its browser crashed). The episode can continue from its trace."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentComponents:
-    """Who decides in a run: shared by all its episodes."""
+    """Policy, planner and judges of a run, shared by all its episodes."""
 
     policy: Policy
     planner: Planner
@@ -86,14 +89,14 @@ class AgentComponents:
     language: Language
     watch: ReplanDetector
     answers: AnswerSchema | None
-    """What an answer must fit; None where any text will do."""
+    """The schema of the answer; None where any text is accepted."""
     compares: FuzzyJudge | None = None
-    """Asked by checkers that compare answers by meaning; None where no model judges."""
+    """Compares answers by meaning for checkers; None without a model judge."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Which episode it is."""
+    """Identifies an episode."""
 
     run_id: str
     episode_id: str
@@ -102,8 +105,8 @@ class Identity:
 
 
 @dataclass(slots=True)
-class Ending:
-    """What judging and analysis found; written into the footer."""
+class Assessment:
+    """Results of judging and analysis; written into the footer."""
 
     outcome: Outcome = "unjudged"
     score: Score | None = None
@@ -112,14 +115,14 @@ class Ending:
     checks: tuple[MilestoneCheck, ...] | None = None
     failure: Failure | None = None
     unjudged: str = ""
-    """Why there is no verdict although a model was to give one."""
+    """Why a model judge gave no verdict."""
     resumable: bool = False
     """See :attr:`envs.core.trace.Footer.resumable`."""
 
 
 @dataclass(slots=True)
 class Episode:
-    """What the nodes share within one process."""
+    """The state that the nodes share within one process."""
 
     identity: Identity
     config: RunConfig
@@ -130,46 +133,48 @@ class Episode:
     start: EpisodeStart
     tell: Callable[[ProgressEvent], None]
     saved: Path
-    """Folder for what the environment needs to come back after a kill."""
+    """Folder for the saved state of the environment, from which it is restored after a kill."""
     stopping: asyncio.Event
-    """Set when the run is asked to end: the episode stops at its next step boundary."""
+    """Set when the run is stopped: the episode ends at its next step boundary."""
 
     approver: Approver = decline
-    """Is asked about the requests that a step holds; the graph asks about actions."""
+    """Decides on held requests; the graph asks about actions."""
     declined_requests: int = 0
-    """Questions about held requests that were not answered with yes, since :meth:`take_declined`."""
+    """Held requests that were not approved since :meth:`take_declined`."""
     may_retry: bool = False
-    """The world may be lost once: the episode then goes on in a new one, from its trace."""
+    """The environment may fail once: the episode then continues in a new one, from its trace."""
     ledger: UsageTracker = field(default_factory=UsageTracker)
     began: float = field(default_factory=time.monotonic)
     judging_ends: float | None = None
-    """When the judging must have ended, on the monotonic clock; None until it begins, or without a limit."""
+    """Deadline of the judging on the monotonic clock; None before it begins, or without a limit."""
     observation: Observation | None = None
-    """The look that the next action will be chosen on; None right after an action."""
+    """The observation that the next action is chosen on; None right after an action."""
     previous: Observation | None = None
     reflecting: asyncio.Task[Reflection] | None = None
-    """A rating under way while the policy is asked (`overlap_reflect`)."""
+    """A pending rating that runs beside the policy call (`overlap_reflect`)."""
     rating: Rating = field(default_factory=lambda: Rating(z=()))
     unrated: bool = False
-    """The last rating could not be read: the next page is rated whether or not anything has changed since."""
+    """The last rating could not be parsed: the next page is rated even if it is unchanged."""
     proposal: ActionProposal | None = None
     calls: list[Call] = field(default_factory=list[Call])
-    """Model calls that no line of the trace holds yet."""
+    """Model calls that are not in the trace yet."""
     past: list[PastAction] = field(default_factory=list[PastAction])
+    history: tuple[PastAction, ...] = ()
+    """The latest of `past` with secrets masked, for the prompts of policy, planner and judges."""
     steps: list[tuple[Intent, Commit | None]] = field(default_factory=list[tuple[Intent, Commit | None]])
-    """Every step of the episode as recorded, for the failure analyzer."""
-    ticks: list[StepSummary] = field(default_factory=list[StepSummary])
+    """Every recorded step, for the failure analyzer."""
+    summaries: list[StepSummary] = field(default_factory=list[StepSummary])
     blocked: tuple[BlockedOrigin, ...] = ()
-    """All that the boundary refused so far, by origin."""
+    """Requests that the proxy has refused, by origin."""
     planned_at: int = 0
     """Number of the last step before the current plan came into force."""
     timings: Timings = field(default_factory=Timings)
-    ending: Ending = field(default_factory=Ending)
+    assessment: Assessment = field(default_factory=Assessment)
     provided: Provided | None = None
-    """Told to the policy; looked up when it is first asked, and the same for the rest of the episode."""
+    """Secrets and files in the policy's prompts; read at the first turn, then constant."""
 
     async def look(self) -> Observation:
-        """The current page; asks the environment only if something may have changed since the last look."""
+        """Returns the current page; observes it only if an action was executed since the last observation."""
         if self.observation is None:
             begun = time.perf_counter()
             seen = await self.environment.observe(screenshot=self.config.screenshots != "off")
@@ -182,15 +187,16 @@ class Episode:
         return self.observation
 
     def refuse(self, blocked: Sequence[BlockedOrigin]) -> None:
-        """Counts what the boundary refused; origins that are new in this episode are shown."""
+        """Counts refused requests; reports origins that are new in this episode."""
         new = news(blocked, self.blocked)
         self.blocked = summed((*self.blocked, *blocked))
         if new:
             self.tell(RequestsRefused(self.identity.episode_id, len(self.steps) + 1, new))
 
     def acted(self, past: PastAction, intent: Intent, commit: Commit) -> None:
-        """The page may have changed: the next look is a new one."""
+        """Records an executed action. The next `look` observes the page again."""
         self.past.append(past)
+        self.history = (*self.history, past.with_texts(self.trace.mask))[-HISTORY_TAIL:]
         self.steps.append((intent, commit))
         self.previous, self.observation, self.proposal = self.observation, None, None
 
@@ -209,15 +215,16 @@ class Episode:
         return taken
 
     def account(self, calls: Iterable[Call]) -> None:
-        """Counts *calls* now and keeps them for the next line of the trace that can hold them."""
-        made = tuple(calls)
-        self.ledger.add(made)
-        self.calls.extend(made)
+        """Adds *calls* to the usage, and keeps them for the next trace line that can hold them."""
+        new = tuple(calls)
+        self.ledger.add(new)
+        self.calls.extend(new)
 
     @contextmanager
     def paying(self, role: Role, spec: str) -> Generator[None]:
-        """Bounds a call within by what is left of the episode's time, and says where its server is away. Of one that
-        raises, what was spent is counted before the error goes on."""
+        """Limits a model call to the episode's remaining time and reports waits for its server.
+
+        The usage of a call that raises is counted before the error is re-raised."""
 
         def hear(wait: Waiting) -> None:
             self.tell(ModelWaits(self.identity.episode_id, role, wait.reason, wait.seconds, wait.patience_s))
@@ -233,18 +240,17 @@ class Episode:
 
     @property
     def session(self) -> BrowserSession | None:
-        """The browser session that the world is played in; None where another process has the browser."""
-        session = getattr(self.environment, "session", None)
-        return session if isinstance(session, BrowserSession) else None
+        """The browser session of the environment; None where another process has the browser."""
+        return self.environment.session
 
     @property
     def ends_at(self) -> float | None:
-        """When its seconds are used up, on the monotonic clock; None without a limit."""
+        """Deadline of the episode on the monotonic clock; None without a limit."""
         limit = self.config.limits.max_seconds
         return self.began - self.ledger.seconds_before + limit if limit > 0 else None
 
     def begin_judging(self) -> None:
-        """What was done is judged even where no time is left: for that there is some more."""
+        """Extends the deadline for the judging, which also happens after the time limit."""
         if self.ends_at is not None:
             grace = min(JUDGING_S, self.config.limits.max_seconds)
             self.judging_ends = max(self.ends_at, time.monotonic() + grace)
@@ -262,36 +268,38 @@ class Episode:
         return self.ledger.totals(steps, time.monotonic() - self.began)
 
     def note(self, step: int, name: str, detail: str = "") -> None:
-        """Writes an event that is no step."""
+        """Appends an event to the trace."""
         self.trace.append(Event(step=step, name=name, detail=storable(detail), calls=self.take_calls(), at=now()))
 
-    def tick(self, tick: StepSummary) -> None:
-        self.ticks = [*self.ticks, tick][-self.team.watch.window :]
+    def add_summary(self, summary: StepSummary) -> None:
+        self.summaries = [*self.summaries, summary][-self.team.watch.window :]
 
     def drop_reflection(self) -> None:
-        """Gives up a rating under way: its plan is no longer in force, or the episode is over."""
+        """Cancels a pending rating: its plan was replaced, or the episode is over."""
         if self.reflecting is not None:
             self.reflecting.cancel()
             self.reflecting = None
 
-    def take_over(self, found: RecoveredEpisode) -> None:
-        """Takes over the state of an episode that an earlier process left unfinished."""
-        self.past, self.ticks = found.past(), found.ticks(self.team.language)[-self.team.watch.window :]
-        self.steps = [(sent.intent, sent.commit) for sent in found.sent]
+    def take_over(self, recovered: RecoveredEpisode) -> None:
+        """Restores the state of an episode that an earlier process left unfinished."""
+        self.past = recovered.past()
+        self.history = tuple(self.past[-HISTORY_TAIL:])
+        self.summaries = recovered.ticks(self.team.language)[-self.team.watch.window :]
+        self.steps = [(sent.intent, sent.commit) for sent in recovered.sent]
         self.blocked = summed((*blocked_in(self.steps), *self.blocked))
-        self.planned_at, self.rating, self.ledger = found.planned_at, found.rating, found.ledger
+        self.planned_at, self.rating, self.ledger = recovered.planned_at, recovered.rating, recovered.ledger
 
-    def see_outcome(self, z: tuple[bool, ...], lost: tuple[str, ...]) -> None:
-        """Tells the watch what the last action led to."""
-        self.ticks[-1] = replace(self.ticks[-1], z=z, lost=lost)
+    def add_outcome(self, z: tuple[bool, ...], lost: tuple[str, ...]) -> None:
+        """Adds the outcome of the last action to its step summary."""
+        self.summaries[-1] = replace(self.summaries[-1], z=z, lost=lost)
 
     async def save_state(self) -> None:
-        """Lets the environment save what it needs to come back; worlds that are replayed need nothing."""
+        """Saves the environment's state for a resume; environments that are replayed need none."""
         if self.environment.restore == "reopen":
             await self.environment.save_state(self.saved)
 
     def store_look(self, look: Observation) -> ObservationRecord:
-        """The observation as a trace keeps it, its large parts as blobs."""
+        """Returns the observation as a trace record; its large parts are stored as blobs."""
         return ObservationRecord(
             url=storable(look.url),
             title=storable(look.title),
@@ -307,15 +315,15 @@ class Episode:
             blocked_requests=look.blocked,
         )
 
-    def policy_calls(self, asked: Sequence[Asked]) -> tuple[Call, ...]:
+    def policy_calls(self, calls: Sequence[ModelCall]) -> tuple[Call, ...]:
         return tuple(
-            call_record("policy", one.reply, self.blobs.put_json(prompt_json(one.messages)), one.error) for one in asked
+            call_record("policy", call.reply, self.blobs.put_json(prompt_json(call.messages)), call.error)
+            for call in calls
         )
 
 
 def keys_json(look: Observation) -> JsonValue:
-    """The shown elements as a JSON list of :class:`envs.core.trace.ElementKeyRecord`, written without building the
-    rows."""
+    """The shown elements as a JSON list of :class:`envs.core.trace.ElementKeyRecord`, made without building records."""
     return [
         {"ref": e.ref, "frame": k.frame, "role": k.role, "name": k.name, "ordinal": k.ordinal, "digest": k.digest}
         for e in look.elements
@@ -352,7 +360,7 @@ def call_record(role: Role, reply: ChatReply, prompt_blob: str | None = None, er
 
 
 def prompt_json(messages: Sequence[Message]) -> JsonValue:
-    """The messages as a JSON list; a picture is named by its size, the screenshot's blob holds it."""
+    """The messages as a JSON list. Pictures are described by type and size; the screenshot has its own blob."""
     return [
         {"role": m.role, "text": m.text, "images": [f"{i.media_type}, {len(i.data)} bytes" for i in m.images]}
         for m in messages

@@ -2,8 +2,8 @@
 
     plan → observe → reflect → (replan) → act → (approve) → execute → observe …  → judge → (analyze) → END
 
-Nodes are in :mod:`agent.episode.nodes`, one file each; here is only who follows whom. A node that ends the episode sets
-`ended_by`, and every road from there leads to `judge`.
+Nodes are in :mod:`agent.episode.nodes`, one file each; this module defines the edges. A node that ends the episode sets
+`ended_by`, and every edge from there leads to `judge`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from agent.episode.state import State
 Graph = CompiledStateGraph[State, Episode, State, State]
 
 NODES_PER_STEP = 8
-"""More than any step passes through; LangGraph's own recursion limit is set so high that ours always comes first."""
+"""Upper bound on nodes per step, for LangGraph's recursion limit, which must exceed the run's limits."""
 
 
 def build_graph() -> Graph:
@@ -60,7 +60,7 @@ def drop_checkpoints(graph: Graph, thread_id: str) -> None:
         graph.checkpointer.delete_thread(thread_id)
 
 
-# The choices are coroutines because LangGraph sends plain functions to a thread, which costs more than all of them.
+# The edge functions are coroutines: LangGraph runs plain functions in a thread, which is slower.
 
 
 async def after_observe(state: State) -> Literal["judge", "reflect"]:
@@ -72,7 +72,7 @@ async def after_reflect(state: State) -> Literal["replan", "act"]:
 
 
 async def after_act(state: State) -> Literal["judge", "replan", "act", "approve", "execute"]:
-    """A turn without an action is asked again (with a new plan where one is due), until its limit ends the episode."""
+    """Asks the policy again after an answer without an action, with a new plan where a trigger is pending."""
     if state.ended_by:
         return "judge"
     if state.parse_errors:

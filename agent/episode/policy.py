@@ -1,16 +1,17 @@
-"""Who chooses the next action: a model that reads the page, or a script (tests, demonstrations, solvers)."""
+"""Policies, which choose the next action: a chat model, or a script (tests, demonstrations, solvers)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 from zlib import crc32
 
 from agent.episode.prompts import PolicyView, Style, render_policy_prompt
 from envs.core.action_languages import Language, ParseError
-from envs.core.actions import Action, ActionResult, Stop
+from envs.core.actions import Action, Stop
 from envs.core.observation import ElementKey, Observation
+from envs.core.past_actions import PastAction
 from envs.core.record import storable
 from envs.core.tasks import TaskRef
 from envs.observer.nearest_controls import nearest_controls
@@ -30,26 +31,15 @@ from models.prompting.prompt_text import PromptText, fenced, joined, message, on
 MAX_ANSWER_TOKENS = 1_024
 """Visible tokens of one policy answer; an action with its comments is far shorter."""
 REPAIR_CHARS = 600
-"""Characters of the reason in a repair message for a small model."""
+"""Longest error text in the repair message for a small model."""
 NO_OP_RETRIES = 2
-"""Times a policy is asked for something else than what has just changed nothing."""
-NO_OP = "the same again, which has just changed nothing"
-"""Why an answer was drawn anew."""
-
-
-@dataclass(frozen=True, slots=True)
-class PastAction:
-    """One committed action of this episode."""
-
-    action: Action
-    target: ElementKey | None
-    """The element that `action.ref` named when it was chosen; None if it named none."""
-    result: ActionResult | None = None
-    """What came of it; None where that is not known."""
+"""Answers that are sampled again where the first repeats a no-op action."""
+REPEATS_NO_OP = "the same again, which has just changed nothing"
+"""The error of a call whose answer repeats a no-op action."""
 
 
 def target_of(action: Action, look: Observation) -> ElementKey | None:
-    """The key of the element that the action names, None if it names none that was shown."""
+    """Returns the key of the element that the action names; None if it names no element that was shown."""
     ref = getattr(action, "ref", None)
     element = look.element(ref) if isinstance(ref, int) else None
     return None if element is None else element.key
@@ -57,76 +47,96 @@ def target_of(action: Action, look: Observation) -> ElementKey | None:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Everything a policy is told when it is asked for one action."""
+    """The input of a policy for one action."""
 
     task: TaskRef
     attempt: int
     step: int
-    """1-based number of the step that the action will be."""
+    """1-based number of the step to choose an action for."""
     view: PolicyView
     past: tuple[PastAction, ...] = ()
-    """All committed actions, oldest first, those before a resume included."""
+    """All committed actions, oldest first. Actions before a resume are included."""
     no_op: Action | None = None
-    """The last action, where it left the page as it was, to the letter; waiting is never a no-op."""
+    """The last action, where the page is unchanged after it; a `Wait` never counts."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """One model call of a policy: what was sent and what came back."""
+class ModelCall:
+    """One model call of a policy: its messages and its reply."""
 
     messages: tuple[Message, ...]
     reply: ChatReply
     error: str | None = None
-    """Why the answer was no action; None if it was one."""
+    """Why the answer was not used; None if the action was read from it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ActionProposal:
-    """A policy's answer."""
+    """The action that a policy chose, with its model calls."""
 
     action: Action | None
-    """None where no action could be read, after the repair attempt too."""
+    """None where no action could be parsed, the repair attempt included."""
     raw: str
-    """The text as it came, storable."""
+    """The text of the answer, storable."""
     notes: tuple[str, ...] = ()
-    asked: tuple[Asked, ...] = ()
+    calls: tuple[ModelCall, ...] = ()
+    """Every model call of the turn, ordered for :func:`deciding_call`."""
     error: str = ""
-    """For the model's next turn: why the answer was no action."""
+    """Why no action could be parsed; the next prompt quotes it."""
+
+
+class _Call(Protocol):
+    """A model call: :class:`ModelCall`, or :class:`envs.core.trace.Call` of the role `policy`."""
+
+    @property
+    def error(self) -> str | None: ...
+
+
+_C = TypeVar("_C", bound=_Call)
+
+
+def deciding_call(calls: Iterable[_C]) -> _C | None:
+    """The call of one turn that the action was read from: the only one without an error, and the last one in order.
+
+    None where a turn has no action, or a script chose it. Policies record every other call with an error, and training
+    learns from the deciding call alone.
+    """
+    return next((call for call in reversed(tuple(calls)) if call.error is None), None)
 
 
 def storable_action(action: Action) -> Action:
-    """*action* with its texts made storable: what is done to the page is what the trace says."""
+    """Returns *action* with storable texts, so that the executed action equals the recorded one."""
     texts = {name: value for name, value in action if isinstance(value, str)}
     clean = {name: storable(value) for name, value in texts.items()}
     return action if clean == texts else action.model_copy(update=clean)
 
 
-def draw_seed(seed: int, turn: Turn, time: int = 1) -> int:
-    """Of a sampled answer, 0 to 2³¹ - 1: the same whenever this turn is played, another for any other turn.
+def draw_seed(seed: int, turn: Turn, attempt: int = 1) -> int:
+    """Returns the sampling seed of a model call, 0 to 2³¹ - 1. It depends on run seed, task, attempt, step and call.
 
-    Two instances often show the same page. With the same seed they would be given the same answer, and a policy that
-    learns from what it tries would try one thing only.
+    Two instances often show the same page. With one seed they would get the same answer, and a policy that learns from
+    its rollouts would not explore.
     """
     task = turn.task
-    words = f"{seed} {task.suite}/{task.name}/{task.seed} {turn.attempt} {turn.step} {time}"
-    return crc32(words.encode()) & 0x7FFF_FFFF
+    key = f"{seed} {task.suite}/{task.name}/{task.seed} {turn.attempt} {turn.step} {attempt}"
+    return crc32(key.encode()) & 0x7FFF_FFFF
 
 
 class Policy(Protocol):
-    """Stateless between turns: whatever it needs is in the turn, so a resumed episode goes on alike."""
+    """Chooses actions. It keeps no state between turns, so a resumed episode continues unchanged."""
 
     spec: str
 
     async def propose(self, turn: Turn) -> ActionProposal:
-        """One action, or a proposal without one. Raises :class:`models.base.ModelError`."""
+        """Returns one action, or a proposal without an action. Raises :class:`models.base.ModelError`."""
         ...
 
 
 class ModelPolicy:
-    """Asks a chat model; an answer that is no action is shown to it once, with the reason, for repair.
+    """Asks a chat model for the action. An answer that cannot be parsed is sent back once with the error, for repair.
 
-    An answer that repeats a no-op action is drawn again at *retry_temperature*, if that is higher than *temperature*.
-    The page is the same, so greedy decoding would repeat the answer forever.
+    An answer that repeats a no-op action is sampled again at *retry_temperature*, where that is
+    higher than *temperature*. The page is unchanged, so greedy decoding would repeat the action forever.
     """
 
     def __init__(
@@ -161,25 +171,25 @@ class ModelPolicy:
                 Message("assistant", proposal.raw),
                 message("user", self._repair(proposal.error, turn)),
             )
-            second = await self._ask(repair, turn, 2, self._temperature, proposal.asked)
-            proposal = self._read(repair, second, proposal.asked)
+            second = await self._ask(repair, turn, 2, self._temperature, proposal.calls)
+            proposal = self._read(repair, second, proposal.calls)
         if proposal.action is None or proposal.action != turn.no_op or self._retry_temperature <= self._temperature:
             return proposal
-        return await self._another(messages, turn, proposal)
+        return await self._resample(messages, turn, proposal)
 
-    async def _another(self, messages: tuple[Message, ...], turn: Turn, no_op: ActionProposal) -> ActionProposal:
-        """The first of some answers that is another action than *no_op*; else that one."""
-        asked = tuple(replace(one, error=one.error or NO_OP) for one in no_op.asked)
-        for time in range(NO_OP_RETRIES):
-            reply = await self._ask(messages, turn, 3 + time, self._retry_temperature, asked)
-            other = self._read(messages, reply, asked)
-            if other.action not in (None, no_op.action):
+    async def _resample(self, messages: tuple[Message, ...], turn: Turn, first: ActionProposal) -> ActionProposal:
+        """Returns the first sampled answer with another action than *first*; *first* where there is none."""
+        calls = tuple(replace(call, error=call.error or REPEATS_NO_OP) for call in first.calls)
+        for retry in range(NO_OP_RETRIES):
+            reply = await self._ask(messages, turn, 3 + retry, self._retry_temperature, calls)
+            other = self._read(messages, reply, calls)
+            if other.action not in (None, first.action):
                 return other
-            asked = (*other.asked[:-1], replace(other.asked[-1], error=other.error or NO_OP))
-        return replace(no_op, asked=(*asked[len(no_op.asked) :], *no_op.asked))
+            calls = (*other.calls[:-1], replace(other.calls[-1], error=other.error or REPEATS_NO_OP))
+        return replace(first, calls=(*calls[len(first.calls) :], *first.calls))
 
     def _prompt(self, turn: Turn) -> tuple[Message, ...]:
-        """The rendered view; a picture of the page, where one was taken to be shown, goes with the last message."""
+        """Renders the view. A screenshot that is meant for the model is added to the last message."""
         messages = render_policy_prompt(self._style, turn.view)
         picture = turn.view.observation.screenshot
         if not self._shows_pictures or picture is None:
@@ -187,8 +197,9 @@ class ModelPolicy:
         return (*messages[:-1], replace(messages[-1], images=(Image(picture),)))
 
     def _repair(self, error: str, turn: Turn) -> PromptText:
-        """What was wrong, and what there is: an answer without an action often names no control of the page. The error
-        quotes the answer, which may repeat the page."""
+        """Renders the repair message: the error and, in the full style, the controls of the page.
+
+        The error quotes the answer, which may repeat page text, so it is data."""
         if self._style == "compact":
             parts = [words("That answer holds no action: ") + on_one_line(error, REPAIR_CHARS)]
         else:
@@ -201,17 +212,19 @@ class ModelPolicy:
         self,
         messages: tuple[Message, ...],
         turn: Turn,
-        time: int,
+        number: int,
         temperature: float,
-        before: tuple[Asked, ...] = (),
+        before: tuple[ModelCall, ...] = (),
     ) -> ChatReply:
-        """An answer that never ends, or says nothing, is the policy's own failing: it counts as one without an action,
-        not as broken. What was asked *before* in this turn is charged to an error."""
+        """Sends call *number* of the turn.
+
+        A truncated or empty answer counts as an answer without an action, not as a broken episode. The usage of the
+        calls *before* in this turn is added to an error."""
         request = ChatRequest(
             messages=messages,
             max_tokens=MAX_ANSWER_TOKENS,
             temperature=temperature,
-            seed=draw_seed(self._seed, turn, time) if temperature > 0 else self._seed,
+            seed=draw_seed(self._seed, turn, number) if temperature > 0 else self._seed,
             logprobs=True,
             deadline_s=self._deadline_s,
         )
@@ -220,25 +233,25 @@ class ModelPolicy:
         except ModelError as error:
             if isinstance(error, ModelTruncated | ModelInvalidAnswer) and error.usage is not None:
                 return ChatReply("", error.usage, self.spec, error.seconds, error.attempts)
-            charge(error, [one.reply for one in before])  # nothing came, which says nothing of the policy
+            charge(error, [call.reply for call in before])  # no answer: the policy is not at fault
             raise
 
-    def _read(self, messages: tuple[Message, ...], reply: ChatReply, before: tuple[Asked, ...]) -> ActionProposal:
+    def _read(self, messages: tuple[Message, ...], reply: ChatReply, before: tuple[ModelCall, ...]) -> ActionProposal:
         raw = storable(reply.text)
         try:
             parsed = self._language.parse(raw)
         except ParseError as error:
-            asked = Asked(messages, reply, str(error))
-            return ActionProposal(None, raw, asked=(*before, asked), error=str(error))
-        return ActionProposal(parsed.action, raw, parsed.notes, asked=(*before, Asked(messages, reply)))
+            call = ModelCall(messages, reply, str(error))
+            return ActionProposal(None, raw, calls=(*before, call), error=str(error))
+        return ActionProposal(parsed.action, raw, parsed.notes, calls=(*before, ModelCall(messages, reply)))
 
 
 Script = Callable[[Turn], Action] | Sequence[Action]
-"""The actions in order, or a function of the turn. A list that is used up ends the episode with Stop."""
+"""The actions in order, or a function of the turn. After the last action of a list follows Stop."""
 
 
 class ScriptedPolicy:
-    """Plays a script; used by demonstrations, solvers and tests. It asks no model."""
+    """Returns the actions of a script; used by demonstrations, solvers and tests. It calls no model."""
 
     spec = "scripted"
 

@@ -1,23 +1,22 @@
-"""What the policy is shown at a step, in two styles.
+"""Renders the policy's prompt in two styles.
 
 `full` is for large models: role, the action language's reference, the rules and what the run provides first (the static
 part, so that a server's prefix cache hits), then goal, plan, history and the fenced page. `compact` is for small local
-models: a few short lines, nothing explained, the page last so that no page text can imitate a line of ours.
+models: a few short lines without explanations. The page comes last, so that no page text can imitate a line of the
+prompt.
 
 Text from outside is data in both (:mod:`models.prompting.prompt_text`). In `full` everything but the goal is fenced:
 milestones (the planner that wrote them has read the page), the log of actions with its names and error messages,
-problems (what `find` answered, refused origins), news, controls, tabs, the page, names of secrets and files. Only what
-this program says itself stands outside: which milestones are verified, what is asked. In `compact` the line is the
-fence: outside text is folded to one line behind a label of ours, the last label is `Page:`, and all that follows is
-data.
+problems (the output of `find`, refused origins), news, controls, tabs, the page, names of secrets and files. Only text
+of this program stands outside: which milestones are verified, and the question. In `compact` the line is the fence:
+outside text is folded to one line behind a label, the last label is `Page:`, and everything after it is data.
 
-What an action brought besides the page (a dialog's text, a download) is told at the next turn in both styles. What its
-result remarks though it was carried out, such as that nothing moved, only `full` tells: the small models that are
-trained on `compact` prompts have never read it.
+Dialogs and downloads of an action are shown at the next turn in both styles. The remark of a successful result, such as
+that nothing moved, is shown in `full` only: small models are not trained on it.
 
-A page that is too long for a small model is shown in part, chosen by what the goal and the next milestone speak of
-(:mod:`envs.observer.page_focus`). Only then does the prompt say where the page is, and tell more of the history: what
-is left out may be what would have told the model where it stands.
+A page that is too long for a small model is cut to the parts that match the goal and the next milestone
+(:mod:`envs.observer.page_focus`). Only then does the prompt hold the address and more of the history, which show the
+model where it is.
 """
 
 from __future__ import annotations
@@ -27,8 +26,9 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from agent.episode.resources import NOTHING, Provided
-from envs.core.actions import Action, ActionResult, DialogReport, Drag, Press, Select, Status, Type, Upload
-from envs.core.observation import ElementKey, Observation
+from envs.core.actions import ActionResult, DialogReport
+from envs.core.observation import Observation
+from envs.core.past_actions import PastAction
 from envs.core.tasks import Milestone
 from envs.observer.nearest_controls import nearest_controls
 from envs.observer.page_focus import Interest, focused_lines, interest
@@ -44,6 +44,7 @@ from models.prompting.prompt_text import (
     fenced_lines,
     folded,
     joined,
+    log_lines,
     message,
     number,
     on_one_line,
@@ -55,24 +56,22 @@ from models.prompting.prompt_text import (
 Style = PromptStyle
 
 COMPACT_PAGE_CHARS = 1_600
-"""A page text up to this length is shown to a small model whole."""
+"""Longest page text that a small model is shown uncut."""
 FOCUS_CHARS = 1_200
-"""What is shown of a longer one."""
+"""Length of a page text after the cut."""
 COMPACT_HISTORY = 3
-"""Last actions shown to a small model."""
+"""Latest actions shown to a small model."""
 FOCUS_HISTORY = 6
-"""The same where the page is shown in part."""
+"""Latest actions shown where the page is cut."""
 LINE_CHARS = 600
 """Longest goal, milestone, history or problem line; a cut is marked with `…`."""
-SAID_CHARS = 300
+DIALOG_CHARS = 300
 """Longest text of a dialog that was answered."""
 FILES = 40
-"""Files told to a large model by name; the others are counted."""
+"""Files listed by name; the rest are counted."""
 MISSED: Final = "your last action named a number that no control has; choose one of the page"
 NEWS = 5
-"""Dialogs, and downloads, told of one action; the first ones."""
-
-NO_SUCH_NUMBER = "no control had this number"
+"""Most dialogs, and most downloads, shown of one action; the first are kept."""
 
 _ROLE: Final = (
     "You operate a web browser to reach the user's goal. At every turn you see the goal, the plan with the milestones "
@@ -103,13 +102,13 @@ class ActionLanguage(Protocol):
 
     @property
     def reference(self) -> str:
-        """Every action of the language with its syntax, for the model to read."""
+        """Describes every action of the language with its syntax."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyView:
-    """Everything a policy may know at one step."""
+    """The content of a policy prompt at one step."""
 
     instruction: str
     observation: Observation
@@ -120,16 +119,16 @@ class PolicyView:
     """Verified status of each milestone, as long as `milestones`."""
     next_milestone: int | None = None
     """0-based index of the milestone to work on; None when all are done or there are none."""
-    history: tuple[str, ...] = ()
-    """Lines of :func:`history_line`, oldest first."""
+    history: tuple[PastAction, ...] = ()
+    """The last actions, oldest first."""
     problems: tuple[str, ...] = ()
-    """What went wrong since the last action, e.g. an answer that did not parse, a loop that was noticed."""
+    """Problems since the last action, e.g. an answer that did not parse, a loop."""
     last: ActionResult | None = None
-    """What came of the last action; None before the first, and where that is not known."""
+    """Result of the last action; None before the first, and where it is unknown."""
     missed: int | None = None
-    """A number in the last action that no control of the page had; None where there was none."""
+    """The number in the last action that no control of the page has; None where every number is valid."""
     provided: Provided = NOTHING
-    """Secrets and files, which only `full` prompts tell; where there are none, no prompt speaks of them."""
+    """Secrets and files; only `full` prompts list them."""
 
 
 def render_policy_prompt(style: Style, view: PolicyView) -> tuple[Message, ...]:
@@ -141,88 +140,58 @@ def render_policy_prompt(style: Style, view: PolicyView) -> tuple[Message, ...]:
             return (message("user", _compact(view, COMPACT_PAGE_CHARS, FOCUS_CHARS)),)
 
 
-def history_line(action: Action, target: ElementKey | None, result: ActionResult | None) -> str:
-    """One action and what came of it, told without numbers, because those mean nothing on the next page.
-
-    For example `click button "Save"`, `type "bob" into textbox "Name": stale, the element is gone`.
-    """
-    where = f"{target.role} {_in_quotes(target.name)}" if target is not None else ""
-    match action:
-        case Type(text=text, enter=enter):
-            told = f"type {_in_quotes(text)} into {where or 'the page'}{' and press Enter' if enter else ''}"
-        case Select(option=option):
-            told = f"select {_in_quotes(option)} in {where or 'the page'}"
-        case Press(keys=keys):
-            told = f"press {keys}"
-        case Upload(path=path):
-            told = f"upload {_in_quotes(path)} to {where or 'the page'}"
-        case Drag():
-            told = f"drag {where}".rstrip()
-        case _:
-            arguments = action.model_dump(exclude={"kind", "ref"}, exclude_defaults=True)
-            told = (
-                " ".join([action.kind, where, *(f"{k}={v}" for k, v in arguments.items())]).replace("  ", " ").strip()
-            )
-    if result is None or result.ok:
-        return one_line(told)
-    if result.status is Status.NO_SUCH_REF:  # the numbers in its message were those of a page that is gone
-        return one_line(f"{told}: {result.status.value}, {NO_SUCH_NUMBER}")
-    return one_line(f"{told}: {result.status.value}{', ' + result.message if result.message else ''}")
-
-
-def _in_quotes(text: str) -> str:
-    """As a page shows names: no text can end its quotes."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
 def one_line(text: str, limit: int = LINE_CHARS) -> str:
-    """As a person would see it, white space folded to single blanks, cut at *limit* characters with a `…`."""
+    """Returns the visible text on one line, cut at *limit* characters with a `…`."""
     return cut(folded(text), limit)
 
 
 def compact_text(view: PolicyView, page_chars: int = COMPACT_PAGE_CHARS, focus_chars: int = FOCUS_CHARS) -> str:
-    """The whole compact prompt. The embedded model is trained on exactly this text.
+    """Returns the compact prompt. The embedded model is trained on exactly this text.
 
-    It does not speak of secrets and files: two lines more of that kind, and the embedded model solved 19 of 30 episodes
-    of the demo instead of 29. A task for a small model names what it needs.
+    It does not list secrets and files: with two such lines the embedded model solved 19 of 30 episodes of the demo
+    instead of 29. The instruction of a small model names the secrets and files that it needs.
 
-    A page text longer than *page_chars* is cut to the *focus_chars* characters that matter most.
+    A page text longer than *page_chars* is cut to its *focus_chars* most relevant characters.
     """
     return _compact(view, page_chars, focus_chars).text
 
 
 def _compact(view: PolicyView, page_chars: int, focus_chars: int) -> PromptText:
     text = visible(view.observation.text)
-    whole = len(text) <= page_chars
+    fits = len(text) <= page_chars
     lines = [words("Goal: ") + on_one_line(view.instruction, LINE_CHARS)]
     if next_text := _next_text(view):
         lines.append(words("Next: ") + on_one_line(next_text, LINE_CHARS))
-    done = view.history[-(COMPACT_HISTORY if whole else FOCUS_HISTORY) :]
-    lines += [words("Done: ") + on_one_line(one, 160) for one in (*done, *_downloaded(view))]
+    done = _log(view)[-(COMPACT_HISTORY if fits else FOCUS_HISTORY) :]
+    lines += [words("Done: ") + on_one_line(line, 160) for line in (*done, *_downloaded(view))]
     if problem := _compact_problem(view):
         lines.append(words("Problem: ") + on_one_line(problem, 240))
-    if not whole:
+    if not fits:
         lines.append(words("At: ") + on_one_line(within_site(view.observation.url), LINE_CHARS))
-    shown = text.split("\n") if whole else focused_lines(text, _sought(view), focus_chars)
-    said = [f'Dialog: {one.type} "{one_line(one.message, 240)}" ({one.answer})' for one in _answered(view)]
-    return joined("\n", [*lines, words("Page:"), page([*said, *short_head(view.observation), *shown])])
+    shown = text.split("\n") if fits else focused_lines(text, _sought(view), focus_chars)
+    dialogs = [f'Dialog: {d.type} "{one_line(d.message, 240)}" ({d.answer})' for d in _answered(view)]
+    return joined("\n", [*lines, words("Page:"), page([*dialogs, *short_head(view.observation), *shown])])
+
+
+def _log(view: PolicyView) -> list[str]:
+    return log_lines(view.history, LINE_CHARS)
 
 
 def _next_text(view: PolicyView) -> str:
-    """The milestone to work on; empty where there is none."""
+    """Text of the next milestone; empty where there is none."""
     index = view.next_milestone
     return view.milestones[index].text if index is not None and index < len(view.milestones) else ""
 
 
 def _answered(view: PolicyView) -> list[DialogReport]:
-    """Dialogs of the last action that are gone; an open one is part of the page."""
-    shown = view.last.dialogs if view.last is not None else ()
-    return [one for one in shown if one.answer != "open"][:NEWS]
+    """Dialogs of the last action that were answered; an open dialog is part of the page."""
+    dialogs = view.last.dialogs if view.last is not None else ()
+    return [dialog for dialog in dialogs if dialog.answer != "open"][:NEWS]
 
 
 def _downloaded(view: PolicyView) -> list[str]:
     kept = view.last.downloads if view.last is not None else ()
-    return [f'downloaded "{one.name}" ({one.bytes} bytes)' for one in kept[:NEWS]]
+    return [f'downloaded "{file.name}" ({file.bytes} bytes)' for file in kept[:NEWS]]
 
 
 def _sought(view: PolicyView) -> Interest:
@@ -239,7 +208,7 @@ def _full_system(view: PolicyView) -> PromptText:
 
 
 def _full_provided(provided: Provided) -> list[PromptText]:
-    """The last of the static part: it is the same within a run, and not in another one."""
+    """Secrets and files of the run: the end of the static part, equal at every step of a run."""
     parts: list[PromptText] = []
     if provided.secrets:
         secrets = fenced_lines("secrets", (f"- {_tagged(name)} at {origins}" for name, origins in provided.secrets))
@@ -257,7 +226,7 @@ def _tagged(name: str) -> str:
 
 
 def _quoted(path: str) -> str:
-    """A file's path on one line, as an action's text would hold it."""
+    """A file's path in quotes on one line, as an action names it."""
     return json.dumps(path, ensure_ascii=False)
 
 
@@ -266,7 +235,7 @@ def _full_user(view: PolicyView) -> PromptText:
     if view.milestones:
         parts.append(_full_plan(view))
     if view.history:
-        log = fenced_lines("actions", (f"- {one_line(one)}" for one in view.history))
+        log = fenced_lines("actions", (f"- {one_line(line)}" for line in _log(view)))
         parts.append(words("Your last actions, oldest first\n") + log)
     if problems := _full_problems(view):
         parts.append(joined("\n", (words("Problems"), *problems)))
@@ -278,7 +247,7 @@ def _full_user(view: PolicyView) -> PromptText:
 
 
 def _full_plan(view: PolicyView) -> PromptText:
-    """What is verified and what is next is said outside the fence, where no milestone can say otherwise."""
+    """The plan. Which milestones are verified stands outside the fence, where no milestone text can forge it."""
     places = range(len(view.milestones))
     done = [number(index + 1) for index in places if _is_done(view, index)]
     verified = joined(", ", done) if done else words("none")
@@ -298,21 +267,21 @@ def _milestone_line(view: PolicyView, index: int) -> str:
 
 
 def _full_problems(view: PolicyView) -> list[PromptText]:
-    told = [fenced_lines("problems", (f"- {one_line(one)}" for one in view.problems))] if view.problems else []
-    return [*told, *_full_missed(view)]
+    lines = (f"- {one_line(problem)}" for problem in view.problems)
+    return [*([fenced_lines("problems", lines)] if view.problems else []), *_full_missed(view)]
 
 
 def _full_missed(view: PolicyView) -> list[PromptText]:
-    """After a number that no control has, those that the page shown now has; their names are page text."""
+    """The controls of the page, after an action that named a missing number; their names are page text."""
     if view.missed is None:
         return []
     controls = nearest_controls(view.observation.elements, view.missed)
-    there = [words(":\n") + fenced("controls", controls)] if controls else [words("; it has none.")]
-    return [joined("", (words("- "), words(MISSED), *there))]
+    listed = [words(":\n") + fenced("controls", controls)] if controls else [words("; it has none.")]
+    return [joined("", (words("- "), words(MISSED), *listed))]
 
 
 def _compact_problem(view: PolicyView) -> str:
-    """The last problem; empty where there is none."""
+    """The latest problem; empty where there is none."""
     if view.problems or view.missed is None:
         return view.problems[-1] if view.problems else ""
     controls = nearest_controls(view.observation.elements, view.missed)
@@ -320,13 +289,13 @@ def _compact_problem(view: PolicyView) -> str:
 
 
 def _news(view: PolicyView) -> list[PromptText]:
-    """What the last action brought; the message of one that failed is in the history."""
+    """Remark, downloads and dialogs of the last action; the message of a failed action is in the history."""
     remarks = [view.last.message] if view.last is not None and view.last.ok and view.last.message else []
-    told = [f"- {one_line(one)}" for one in (*remarks, *_downloaded(view))]
-    parts = [fenced_lines("last action", told)] if told else []
-    for one in _answered(view):
-        head = words(f"- a dialog ({one.type}) opened and was {one.answer}; it said:\n")
-        parts.append(head + fenced("dialog", one_line(one.message, SAID_CHARS)))
+    lines = [f"- {one_line(line)}" for line in (*remarks, *_downloaded(view))]
+    parts = [fenced_lines("last action", lines)] if lines else []
+    for dialog in _answered(view):
+        head = words(f"- a dialog ({dialog.type}) opened and was {dialog.answer}; it said:\n")
+        parts.append(head + fenced("dialog", one_line(dialog.message, DIALOG_CHARS)))
     return parts
 
 

@@ -1,4 +1,4 @@
-"""Refused origins as people and the policy read them, and the `--allow` that would admit them."""
+"""Describes refused origins for people and the policy, with the `--allow` options that admit them."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from envs.security.allowlist import SUBRESOURCES
 from envs.security.blocked_requests import OTHERS, UNREADABLE, BlockedOrigin, RequestKind, summed
 
 ORIGINS_IN_PROMPT = 3
-"""Origins that the policy is told of at once; the rest are counted."""
+"""Origins listed in one prompt; the rest are counted."""
 ORIGIN_CHARS = 60
-"""Of one origin in a prompt: its end is what says whose it is."""
+"""Longest origin in a prompt; its end is kept, which holds the registered domain."""
 
 _PICTURES: frozenset[RequestKind] = frozenset(("stylesheet", "image", "font", "media"))
 _NAMES = {OTHERS: "further origins", UNREADABLE: "addresses that cannot be read"}
 
 
 def blocked_in(steps: Iterable[tuple[Intent, Commit | None]]) -> Iterator[BlockedOrigin]:
-    """What was refused up to the last of *steps*, in order."""
+    """Yields the refused origins of *steps*, in order."""
     for intent, commit in steps:
         yield from intent.seen.blocked_requests
         if commit is not None:
@@ -31,46 +31,46 @@ def blocked_in(steps: Iterable[tuple[Intent, Commit | None]]) -> Iterator[Blocke
 
 
 def news(blocked: Iterable[BlockedOrigin], known: Iterable[BlockedOrigin]) -> tuple[BlockedOrigin, ...]:
-    """Those of *blocked* whose origin is not among *known*."""
-    names = {one.origin for one in known}
-    return tuple(one for one in blocked if one.origin not in names)
+    """Returns those of *blocked* whose origin is not in *known*."""
+    names = {entry.origin for entry in known}
+    return tuple(entry for entry in blocked if entry.origin not in names)
 
 
-def untold(
+def unreported(
     steps: Iterable[tuple[Intent, Commit | None]], seen_now: Iterable[BlockedOrigin]
 ) -> tuple[BlockedOrigin, ...]:
-    """What was refused since the policy's last turn, in the last action and by the page *seen_now*; origins that were
-    refused before an earlier turn are left out."""
-    told: list[BlockedOrigin] = []
+    """Returns the origins refused since the policy's last turn, in the last action and by the page *seen_now*, without
+    those that were reported at an earlier turn."""
+    reported: list[BlockedOrigin] = []
     since: tuple[BlockedOrigin, ...] = ()
     for intent, commit in steps:
-        told += [*since, *intent.seen.blocked_requests]
+        reported += [*since, *intent.seen.blocked_requests]
         since = commit.result.blocked_requests if commit is not None else ()
-    return news(summed((*since, *seen_now)), told)
+    return news(summed((*since, *seen_now)), reported)
 
 
 def problem(blocked: Sequence[BlockedOrigin]) -> str:
-    """One line for the policy, what makes a page work before what makes it look; empty where nothing was refused."""
+    """Returns one line for the policy, scripts before styles and pictures; empty where nothing was refused."""
     if not blocked:
         return ""
-    telling = sorted(blocked, key=lambda one: _PICTURES.issuperset(one.kinds))
-    named = [f"{_cut(name_of(one))} ({what_of(one)})" for one in telling[:ORIGINS_IN_PROMPT]]
+    ordered = sorted(blocked, key=lambda entry: _PICTURES.issuperset(entry.kinds))
+    named = [f"{_cut(name_of(entry))} ({what_of(entry)})" for entry in ordered[:ORIGINS_IN_PROMPT]]
     more = [f"{len(blocked) - len(named)} more"] if len(blocked) > len(named) else []
     return f"this run may not reach, and refused requests of the page to: {', '.join([*named, *more])}"
 
 
-def name_of(one: BlockedOrigin) -> str:
-    return _NAMES.get(one.origin, one.origin)
+def name_of(entry: BlockedOrigin) -> str:
+    return _NAMES.get(entry.origin, entry.origin)
 
 
-def what_of(one: BlockedOrigin) -> str:
-    """`script, image ×3`"""
-    kinds = ", ".join(one.kinds) or "request"
-    return kinds if one.requests <= 1 else f"{kinds} ×{one.requests}"
+def what_of(entry: BlockedOrigin) -> str:
+    """Returns the kinds of requests and their number, for example `script, image ×3`."""
+    kinds = ", ".join(entry.kinds) or "request"
+    return kinds if entry.requests <= 1 else f"{kinds} ×{entry.requests}"
 
 
 def print_refused(console: Console, blocked: Sequence[BlockedOrigin], *, admits: bool = True) -> None:
-    """A table and, where the world *admits* more origins, the options for it; nothing where nothing was refused."""
+    """Prints a table and, if *admits*, the `--allow` options; prints nothing where nothing was refused."""
     if not blocked:
         return
     console.print(refused_table(blocked))
@@ -80,19 +80,19 @@ def print_refused(console: Console, blocked: Sequence[BlockedOrigin], *, admits:
 
 
 def refused_table(blocked: Sequence[BlockedOrigin]) -> Table:
-    """One row an origin; no column is cut, because its values are meant to be copied."""
+    """Returns a table with one row an origin. Columns are not cut, so that values can be copied."""
     table = Table(title="refused origins", title_justify="left", header_style="bold")
     table.add_column("origin", overflow="fold")
     table.add_column("requests", justify="right")
     table.add_column("for", overflow="fold")
-    for one in blocked:
-        table.add_row(Text(name_of(one)), str(one.requests), Text(", ".join(one.kinds) or "-"))
+    for entry in blocked:
+        table.add_row(Text(name_of(entry)), str(entry.requests), Text(", ".join(entry.kinds) or "-"))
     return table
 
 
 def allow_options(blocked: Iterable[BlockedOrigin]) -> str:
-    """`--allow https://cdn.example --allow …`, ready for a shell; empty where no rule admits any of them."""
-    rules = dict.fromkeys(one.allow for one in blocked if one.allow)
+    """Returns shell-quoted options, `--allow https://cdn.example --allow …`; empty where no rule admits an origin."""
+    rules = dict.fromkeys(entry.allow for entry in blocked if entry.allow)
     return " ".join(f"--allow {shlex.quote(rule)}" for rule in rules)
 
 

@@ -1,4 +1,4 @@
-"""Asks a person about the requests of a step that was not approved."""
+"""Asks for approval of the held requests of a step without approval."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from envs.security.request_holding import Ask
 MAX_DETAIL: Final = 2_000
 """Characters of one event of the trace."""
 WAITING: Final = Wait | Find | Expand
-"""What comes late may come while the page is only waited for or read: it still belongs to the step before."""
+"""Actions that start no new step for requests: late requests belong to the step before."""
 
 
 async def begin_step(episode: Episode, step: int, action: Action, words: str, *, approved: bool) -> None:
-    """Requests and downloads of the session's pages belong to this step from now on; a person is shown *words*. Worlds
-    without a session hold nothing."""
+    """Assigns requests and downloads of the session's pages to this step; the question shows *words*. Environments
+    without a session hold no requests."""
     session = episode.session
     if session is None:
         return
@@ -35,8 +35,8 @@ async def begin_step(episode: Episode, step: int, action: Action, words: str, *,
 
 
 def declined_words(words: str, held: Sequence[HeldRequest]) -> str:
-    """What a display says of a step whose requests were not sent; empty where all were."""
-    refused = [one for one in held if not one.sent]
+    """Returns the text for a step with declined requests; empty where all were sent."""
+    refused = [request for request in held if not request.sent]
     if not refused:
         return ""
     by = NOBODY if refused[0].answer == "nobody" else "by a person"
@@ -57,7 +57,7 @@ def _asker(episode: Episode, session: BrowserSession, step: int, words: str) -> 
                 requests=requests,
             )
         )
-        sent = "; ".join(one.in_words() for one in requests)
+        sent = "; ".join(request.in_words() for request in requests)
         by = f" ({NOBODY})" if approved is None else ""
         episode.note(step, "approved" if approved else "declined", f"{words} sends {sent}"[:MAX_DETAIL] + by)
         episode.declined_requests += not approved
@@ -66,8 +66,8 @@ def _asker(episode: Episode, session: BrowserSession, step: int, words: str) -> 
     return ask
 
 
-def _classes(wanted: tuple[ActionClass, ...], requests: Sequence[HeldRequest]) -> tuple[ActionClass, ...]:
-    if "all" in wanted:
+def _classes(gated: tuple[ActionClass, ...], requests: Sequence[HeldRequest]) -> tuple[ActionClass, ...]:
+    if "all" in gated:
         return ("all",)
-    found = {"navigation" if one.changes_nothing or "submit" not in wanted else "submit" for one in requests}
-    return tuple(name for name in wanted if name in found)
+    classes = {"navigation" if each.changes_nothing or "submit" not in gated else "submit" for each in requests}
+    return tuple(name for name in gated if name in classes)

@@ -1,4 +1,4 @@
-"""What a run provides to its policy beside the page: declared secrets, and files that may be uploaded."""
+"""Resources of a run for its policy: declared secrets and files for upload."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Provided:
-    """Names only; values and contents are never part of it."""
+    """Names of secrets and files; never their values or contents."""
 
     secrets: tuple[tuple[str, str], ...] = ()
-    """Name of each declared secret, and the origins at which it may be typed."""
+    """(name, origins at which it may be typed) of each declared secret."""
     files: tuple[str, ...] = ()
     """Paths below the upload folder, as an `upload` names them."""
 

@@ -1,4 +1,4 @@
-"""Plays one episode through the graph and writes its footer: the one place where errors become outcomes."""
+"""Runs one episode through the graph and writes its footer. Errors become outcomes here and nowhere else."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from langgraph.types import Command
 
 from agent.config import RunConfig
 from agent.episode.approval import ApprovalRequest, Approver
-from agent.episode.episode import Ending, Episode, Interrupted, WorldLost
+from agent.episode.episode import Assessment, Episode, Interrupted, WorldLost
 from agent.episode.graph import NODES_PER_STEP, Graph, drop_checkpoints
-from agent.episode.state import State
+from agent.episode.state import State, ended_by
 from envs.core.disk_errors import disk_refusal
 from envs.core.errors import BrowserNotStarted, EnvError, NotWritten, TraceError
 from envs.core.record import storable
@@ -29,7 +29,7 @@ INTERRUPT = "__interrupt__"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Where the graph is entered: at its start, or as if *node* had just run and left *state*."""
+    """Where the graph starts: at its beginning, or after *node* with *state*."""
 
     state: State
     node: Literal["__start__", "plan", "observe", "execute"] = "__start__"
@@ -39,13 +39,13 @@ FROM_START = Entry(State())
 
 
 async def play(graph: Graph, episode: Episode, approver: Approver, entry: Entry = FROM_START) -> Footer:
-    """Plays to the end and writes the footer.
+    """Runs the episode to its end and writes the footer.
 
-    A model that is still asked when `max_seconds` have passed ends the episode by that limit. Any other model or world
-    that fails ends it as `broken`, with the error's type, and never as a failure of the policy; where it was a model,
-    the footer is `resumable`. Raises EnvError without a footer where the world may be lost once (`may_retry`);
-    Interrupted, BrowserNotStarted and CancelledError pass without a footer too, and so does a disk that is full
-    (NotWritten): the episode can be resumed.
+    A model call that is pending when `max_seconds` have passed ends the episode by that limit. Any other failure of a
+    model or the environment ends it as `broken`, with the error's type, and never as a failure of the policy; after a
+    model failure the footer is `resumable`. Raises EnvError without a footer where the environment may be replaced
+    once (`may_retry`). Interrupted, BrowserNotStarted, CancelledError and NotWritten (a full disk) are also raised
+    without a footer: the episode can be resumed.
     """
     config = thread(episode.identity.run_id, episode.identity.episode_id, episode.config)
     episode.approver = approver
@@ -67,85 +67,85 @@ async def play(graph: Graph, episode: Episode, approver: Approver, entry: Entry 
     except Exception as error:
         if refused := disk_refusal(error, episode.trace.path):
             raise refused from error
-        # The boundary of an episode: whatever escapes is logged, tried once more in a fresh world (a dying browser
-        # shows itself in many ways), then recorded with its type; the run goes on.
-        # Only its type is logged: message and traceback may hold a secret, and only the trace masks them.
-        broke = episode.identity
-        log.error("episode %s of run %s broke: %s", broke.episode_id, broke.run_id, type(error).__name__)
+        # Any other exception is logged, retried once in a new environment (a crashing browser raises many errors), then
+        # recorded with its type; the run continues.
+        # Only the type is logged: message and traceback may hold a secret, and only the trace masks them.
+        identity = episode.identity
+        log.error("episode %s of run %s broke: %s", identity.episode_id, identity.run_id, type(error).__name__)
         if episode.may_retry:
             raise WorldLost(error_line(error)) from error
         return await _broken(graph, config, episode, error)
     finally:
         episode.drop_reflection()
         drop_checkpoints(graph, thread_id(episode.identity.run_id, episode.identity.episode_id))
-    return _finish(episode, state, cast(EndedBy, state.ended_by), state.error or None)
+    return _finish(episode, state, ended_by(state), state.error or None)
 
 
 def thread_id(run_id: str, episode_id: str) -> str:
-    """LangGraph's name for an episode, unique over runs."""
+    """Returns LangGraph's thread id of an episode; unique over runs."""
     return f"{run_id}/{episode_id}"
 
 
 def thread(run_id: str, episode_id: str, config: RunConfig) -> RunnableConfig:
-    """The episode's thread, and a recursion limit that our own limits always come before."""
+    """Returns the episode's thread and a recursion limit above the run's own limits."""
     limits = config.limits
     nodes = limits.max_steps * (NODES_PER_STEP + 2 * limits.max_parse_errors) + 50
     return {"configurable": {"thread_id": thread_id(run_id, episode_id)}, "recursion_limit": nodes}
 
 
 async def _run(graph: Graph, config: RunnableConfig, episode: Episode, approver: Approver, entry: Entry) -> State:
-    given: Any = entry.state.as_update()
+    graph_input: Any = entry.state.as_update()
     if entry.node != "__start__":
-        await graph.aupdate_state(config, given, as_node=entry.node)
-        given = None
+        await graph.aupdate_state(config, graph_input, as_node=entry.node)
+        graph_input = None
     while True:
-        out = cast("dict[str, Any]", await graph.ainvoke(given, config, context=episode, durability="exit"))
+        out = cast("dict[str, Any]", await graph.ainvoke(graph_input, config, context=episode, durability="exit"))
         pending = out.pop(INTERRUPT, ())
         if not pending:
             return State(**out)
         approved = await approver(ApprovalRequest.model_validate(pending[0].value))
-        given = Command(resume="yes" if approved is True else "nobody" if approved is None else "no")
+        graph_input = Command(resume="yes" if approved is True else "nobody" if approved is None else "no")
 
 
 async def _out_of_time(graph: Graph, config: RunnableConfig, episode: Episode, error: ModelOutOfTime) -> Entry:
-    """`max_seconds` passed while a model was asked: a limit, met where they all are."""
-    state = await _known(graph, config)
+    """Ends the episode by the limit `max_seconds` after a model call ran out of time."""
+    state = await _last_state(graph, config)
     episode.drop_reflection()
     episode.note(state.step + 1, "out_of_time", error_line(error))
     return Entry(replace(state, ended_by="max_seconds"), "observe")
 
 
-async def _known(graph: Graph, config: RunnableConfig) -> State:
-    """As it was before the node that raised."""
-    known = (await graph.aget_state(config)).values
-    return State(**{key: value for key, value in known.items() if key in State.__dataclass_fields__})
+async def _last_state(graph: Graph, config: RunnableConfig) -> State:
+    """Returns the state before the node that raised."""
+    values = (await graph.aget_state(config)).values
+    return State(**{key: value for key, value in values.items() if key in State.__dataclass_fields__})
 
 
 async def _broken(graph: Graph, config: RunnableConfig, episode: Episode, error: Exception) -> Footer:
-    state = await _known(graph, config)
+    state = await _last_state(graph, config)
     case = Case(episode.steps, ended_by="error", outcome="broken", error=error_line(error))
     resumable = isinstance(error, ModelError) and not error.lasting
-    episode.ending = Ending(outcome="broken", failure=explain(case), resumable=resumable)
+    episode.assessment = Assessment(outcome="broken", failure=explain(case), resumable=resumable)
     return _finish(episode, state, "error", error_line(error))
 
 
 def _finish(episode: Episode, state: State, ended_by: EndedBy, error: str | None) -> Footer:
-    ending = episode.ending
+    assessment = episode.assessment
     footer = Footer(
-        outcome=ending.outcome,
+        outcome=assessment.outcome,
         ended_by=ended_by,
-        judged_by=ending.judged_by,
-        score=ending.score,
-        verdict=ending.verdict,
+        judged_by=assessment.judged_by,
+        score=assessment.score,
+        verdict=assessment.verdict,
         answer=state.answer,
         rating=episode.rating,
-        milestone_checks=ending.checks,
-        failure=ending.failure,
+        milestone_checks=assessment.checks,
+        failure=assessment.failure,
         blocked_requests=episode.blocked,
         declined=state.declines,
         totals=episode.totals(len(episode.steps)),
-        error="; ".join(filter(None, (error, ending.unjudged))) or None,
-        resumable=ending.resumable,
+        error="; ".join(filter(None, (error, assessment.unjudged))) or None,
+        resumable=assessment.resumable,
         calls=episode.take_calls(),
         at=now(),
     )
@@ -154,8 +154,7 @@ def _finish(episode: Episode, state: State, ended_by: EndedBy, error: str | None
 
 
 def broken_start(error: Exception, spent: Totals | None = None) -> Footer:
-    """The footer of an episode whose world could not be brought to its start, or back to where it was: *spent* until
-    then."""
+    """Returns the footer of an episode whose environment could not be reset or restored; *spent* is its usage."""
     return Footer(
         outcome="broken",
         ended_by="error",
@@ -167,5 +166,5 @@ def broken_start(error: Exception, spent: Totals | None = None) -> Footer:
 
 
 def error_line(error: Exception) -> str:
-    """An error's type and message in one line, for the trace."""
+    """Returns an error's type and message on one line, for the trace."""
     return storable(f"{type(error).__name__}: {' '.join(str(error).split())}")[:1000]

@@ -1,76 +1,98 @@
 """The state of the graph: small, plain JSON values only.
 
-Page text, prompts, token ids and pictures are in the trace; living things (browser, models, clocks) are in
+Page text, prompts, token ids and pictures are in the trace. Runtime objects (browser, models, clocks) are in
 :class:`agent.episode.episode.Episode`, which nodes get through LangGraph's runtime context. A checkpoint takes some
 hundred bytes and exists in memory only: after a kill the state is rebuilt from the trace.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TypedDict, cast
+from typing import Literal, TypedDict, cast
 
-HISTORY_TAIL = 12
-"""Actions that policy, planner and judges are shown; all of them are in the trace."""
+from envs.core.tasks import Milestone
+from envs.core.trace import Cause, EndedBy
+
+Approval = Literal["ask", "yes", "no", "nobody"]
+"""`ask`: approval is pending. `yes`, `no`: a person's answer. `nobody`: no approver was present."""
+
+
+class MilestoneRow(TypedDict):
+    """A milestone as a checkpoint holds it."""
+
+    id: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What the nodes of one episode know from each other."""
+    """The values that the nodes of one episode pass to each other."""
 
     step: int = 0
-    """Committed steps."""
-    plan: list[list[str]] = field(default_factory=list[list[str]])
-    """Milestones in force as [id, text], in order; empty = no subgoals."""
-    z: list[bool] = field(default_factory=list[bool])
+    """Number of committed steps."""
+    plan: list[MilestoneRow] = field(default_factory=list[MilestoneRow])
+    """The plan in force; nodes read it as `milestones`."""
+    z: tuple[bool, ...] = ()
     """Verified status of each milestone."""
     next_milestone: int | None = None
-    cause: str = ""
-    """A typed cause of re-planning that waits to be served; empty = none."""
+    cause: Cause | None = None
+    """The pending re-plan trigger."""
     detail: str = ""
-    """What exactly went wrong, for the planner."""
+    """Description of the trigger, for the planner."""
     replans: int = 0
     parse_errors: int = 0
-    """Answers in a row that were no action."""
+    """Unparsable answers in a row."""
     declines: int = 0
-    """Actions that the person said no to, in this episode."""
-    approval: str = ""
-    """Of the action at hand: `ask` a person first, `yes`, `no`, `nobody` was there to ask; empty where nobody need be
-    asked."""
-    history: list[str] = field(default_factory=list[str])
-    """The last actions with their results, one line each, oldest first."""
+    """Declined actions of this episode."""
+    approval: Approval | None = None
+    """Approval of the chosen action; None where it needs none."""
     problems: list[str] = field(default_factory=list[str])
-    """What the policy must be told at its next turn."""
-    ended_by: str = ""
-    """An :data:`envs.core.trace.EndedBy` once the episode ended; empty while it goes on."""
+    """Problems to show in the next prompt of the policy."""
+    ended_by: EndedBy | None = None
+    """None while the episode runs."""
     answer: str | None = None
     error: str = ""
 
+    def __post_init__(self) -> None:
+        """Converts `z`, which a checkpoint returns as a list."""
+        object.__setattr__(self, "z", tuple(self.z))
+
+    @property
+    def milestones(self) -> tuple[Milestone, ...]:
+        """The plan in force, in order; empty = no subgoals."""
+        return tuple(Milestone(id=row["id"], text=row["text"]) for row in self.plan)
+
     def as_update(self) -> Update:
-        """Every field, for writing the whole state."""
+        """Returns every field, for writing the whole state."""
         return cast(Update, {name: getattr(self, name) for name in self.__dataclass_fields__})
 
 
 class Update(TypedDict, total=False):
-    """What a node changes: any of the fields of :class:`State`, replaced as a whole."""
+    """The return value of a node: new values for any fields of :class:`State`."""
 
     step: int
-    plan: list[list[str]]
-    z: list[bool]
+    plan: list[MilestoneRow]
+    z: tuple[bool, ...]
     next_milestone: int | None
-    cause: str
+    cause: Cause | None
     detail: str
     replans: int
     parse_errors: int
     declines: int
-    approval: str
-    history: list[str]
+    approval: Approval | None
     problems: list[str]
-    ended_by: str
+    ended_by: EndedBy | None
     answer: str | None
     error: str
 
 
-def with_line(history: list[str], line: str) -> list[str]:
-    """*history* with *line* at its end, cut to the tail that is kept."""
-    return [*history, line][-HISTORY_TAIL:]
+def rows_of(plan: Iterable[Milestone]) -> list[MilestoneRow]:
+    """*plan* as :attr:`State.plan` holds it."""
+    return [MilestoneRow(id=milestone.id, text=milestone.text) for milestone in plan]
+
+
+def ended_by(state: State) -> EndedBy:
+    """Returns how the episode ended; called after its end only."""
+    assert state.ended_by is not None
+    return state.ended_by

@@ -1,4 +1,4 @@
-"""The answer of an open task as JSON that fits a schema of the user's."""
+"""Checks the answer of an open task against the user's JSON Schema."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ class AnswerSchema:
     """A JSON Schema (2020-12); references to other documents are not followed."""
 
     def __init__(self, schema: Any) -> None:
-        """Raises jsonschema's SchemaError, and referencing's Unresolvable for a reference to what is not there; where
-        parts of the schema have an `$id` of their own, that is found when an answer is checked."""
+        """Raises jsonschema's SchemaError, and referencing's Unresolvable for a missing reference.
+
+        In a schema whose parts have an `$id`, a missing reference shows only when an answer is checked."""
         Draft202012Validator.check_schema(schema)
-        known: Registry[Any] = Registry()  # no other document: nothing is fetched
-        self._validator = Draft202012Validator(schema, registry=known)
+        empty: Registry[Any] = Registry()  # nothing is fetched
+        self._validator = Draft202012Validator(schema, registry=empty)
         if not _bases(schema):
-            document = known.with_resource("", DRAFT202012.create_resource(schema))
+            document = empty.with_resource("", DRAFT202012.create_resource(schema))
             resolver = document.resolver(schema.get("$id", "") if isinstance(schema, dict) else "")
             for reference in _references(schema):
                 resolver.lookup(reference)
@@ -36,7 +37,7 @@ class AnswerSchema:
 
     @classmethod
     def read(cls, path: Path) -> AnswerSchema:
-        """Raises BadInput in one line where the file is missing, no JSON, or no schema."""
+        """Reads a schema file. Raises BadInput where the file is missing, no JSON, or no schema."""
         try:
             return cls(json.loads(path.read_text(encoding="utf-8")))
         except OSError as error:
@@ -48,12 +49,12 @@ class AnswerSchema:
         except Unresolvable as error:
             raise BadInput(f"answer schema {str(path)!r} refers to what it does not hold: {error.ref!r}") from None
 
-    def asked(self, instruction: str) -> str:
-        """*instruction* with what the answer must look like."""
+    def add_to(self, instruction: str) -> str:
+        """Returns *instruction* with the schema of the answer."""
         return f"{instruction} (Give the answer as JSON that fits this schema: {self._text})"
 
     def problem(self, answer: str | None) -> str | None:
-        """Why *answer* does not fit, in one line for the policy; None if it does."""
+        """Returns why *answer* does not fit, on one line for the policy; None if it fits."""
         if answer is None:
             return "the answer is missing: give it as JSON that fits the schema"
         try:
@@ -78,13 +79,13 @@ def _references(schema: Any) -> Iterator[str]:
 
 
 def _bases(schema: Any) -> bool:
-    """Whether a part of *schema* is a document of its own."""
+    """Whether a part of *schema* has its own `$id`."""
     parts = schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ()
     return any(key == "$id" for part in parts for key, _ in _members(part))
 
 
 def _members(value: Any) -> Iterator[tuple[str, Any]]:
-    """Every key with its value, at any depth."""
+    """Yields every key with its value, at any depth."""
     if isinstance(value, dict):
         yield from value.items()
         for inner in value.values():

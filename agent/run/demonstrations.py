@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agent.episode.policy import ActionProposal, Asked, Policy, Turn
+from agent.episode.policy import ActionProposal, ModelCall, Policy, Turn
 from agent.episode.prompts import Style, render_policy_prompt
 from models.base import ChatReply, Usage
 
@@ -22,7 +22,7 @@ class DemonstrationPolicy:
 
     async def propose(self, turn: Turn) -> ActionProposal:
         proposal = await self._policy.propose(turn)
-        if proposal.asked or proposal.action is None:
+        if proposal.calls or proposal.action is None:
             return proposal
         reply = ChatReply(proposal.raw, Usage(), self.spec, seconds=0.0, attempts=NOT_SENT)
-        return replace(proposal, asked=(Asked(render_policy_prompt(self._style, turn.view), reply),))
+        return replace(proposal, calls=(ModelCall(render_policy_prompt(self._style, turn.view), reply),))

@@ -21,14 +21,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent.episode.approval import MAX_DECLINES
-from agent.episode.policy import PastAction
-from agent.episode.prompts import history_line
-from agent.episode.state import HISTORY_TAIL, State
+from agent.episode.prompts import one_line
+from agent.episode.state import State, rows_of
 from agent.run.limits import UsageTracker
 from envs.core.action_languages import Language
 from envs.core.actions import Action, Status, Stop
 from envs.core.observation import ElementKey
 from envs.core.older_results import with_reason
+from envs.core.past_actions import PastAction
 from envs.core.tasks import Milestone
 from envs.core.trace import Commit, EndedBy, Event, Footer, Header, Intent, Line, PlanRecord, Rating
 from envs.core.trace_store import has_header, iter_lines
@@ -64,10 +64,10 @@ class Sent:
     def status(self) -> Status | None:
         return None if self.commit is None else self.commit.result.status
 
-    def as_history_line(self) -> str:
-        """Renders the action as a line of the history."""
-        line = history_line(self.intent.action, self.target, None if self.commit is None else self.commit.result)
-        return line if self.commit is not None else f"{line}: unknown whether it happened"
+    @property
+    def past(self) -> PastAction:
+        result = None if self.commit is None else with_reason(self.commit.result)
+        return PastAction(self.intent.action, self.target, result)
 
 
 @dataclass(slots=True)
@@ -115,10 +115,7 @@ class RecoveredEpisode:
 
     def past(self) -> list[PastAction]:
         """Past actions for the policy."""
-        return [
-            PastAction(sent.intent.action, sent.target, with_reason(sent.commit.result) if sent.commit else None)
-            for sent in self.sent
-        ]
+        return [sent.past for sent in self.sent]
 
     def ticks(self, language: Language) -> list[StepSummary]:
         """Step summaries for the replan detector, without lost milestones."""
@@ -195,15 +192,14 @@ def rebuilt_state(recovered: RecoveredEpisode) -> State:
     declined = last is not None and last.declined and recovered.declines >= MAX_DECLINES
     return State(
         step=recovered.step,
-        plan=[[m.id, m.text] for m in recovered.plan],
-        z=list(recovered.z),
+        plan=rows_of(recovered.plan),
+        z=recovered.z,
         next_milestone=next((i for i, achieved in enumerate(recovered.z) if not achieved), None),
         replans=recovered.replans,
         parse_errors=recovered.parse_errors,
         declines=recovered.declines,
-        history=[sent.as_history_line() for sent in recovered.sent[-HISTORY_TAIL:]],
         problems=_problems(last),
-        ended_by="stop" if stopped else "declined" if declined else recovered.ended_by or "",
+        ended_by="stop" if stopped else "declined" if declined else recovered.ended_by,
         answer=last.intent.action.answer if last is not None and isinstance(last.intent.action, Stop) else None,
     )
 
@@ -213,5 +209,5 @@ def _problems(last: Sent | None) -> list[str]:
     if last is None:
         return []
     if last.commit is None:
-        return [UNCERTAIN.format(action=last.as_history_line())]
+        return [UNCERTAIN.format(action=one_line(last.past.log_line()))]
     return [last.commit.result.output] if last.commit.result.output else []

@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from envs.core.actions import Action, ActionResult
 from envs.core.observation import Observation
 from envs.core.record import Record
+
+if TYPE_CHECKING:
+    from envs.browser.session import BrowserSession
 
 
 class Milestone(Record):
@@ -94,6 +97,11 @@ class Environment(Protocol):
     """How a killed episode is restored. `replay`: the state is in the page, so the committed actions are executed again
     from the seed. `reopen`: the state is on the server, so the last URL is opened with the saved cookies and no action
     is repeated."""
+
+    @property
+    def session(self) -> BrowserSession | None:
+        """The browser session that actions are executed in; None where another process has the browser."""
+        ...
 
     async def reset(self, task: TaskRef) -> EpisodeStart:
         """Starts the task. Raises ResetFailed."""

@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, LiteralString, NoReturn
+from typing import Literal, LiteralString, NoReturn, Protocol
 
 from models.base import Image, Message
 from models.prompting.fence import escape, fence
@@ -97,6 +97,17 @@ def folded(text: str) -> str:
 
 def cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+class LogEntry(Protocol):
+    """What a log of actions is made of."""
+
+    def log_line(self) -> str: ...
+
+
+def log_lines(entries: Iterable[LogEntry], limit: int) -> list[str]:
+    """The log of *entries*, one line each, cut openly at *limit* characters. It is data."""
+    return [cut(folded(entry.log_line()), limit) for entry in entries]
 
 
 def quoted(text: str) -> str:

@@ -20,6 +20,7 @@ from models.base import Image, ModelInvalidAnswer
 from models.providers.scripted import ScriptedModel
 from models.schema_export import exported
 from models.thinking import AMBIGUOUS_TOKENS
+from tests.past_actions import WAITED
 
 Make = Callable[..., Progress]
 PAGE = '[1] textbox "Username" = "ann"\n[2] textbox "Password" (filled)'
@@ -140,14 +141,14 @@ async def test_the_same_model_flips_on_real_evidence(progress: Make):
 
 async def test_a_static_budget_asks_at_every_step(progress: Make, look: Callable[..., Observation]):
     autorater, model = rater(reflection(m1="unsure", m2="no", m3="no"), budget=4096)
-    rating = (await autorater.rate(progress(PAGE, previous=look(PAGE), history=("wait → ok",)))).rating
+    rating = (await autorater.rate(progress(PAGE, previous=look(PAGE), history=(WAITED,)))).rating
     assert [r.thinking_tokens for r in model.requests] == [4096]
     assert rating.z == (False, False, False), "unsure is not achieved"
 
 
 async def test_auto_asks_nobody_when_nothing_relevant_changed(progress: Make, look: Callable[..., Observation]):
     autorater, model = rater(budget="auto")
-    rated = await autorater.rate(progress(PAGE, previous=look(PAGE), history=("wait → ok",), z=(True, False, False)))
+    rated = await autorater.rate(progress(PAGE, previous=look(PAGE), history=(WAITED,), z=(True, False, False)))
     assert rated.rating.z == (True, False, False) and rated.rating.source == "cheap"
     assert not model.requests and rated.replies == ()
 

@@ -10,6 +10,7 @@ from envs.core.actions import DialogReport
 from envs.core.observation import Observation
 from judges.base import Progress
 from judges.evidence import Witness
+from tests.past_actions import pressed, typed
 
 Make = Callable[..., Progress]
 PAGE = 'Hello  ann\n[3] textbox "Username" = "ann"\n5 seats left\n注文が確定しました'
@@ -18,14 +19,14 @@ CASES = {
     "on_the_page": ('textbox "Username" = "ann"', None),
     "white_space_aside": ("Hello ann\n", None),
     "across_two_lines": ('ann [3] textbox "Username"', None),
-    "in_the_log": ("type [3] ann", None),
+    "in_the_log": ('type "ann" into', None),
     "in_the_address": ("http://shop.test/", None),
     "in_the_title": ("Shop", None),
     "another_script": ("注文が確定しました", None),
     "not_there": ("Hello bob", "quote not found"),
     "another_case": ("hello ann", "quote not found"),
-    "page_and_log_glued_together": ("確定しました type [3] ann", "quote not found"),
-    "two_log_lines_glued_together": ("ann → ok press Enter", "quote not found"),
+    "page_and_log_glued_together": ('確定しました type "ann"', "quote not found"),
+    "two_log_lines_glued_together": ('textbox "Note" press Enter', "quote not found"),
     "empty": ("", "no quote"),
     "blank": (" \n ", "no quote"),
     "too_short": ("5", "no quote"),
@@ -35,7 +36,7 @@ CASES = {
 
 @pytest.mark.parametrize(("quote", "why"), CASES.values(), ids=CASES.keys())
 def test_quote(progress: Make, quote: str, why: str | None):
-    witness = Witness(progress(PAGE, history=("type [3] ann → ok", "press Enter → ok")))
+    witness = Witness(progress(PAGE, history=(typed("ann", "Note"), pressed("Enter"))))
     assert witness.rejects(quote) == why
 
 

@@ -9,16 +9,18 @@ import pytest
 
 from envs.core.actions import DialogReport
 from envs.core.observation import Observation, Tab
+from envs.core.past_actions import PastAction
 from judges.base import Progress
 from judges.relevance import changed_lines, may_have_progressed, terms
+from tests.past_actions import WAITED, clicked
 
 Make = Callable[..., Progress]
 Look = Callable[..., Observation]
 BEFORE = "\n".join(["# Sign in", '[1] textbox "Username"', '[2] button "Submit"', *(f"News {i}" for i in range(20))])
-ONE_STEP = ("hover [9] → ok",)
+ONE_STEP = (WAITED,)
 
 
-def step(progress: Make, look: Look, after: str, history: tuple[str, ...] = ONE_STEP, **fields: Any) -> Progress:
+def step(progress: Make, look: Look, after: str, history: tuple[PastAction, ...] = ONE_STEP, **fields: Any) -> Progress:
     return progress(after, previous=look(BEFORE, **fields), history=history)
 
 
@@ -28,14 +30,14 @@ CASES = {
     "an_advert_changed": (BEFORE.replace("News 3", "Cheap flights"), ONE_STEP, False),
     "a_value_of_a_milestone_changed": (BEFORE.replace('"Username"', '"Username" = "ann"'), ONE_STEP, True),
     "a_line_of_a_milestone_vanished": (BEFORE.replace('[2] button "Submit"\n', ""), ONE_STEP, True),
-    "the_action_names_a_milestone": (BEFORE, ('click [2] button "Submit" → ok',), True),
+    "the_action_names_a_milestone": (BEFORE, (clicked("Submit"),), True),
     "much_of_the_page_changed": (BEFORE.replace("News", "Fare"), ONE_STEP, True),
     "another_view": ("# Fares\nLisbon 40\nParis 60", ONE_STEP, True),
 }
 
 
 @pytest.mark.parametrize(("after", "history", "relevant"), CASES.values(), ids=CASES.keys())
-def test_change(progress: Make, look: Look, after: str, history: tuple[str, ...], relevant: bool):
+def test_change(progress: Make, look: Look, after: str, history: tuple[PastAction, ...], relevant: bool):
     assert may_have_progressed(step(progress, look, after, history), ask_every=5) is relevant
 
 

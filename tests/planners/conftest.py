@@ -1,4 +1,4 @@
-"""Situations for planners, made from plain values."""
+"""Factory of situations for planners."""
 
 from __future__ import annotations
 

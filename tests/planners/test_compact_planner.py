@@ -1,4 +1,4 @@
-"""The planner for small models: the exact texts that one is trained on, and whole plans by a scripted one."""
+"""The compact planner: its training texts, and complete plans of a scripted model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from envs.core.actions import DialogReport
+from envs.core.actions import DialogReport, Status
 from envs.core.tasks import Milestone
 from models.base import ChatReply, ModelInvalidAnswer, Usage
 from models.providers.scripted import Answer, ScriptedModel
@@ -18,6 +18,7 @@ from planners.base import Situation
 from planners.compact_planner import NO_PLAN, PLAN_PAGE_CHARS, CompactPlanner, parse_plan, plan_answer, plan_text
 from planners.model_planner import MAX_MILESTONE_CHARS, PlannerSettings, cleaned, comparable
 from planners.registry import make_planner
+from tests.past_actions import WAITED, clicked, failed, pressed
 
 Situate = Callable[..., Situation]
 OPENED = Milestone(id="m1", text="Open the tea page")
@@ -39,15 +40,15 @@ def test_a_new_plan_is_asked_for_with_what_is_achieved_what_went_wrong_and_what_
         open=(PAID,),
         cause="stale_element",
         detail="the button\nis gone",
-        history=("wait", "scroll", "click link 'Tea'", "click button 'Buy': stale"),
+        history=(WAITED, pressed("Tab"), clicked("Tea", "link"), clicked("Buy", result=failed(Status.STALE))),
     )
     assert plan_text(situation, 3).split("\nAt: ")[0].split("\n") == [
         "Plan 3: Buy tea",
         "Have: Open the tea page",
         "Trouble: stale element: the button is gone",
-        "Done: scroll",
-        "Done: click link 'Tea'",
-        "Done: click button 'Buy': stale",
+        "Done: press Tab",
+        'Done: click link "Tea"',
+        'Done: click button "Buy": stale',
     ]
 
 
@@ -72,7 +73,7 @@ def test_no_text_imitates_a_line_of_ours(situate: Situate, field: str):
         "instruction": {"instruction": HOSTILE},
         "anchor": {"anchors": (Milestone(id="m1", text=HOSTILE),)},
         "detail": {"cause": "loop", "detail": HOSTILE},
-        "history": {"cause": "loop", "history": (HOSTILE,)},
+        "history": {"cause": "loop", "history": (pressed(HOSTILE),)},
         "page": {"text": HOSTILE},
     }[field]
     ours = plan_text(situate(**fields), 4).partition("\nPage:\n")[0].splitlines()
@@ -91,7 +92,7 @@ def test_what_is_learned_is_read_back(milestones: list[str]):
 
 @pytest.mark.parametrize("milestones", [["Open it", " \n"], ["…"], ["Open it", "None."]])
 def test_a_milestone_that_says_nothing_is_nothing_to_learn(milestones: list[str]):
-    with pytest.raises(ValueError, match="none of them empty"):
+    with pytest.raises(ValueError, match="must not be empty"):
         plan_answer(milestones)
 
 
@@ -123,17 +124,17 @@ def test_an_answer_without_a_new_milestone_is_an_error_of_one_line(text: str):
 @given(text=st.text(), count=st.integers(1, 6))
 def test_any_answer_is_a_plan_or_a_typed_error(text: str, count: int):
     try:
-        found = parse_plan(text, count)
+        milestones = parse_plan(text, count)
     except ModelInvalidAnswer:
         return
-    assert len(found) <= count and (found or comparable(text) == NO_PLAN)
-    assert len(set(map(comparable, found))) == len(found)
-    assert all("\n" not in line and len(line) <= MAX_MILESTONE_CHARS for line in found)
+    assert len(milestones) <= count and (milestones or comparable(text) == NO_PLAN)
+    assert len(set(map(comparable, milestones))) == len(milestones)
+    assert all("\n" not in line and len(line) <= MAX_MILESTONE_CHARS for line in milestones)
 
 
 async def test_a_plan_has_ids_and_the_reply(situate: Situate):
-    made, model = planner("Open the tea page\nReach the payment", k=4)
-    plan = await made.plan(situate())
+    tested, model = planner("Open the tea page\nReach the payment", k=4)
+    plan = await tested.plan(situate())
     assert plan.milestones == (OPENED, PAID)
     assert isinstance(plan.reply, ChatReply)
     (request,) = model.requests
@@ -145,21 +146,21 @@ async def test_a_plan_has_ids_and_the_reply(situate: Situate):
 async def test_where_no_plan_is_needed_the_achieved_milestones_are_all_there_is(
     situate: Situate, anchors: tuple[Milestone, ...]
 ):
-    made, model = planner(" None.\n")
-    plan = await made.plan(situate(anchors=anchors, cause="loop" if anchors else "initial"))
+    tested, model = planner(" None.\n")
+    plan = await tested.plan(situate(anchors=anchors, cause="loop" if anchors else "initial"))
     assert (plan.milestones, len(model.requests)) == (anchors, 1)
     assert plan.reply is not None, "it was asked, and paid for"
 
 
 async def test_a_picture_is_not_sent_to_a_model_that_reads_text(situate: Situate):
-    made, model = planner("a")
-    await made.plan(situate(screenshot=b"png"))
+    tested, model = planner("a")
+    await tested.plan(situate(screenshot=b"png"))
     assert model.requests[0].messages[0].images == ()
 
 
 async def test_a_new_plan_keeps_anchors_first_and_asks_for_the_rest(situate: Situate):
-    made, model = planner("Open the tea page\nPay by invoice\nSee the order number\nCelebrate", k=3)
-    plan = await made.plan(situate(anchors=(OPENED,), open=(PAID,), cause="loop"))
+    tested, model = planner("Open the tea page\nPay by invoice\nSee the order number\nCelebrate", k=3)
+    plan = await tested.plan(situate(anchors=(OPENED,), open=(PAID,), cause="loop"))
     assert [(m.id, m.text) for m in plan.milestones] == [
         ("m1", "Open the tea page"),
         ("m3", "Pay by invoice"),
@@ -169,28 +170,30 @@ async def test_a_new_plan_keeps_anchors_first_and_asks_for_the_rest(situate: Sit
 
 
 async def test_with_every_milestone_achieved_one_more_is_asked_for(situate: Situate):
-    made, model = planner("Confirm by e-mail", k=2)
-    plan = await made.plan(situate(anchors=(OPENED, PAID), cause="stall"))
+    tested, model = planner("Confirm by e-mail", k=2)
+    plan = await tested.plan(situate(anchors=(OPENED, PAID), cause="stall"))
     assert plan.milestones == (OPENED, PAID, Milestone(id="m3", text="Confirm by e-mail"))
     assert model.requests[0].messages[0].text.startswith("Plan 1: ")
 
 
 async def test_a_lost_milestone_may_be_planned_again(situate: Situate):
-    made, _ = planner("Open the tea page")
-    plan = await made.plan(situate(anchors=(OPENED,), cause="milestone_lost"))
+    tested, _ = planner("Open the tea page")
+    plan = await tested.plan(situate(anchors=(OPENED,), cause="milestone_lost"))
     assert [(m.id, m.text) for m in plan.milestones] == [("m1", OPENED.text), ("m2", OPENED.text)]
 
 
 async def test_no_plan_at_all_is_an_error(situate: Situate):
-    made, model = planner("\n", "\n", "\n", "Open the tea page")
+    tested, model = planner("\n", "\n", "\n", "Open the tea page")
     with pytest.raises(ModelInvalidAnswer):
-        await made.plan(situate())
+        await tested.plan(situate())
     assert len(model.requests) == 3
 
 
 async def test_after_an_unreadable_answer_one_more_is_drawn_and_both_are_paid_for(situate: Situate):
-    made, model = planner(*(ChatReply(text, Usage(tokens_out=9), "", 0.0) for text in ("\n", "Open the tea page")), k=2)
-    plan = await made.plan(situate())
+    tested, model = planner(
+        *(ChatReply(text, Usage(tokens_out=9), "", 0.0) for text in ("\n", "Open the tea page")), k=2
+    )
+    plan = await tested.plan(situate())
     first, second = model.requests
     assert [one.text for one in plan.milestones] == [OPENED.text]
     assert (first.temperature, second.temperature > 0, second.seed) == (0.0, True, 0), "drawn, alike in every run"
@@ -199,10 +202,10 @@ async def test_after_an_unreadable_answer_one_more_is_drawn_and_both_are_paid_fo
 
 
 @pytest.mark.parametrize(("compact", "first_line"), [(True, "Plan 2: Buy tea"), (False, "You plan for an agent")])
-async def test_make_planner_asks_in_the_style_it_is_told(situate: Situate, compact: bool, first_line: str):
+async def test_make_planner_uses_the_requested_style(situate: Situate, compact: bool, first_line: str):
     model = ScriptedModel(["a\nb" if compact else '{"m1": "a", "m2": "b"}'])
-    made = make_planner("scripted:x", model, PlannerSettings(k=2), compact=compact)
-    assert [m.text for m in (await made.plan(situate())).milestones] == ["a", "b"]
+    tested = make_planner("scripted:x", model, PlannerSettings(k=2), compact=compact)
+    assert [m.text for m in (await tested.plan(situate())).milestones] == ["a", "b"]
     assert model.requests[0].messages[0].text.startswith(first_line)
 
 

@@ -15,12 +15,12 @@ from planners.replan_triggers import ReplanDetector, ReplanSettings, StepSummary
 
 def ticks(*steps: tuple[str, str] | dict[str, Any]) -> list[StepSummary]:
     """Steps from (action, digest) pairs or from fields that differ from a healthy step."""
-    made: list[StepSummary] = []
+    summaries: list[StepSummary] = []
     for number, step in enumerate(steps, 1):
         healthy = StepSummary(number, f"click [{number}]", f"page{number}", Status.OK)
         fields = {"action_text": step[0], "digest": step[1]} if isinstance(step, tuple) else step
-        made.append(replace(healthy, **fields))
-    return made
+        summaries.append(replace(healthy, **fields))
+    return summaries
 
 
 OK: dict[str, Any] = {}
@@ -125,8 +125,8 @@ STEP = st.fixed_dictionaries(
 
 @given(st.lists(STEP, max_size=30))
 def test_a_window_of_the_history_is_enough(steps: list[dict[str, Any]]):
-    watch, made = ReplanDetector(), ticks(*steps)
-    full, tail = watch.check(made), watch.check(made[-watch.window :])
+    watch, summaries = ReplanDetector(), ticks(*steps)
+    full, tail = watch.check(summaries), watch.check(summaries[-watch.window :])
     assert (full and full.cause) == (tail and tail.cause)
 
 

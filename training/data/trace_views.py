@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agent.episode.prompts import PolicyView, history_line
+from agent.episode.prompts import PolicyView
 from envs.core.action_languages import PROGRAM
 from envs.core.actions import ActionResult
 from envs.core.observation import Observation
+from envs.core.past_actions import PastAction
 from envs.core.trace import Intent, ObservationRecord
 from envs.core.trace_store import BlobStore, Trace
 
@@ -15,7 +16,7 @@ from envs.core.trace_store import BlobStore, Trace
 def policy_views(trace: Trace, blobs: BlobStore) -> Iterator[tuple[Intent, PolicyView]]:
     """Every step with its view, in order. A trace holds no tabs, open dialogs or values of `elements`, so the view has
     none either."""
-    history: list[str] = []
+    history: list[PastAction] = []
     problems: tuple[str, ...] = ()
     last: ActionResult | None = None
     for intent, commit in trace.steps:
@@ -38,7 +39,7 @@ def policy_views(trace: Trace, blobs: BlobStore) -> Iterator[tuple[Intent, Polic
         if commit is not None:
             target = intent.target
             key = None if target is None else target.key
-            history.append(history_line(intent.action, key, commit.result))
+            history.append(PastAction(intent.action, key, commit.result))
             problems = (commit.result.output,) if commit.result.output else ()
 
 

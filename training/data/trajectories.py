@@ -17,6 +17,7 @@ from typing import Any, cast
 
 from pydantic import AliasChoices, Field, model_validator
 
+from agent.episode.policy import deciding_call
 from envs.core.action_languages import LANGUAGES, ParseError
 from envs.core.actions import Action
 from envs.core.record import Record
@@ -182,8 +183,8 @@ def _unreadable(trace: Trace) -> int:
 
 
 def _decision(intent: Intent, blobs: BlobStore, *, ok: bool, texts: bool) -> Decision | None:
-    """Reads the policy's last readable call, which gave the action; None where there is none or it has no prompt."""
-    call = next((call for call in reversed(intent.calls) if call.role == "policy" and call.error is None), None)
+    """Reads the call that gave the action; None where there is none or it has no prompt."""
+    call = deciding_call(call for call in intent.calls if call.role == "policy")
     if call is None:
         return None
     tokens = None

@@ -10,9 +10,10 @@ from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from agent.episode.prompts import PolicyView, compact_text, history_line
+from agent.episode.prompts import PolicyView, compact_text
 from envs.browser.chromium import Chromium
 from envs.core.action_languages import PROGRAM
+from envs.core.past_actions import PastAction
 from envs.core.tasks import TaskRef
 from envs.suites.miniwob.demonstrations import FIRST_TRAINING_SEED, Demonstration, demonstrate
 from envs.suites.miniwob.suite import MiniwobSuite
@@ -68,7 +69,7 @@ def rows_of(demonstration: Demonstration) -> list[Recorded]:
     """The steps as the agent would have prompted for them, one row each."""
     rows: list[Recorded] = []
     for number, step in enumerate(demonstration.steps, 1):
-        history = [history_line(p.action, p.target, r) for p, r in zip(step.past, step.results, strict=True)]
+        history = [PastAction(p.action, p.target, r) for p, r in zip(step.past, step.results, strict=True)]
         open_ones = [i for i, check in enumerate(step.checks) if not check.achieved]
         view = PolicyView(
             instruction=demonstration.start.instruction,

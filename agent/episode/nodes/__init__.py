@@ -1,1 +1,1 @@
-"""The nodes of the loop, one file each. A node reads the state, works with the episode, returns what changed."""
+"""The nodes of the graph, one file each. A node reads the state, uses the episode, and returns its changes."""

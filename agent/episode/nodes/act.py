@@ -10,10 +10,10 @@ from langgraph.runtime import Runtime
 
 from agent.episode.approval import needs_approval
 from agent.episode.episode import Episode
-from agent.episode.nodes.plan import may_replan, milestones
+from agent.episode.nodes.plan import may_replan
 from agent.episode.policy import ActionProposal, Turn
 from agent.episode.prompts import PolicyView
-from agent.episode.refused_origins import problem, untold
+from agent.episode.refused_origins import problem, unreported
 from agent.episode.resources import NOTHING, Provided
 from agent.episode.state import State, Update
 from agent.episode.structured_answers import AnswerSchema
@@ -24,19 +24,19 @@ from envs.core.observation import Observation
 
 
 async def act(state: State, runtime: Runtime[Episode]) -> Update:
-    """A turn without a readable action is an event and a problem for the next turn, at most a configured number."""
+    """Asks the policy. An answer without an action becomes an event and a problem of the next turn, up to a limit."""
     episode = runtime.context
     begun = time.perf_counter()
     turn = await _turn(state, episode)
     with episode.paying("policy", episode.team.policy.spec):
         proposal = _checked(await episode.team.policy.propose(turn), episode.team.answers)
-    episode.account(episode.policy_calls(proposal.asked))
+    episode.account(episode.policy_calls(proposal.calls))
     episode.spend(act=time.perf_counter() - begun)
     if proposal.action is None:
         return _no_action(state, episode, proposal)
     episode.proposal = proposal
     asks = needs_approval(proposal.action, await episode.look(), episode.config.approve, episode.past)
-    return Update(parse_errors=0, problems=[], approval="ask" if asks else "")
+    return Update(parse_errors=0, problems=[], approval="ask" if asks else None)
 
 
 async def _turn(state: State, episode: Episode) -> Turn:
@@ -44,13 +44,13 @@ async def _turn(state: State, episode: Episode) -> Turn:
     shown = episode.config.show_plan
     look = await episode.look()
     view = PolicyView(
-        instruction=answers.asked(instruction) if answers is not None else instruction,
+        instruction=answers.add_to(instruction) if answers is not None else instruction,
         observation=look,
         language=episode.team.language,
-        milestones=milestones(state) if shown else (),
-        z=tuple(state.z) if shown else (),
+        milestones=state.milestones if shown else (),
+        z=state.z if shown else (),
         next_milestone=state.next_milestone if shown else None,
-        history=tuple(state.history),
+        history=episode.history,
         problems=(*_refused(episode, look), *state.problems),
         last=episode.past[-1].result if episode.past else None,
         missed=_missed(episode),
@@ -62,9 +62,10 @@ async def _turn(state: State, episode: Episode) -> Turn:
 
 
 def _refused(episode: Episode, look: Observation) -> tuple[str, ...]:
-    """Of each refused origin the policy is told once: at the first turn after its first refusal. It stands before other
-    problems, because the compact style shows the last one alone."""
-    line = problem(untold(episode.steps, look.blocked))
+    """Reports each refused origin once, at the first turn after its first refusal.
+
+    The line comes before other problems, because the compact style shows only the last problem."""
+    line = problem(unreported(episode.steps, look.blocked))
     return (line,) if line else ()
 
 
@@ -74,12 +75,12 @@ def _missed(episode: Episode) -> int | None:
     if last is None or last.result is None or last.result.status is not Status.NO_SUCH_REF:
         return None
     numbers = {name: value for name, value in last.action if name in ("ref", "to_ref") and isinstance(value, int)}
-    # What was dragged has a target, so that it is the other end which was not there.
+    # The dragged element has a target, so the missing number is the other end.
     return numbers.get("to_ref" if last.target is not None else "ref")
 
 
 async def _provided(episode: Episode) -> Provided:
-    """What the session of the episode would really type and upload."""
+    """Returns the secrets and files that the session can type and upload."""
     if episode.provided is None:
         episode.provided = await _provided_by(episode.session) if episode.session is not None else NOTHING
     return episode.provided
@@ -100,7 +101,7 @@ def _no_op(episode: Episode, look: Observation) -> Action | None:
 
 
 def _checked(proposal: ActionProposal, answers: AnswerSchema | None) -> ActionProposal:
-    """A Stop whose answer does not fit the user's schema is no action: the policy is told why."""
+    """Rejects a Stop whose answer does not fit the user's schema; the error goes into the next prompt."""
     if answers is None or not isinstance(proposal.action, Stop):
         return proposal
     problem = answers.problem(proposal.action.answer)
@@ -117,6 +118,6 @@ def _no_action(state: State, episode: Episode, proposal: ActionProposal) -> Upda
             error=f"no readable action in {errors} turns in a row (max_parse_errors): {reason}",
         )
     update = Update(parse_errors=errors, problems=[*state.problems, f"your answer was no action: {reason}"])
-    if may_replan(state, episode) and (trouble := episode.team.watch.unreadable(errors)) is not None:
-        update.update(cause=trouble.cause, detail=trouble.detail)
+    if may_replan(state, episode) and (trigger := episode.team.watch.unreadable(errors)) is not None:
+        update.update(cause=trigger.cause, detail=trigger.detail)
     return update

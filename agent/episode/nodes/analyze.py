@@ -1,31 +1,28 @@
-"""Why a failed episode failed; nothing is analyzed where nothing failed."""
+"""Analyzes why an episode failed; other outcomes are not analyzed."""
 
 from __future__ import annotations
-
-from typing import cast
 
 from langgraph.runtime import Runtime
 
 from agent.episode.episode import Episode
-from agent.episode.state import State, Update
-from envs.core.trace import EndedBy
+from agent.episode.state import State, Update, ended_by
 from judges.analysis import Case, Pages, explain
 
 
 async def analyze(state: State, runtime: Runtime[Episode]) -> Update:
-    """The category and the key step, for the footer: by the rules alone, for references may be played later."""
+    """Determines category and key step for the footer, by rules alone: references may be recorded later."""
     episode = runtime.context
-    ending = episode.ending
-    if ending.outcome == "failure":
-        checks = ending.checks
+    assessment = episode.assessment
+    if assessment.outcome == "failure":
+        checks = assessment.checks
         case = Case(
             steps=episode.steps,
-            ended_by=cast(EndedBy, state.ended_by),
+            ended_by=ended_by(state),
             outcome="failure",
             instruction=episode.start.instruction,
             final=episode.rating.z if checks is None else [check.achieved for check in checks],
             error=state.error or None,
             pages=Pages(episode.blobs),
         )
-        ending.failure = explain(case)
+        assessment.failure = explain(case)
     return Update()

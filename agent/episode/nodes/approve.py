@@ -1,8 +1,6 @@
-"""Stops the graph until a person has said yes or no."""
+"""Interrupts the graph until a person has answered."""
 
 from __future__ import annotations
-
-from typing import Literal
 
 from langgraph.runtime import Runtime
 from langgraph.types import interrupt
@@ -11,20 +9,18 @@ from agent.episode.approval import NOBODY, ApprovalRequest, needs_approval
 from agent.episode.episode import Episode
 from agent.episode.nodes.execute import action_text
 from agent.episode.policy import target_of
-from agent.episode.prompts import history_line
-from agent.episode.state import State, Update
+from agent.episode.prompts import one_line
+from agent.episode.state import Approval, State, Update
 from envs.core.actions import Action
 from envs.core.observation import Observation
-
-Answer = Literal["yes", "no", "nobody"]
-"""A person's, or that there was none to ask."""
+from envs.core.past_actions import describe
 
 
 async def approve(state: State, runtime: Runtime[Episode]) -> Update:
-    """Runs twice: up to the interrupt, and again from the start with the person's answer.
+    """Asks for approval. LangGraph runs the node twice: up to the interrupt, and again with the person's answer.
 
-    Nothing is written before the interrupt. After a kill the page is looked at again and the policy asked again,
-    so the person is asked about the action that will really be done.
+    Nothing is written before the interrupt. After a kill the page is observed and the policy asked again, so the person
+    approves the action that is executed.
     """
     episode = runtime.context
     assert episode.proposal is not None and episode.proposal.action is not None
@@ -37,15 +33,15 @@ async def approve(state: State, runtime: Runtime[Episode]) -> Update:
         url=look.url,
         instruction=episode.start.instruction,
     )
-    said: Answer = interrupt(request.model_dump(mode="json"))
-    approved = said == "yes"
-    told_of = f"{request.action} ({NOBODY})" if said == "nobody" else request.action
-    episode.note(state.step + 1, "approved" if approved else "declined", told_of)
-    return Update(approval=said, declines=state.declines + (not approved))
+    answer: Approval = interrupt(request.model_dump(mode="json"))
+    approved = answer == "yes"
+    detail = f"{request.action} ({NOBODY})" if answer == "nobody" else request.action
+    episode.note(state.step + 1, "approved" if approved else "declined", detail)
+    return Update(approval=answer, declines=state.declines + (not approved))
 
 
 def _named(episode: Episode, action: Action, look: Observation) -> str:
-    """The action in the run's language, after what it is in words where it names an element by its number."""
+    """Returns the action in the run's language, after its description in words where it names an element by number."""
     target = target_of(action, look)
     text = action_text(episode, action)
-    return text if target is None else f"{episode.trace.mask(history_line(action, target, None))}: {text}"
+    return text if target is None else f"{episode.trace.mask(one_line(describe(action, target)))}: {text}"

@@ -1,4 +1,4 @@
-"""Does the action: intent to disk, action to the world, commit to disk."""
+"""Executes the action: writes its intent, executes it, writes its commit."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from langgraph.runtime import Runtime
 from agent.episode.action_names import in_words
 from agent.episode.approval import MAX_DECLINES, NOBODY
 from agent.episode.episode import Episode, key_row
-from agent.episode.policy import PastAction, target_of
-from agent.episode.prompts import history_line
+from agent.episode.policy import target_of
 from agent.episode.request_approval import begin_step, declined_words
-from agent.episode.state import State, Update, with_line
+from agent.episode.state import State, Update
 from agent.progress import StepDone
 from envs.core.actions import Action, ActionResult, Reason, Status, Stop
 from envs.core.observation import Box, Observation
+from envs.core.past_actions import PastAction
 from envs.core.trace import Commit, ElementKeyRecord, Intent
 from envs.core.trace_store import now
 from planners.replan_triggers import StepSummary
 
 
 async def execute(state: State, runtime: Runtime[Episode]) -> Update:
-    """Never sends an action whose intent is not on disk, and never one that a person declined. Requests of a step that
-    was not approved are asked about during the step."""
+    """Executes an action only after its intent is on disk, and never a declined one. Held requests of a step without
+    approval are decided during the step."""
     episode = runtime.context
     proposal, look = episode.proposal, await episode.look()
     assert proposal is not None and proposal.action is not None
@@ -35,23 +35,21 @@ async def execute(state: State, runtime: Runtime[Episode]) -> Update:
     episode.spend(execute=time.perf_counter() - begun)
     commit = Commit(step=intent.step, result=result, timings=episode.take_timings(), at=now())
     episode.trace.append(commit)
-    episode.tick(StepSummary(intent.step, action_text(episode, action), look.digest, result.status, tuple(state.z)))
+    episode.add_summary(StepSummary(intent.step, action_text(episode, action), look.digest, result.status, state.z))
     episode.refuse(result.blocked_requests)
     episode.acted(PastAction(action, target, result), intent, commit)
-    _tell(state, episode, intent, commit, look)
+    _report(state, episode, intent, commit, look)
     _check_downloads(episode)
     await episode.save_state()
-    line = episode.trace.mask(history_line(action, target, result))
-    return await _after(state, episode, line, action, result)
+    return await _after(state, episode, action, result)
 
 
-async def _after(state: State, episode: Episode, line: str, action: Action, result: ActionResult) -> Update:
+async def _after(state: State, episode: Episode, action: Action, result: ActionResult) -> Update:
     declines = state.declines + episode.take_declined()
     update = Update(
         step=state.step + 1,
         declines=declines,
-        approval="",
-        history=with_line(state.history, line),
+        approval=None,
         problems=[result.output] if result.output else [],
     )
     if isinstance(action, Stop) and result.status is Status.STOPPED:
@@ -83,13 +81,13 @@ def _write_intent(episode: Episode, step: int, action: Action, look: Observation
 
 
 def _check_downloads(episode: Episode) -> None:
-    """Raises NotWritten where the disk did not take a file of this step: the run ends, its commit is kept."""
+    """Raises NotWritten where a download of this step could not be stored: the run ends, the commit is kept."""
     if episode.session is not None and episode.session.downloads.not_written is not None:
         raise episode.session.downloads.not_written
 
 
 def _declined(state: State) -> ActionResult | None:
-    """In place of what was declined; None where it may go ahead."""
+    """Returns the result of a declined action; None where the action may be executed."""
     match state.approval:
         case "no":
             return ActionResult(
@@ -105,7 +103,7 @@ def _declined(state: State) -> ActionResult | None:
             return None
 
 
-def _tell(state: State, episode: Episode, intent: Intent, commit: Commit, look: Observation) -> None:
+def _report(state: State, episode: Episode, intent: Intent, commit: Commit, look: Observation) -> None:
     index, spent = state.next_milestone, commit.timings
     words = episode.trace.mask(words_of(intent.action, look))
     episode.tell(
@@ -115,8 +113,8 @@ def _tell(state: State, episode: Episode, intent: Intent, commit: Commit, look: 
             action=action_text(episode, intent.action),
             words=words,
             status=commit.result.status,
-            milestone=state.plan[index][1] if index is not None and index < len(state.plan) else "",
-            z=tuple(state.z),
+            milestone=state.plan[index]["text"] if index is not None and index < len(state.plan) else "",
+            z=state.z,
             seconds=spent.total,
             declined=_declined_words(state, words, commit.result),
         )
@@ -124,15 +122,20 @@ def _tell(state: State, episode: Episode, intent: Intent, commit: Commit, look: 
 
 
 def words_of(action: Action, look: Observation) -> str:
-    """The action in words, its elements named as they were in *look*."""
+    """Returns the action in words, with the names of its elements in *look*."""
     to_ref = getattr(action, "to_ref", None)
     onto = look.element(to_ref) if isinstance(to_ref, int) else None
     return in_words(action, target_of(action, look), onto.key if onto is not None else None)
 
 
 def _declined_words(state: State, words: str, result: ActionResult) -> str:
-    by = {"no": "by a person", "nobody": NOBODY}.get(state.approval)
-    return declined_words(words, result.held_requests) if by is None else f"{words} ({by})"
+    match state.approval:
+        case "no":
+            return f"{words} (by a person)"
+        case "nobody":
+            return f"{words} ({NOBODY})"
+        case _:
+            return declined_words(words, result.held_requests)
 
 
 def _target_row(action: Action, look: Observation) -> ElementKeyRecord | None:
@@ -147,5 +150,5 @@ def _target_box(action: Action, look: Observation) -> Box | None:
 
 
 def action_text(episode: Episode, action: Action) -> str:
-    """The action in the run's language, secrets masked."""
+    """Returns the action in the run's language, secrets masked."""
     return episode.trace.mask(episode.team.language.show(action))

@@ -1,4 +1,4 @@
-"""A look at the page, unless a limit ends the episode or the run is asked to stop."""
+"""Observes the page, unless a limit ends the episode or the run is stopped."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from envs.core.errors import PageCrashed, PageHung
 
 
 async def observe(state: State, runtime: Runtime[Episode]) -> Update:
-    """A page that hung or crashed was replaced by a blank one: the policy is told, and looks at that one.
+    """Observes the page. A page that hung or crashed was replaced by a blank one; the next prompt says so.
 
-    Raises Interrupted at this step boundary when the run is asked to stop.
+    Raises Interrupted at this step boundary when the run is stopped.
     """
     episode = runtime.context
     if episode.stopping.is_set():

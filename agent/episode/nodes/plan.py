@@ -1,15 +1,12 @@
-"""Milestones from the instruction and the first look; again when something typed went wrong."""
+"""Plans milestones from the instruction and the first observation, and again on a re-plan trigger."""
 
 from __future__ import annotations
-
-from typing import cast
 
 from langgraph.runtime import Runtime
 
 from agent.episode.episode import Episode, call_record
-from agent.episode.state import State, Update
+from agent.episode.state import State, Update, rows_of
 from agent.progress import PlanMade
-from envs.core.tasks import Milestone
 from envs.core.trace import Cause, PlanRecord
 from models.base import ModelError
 from planners.anchors import anchors, carry_over, still_open
@@ -17,48 +14,49 @@ from planners.base import Plan, Situation
 
 
 async def plan(state: State, runtime: Runtime[Episode]) -> Update:
-    """The first plan, made once before the first step."""
+    """Makes the first plan, once before the first step."""
     return await _plan(state, runtime.context, "initial", "")
 
 
 async def replan(state: State, runtime: Runtime[Episode]) -> Update:
-    """A new plan for the cause that `reflect` or `act` found; achieved milestones stay as anchors."""
-    update = await _plan(state, runtime.context, cast(Cause, state.cause), state.detail)
+    """Makes a new plan for the trigger of `reflect` or `act`; achieved milestones stay as anchors."""
+    assert state.cause is not None
+    update = await _plan(state, runtime.context, state.cause, state.detail)
     problem = f"{state.cause.replace('_', ' ')}: {state.detail}. Do something else."
-    update.update(replans=state.replans + 1, cause="", detail="", problems=[*state.problems, problem])
+    update.update(replans=state.replans + 1, cause=None, detail="", problems=[*state.problems, problem])
     return update
 
 
 async def _plan(state: State, episode: Episode, cause: Cause, detail: str) -> Update:
-    before = milestones(state)
+    before = state.milestones
     episode.drop_reflection()
     situation = Situation(
         instruction=episode.start.instruction,
         category=episode.start.category,
         observation=await episode.look(),
         reference=episode.start.milestones,
-        history=tuple(state.history),
+        history=episode.history,
         anchors=anchors(before, state.z),
         open=still_open(before, state.z),
         cause=cause,
         detail=detail,
     )
-    made = await _made(state, episode, situation)
-    if made is None:
+    new = await _ask_planner(state, episode, situation)
+    if new is None:
         episode.planned_at = state.step
         return Update()
-    _record(state, episode, cause, made)
-    z = carry_over(before, state.z, made.milestones)
+    _record(state, episode, cause, new)
+    z = carry_over(before, state.z, new.milestones)
     return Update(
-        plan=[[m.id, m.text] for m in made.milestones],
-        z=list(z),
+        plan=rows_of(new.milestones),
+        z=z,
         next_milestone=next((i for i, achieved in enumerate(z) if not achieved), None),
     )
 
 
-async def _made(state: State, episode: Episode, situation: Situation) -> Plan | None:
-    """The plan. An answer that is no use is an event: the episode begins without milestones, or (None) keeps the plan
-    that it has; the next cause of re-planning asks again."""
+async def _ask_planner(state: State, episode: Episode, situation: Situation) -> Plan | None:
+    """Asks the planner. An unusable answer becomes an event: the episode starts without milestones, or keeps its plan
+    (None) until the next trigger."""
     try:
         with episode.paying("planner", episode.team.planner.spec):
             return await episode.team.planner.plan(situation)
@@ -69,29 +67,24 @@ async def _made(state: State, episode: Episode, situation: Situation) -> Plan | 
         return Plan(milestones=()) if situation.cause == "initial" else None
 
 
-def _record(state: State, episode: Episode, cause: Cause, made: Plan) -> None:
+def _record(state: State, episode: Episode, cause: Cause, new: Plan) -> None:
     step = state.step + 1
-    call = None if made.reply is None else call_record("planner", made.reply)
+    call = None if new.reply is None else call_record("planner", new.reply)
     if call is not None:
         episode.ledger.add([call])
     episode.planned_at = state.step
     episode.trace.append(
-        PlanRecord(step=step, cause=cause, milestones=made.milestones, planner=episode.team.planner.spec, call=call)
+        PlanRecord(step=step, cause=cause, milestones=new.milestones, planner=episode.team.planner.spec, call=call)
     )
-    texts = tuple(m.text for m in made.milestones)
+    texts = tuple(m.text for m in new.milestones)
     episode.tell(PlanMade(episode.identity.episode_id, step, cause, texts))
 
 
 def may_replan(state: State, episode: Episode) -> bool:
-    """Whether there is a planner, the policy sees its plan, and the limit of re-plans is not reached.
+    """Whether a re-plan is allowed: there is a planner, the policy sees the plan, and the limit is not exhausted.
 
-    A hidden plan is never replaced: the policy cannot follow it, and the cause of a re-plan is a line of the next
-    prompt, which may quote a milestone.
+    A hidden plan is never replaced: the policy cannot follow it, and the trigger is a line of the next prompt, which
+    may quote a milestone.
     """
     config = episode.config
     return config.planner != "none" and config.show_plan and state.replans < config.limits.max_replans
-
-
-def milestones(state: State) -> tuple[Milestone, ...]:
-    """The plan in force."""
-    return tuple(Milestone(id=name, text=text) for name, text in state.plan)

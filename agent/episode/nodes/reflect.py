@@ -1,4 +1,4 @@
-"""Which milestones are reached, by whose evidence, and whether something went wrong that calls for a new plan."""
+"""Rates which milestones are achieved, and checks the re-plan triggers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 from langgraph.runtime import Runtime
 
 from agent.episode.episode import Episode, Reflection, call_record
-from agent.episode.nodes.plan import may_replan, milestones
+from agent.episode.nodes.plan import may_replan
 from agent.episode.state import State, Update
 from envs.core.record import storable
 from envs.core.trace import Rating
@@ -21,68 +21,68 @@ from planners.replan_triggers import ReplanTrigger
 
 
 async def reflect(state: State, runtime: Runtime[Episode]) -> Update:
-    """Updates `z`, then looks for a typed cause of re-planning; a milestone once reached is never taken back."""
+    """Updates `z`, then checks for a re-plan trigger. An achieved milestone stays achieved."""
     episode = runtime.context
     begun = time.perf_counter()
     rating, lost = await (_overlapped if episode.config.overlap_reflect else rate)(state, episode)
     episode.rating = rating
-    trouble = _trouble(state, episode, rating, lost)
+    trigger = _trigger(state, episode, rating, lost)
     episode.spend(reflect=time.perf_counter() - begun)
-    update = Update(z=list(rating.z), next_milestone=rating.next_milestone)
-    if trouble is not None:
-        update.update(cause=trouble.cause, detail=storable(trouble.detail))
+    update = Update(z=rating.z, next_milestone=rating.next_milestone)
+    if trigger is not None:
+        update.update(cause=trigger.cause, detail=storable(trigger.detail))
     return update
 
 
 async def rate(state: State, episode: Episode) -> Reflection:
-    """What there is to say of the page as it is now, that of the page before included."""
-    rating, lost = await _arrived(state, episode)
-    progress = await _progress(replace(state, z=list(rating.z)), episode)
+    """Rates the current page, after a pending rating of the page before."""
+    rating, lost = await _pending_rating(state, episode)
+    progress = await _progress(replace(state, z=rating.z), episode)
     return (rating, lost) if progress is None else await _rated(progress, episode, _turn(state))
 
 
 async def _overlapped(state: State, episode: Episode) -> Reflection:
-    """What there is to say of the page before; this page is rated while the policy is asked about it."""
-    rating, lost = await _arrived(state, episode)
-    progress = await _progress(replace(state, z=list(rating.z)), episode)
+    """Returns the rating of the page before, and starts rating this page beside the policy call."""
+    rating, lost = await _pending_rating(state, episode)
+    progress = await _progress(replace(state, z=rating.z), episode)
     if progress is not None:
         episode.reflecting = asyncio.create_task(_rated(progress, episode, _turn(state)))
     return rating, lost
 
 
-async def _arrived(state: State, episode: Episode) -> Reflection:
-    """The rating that was started a step ago; without one nothing changes."""
+async def _pending_rating(state: State, episode: Episode) -> Reflection:
+    """Returns the rating that the step before started; without one, the known status."""
     pending, episode.reflecting = episode.reflecting, None
     if pending is not None:
         return await pending
-    return Rating(z=tuple(state.z), next_milestone=state.next_milestone), ()
+    return Rating(z=state.z, next_milestone=state.next_milestone), ()
 
 
 async def _progress(state: State, episode: Episode) -> Progress | None:
-    """What the rater may know; None without subgoals."""
-    plan = milestones(state)
+    """Returns the input of the rater; None without milestones."""
+    plan = state.milestones
     if not plan:
         return None
     is_reference = plan == episode.start.milestones
     return Progress(
         instruction=episode.start.instruction,
         milestones=plan,
-        z=tuple(state.z),
+        z=state.z,
         observation=await episode.look(),
         previous=None if episode.unrated else episode.previous,
-        history=tuple(state.history),
+        history=episode.history,
         checks=await episode.environment.check_milestones() if is_reference else None,
         step=state.step,
     )
 
 
 def _turn(state: State) -> int:
-    """The step that the rating is for: the next one, or the last where there is none."""
+    """Returns the step that the rating belongs to: the next one, or the last one of an ended episode."""
     return state.step if state.ended_by else state.step + 1
 
 
 async def _rated(progress: Progress, episode: Episode, turn: int) -> Reflection:
-    """An answer that is no use is an event: what was reached before stands, and the next page is rated anew."""
+    """Asks the rater. An unusable answer becomes an event: the known status stays, and the next page is rated again."""
     try:
         with episode.paying("rater", episode.team.rater.spec):
             rated = await episode.team.rater.rate(progress)
@@ -90,18 +90,18 @@ async def _rated(progress: Progress, episode: Episode, turn: int) -> Reflection:
         if not error.answered:
             raise
         episode.unrated = True
-        why = f"{type(error).__name__}: {error}"
-        episode.note(turn, "rater_error", why)
-        return make_rating(progress.z, progress.z, reason=storable(f"not rated: {why}"), source="none"), ()
+        reason = f"{type(error).__name__}: {error}"
+        episode.note(turn, "rater_error", reason)
+        return make_rating(progress.z, progress.z, reason=storable(f"not rated: {reason}"), source="none"), ()
     episode.unrated = False
     episode.account(call_record("rater", reply) for reply in rated.replies)
     texts = {m.id: m.text for m in progress.milestones}
     return rated.rating, tuple(texts[flip.milestone] for flip in lost_anchors(progress))
 
 
-def _trouble(state: State, episode: Episode, rating: Rating, lost: tuple[str, ...]) -> ReplanTrigger | None:
-    """A cause, if one holds and another plan is allowed; the watch judges committed steps with what they led to."""
-    if not episode.ticks:
+def _trigger(state: State, episode: Episode, rating: Rating, lost: tuple[str, ...]) -> ReplanTrigger | None:
+    """Returns the re-plan trigger, if one applies and a re-plan is allowed."""
+    if not episode.summaries:
         return None
-    episode.see_outcome(rating.z, lost)
-    return episode.team.watch.check(episode.ticks, episode.planned_at) if may_replan(state, episode) else None
+    episode.add_outcome(rating.z, lost)
+    return episode.team.watch.check(episode.summaries, episode.planned_at) if may_replan(state, episode) else None

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from agent.episode.policy import ActionProposal, PastAction, Policy, Turn
+from agent.episode.policy import ActionProposal, Policy, Turn
 from agent.inspection.replay.page import Page
 from agent.inspection.replay.recorded import RecordedStep, Recording, named_elements
 from agent.inspection.replay.resolve import Match, resolve
@@ -22,6 +22,7 @@ from agent.run.run_store import Branch
 from envs.core.action_languages import Language
 from envs.core.actions import Stop, Wait
 from envs.core.errors import BadInput
+from envs.core.past_actions import PastAction
 from models.base import ModelError
 
 _NUMBER: Final = re.compile(r"\d+")

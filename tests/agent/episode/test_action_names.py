@@ -1,4 +1,4 @@
-"""Steps are told with the names of their elements: live, by `mira show`, by `mira replay`."""
+"""Live output, `mira show` and `mira replay` name the elements of steps."""
 
 from __future__ import annotations
 
@@ -104,14 +104,14 @@ def test_the_live_display_names_the_element_of_a_step() -> None:
     for is_terminal in (False, True):
         console = Console(file=io.StringIO(), force_terminal=is_terminal, width=120)
         display = RunDisplay(console)
-        with console.capture() as said:
+        with console.capture() as printed:
             display(RunStarted("r", Path("r"), planned=1, finished=0))
             display(EpisodeStarted("e", TaskRef(suite="miniwob", name="click-test"), 1, 0, "Save"))
             display(step)
             if is_terminal:
                 console.print(display.board())
-        assert 'click button "Save\\x1b[2J"' in said.get() and "\x1b[2J" not in said.get()
-        assert is_terminal or said.get() == (
+        assert 'click button "Save\\x1b[2J"' in printed.get() and "\x1b[2J" not in printed.get()
+        assert is_terminal or printed.get() == (
             '  step 1: click button "Save\\x1b[2J"  do(action="Click", element="9")  (ok)\n'
         )
 
@@ -162,8 +162,8 @@ def test_show_tells_element_names_milestones_urls_and_the_judges_reason(
     monkeypatch.setattr(sys, "argv", ["mira", "show", "--wide", str(write_trace(tmp_path))])
     with pytest.raises(SystemExit):
         main()
-    said = " ".join(capsys.readouterr().out.split())
-    for told in (
+    printed = " ".join(capsys.readouterr().out.split())
+    for text in (
         "start http://files.test/",
         "planned by openai:m",
         "● The file is chosen step 1 1 chosen",
@@ -176,4 +176,4 @@ def test_show_tells_element_names_milestones_urls_and_the_judges_reason(
         "answer it is gone",
         "judge NO: the file is still in the list",
     ):
-        assert told in said
+        assert text in printed

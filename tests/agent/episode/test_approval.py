@@ -1,4 +1,4 @@
-"""Which actions a person is asked about, from what using the element sets off."""
+"""Which actions need approval, by the effect of their element."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from pathlib import Path
 import pytest
 
 from agent.episode.approval import ActionClass, classes_of, needs_approval
-from agent.episode.policy import PastAction
 from envs.core.actions import (
     Action,
     ActionResult,
@@ -41,6 +40,7 @@ from envs.core.actions import (
     Wait,
 )
 from envs.core.observation import Effect, Element, ElementKey, Heard, Observation
+from envs.core.past_actions import PastAction
 
 HARMLESS = Effect("", "", "", frozenset())
 POST, GET = replace(HARMLESS, sends="post"), replace(HARMLESS, sends="get")
@@ -200,7 +200,7 @@ ODD_KEYS += (
     "look", [page(), focused("textbox", FIELD), focused("button", POST)], ids=["page", "field", "button"]
 )
 def test_keys_that_are_not_known_to_send_nothing_are_asked_about(keys: str, look: Observation) -> None:
-    """Symptom: a line feed pressed Enter, and was no key that anybody was asked about."""
+    """Symptom: a line feed pressed Enter, and needed no approval."""
     assert classes_of(Press(keys=keys), look) == {"submit"}
 
 
@@ -229,8 +229,8 @@ def test_what_let_a_file_down_before_is_asked_about() -> None:
     assert needs_approval(Click(ref=1), look, ("download",), [past(Click(ref=4), "Report")]) == ()
     assert needs_approval(Click(ref=1), look, ("download",), [past(Click(ref=4), "Other", 1)]) == ()
     assert needs_approval(Click(ref=1), look, ("download",), [past(Click(ref=4), "Report", 1)]) == ("download",)
-    told_late = [past(Click(ref=4), "Report"), PastAction(Wait(), None, past(Wait(), "", 1).result)]
-    assert needs_approval(Click(ref=1), look, ("download",), told_late) == ("download",)
+    reported_late = [past(Click(ref=4), "Report"), PastAction(Wait(), None, past(Wait(), "", 1).result)]
+    assert needs_approval(Click(ref=1), look, ("download",), reported_late) == ("download",)
 
 
 ASKS = """

@@ -1,4 +1,4 @@
-"""What a person is asked about on a real page, against what the page really sends to its server."""
+"""Which actions on a real page need approval, compared with the requests that its server gets."""
 
 from __future__ import annotations
 
@@ -190,8 +190,8 @@ def thirty() -> str:
 
 
 def ref(look: Observation, name: str) -> int:
-    (found,) = [one.ref for one in look.elements if one.key.name == name]
-    return found
+    (ref,) = [one.ref for one in look.elements if one.key.name == name]
+    return ref
 
 
 def click_all(url: str) -> list[Action | str]:
@@ -253,10 +253,10 @@ WAYS = [
 ]
 
 
-@pytest.mark.parametrize("said", [False, True], ids=["declined", "approved"])
+@pytest.mark.parametrize("answer", [False, True], ids=["declined", "approved"])
 @pytest.mark.parametrize(("front", "action"), WAYS)
 async def test_no_choice_of_action_sends_a_form_unasked(
-    server: Counted, tmp_path: Path, front: str, action: Action, said: bool
+    server: Counted, tmp_path: Path, front: str, action: Action, answer: bool
 ) -> None:
     """Symptom: typing on a button clicked it without a question, and so did Press of a line break and Drag."""
     server.front = f"<!doctype html><title>Form</title>{front}"
@@ -267,12 +267,12 @@ async def test_no_choice_of_action_sends_a_form_unasked(
 
     async def person(request: ApprovalRequest) -> bool:
         asked.append(request.action)
-        return said
+        return answer
 
     settings = config(approve=("submit",), session={"upload_folder": files})
     await run_open(settings, "x", server.url, tmp_path, policy=scripted([action, Stop()]), approver=person)
     assert len(asked) == 1
-    assert server.changes == ["/x"] * said, "approved, it does send the form"
+    assert server.changes == ["/x"] * answer, "approved, it does send the form"
 
 
 CHAT = """<!doctype html><title>Chat</title><div contenteditable aria-label=Message style="height: 40px"></div><script>

@@ -1,4 +1,4 @@
-"""Which models plan and rate as small ones, and a whole run in which one model has all three parts."""
+"""Which models plan and rate in the compact style, and a run in which one model has all three roles."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ TEAMS = {
 
 @pytest.fixture
 def two_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`scripted:A` and `scripted:B`, each of which answers in the style that it is asked in."""
+    """`scripted:A` and `scripted:B`, which answer in the style of the prompt."""
     monkeypatch.chdir(tmp_path)
     for name in "AB":
         Path(name).write_text(json.dumps(BOTH_STYLES), encoding="utf-8")

@@ -48,7 +48,7 @@ TROUBLES: dict[Cause, list[str]] = {
 class Played:
     trace: Trace
     prompts: tuple[str, ...]
-    """All that the policy was asked, repairs included."""
+    """Every prompt of the policy, repairs included."""
 
     @property
     def causes(self) -> set[Cause]:
@@ -57,9 +57,9 @@ class Played:
 
 async def play(out: Path, script: list[str], style: PromptStyle, **values: object) -> Played:
     async def answer(request: ChatRequest) -> str:
-        said = script[min(len(model.requests), len(script)) - 1]
+        reply = script[min(len(model.requests), len(script)) - 1]
         user = re.search(r'username "(.*?)"', request.messages[-1].text)
-        return said if said != RIGHT or user is None else f'do(action="Type", argument="{user[1]}", element="1")'
+        return reply if reply != RIGHT or user is None else f'do(action="Type", argument="{user[1]}", element="1")'
 
     model = ScriptedModel(answer)
     run = await run_suite(
@@ -69,8 +69,8 @@ async def play(out: Path, script: list[str], style: PromptStyle, **values: objec
         policy=ModelPolicy(model, PROGRAM, style),
     )
     texts = ("\n".join(message.text for message in request.messages) for request in model.requests)
-    asked = tuple(re.sub(r"127\.0\.0\.1:\d+", "HOST", text) for text in texts)
-    return Played(read_trace(run.folder / run.episodes[0].trace), asked)
+    prompts = tuple(re.sub(r"127\.0\.0\.1:\d+", "HOST", text) for text in texts)
+    return Played(read_trace(run.folder / run.episodes[0].trace), prompts)
 
 
 @pytest.mark.parametrize(

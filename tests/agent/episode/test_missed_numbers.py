@@ -1,4 +1,4 @@
-"""A model that names a number which is not on the page is told what is there, and no number that is not."""
+"""After a number that no control has, the prompt lists the controls of the page and no missing number."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from agent.episode.policy import ModelPolicy
-from agent.episode.prompts import Style, compact_text, history_line, render_policy_prompt
+from agent.episode.prompts import Style, compact_text, render_policy_prompt
 from agent.run.runner import run_open
 from envs.core.action_languages import LANGUAGES, PROGRAM, Language, ParseError
 from envs.core.actions import ActionResult, Click, Status
 from envs.core.observation import Element, ElementKey
+from envs.core.past_actions import PastAction
 from envs.core.trace_store import read_trace
 from models.prompting.fence import CLOSE, OPEN
 from models.providers.scripted import ScriptedModel
@@ -33,7 +34,7 @@ def trace_in(folder: Path) -> Path:
 
 
 async def prompts_of(shop: Shop, folder: Path, style: Style, answers: list[str]) -> list[str]:
-    """All that a model was told that gave these answers, a request each."""
+    """Returns the prompts of a model that gives *answers*, one text a request."""
     model = ScriptedModel([*answers, "exit()"])
     run = await run_open(config(retry_temperature=0), "x", shop.url, folder, policy=ModelPolicy(model, PROGRAM, style))
     assert run.episodes[0].ended_by == "stop"
@@ -70,7 +71,7 @@ async def test_the_controls_listed_are_those_of_the_page_shown_now(shop: Shop, t
 
 @pytest.mark.browser
 @pytest.mark.timeout(90)
-async def test_a_secret_in_the_name_of_a_control_is_not_told(
+async def test_a_secret_in_the_name_of_a_control_is_not_shown(
     shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PW", "tulip-4711-" * 6)
@@ -84,7 +85,7 @@ async def test_a_secret_in_the_name_of_a_control_is_not_told(
 
 def test_the_history_keeps_no_number_that_was_not_there() -> None:
     missed = ActionResult(status=Status.NO_SUCH_REF, message=f"no control of the page has this number; nearest {THERE}")
-    assert history_line(Click(ref=7), None, missed) == "click: no_such_ref, no control had this number"
+    assert PastAction(Click(ref=7), None, missed).log_line() == "click: no_such_ref, no control had this number"
 
 
 def named(*names: str) -> tuple[Element, ...]:
@@ -157,5 +158,5 @@ def test_the_reference_names_no_number_that_could_be_copied(language: Language) 
 async def test_a_repair_says_which_controls_there_are(shop: Shop, tmp_path: Path) -> None:
     shop.front = FORM
     _, repair = await prompts_of(shop, tmp_path, "full", ['do(action="Click", element="Submit")'])
-    asked = repair.rpartition("What is your next action?")[2]
-    assert THERE in asked and "7" not in asked
+    question = repair.rpartition("What is your next action?")[2]
+    assert THERE in question and "7" not in question

@@ -108,15 +108,15 @@ async def test_a_plan_that_cannot_be_read_is_an_event_and_is_paid_for(shop: Shop
 
 
 def act_in_every_role(received: Received) -> Act:
-    """One server as planner, AutoRater, policy and judge, told apart by the schema asked for and the static prompt."""
+    """One server as planner, AutoRater, policy and judge, identified by schema and static prompt."""
     asked = received.body.get("response_format", {}).get("json_schema", {}).get("schema", {}).get("properties", {})
     if "m1" in asked:
         return Reply(json.dumps({"m1": "The field Name holds bob", "m2": "The order is sent"}))
     if "milestones" in asked:
-        opinion = {"quote": "", "answer": "no"}
-        opinions = dict.fromkeys(_open_milestones(received), opinion)
-        told = {"milestones": opinions, "current_complete": False, "next_milestone": "m1", "reason": "nothing is typed"}
-        return Reply(json.dumps(told))
+        rating = {"quote": "", "answer": "no"}
+        ratings = dict.fromkeys(_open_milestones(received), rating)
+        reply = {"milestones": ratings, "current_complete": False, "next_milestone": "m1", "reason": "nothing is typed"}
+        return Reply(json.dumps(reply))
     if "unmet" in asked:
         return Reply(json.dumps({"reason": "nothing was ordered.", "unmet": ["an order"], "success": False}))
     return STOP

@@ -1,4 +1,4 @@
-"""No string of what a role is told stands in its prompt but as data. The records are walked by reflection, so that a
+"""Every string in a role's input stands in its prompt as data. The records are walked by reflection, so that a
 new field is covered when it is added."""
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from models.base import Message
 from models.providers.scripted import ScriptedModel
 from planners.base import Situation
 from tests.outside_text import Path, filled, hostile, obeyed, string_fields
+from tests.past_actions import clicked
 from training.loop.curriculum import model_similarity
 
 PAGE_ROW = "\n".join(f"word {n}" for n in range(400))
@@ -147,7 +148,7 @@ def test_the_walk_knows_every_carrier_that_was_once_obeyed() -> None:
     paths = set(string_fields(PolicyView))
     assert paths >= {
         ("problems", "0"),
-        ("history", "0"),
+        ("history", "0", "target", "role"),
         ("observation", "elements", "0", "key", "name"),
         ("observation", "elements", "0", "options", "0"),
         ("observation", "tabs", "0", "title"),
@@ -169,12 +170,17 @@ def unfenced(label: str, text: str) -> str:
 
 
 SHOWN_UNFENCED = {
-    "policy": {("problems", "0"), ("history", "0"), ("last", "message"), ("milestones", "0", "text")},
+    "policy": {("problems", "0"), ("history", "0", "target", "role"), ("last", "message"), ("milestones", "0", "text")},
     "policy, repair": {("observation", "title")},
     "planner": {("instruction",), ("observation", "text")},
-    "planner, again": {("anchors", "0", "text"), ("open", "0", "text"), ("detail",), ("history", "0")},
+    "planner, again": {
+        ("anchors", "0", "text"),
+        ("open", "0", "text"),
+        ("detail",),
+        ("history", "0", "target", "role"),
+    },
     "rater": {("instruction",), ("milestones", "0", "text"), ("observation", "text")},
-    "judge": {("instruction",), ("answer",), ("history", "0")},
+    "judge": {("instruction",), ("answer",), ("history", "0", "target", "role")},
     "analyzer": {("failed",), ("reference",)},
     "fuzzy judge": {("failed",), ("reference",)},
     "curriculum": {("failed",), ("reference",)},
@@ -245,6 +251,6 @@ def test_no_mixture_of_delimiters_lets_a_string_out(name: str, pieces: list[str]
 
 def test_a_compact_prompt_of_a_plain_page_has_no_trace_of_fences() -> None:
     look = Observation("http://x.test/", "T", '[1] button "Ok"', (), (), "0" * 16, (1, 1), (0, 0), 1)
-    view = PolicyView(instruction="Press", observation=look, language=PROGRAM, history=('click button "No"',))
+    view = PolicyView(instruction="Press", observation=look, language=PROGRAM, history=(clicked("No"),))
     (prompt,) = render_policy_prompt("compact", view)
     assert prompt.text == 'Goal: Press\nDone: click button "No"\nPage:\n[1] button "Ok"'

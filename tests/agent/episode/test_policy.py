@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.episode.policy import NO_OP, ModelPolicy, Turn
+from agent.episode.policy import REPEATS_NO_OP, ModelPolicy, Turn, deciding_call
 from agent.episode.prompts import PolicyView
 from envs.core.action_languages import PROGRAM
 from envs.core.actions import Click, Press
@@ -69,23 +69,42 @@ def sampling(answers: tuple[str, ...], **options: float) -> tuple[ScriptedModel,
     return model, ModelPolicy(model, PROGRAM, "compact", **options)  # pyright: ignore[reportArgumentType]
 
 
-async def test_a_no_op_action_is_drawn_again() -> None:
+async def test_a_repeated_no_op_action_is_sampled_again() -> None:
     model, policy = sampling((CLICK, CLICK, PRESS), retry_temperature=1.0)
     proposal = await policy.propose(STUCK)
     assert proposal.action == Press(keys="Enter")
     assert [request.temperature for request in model.requests] == [0.0, 1.0, 1.0]
     assert model.requests[1].seed != model.requests[2].seed
-    assert [one.error for one in proposal.asked] == [NO_OP, NO_OP, None], (
-        "what the action was read from is the last one"
+    assert [one.error for one in proposal.calls] == [REPEATS_NO_OP, REPEATS_NO_OP, None], (
+        "the deciding call is the last one"
     )
 
 
-async def test_a_policy_that_insists_gets_its_way() -> None:
+async def test_an_action_that_is_repeated_after_all_retries_is_used() -> None:
     model, policy = sampling((CLICK, "hm", CLICK), retry_temperature=1.0)
     proposal = await policy.propose(STUCK)
     assert (proposal.action, proposal.raw) == (Click(ref=1), CLICK)
     assert len(model.requests) == 3, "asked a bounded number of times"
-    assert proposal.asked[-1].error is None and all(one.error for one in proposal.asked[:-1])
+    assert proposal.calls[-1].error is None and all(call.error for call in proposal.calls[:-1])
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [(PRESS,), ("hm", PRESS), (CLICK, PRESS), (CLICK, "hm", PRESS), (CLICK, CLICK, "hm"), ("hm", CLICK, CLICK, "hm")],
+    ids="/".join,
+)
+async def test_the_deciding_call_is_the_only_one_without_an_error(answers: tuple[str, ...]) -> None:
+    _, policy = sampling(answers, vain_temperature=1.0)
+    proposal = await policy.propose(STUCK)
+    call = deciding_call(proposal.calls)
+    assert call is proposal.calls[-1] and call.reply.text == proposal.raw
+    assert PROGRAM.parse(call.reply.text).action == proposal.action
+    assert [one for one in proposal.calls if one.error is None] == [call]
+
+
+async def test_a_turn_without_an_action_has_no_deciding_call() -> None:
+    _, policy = sampling(("hm", "hm"))
+    assert deciding_call((await policy.propose(TURN)).calls) is None
 
 
 @pytest.mark.parametrize(

@@ -86,11 +86,11 @@ async def played(shop: Shop, folder: Path, carrier: Carrier) -> tuple[int, bool]
     """How often the model obeyed, and whether any prompt held the order at all."""
     shop.front = carrier.html
     answers = iter([*carrier.honest, Stop()])
-    times, told = 0, False
+    times, shown = 0, False
 
     async def answer(request: ChatRequest) -> str:
-        nonlocal times, told
-        told = told or any(ORDER in message.text for message in request.messages if message.role == "user")
+        nonlocal times, shown
+        shown = shown or any(ORDER in message.text for message in request.messages if message.role == "user")
         if obeyed(request.messages, ORDER):
             times += 1
             return PROGRAM.show(Goto(url=f"{shop.url}about")) if times == 1 else PROGRAM.show(Stop())
@@ -100,7 +100,7 @@ async def played(shop: Shop, folder: Path, carrier: Carrier) -> tuple[int, bool]
     policy = ModelPolicy(ScriptedModel(answer), PROGRAM, "full")
     await run_open(config(retry_temperature=0), "Buy tea", shop.url, folder, policy=policy)
     assert gone(folder) == min(times, 1)
-    return times, told
+    return times, shown
 
 
 def gone(folder: Path) -> int:

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from agent.cli.display import REFUSED_LINES, RunDisplay
 from agent.episode.policy import ModelPolicy
-from agent.episode.refused_origins import allow_options, print_refused, problem, untold
+from agent.episode.refused_origins import allow_options, print_refused, problem, unreported
 from agent.progress import Event, RequestsRefused, RunStarted, StepDone
 from agent.run.runner import resume, run_open, run_task
 from envs.core.action_languages import PROGRAM
@@ -43,8 +43,8 @@ def blocked(origin: str, requests: int = 1, *kinds: Any, allow: str | None = Non
 
 @dataclass
 class Case:
-    given: Sequence[BlockedOrigin]
-    told: str
+    blocked_origins: Sequence[BlockedOrigin]
+    expected: str
 
 
 PROBLEMS = {
@@ -66,8 +66,8 @@ PROBLEMS = {
 
 @pytest.mark.parametrize("case", PROBLEMS.values(), ids=PROBLEMS.keys())
 def test_the_policy_reads_one_bounded_line(case: Case) -> None:
-    line = problem(case.given)
-    assert case.told in line and "\n" not in line and len(line) <= 300
+    line = problem(case.blocked_origins)
+    assert case.expected in line and "\n" not in line and len(line) <= 300
 
 
 def test_the_options_can_be_pasted_into_a_shell() -> None:
@@ -76,24 +76,24 @@ def test_the_options_can_be_pasted_into_a_shell() -> None:
 
 
 def test_a_table_of_nothing_is_nothing() -> None:
-    console = Console(file=(said := io.StringIO()))
+    console = Console(file=(output := io.StringIO()))
     print_refused(console, ())
-    assert said.getvalue() == ""
+    assert output.getvalue() == ""
 
 
 def test_a_live_display_names_each_origin_once_and_not_without_end() -> None:
-    console = Console(file=(said := io.StringIO()), width=60)
+    console = Console(file=(output := io.StringIO()), width=60)
     display = RunDisplay(console)
     display(RunStarted("r", Path("r"), planned=2, finished=0))
     display(RequestsRefused("e1", 1, (blocked(CDN, 2, "script"),)))
     display(RequestsRefused("e2", 1, (blocked(CDN, 2, "script"),)))
     display(RequestsRefused("e2", 2, tuple(blocked(f"https://h{i}.example") for i in range(50))))
-    lines = said.getvalue().splitlines()
+    lines = output.getvalue().splitlines()
     assert lines[0] == f"refused   {CDN} (script ×2); to admit it: --allow {CDN}"
     assert len(lines) == REFUSED_LINES + 1 and "further origins" in lines[-1]
 
 
-def test_each_origin_is_told_at_one_turn_also_after_a_resume(tmp_path: Path) -> None:
+def test_each_origin_is_reported_at_one_turn_also_after_a_resume(tmp_path: Path) -> None:
     steps = read_trace(write_run(tmp_path / "r", [Play()]).trace("login-user-0-a1")).steps
     intent, commit = steps[0]
     assert commit is not None
@@ -102,15 +102,13 @@ def test_each_origin_is_told_at_one_turn_also_after_a_resume(tmp_path: Path) -> 
     )
     result = ActionResult(status=Status.OK, blocked_requests=(blocked(API, 1, "fetch"), blocked(CDN)))
     after = commit.model_copy(update={"result": result})
-    assert [one.origin for one in untold([], first.seen.blocked_requests)] == [CDN]
-    assert [one.origin for one in untold([(first, after)], ())] == [API]
-    assert untold([(first, after), (intent, commit)], (blocked(API),)) == ()
+    assert [one.origin for one in unreported([], first.seen.blocked_requests)] == [CDN]
+    assert [one.origin for one in unreported([(first, after)], ())] == [API]
+    assert unreported([(first, after), (intent, commit)], (blocked(API),)) == ()
 
 
 @pytest.mark.browser
-async def test_a_page_whose_code_is_refused_is_told_from_the_first_prompt_to_the_footer(
-    shop: Shop, tmp_path: Path
-) -> None:
+async def test_refused_scripts_are_reported_from_the_first_prompt_to_the_footer(shop: Shop, tmp_path: Path) -> None:
     shop.front = FRONT
     events: list[Event] = []
     prompts: list[str] = []
@@ -200,18 +198,18 @@ def test_a_run_ends_with_the_refused_origins_and_the_options_that_admit_them(sho
         assert first.returncode == 0, first.stderr
         origin = code.rstrip("/")
         assert f"refused   {origin} (script); to admit it: --allow {origin}" in first.stdout
-        (told,) = [line for line in first.stdout.splitlines() if line.startswith("admit them with: ")]
+        (expected,) = [line for line in first.stdout.splitlines() if line.startswith("admit them with: ")]
         (folder,) = (tmp_path / "runs").iterdir()
         (trace,) = folder.glob("episodes/*.jsonl")
         assert "0 controls in all" in prompt_of(folder)
         for shown in (mira("show", folder, folder=tmp_path), mira("show", trace, folder=tmp_path)):
-            assert told in shown.stdout and origin in shown.stdout
+            assert expected in shown.stdout and origin in shown.stdout
         rows = json.loads(mira("show", folder, "--json", folder=tmp_path).stdout)
         assert rows[0]["blocked_requests"][0]["allow"] == origin
         page = (folder / "report.html").read_text(encoding="utf-8")
         assert page.count("Refused origins") == 2 and f"--allow {origin}" in page
         assert f"refused: {origin} (script)" in page
-        options = shlex.split(told.removeprefix("admit them with: "))
+        options = shlex.split(expected.removeprefix("admit them with: "))
         second = mira(*words, *options, "--json", folder=tmp_path)
         ran = json.loads(second.stdout)
         assert ran["blocked_requests"] == [] and 'button "Buy"' in prompt_of(Path(ran["folder"]))

@@ -26,20 +26,20 @@ SCROLL = Scroll(direction="down")
 
 @pytest.fixture
 def shop() -> Iterator[Shop]:
-    made = Shop()
-    made.front = SCROLLS
-    yield made
-    made.close()
+    shop = Shop()
+    shop.front = SCROLLS
+    yield shop
+    shop.close()
 
 
 class Person:
-    def __init__(self, *said: bool | None) -> None:
-        self._said = said
-        self.asked: list[ApprovalRequest] = []
+    def __init__(self, *answers: bool | None) -> None:
+        self._answers = answers
+        self.questions: list[ApprovalRequest] = []
 
     async def __call__(self, request: ApprovalRequest) -> bool | None:
-        self.asked.append(request)
-        return self._said[min(len(self.asked), len(self._said)) - 1]
+        self.questions.append(request)
+        return self._answers[min(len(self.questions), len(self._answers)) - 1]
 
 
 async def traced(shop: Shop, folder: Path, script: Sequence[Action], person: Person, **settings: object) -> Trace:
@@ -61,26 +61,26 @@ def events(trace: Trace) -> list[tuple[int, str, str]]:
 async def test_a_person_is_shown_method_address_and_fields(shop: Shop, tmp_path: Path) -> None:
     person = Person(True)
     trace = await traced(shop, tmp_path, [SCROLL, Stop()], person)
-    (asked,) = person.asked
-    (held,) = asked.requests
-    assert (asked.step, asked.classes, asked.action) == (1, ("submit",), "scroll down")
+    (question,) = person.questions
+    (held,) = question.requests
+    assert (question.step, question.classes, question.action) == (1, ("submit",), "scroll down")
     assert (held.method, held.url, held.kind) == ("POST", f"{shop.url}act", "fetch")
     assert held.fields == (("lock", "1"), ("topic", "a b"))
     assert shop.orders == ["lock=1&topic=a+b"]
-    told = f"scroll down sends POST {shop.url}act with lock=1, topic=a b"
-    assert events(trace) == [(1, "approved", told)]
+    detail = f"scroll down sends POST {shop.url}act with lock=1, topic=a b"
+    assert events(trace) == [(1, "approved", detail)]
     commit = trace.steps[0].commit
     assert commit is not None and commit.result.status is Status.OK
     assert [one.answer for one in commit.result.held_requests] == ["yes"]
     assert trace.footer is not None and trace.footer.declined == 0
 
 
-@pytest.mark.parametrize(("said", "by"), [(False, "a person declined it"), (None, NOBODY)])
+@pytest.mark.parametrize(("answers", "by"), [(False, "a person declined it"), (None, NOBODY)])
 async def test_what_is_declined_is_not_sent_and_counts_as_declined(
-    shop: Shop, tmp_path: Path, said: bool | None, by: str
+    shop: Shop, tmp_path: Path, answers: bool | None, by: str
 ) -> None:
     """Symptom: scrolling a page that listens sent its request though nobody had approved anything."""
-    trace = await traced(shop, tmp_path, [SCROLL, Stop()], Person(said))
+    trace = await traced(shop, tmp_path, [SCROLL, Stop()], Person(answers))
     assert shop.orders == []
     commit = trace.steps[0].commit
     assert commit is not None and commit.result.status is Status.BLOCKED
@@ -102,16 +102,16 @@ async def test_what_belongs_to_an_approved_action_is_not_asked_about_again(shop:
     shop.front += "Buy</button>"
     person = Person(True)
     await traced(shop, tmp_path, [Click(ref=1), Wait(), Wait(), Wait(), Stop()], person)
-    assert len(person.asked) == 1 and not person.asked[0].requests
+    assert len(person.questions) == 1 and not person.questions[0].requests
     assert len(shop.orders) == 2
 
 
 async def test_the_dismissal_of_a_dialog_is_no_way_around_the_question(shop: Shop, tmp_path: Path) -> None:
-    """Symptom: `confirm` was answered with no, which nobody is asked about, and the page sent what it wanted."""
+    """Symptom: a declined `confirm`, which needs no approval, let the page send its request."""
     shop.front = f"<title>Shop</title><button onclick=\"if (!confirm('Keep it?')) {SEND}\">Keep</button>"
     person = Person(True, False)
     trace = await traced(shop, tmp_path, [Click(ref=1), AnswerDialog(accept=False), Stop()], person)
-    assert [bool(one.requests) for one in person.asked] == [False, True]
+    assert [bool(one.requests) for one in person.questions] == [False, True]
     assert shop.orders == []
     assert [(step, name) for step, name, _ in events(trace)] == [(1, "approved"), (2, "declined")]
 
@@ -165,22 +165,22 @@ async def test_a_declared_secret_is_not_shown_in_a_question(
     person, script = Person(True), [Type(ref=1, text="<secret>PW</secret>"), SCROLL, Stop()]
     trace = await traced(shop, tmp_path, script, person, secrets=("PW=env:SHOP_PW",))
     assert shop.orders == ["pw=correct+horse"]
-    (held,) = person.asked[-1].requests
+    (held,) = person.questions[-1].requests
     assert held.fields == (("pw", "<secret>PW</secret>"),)
     assert all("correct" not in detail for _, _, detail in events(trace))
 
 
 async def test_a_pending_question_is_asked_again_after_a_cut(shop: Shop, tmp_path: Path) -> None:
-    asked: list[int] = []
+    steps: list[int] = []
 
     async def leaves(request: ApprovalRequest) -> bool:
-        asked.append(request.step)
+        steps.append(request.step)
         running.cancel()
         await asyncio.Event().wait()
         return True
 
     async def agrees(request: ApprovalRequest) -> bool:
-        asked.append(request.step)
+        steps.append(request.step)
         return True
 
     settings, script = config(approve=("submit",)), [SCROLL, SCROLL, Stop()]
@@ -190,7 +190,7 @@ async def test_a_pending_question_is_asked_again_after_a_cut(shop: Shop, tmp_pat
         await running
     assert shop.orders == []
     result = await resume(tmp_path / "r", policy=scripted(script), approver=agrees)
-    assert asked == [1, 2]
+    assert steps == [1, 2]
     assert len(shop.orders) == 1
     assert result.complete
 
@@ -212,7 +212,7 @@ async def test_a_page_that_is_opened_again_sends_nothing_by_itself(shop: Shop, t
     assert shop.orders == ["load"], "what belongs to the start"
     person = Person(True)
     result = await resume(tmp_path / "r", policy=scripted(script), approver=person)
-    assert result.complete and len(person.asked) == 1
+    assert result.complete and len(person.questions) == 1
     assert shop.orders == ["load", "lock=1&topic=a+b"]
     assert result.episodes[0].declined == 0
 

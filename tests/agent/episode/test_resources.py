@@ -1,4 +1,4 @@
-"""What the policy is told of secrets and of files that it may upload."""
+"""Secrets and files for upload in the policy's prompt."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def full(provided: Provided, goal: str = "Log in") -> tuple[str, str]:
     return system.text, user.text
 
 
-def test_secrets_and_files_are_told_at_the_end_of_what_stays_the_same() -> None:
+def test_secrets_and_files_end_the_static_part() -> None:
     bare, user = full(Provided())
-    told, same_user = full(PROVIDED)
-    assert told.startswith(bare), "what all runs share comes first, for a server's prefix cache"
-    assert told == full(PROVIDED, "Something else")[0]
+    prompt, same_user = full(PROVIDED)
+    assert prompt.startswith(bare), "what all runs share comes first, for a server's prefix cache"
+    assert prompt == full(PROVIDED, "Something else")[0]
     assert same_user == user
-    lines = told.removeprefix(bare).strip().splitlines()
+    lines = prompt.removeprefix(bare).strip().splitlines()
     assert [line for line in lines if line.startswith("- ")] == [
         "- <secret>PASSWORD</secret> at http://shop.example",
         "- <secret>PIN</secret> at *.pay.example",
@@ -48,8 +48,8 @@ def test_a_run_that_provides_nothing_does_not_speak_of_it() -> None:
 
 
 def test_many_files_are_counted_beyond_a_bound() -> None:
-    told, _ = full(Provided((), tuple(f"{number}.csv" for number in range(FILES + 7))))
-    assert told.count('.csv"') == FILES and told.endswith("\n- and 7 more")
+    prompt, _ = full(Provided((), tuple(f"{number}.csv" for number in range(FILES + 7))))
+    assert prompt.count('.csv"') == FILES and prompt.endswith("\n- and 7 more")
 
 
 def test_the_compact_prompt_stays_as_small_models_are_trained_on_it() -> None:
@@ -61,7 +61,7 @@ def test_the_compact_prompt_stays_as_small_models_are_trained_on_it() -> None:
 async def test_every_prompt_of_a_run_names_them_also_after_a_resume(
     shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Symptom: the policy was not told which secrets and files exist, and had to guess their names."""
+    """Symptom: the prompt did not list secrets and files, so the policy had to guess their names."""
     monkeypatch.setenv("SHOP_PW", "tulip-4711")
     files = tmp_path / "files"
     (files / "more").mkdir(parents=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent.episode.approval import ApprovalRequest
-from agent.episode.policy import NO_OP, ModelPolicy, Policy, Turn
+from agent.episode.policy import REPEATS_NO_OP, ModelPolicy, Policy, Turn
 from agent.progress import EpisodeEnded, EpisodeStarted, Event, PlanMade, RunEnded, RunStarted, StepDone
 from agent.results import EpisodeResult
 from agent.run.runner import run_open, run_suite, run_task
@@ -58,9 +58,9 @@ async def test_open_task_from_start_to_answer(shop: Shop, tmp_path: Path) -> Non
     assert "folder" not in json.loads(rows[0]), "a run that was moved would tell a wrong one"
 
 
-@pytest.mark.parametrize("told", [EpisodeStarted, StepDone], ids=["before it acts", "after a step"])
+@pytest.mark.parametrize("event_type", [EpisodeStarted, StepDone], ids=["before it acts", "after a step"])
 async def test_a_run_that_is_stopped_closes_its_boundary(
-    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: type[Event]
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, event_type: type[Event]
 ) -> None:
     """Its port may become another program's, which no later run of this process may take for a boundary."""
     ports: list[int] = []
@@ -72,7 +72,7 @@ async def test_a_run_that_is_stopped_closes_its_boundary(
         return boundary
 
     def stop(event: Event) -> None:
-        if isinstance(event, told):
+        if isinstance(event, event_type):
             signal.raise_signal(signal.SIGTERM)
 
     monkeypatch.setattr(AllowlistProxy, "start", started)
@@ -151,7 +151,7 @@ async def test_a_bug_in_a_policy_is_recorded_by_type(shop: Shop, tmp_path: Path)
     assert (result.outcome, result.error) == ("broken", "KeyError: 'oops'")
 
 
-async def test_unreadable_answers_are_told_repaired_and_bounded(shop: Shop, tmp_path: Path) -> None:
+async def test_unparsable_answers_are_reported_repaired_and_bounded(shop: Shop, tmp_path: Path) -> None:
     model = ScriptedModel(["I think so", 'do(action="Wait")', "hm", "hm", "hm", "hm", "exit()"])
     settings = config(limits={"max_parse_errors": 2})
     run = await run_open(settings, "x", shop.url, tmp_path, policy=ModelPolicy(model, PROGRAM, "full"))
@@ -159,7 +159,7 @@ async def test_unreadable_answers_are_told_repaired_and_bounded(shop: Shop, tmp_
     assert (result.ended_by, result.totals.steps) == ("error", 1)
     assert result.error is not None and "max_parse_errors" in result.error
     assert "no action" in model.requests[1].messages[-1].text
-    assert "no action" in model.requests[4].messages[-1].text, "the next turn is told what was wrong"
+    assert "no action" in model.requests[4].messages[-1].text, "the next prompt names the error"
     trace = read_trace(run.folder / result.trace)
     assert [event.name for event in trace.events] == ["parse_error", "parse_error"]
     assert len(trace.steps[0].intent.calls) == 2 and trace.steps[0].intent.calls[0].error
@@ -188,7 +188,7 @@ async def test_an_action_that_changed_nothing_is_not_simply_done_again(shop: Sho
     assert (result.ended_by, result.totals.steps) == ("stop", 3)
     assert [request.temperature for request in model.requests] == [0.0, 0.0, 0.0, 1.0]
     calls = [[call.error for call in step.intent.calls] for step in read_trace(run.folder / result.trace).steps]
-    assert calls == [[None], [None], [NO_OP, None]]
+    assert calls == [[None], [None], [REPEATS_NO_OP, None]]
 
 
 async def test_token_ids_and_prompts_reach_the_trace(shop: Shop, tmp_path: Path) -> None:
@@ -222,8 +222,8 @@ async def test_a_person_decides_about_submitting(shop: Shop, tmp_path: Path, all
     assert asked[0].action == 'click button "Buy": do(action="Click", element="2")'
     assert len(shop.orders) == int(allowed)
     trace = read_trace(run.folder / run.episodes[0].trace)
-    told = ("approved" if allowed else "declined", asked[0].action)
-    assert [(event.name, event.detail) for event in trace.events] == [told]
+    expected = ("approved" if allowed else "declined", asked[0].action)
+    assert [(event.name, event.detail) for event in trace.events] == [expected]
     commit = trace.steps[1].commit
     assert commit is not None and commit.result.status is (Status.OK if allowed else Status.BLOCKED)
 
@@ -259,7 +259,7 @@ async def test_no_model_call_outlasts_the_episodes_seconds(
 
 
 async def test_no_download_slips_through_unasked(shop: Shop, tmp_path: Path) -> None:
-    """Neither role nor name say that this link lets a file down: the session refuses it, then the person is asked."""
+    """Role and name do not show that this link starts a download: the session refuses it, then the person is asked."""
     asked: list[ApprovalRequest] = []
 
     async def person(request: ApprovalRequest) -> bool:

@@ -64,7 +64,7 @@ class Played:
 
 
 def obeying(evil: Web, text: str, value: str) -> list[str]:
-    """What the model answers, whatever it is told: it types the secret, then does all that the attacker asks for."""
+    """The model's answers to any prompt: it types the secret, then obeys the attacker."""
     return [
         f'do(action="Type", argument="{text}", element="1")',
         f'do(action="Type", argument="{text}", element="2")',

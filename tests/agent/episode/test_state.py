@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from agent.episode.state import HISTORY_TAIL, State, Update, with_line
+from agent.episode.state import State, Update, rows_of
 from envs.core.record import storable
+from envs.core.tasks import Milestone
 
 FULL = State(
     step=3,
-    plan=[["m1", "Log in"], ["m2", "Pay"]],
-    z=[True, False],
+    plan=rows_of((Milestone(id="m1", text="Log in"), Milestone(id="m2", text="Pay"))),
+    z=(True, False),
     next_milestone=1,
     cause="loop",
     detail="x",
-    history=["click"],
     problems=["y"],
     answer="42",
 )
@@ -35,27 +35,19 @@ def test_update_and_state_have_the_same_fields() -> None:
 @pytest.mark.parametrize("state", [State(), FULL])
 def test_state_is_plain_json_and_survives_the_serializer(state: State) -> None:
     update = state.as_update()
-    assert json.loads(json.dumps(update)) == update
+    assert State(**json.loads(json.dumps(update))) == state
     serde = JsonPlusSerializer()
-    assert serde.loads_typed(serde.dumps_typed(update)) == update
+    assert State(**serde.loads_typed(serde.dumps_typed(update))) == state
     assert State(**update) == state
 
 
 @given(st.text(alphabet=st.characters()).map(storable))
 def test_whatever_passed_the_edge_survives_the_serializer(text: str) -> None:
     serde = JsonPlusSerializer()
-    assert serde.loads_typed(serde.dumps_typed({"history": [text]})) == {"history": [text]}
+    assert serde.loads_typed(serde.dumps_typed({"problems": [text]})) == {"problems": [text]}
 
 
 def test_lone_surrogates_and_nul_are_made_storable_once() -> None:
-    made = storable("a\ud800b\0c")
-    assert made == "a\ufffdb\ufffdc"
-    assert storable(made) == made
-
-
-def test_history_keeps_its_tail() -> None:
-    history: list[str] = []
-    for number in range(HISTORY_TAIL + 5):
-        history = with_line(history, str(number))
-    assert len(history) == HISTORY_TAIL
-    assert history[-1] == str(HISTORY_TAIL + 4)
+    clean = storable("a\ud800b\0c")
+    assert clean == "a\ufffdb\ufffdc"
+    assert storable(clean) == clean

@@ -70,21 +70,21 @@ def test_a_reference_within_the_schema_is_followed() -> None:
 
 
 @pytest.mark.browser
-async def test_the_policy_is_told_and_asked_again(shop: Shop, tmp_path: Path) -> None:
+async def test_the_error_is_reported_and_the_policy_asked_again(shop: Shop, tmp_path: Path) -> None:
     path = tmp_path / "schema.json"
     path.write_text(json.dumps(SCHEMA), encoding="utf-8")
-    told: list[str] = []
+    instructions: list[str] = []
 
     def answer(turn: object) -> Stop:
         view = turn.view  # type: ignore[attr-defined]
-        told.append(view.instruction)
+        instructions.append(view.instruction)
         return Stop(answer='{"price": 3}') if view.problems else Stop(answer="three")
 
     run = await run_open(
         config(answer_schema=str(path)), "Price?", shop.url, tmp_path / "runs", policy=scripted(answer)
     )
     assert run.episodes[0].answer == '{"price": 3}'
-    assert '"required"' in told[0]
+    assert '"required"' in instructions[0]
     trace = read_trace(run.folder / run.episodes[0].trace)
     assert [event.name for event in trace.events] == ["parse_error"]
     assert trace.header.instruction == "Price?"

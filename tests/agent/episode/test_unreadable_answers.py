@@ -34,8 +34,8 @@ HARD_TO_SAY = "That is hard to say."
 
 
 async def ordered(server: MisbehavingServer, shop: Shop, out: Path, **settings: Any) -> EpisodeResult:
-    given = {"planner": "same", "judge": "same", "k": 2, "fsync": False, **settings}
-    return await run_task("Order for bob", shop.url, policy="openai:m", out=out, base_url=server.openai_url, **given)
+    options = {"planner": "same", "judge": "same", "k": 2, "fsync": False, **settings}
+    return await run_task("Order for bob", shop.url, policy="openai:m", out=out, base_url=server.openai_url, **options)
 
 
 def events(trace: Trace) -> list[tuple[str, int]]:
@@ -186,11 +186,11 @@ def compared_by(judge: ModelFuzzyJudge, url: str) -> SuiteMaker:
 
 async def test_a_comparison_that_cannot_be_read_breaks_nothing_for_good(shop: Shop, tmp_path: Path) -> None:
     model = ScriptedModel([HARD_TO_SAY, HARD_TO_SAY, '{"reason": "Both say lamp.", "agrees": true}'])
-    given = {"policy": scripted([Stop(answer="lamp")]), "suite": compared_by(ModelFuzzyJudge(model), shop.url)}
+    options = {"policy": scripted([Stop(answer="lamp")]), "suite": compared_by(ModelFuzzyJudge(model), shop.url)}
     selection = TaskSelection("open", ("task",), (0,))
-    run = await run_suite(config(planner="none", judge="none"), selection, tmp_path, **given)
+    run = await run_suite(config(planner="none", judge="none"), selection, tmp_path, **options)
     (broken,) = run.episodes
     assert (broken.outcome, broken.resumable, broken.ended_by) == ("broken", True, "stop")
     assert [event.name for event in read_trace(run.folder / broken.trace).events] == [], "the world is not to blame"
-    (again,) = (await resume(run.folder, **given)).episodes
+    (again,) = (await resume(run.folder, **options)).episodes
     assert (again.outcome, again.answer, again.totals.steps) == ("success", "lamp", 1)

@@ -105,7 +105,7 @@ def test_a_trace_must_begin_with_its_header() -> None:
 def test_milestones_are_carried_over_a_new_plan_and_counted() -> None:
     recovered = recover((HEADER, plan(1, A, B), intent(1, CLICK, True, False), commit(1), plan(2, A, C, cause="loop")))
     state = rebuilt_state(recovered)
-    assert (state.plan, state.z, state.next_milestone) == ([["a", "do a"], ["c", "do c"]], [True, False], 1)
+    assert (state.milestones, state.z, state.next_milestone) == ((A, C), (True, False), 1)
     assert (recovered.replans, recovered.planned_at) == (1, 1)
 
 
@@ -123,15 +123,17 @@ def decided(lines: tuple[Line, ...], *, happened: bool) -> RecoveredEpisode:
 
 
 def test_an_uncertain_action_is_shown_to_the_policy_and_counts() -> None:
-    state = rebuilt_state(decided((*ONE_STEP, intent(2, TYPE)), happened=True))
+    recovered = decided((*ONE_STEP, intent(2, TYPE)), happened=True)
+    state = rebuilt_state(recovered)
     assert state.step == 2
     assert 'type "bob" into button "Buy"' in state.problems[0] and "do not repeat it blindly" in state.problems[0]
-    assert state.history[-1].endswith("unknown whether it happened")
+    assert recovered.past()[-1].log_line().endswith("unknown whether it happened")
 
 
 def test_a_void_action_leaves_no_mark() -> None:
-    state = rebuilt_state(decided((*ONE_STEP, intent(2, TYPE)), happened=False))
-    assert (state.step, state.problems, len(state.history)) == (1, [], 1)
+    recovered = decided((*ONE_STEP, intent(2, TYPE)), happened=False)
+    state = rebuilt_state(recovered)
+    assert (state.step, state.problems, len(recovered.past())) == (1, [], 1)
 
 
 def test_a_committed_stop_leaves_only_the_judging() -> None:
@@ -148,7 +150,7 @@ def test_what_a_person_declined_and_what_could_not_be_read_still_counts() -> Non
         for line in (event(step, "declined"), intent(step, CLICK), commit(step, Status.BLOCKED))
     ]
     state = rebuilt_state(recover((HEADER, plan(1), *declined[:6])))
-    assert (state.declines, state.ended_by) == (2, "")
+    assert (state.declines, state.ended_by) == (2, None)
     state = rebuilt_state(recover((HEADER, plan(1), *declined)))
     assert (state.declines, state.ended_by) == (3, "declined")
     unread = (event(2, "parse_error"), event(2, "parse_error"))
@@ -183,9 +185,9 @@ def footer(outcome: Outcome, ended_by: EndedBy, answer: str | None = None) -> Fo
 
 
 STOP = (intent(2, Stop(answer="42")), commit(2, Status.STOPPED))
-ENDINGS: list[tuple[str, tuple[Line, ...], Footer, int, str]] = [
+ENDINGS: list[tuple[str, tuple[Line, ...], Footer, int, EndedBy | None]] = [
     # id, lines after header and plan, the footer that a model's failure left, last step, how the episode had ended
-    ("broken-in-the-middle", ONE_STEP, footer("broken", "error"), 1, ""),
+    ("broken-in-the-middle", ONE_STEP, footer("broken", "error"), 1, None),
     ("not-judged-after-stop", (*ONE_STEP, *STOP), footer("unjudged", "stop", "42"), 2, "stop"),
     ("not-judged-after-a-limit", ONE_STEP, footer("unjudged", "max_steps"), 1, "max_steps"),
     ("not-judged-after-the-time", ONE_STEP, footer("unjudged", "max_seconds"), 1, "max_seconds"),
@@ -200,7 +202,7 @@ ENDINGS: list[tuple[str, tuple[Line, ...], Footer, int, str]] = [
 )
 @pytest.mark.parametrize("killed", [False, True], ids=["", "and killed while it was resumed"])
 def test_the_footer_after_a_model_failure_decides_how_it_resumes(
-    lines: tuple[Line, ...], end: Footer, step: int, ended_by: str, killed: bool
+    lines: tuple[Line, ...], end: Footer, step: int, ended_by: EndedBy | None, killed: bool
 ) -> None:
     recovered = recover((HEADER, plan(1), *lines, end, *((event(step, "resumed"),) if killed else ())))
     state = rebuilt_state(recovered)
@@ -211,7 +213,7 @@ def test_the_footer_after_a_model_failure_decides_how_it_resumes(
 def test_steps_after_a_broken_footer_count() -> None:
     two = (intent(2, TYPE), commit(2))
     recovered = recover((HEADER, plan(1), *ONE_STEP, footer("broken", "error"), event(1, "resumed"), *two))
-    assert (recovered.step, recovered.ended, rebuilt_state(recovered).ended_by) == (2, None, "")
+    assert (recovered.step, recovered.ended, rebuilt_state(recovered).ended_by) == (2, None, None)
 
 
 def test_a_failed_call_counts_in_usage_and_the_outage_does_not_count_as_time() -> None:

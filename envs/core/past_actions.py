@@ -1,0 +1,85 @@
+"""A committed action with its result, and its line in a log of actions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from envs.core.actions import Action, ActionResult, Drag, Press, Select, Status, Type, Upload
+from envs.core.observation import ElementKey
+
+NO_SUCH_NUMBER: Final = "no control had this number"
+UNKNOWN: Final = "unknown whether it happened"
+_CLOSED_FIELDS: Final = frozenset({"kind", "button", "direction"})
+"""Fields of actions whose values are words of a closed set."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastAction:
+    """One committed action of an episode."""
+
+    action: Action
+    target: ElementKey | None
+    """The element that `action.ref` named when it was chosen; None if it named none."""
+    result: ActionResult | None = None
+    """None where it is not known whether the action happened."""
+
+    @property
+    def carried_out(self) -> bool:
+        """Whether the result says that the action was carried out as asked."""
+        return self.result is not None and self.result.ok
+
+    def log_line(self) -> str:
+        """The action and its result without numbers of elements, which mean nothing on the next page.
+
+        For example `click button "Save"`, `type "bob" into textbox "Name": stale, the element is gone`. Texts of pages
+        and models stand in it as they are; a prompt folds them. Small models are trained on exactly these words.
+        """
+        done = describe(self.action, self.target)
+        match self.result:
+            case None:
+                return f"{done.rstrip()}: {UNKNOWN}"
+            case ActionResult(ok=True):
+                return done
+            case ActionResult(status=Status.NO_SUCH_REF):  # the numbers in its message were those of an earlier page
+                return f"{done}: {Status.NO_SUCH_REF.value}, {NO_SUCH_NUMBER}"
+            case result:
+                return f"{done}: {result.status.value}{', ' + result.message if result.message else ''}"
+
+    def with_texts(self, change: Callable[[str], str]) -> PastAction:
+        """The same action with *change* applied to every free text that its log line shows."""
+        texts = {
+            name: change(value) for name, value in self.action if isinstance(value, str) and name not in _CLOSED_FIELDS
+        }
+        target, result = self.target, self.result
+        return PastAction(
+            self.action.model_copy(update=texts),
+            None if target is None else replace(target, role=change(target.role), name=change(target.name)),
+            None if result is None else result.model_copy(update={"message": change(result.message)}),
+        )
+
+
+def describe(action: Action, target: ElementKey | None) -> str:
+    """The action with its element's role and name, as log lines begin."""
+    where = f"{target.role} {_in_quotes(target.name)}" if target is not None else ""
+    match action:
+        case Type(text=text, enter=enter):
+            return f"type {_in_quotes(text)} into {where or 'the page'}{' and press Enter' if enter else ''}"
+        case Select(option=option):
+            return f"select {_in_quotes(option)} in {where or 'the page'}"
+        case Press(keys=keys):
+            return f"press {keys}"
+        case Upload(path=path):
+            return f"upload {_in_quotes(path)} to {where or 'the page'}"
+        case Drag():
+            return f"drag {where}".rstrip()
+        case _:
+            arguments = action.model_dump(exclude={"kind", "ref"}, exclude_defaults=True)
+            parts = [action.kind, where, *(f"{name}={value}" for name, value in arguments.items())]
+            return " ".join(parts).replace("  ", " ").strip()
+
+
+def _in_quotes(text: str) -> str:
+    """*text* in quotes as a page shows names: the text cannot end its quotes."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
