@@ -253,7 +253,7 @@ async def main():
     with RunDisplay(stdout) as display:
         display(RunStarted("r", Path("r"), planned=2, finished=0))
         ask = approver(display, as_json=False)
-        said = await asyncio.discover_traces(ask(request(1)), ask(request(2)))
+        said = await asyncio.gather(ask(request(1)), ask(request(2)))
     print("SAID", said, flush=True)
 
 asyncio.run(main())
