@@ -11,7 +11,7 @@ from pydantic import Field
 from envs.core.record import Record
 from envs.core.tasks import TaskRef
 from envs.core.trace import EndedBy, Failure, Footer, Header, Outcome, Totals
-from envs.security.blocked_requests import BlockedOrigin, summed
+from envs.security.blocked_requests import BlockedOrigin, merge_blocked_origins
 
 
 class EpisodeResult(Record):
@@ -105,4 +105,4 @@ class RunResult:
     @property
     def blocked_requests(self) -> tuple[BlockedOrigin, ...]:
         """Refused origins of all episodes, summed by origin."""
-        return summed(origin for episode in self.episodes for origin in episode.blocked_requests)
+        return merge_blocked_origins(origin for episode in self.episodes for origin in episode.blocked_requests)

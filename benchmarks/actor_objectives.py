@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from benchmarks.step_accuracy import ASKED, Steps
 from training.data.cache import read_rows
 from training.data.rows import Row
-from training.engine.annotate import score_actions
+from training.engine.annotate import score_completions
 from training.engine.checkpoints import load_policy
 from training.engine.settings import Optimization
 from training.engine.stage_jobs import StageJob, launch, write_job
@@ -94,7 +94,7 @@ def trained(phase: Phase, changes: Mapping[str, Any], out: Path) -> Path:
 def probabilities(policy: Path, rows: Sequence[Row]) -> Probabilities:
     """Of each row's whole action."""
     model, _ = load_policy(policy)
-    return np.exp(score_actions(model.eval(), rows, PACK_TOKENS))
+    return np.exp(score_completions(model.eval(), rows, PACK_TOKENS))
 
 
 class Yardstick(Protocol):

@@ -16,11 +16,11 @@ import torch
 from transformers import LlamaForCausalLM, TrainerCallback
 
 from benchmarks.training_rows import interleaved, llama, medians, parser, report, rows_of
-from training.data.packing import by_row
+from training.data.packing import sum_by_row
 from training.data.rows import Row
 from training.engine.actor import ActorTrainer, Objective
-from training.engine.annotate import action_token_logprobs, score_actions
-from training.engine.packed_model import take_packs
+from training.engine.annotate import completion_token_logprobs, score_completions
+from training.engine.packed_model import accept_packed
 from training.engine.settings import Compute, Optimization
 from training.engine.step_plan import Plan
 from training.engine.trainer import train, training_arguments
@@ -50,7 +50,7 @@ class Update:
     def __init__(self, rows: list[Row], batch_rows: int) -> None:
         self._rows = rows
         self._how = Optimization(learning_rate=RATE, batch_rows=batch_rows)
-        self._references = torch.tensor(score_actions(_policy().eval(), rows, COMPUTE.pack_tokens))
+        self._references = torch.tensor(score_completions(_policy().eval(), rows, COMPUTE.pack_tokens))
         self._advantages = torch.linspace(-1, 1, len(rows))
         self.losses: dict[str, list[float]] = {}
 
@@ -79,7 +79,7 @@ class Update:
             total = 0.0
             for indices in share.packs:
                 packed, places = plan.packed(indices), list(indices)
-                logprob = by_row(action_token_logprobs(model, packed), packed)
+                logprob = sum_by_row(completion_token_logprobs(model, packed), packed)
                 loss = regression_loss(logprob, self._references[places], self._advantages[places], BETA)
                 loss = loss * (len(indices) / share.batch_rows)
                 loss.backward()
@@ -102,7 +102,7 @@ class Update:
 
 def _policy() -> LlamaForCausalLM:
     model = llama()
-    take_packs(model)
+    accept_packed(model)
     return model
 
 

@@ -31,10 +31,10 @@ from envs.core.errors import BadInput
 from judges.statistics import Estimate
 from training.loop.evaluation import ArmsTable, Trial, compare_arms
 from training.loop.evaluation.curves import phase_curve, write_curves
-from training.loop.evaluation.phases import is_whole
+from training.loop.evaluation.phases import is_finished
 from training.loop.loop import Loop, Progress
 from training.loop.metrics import PhaseMetrics
-from training.loop.parts import place_of, read_record
+from training.loop.parts import read_record, run_location
 from training.loop.settings import load_settings
 
 START = "start"
@@ -70,8 +70,8 @@ def trials(out: Path, variant: str = "") -> Iterator[tuple[int, Trial]]:
     for path in sorted(out.glob("*/seed-*/phase-*/evaluation.json")):
         arm, seed = f"{path.parts[-4]}{variant}", int(path.parts[-3].removeprefix("seed-"))
         phase = int(path.parts[-2].removeprefix("phase-"))
-        run = place_of(path)
-        for file in discover_traces([run]) if is_whole(run) else ():
+        run = run_location(path)
+        for file in discover_traces([run]) if is_finished(run) else ():
             trace = file.read()
             if trace.footer is None:
                 continue

@@ -24,9 +24,9 @@ import torch
 
 from benchmarks.training_rows import llama, parser, report, rows_of
 from models.embedded import embedded_dir
-from training.data.packing import by_row
+from training.data.packing import sum_by_row
 from training.data.rows import Row
-from training.engine.annotate import action_token_logprobs, score_actions, score_states
+from training.engine.annotate import completion_token_logprobs, score_completions, score_states
 from training.engine.checkpoints import load_policy, with_adapter
 from training.engine.critic_model import Critic
 from training.engine.settings import Compute, Lora, Optimization
@@ -51,7 +51,7 @@ def nothing(_base: Path, _rows: list[Row], _folder: Path) -> None:
 def lean(base: Path, rows: list[Row], folder: Path) -> None:
     models = SharedBaseModels(base, COMPUTE.needed_lora)
     reference: Any = models.reference(base)
-    references = score_actions(reference, rows, COMPUTE.pack_tokens)
+    references = score_completions(reference, rows, COMPUTE.pack_tokens)
     target = [row.time / len(rows) for row in rows]
     columns = {"target": target, "advantage": target, "reference": references}
     for kind in ("potential", "value", "actor"):
@@ -82,7 +82,7 @@ def apart(base: Path, rows: list[Row], _folder: Path) -> None:
     for critic in critics:
         critic.adapt(COMPUTE.needed_lora)
         score_states(critic.eval(), rows, COMPUTE.pack_tokens)
-    score_actions(reference, rows, COMPUTE.pack_tokens)
+    score_completions(reference, rows, COMPUTE.pack_tokens)
     _cloned(with_adapter(load_policy(base)[0], COMPUTE.lora).train(), rows)
 
 
@@ -92,7 +92,7 @@ def _cloned(model: Any, rows: list[Row]) -> None:
     for share in (plan[step] for step in range(len(plan))):
         for indices in share.packs:
             one = plan.packed(indices)
-            (-by_row(action_token_logprobs(model, one), one).mean()).backward()
+            (-sum_by_row(completion_token_logprobs(model, one), one).mean()).backward()
         optimizer.step()
         optimizer.zero_grad()
 

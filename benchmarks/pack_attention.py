@@ -15,9 +15,9 @@ import torch
 from transformers import LlamaForCausalLM
 
 from benchmarks.training_rows import cpu_seconds, interleaved, llama, medians, parser, report, rows_of
-from training.data.packing import by_row, packed_sequences
+from training.data.packing import packed_sequences, sum_by_row
 from training.data.rows import Row
-from training.engine.annotate import action_token_logprobs
+from training.engine.annotate import completion_token_logprobs
 from training.engine.tree_attention import IN_TREES
 
 KINDS = {"in trees": IN_TREES, "mask": "sdpa"}
@@ -28,7 +28,7 @@ def pass_over(model: LlamaForCausalLM, rows: list[Row], pack_tokens: int) -> tor
     model.zero_grad()
     found: list[torch.Tensor] = []
     for packed in packed_sequences(rows, pack_tokens):
-        logprobs = by_row(action_token_logprobs(model, packed), packed)
+        logprobs = sum_by_row(completion_token_logprobs(model, packed), packed)
         logprobs.mean().backward()
         found.append(logprobs.detach())
     return torch.cat(found)

@@ -35,10 +35,10 @@ from benchmarks.training_rows import cpu_seconds, interleaved, llama, medians, p
 from training.data.cache import read_rows
 from training.data.rows import Row
 from training.engine.actor import ActorTrainer, Objective
-from training.engine.annotate import score_actions, score_states
+from training.engine.annotate import score_completions, score_states
 from training.engine.critic_model import Critic, states_of
 from training.engine.critics import CriticKind, CriticTrainer
-from training.engine.packed_model import take_packs
+from training.engine.packed_model import accept_packed
 from training.engine.settings import Compute, Optimization
 from training.engine.step_plan import Plan
 from training.engine.trainer import RowsTrainer, train, training_arguments
@@ -123,12 +123,12 @@ def ours(phase: Phase, batch_rows: int) -> Found:
     """*batch_rows*: of an optimizer step; 0 takes one step, of all rows."""
     rows, losses = phase.rows, dict[str, float]()
     policy = llama()
-    take_packs(policy)
-    references = score_actions(policy.eval(), rows, COMPUTE.pack_tokens)
+    accept_packed(policy)
+    references = score_completions(policy.eval(), rows, COMPUTE.pack_tokens)
     said: dict[CriticKind, tuple[float, ...]] = {}
     for kind, target in phase.targets().items():
         critic = critic_of(kind)
-        take_packs(critic.trunk)
+        accept_packed(critic.trunk)
         losses[kind] = _trained(
             states_of(rows), batch_rows, lambda plan, how, c=critic, k=kind, t=target: CriticTrainer(k, c, plan, t, how)
         )

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from models.embedded import embedded_dir
-from training.loop.curriculum import Candidate, Similarity, TfIdf, pool_of, training_seeds
+from training.loop.curriculum import Candidate, Similarity, TfIdf, build_pool, training_seeds
 from training.loop.curriculum.embedding import Embedding
-from training.loop.curriculum.pool import text_of
+from training.loop.curriculum.pool import task_text
 from training.loop.curriculum.similarity import Scores
 
 NEAREST = 5
@@ -36,7 +36,7 @@ async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--checkpoint", type=Path, default=embedded_dir(), help="the policy that embeds")
     checkpoint = parser.parse_args().checkpoint
-    everything = await pool_of("sites", names=None, seeds=training_seeds("sites"), size=1_500)
+    everything = await build_pool("sites", names=None, seeds=training_seeds("sites"), size=1_500)
     first = {one.ref.name: one for one in reversed(everything)}
     failed, pool = list(first.values()), [one for one in everything if one is not first[one.ref.name]]
     similarities: dict[str, Similarity] = {"TF-IDF": TfIdf(), "embedding": Embedding(checkpoint)}
@@ -45,7 +45,7 @@ async def main() -> None:
     for name, similarity in similarities.items():
         for compared, named in (("instruction", False), ("name and instruction", True)):
             asked, offered = (
-                [text_of(one.ref, one.instruction) if named else one.instruction for one in side]
+                [task_text(one.ref, one.instruction) if named else one.instruction for one in side]
                 for side in (failed, pool)
             )
             template, site = shares(similarity.scores(asked, offered), failed, pool)

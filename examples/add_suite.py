@@ -25,7 +25,7 @@ from envs.core.actions import Action, ActionResult
 from envs.core.observation import Observation
 from envs.core.settings import SessionSettings
 from envs.core.tasks import EpisodeStart, Milestone, MilestoneCheck, Restore, Score, TaskInfo, TaskRef, TaskSelection
-from envs.suites.open_web import OpenEnvironment, OpenWorld
+from envs.suites.open_web import OpenEnvironment, OpenTaskSuite
 
 NAMES = ("Ann", "Bob", "Cleo")
 TASK = "order-laptop"
@@ -102,7 +102,7 @@ class LaptopSuite:
     name = "laptops"
     _tasks: ClassVar = (TaskInfo(name=TASK, category="shop", has_checker=True, milestones=2),)
 
-    def __init__(self, opened: OpenWorld, shop: LocalShop) -> None:
+    def __init__(self, opened: OpenTaskSuite, shop: LocalShop) -> None:
         self._opened = opened
         self._shop = shop
 
@@ -132,7 +132,7 @@ async def main() -> None:
     with LocalShop() as shop:
 
         def make(chromium: Chromium, folder: Path, settings: SessionSettings) -> LaptopSuite:
-            return LaptopSuite(OpenWorld(chromium, folder, settings, instruction=TASK, url=shop.url), shop)
+            return LaptopSuite(OpenTaskSuite(chromium, folder, settings, instruction=TASK, url=shop.url), shop)
 
         selection = TaskSelection("laptops", (TASK,), (0, 4, 8))
         run = await run_suite(

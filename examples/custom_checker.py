@@ -19,7 +19,7 @@ from agent import RunConfig, run_suite
 from envs.browser.chromium import Chromium
 from envs.core.settings import SessionSettings
 from envs.core.tasks import Score, TaskSelection
-from envs.suites.open_web import TASK, OpenEnvironment, OpenWorld
+from envs.suites.open_web import TASK, OpenEnvironment, OpenTaskSuite
 
 INSTRUCTION = "Order exactly one Birch 13 for Ann"
 
@@ -36,7 +36,7 @@ class CheckedEnvironment(OpenEnvironment):
         return Score(status=status, reward=float(met), evidence=f"orders on the server: {orders}")
 
 
-class CheckedWorld(OpenWorld):
+class CheckedWorld(OpenTaskSuite):
     """The suite of this one task."""
 
     shop: LocalShop

@@ -13,7 +13,7 @@ from envs.core.record import Record, storable
 from envs.core.trace import Flip
 from judges.autorater_prompt import Opinion, Reflection, key, reflection_schema, render
 from judges.base import Progress, Rated
-from judges.evidence import Rejection, Witness, normalised
+from judges.evidence import QuoteChecker, Rejection, normalised
 from judges.ratings import Source, make_rating
 from judges.relevance import may_have_progressed
 from models.asking import ask
@@ -65,11 +65,11 @@ class RatingCall(NamedTuple):
 
 def check_quotes(progress: Progress, places: Sequence[int], reflection: Reflection) -> tuple[Finding, ...]:
     """Accepts a yes only with a quote that is on the page or in the log. A pure function."""
-    witness = Witness(progress)
+    witness = QuoteChecker(progress)
     return tuple(_finding(progress, witness, index, reflection.opinion(index)) for index in places)
 
 
-def _finding(progress: Progress, witness: Witness, index: int, opinion: Opinion) -> Finding:
+def _finding(progress: Progress, witness: QuoteChecker, index: int, opinion: Opinion) -> Finding:
     if opinion.answer != "yes":
         return Finding(index, unsure=opinion.answer == "unsure")
     if (reason := witness.rejects(opinion.quote)) is not None:
@@ -78,7 +78,7 @@ def _finding(progress: Progress, witness: Witness, index: int, opinion: Opinion)
     return Finding(index, Flip(milestone=progress.milestones[index].id, achieved=True, evidence=evidence))
 
 
-def without_asking(progress: Progress, settings: RaterSettings) -> Rated | None:
+def cheap_rating(progress: Progress, settings: RaterSettings) -> Rated | None:
     """The rating if no model call is needed: all milestones are achieved, or with `auto` nothing relevant has changed.
 
     Raises ValueError if `z` and the milestones differ in number.
@@ -110,7 +110,7 @@ class ModelAutoRater:
 
     async def rate(self, progress: Progress) -> Rated:
         """Raises ValueError if `z` and the milestones differ in number."""
-        if (rating := without_asking(progress, self.settings)) is not None:
+        if (rating := cheap_rating(progress, self.settings)) is not None:
             return rating
         open_places = tuple(index for index, achieved in enumerate(progress.z) if not achieved)
         if self.settings.budget == "auto":

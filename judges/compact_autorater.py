@@ -17,10 +17,10 @@ from envs.core.trace import Flip
 from envs.observer.page_focus import Matcher, focused_lines, interest
 from envs.observer.page_lines import CUT, pieces
 from envs.observer.page_text import LOG_LINE_CHARS, one_line, short_head, within_site
-from judges.autorater import RaterSettings, without_asking
+from judges.autorater import RaterSettings, cheap_rating
 from judges.autorater_prompt import key
 from judges.base import Progress, Rated
-from judges.evidence import Rejection, Witness, normalised
+from judges.evidence import QuoteChecker, Rejection, normalised
 from judges.ratings import make_rating
 from judges.relevance import changed_lines, without_refs
 from models.asking import ask_text
@@ -102,13 +102,13 @@ def proof_of(progress: Progress, index: int) -> str | None:
     The quote is the line, or the part of a long line, with the highest similarity to the milestone's text
     (:class:`envs.observer.page_focus.Matcher`). The last action and new page lines weigh more, the address little; on a
     tie actions come before the page, and later actions before earlier ones. Actions that were not carried out and
-    quotes that :class:`judges.evidence.Witness` rejects are excluded. Where no line matches, the quote is the first
-    part that the last action added to the page. The caller must know that the milestone is achieved: matching words
-    also stand on other pages.
+    quotes that :class:`judges.evidence.QuoteChecker` rejects are excluded. Where no line matches, the quote is the
+    first part that the last action added to the page. The caller must know that the milestone is achieved: matching
+    words also stand on other pages.
     """
     shown = _provable(progress, index)
     matcher = Matcher([line.text for line in shown], interest((progress.milestones[index].text, 1.0)))
-    witness = Witness(progress)
+    witness = QuoteChecker(progress)
     best, proof = 0.0, None
     for line in shown:
         quote = max(_quotes(line.text), key=matcher.match)
@@ -118,7 +118,7 @@ def proof_of(progress: Progress, index: int) -> str | None:
     return proof if proof is not None else _first_new(shown, witness)
 
 
-def _first_new(shown: Sequence[_Shown], witness: Witness) -> str | None:
+def _first_new(shown: Sequence[_Shown], witness: QuoteChecker) -> str | None:
     """Returns the first quotable part of a page line that is new after the last action."""
     quotes = (_quotes(line.text)[0] for line in shown if line.weight == _NEW and not line.is_action)
     return next((quote for quote in quotes if witness.rejects(quote) is None), None)
@@ -230,12 +230,12 @@ class CompactAutoRater:
 
     async def rate(self, progress: Progress) -> Rated:
         """Raises ValueError where `z` and the milestones differ in number, else :class:`models.base.ModelError`."""
-        settled = without_asking(progress, self.settings)
+        settled = cheap_rating(progress, self.settings)
         return settled if settled is not None else _rated(progress, await self._answers(progress))
 
     async def _answers(self, progress: Progress) -> list[Answer]:
         """Asks about each open milestone, up to the first that is not achieved."""
-        witness = Witness(progress)
+        witness = QuoteChecker(progress)
         answers: list[Answer] = []
         for index, known in enumerate(progress.z):
             if known:
@@ -245,7 +245,7 @@ class CompactAutoRater:
                 break
         return answers
 
-    async def _ask(self, progress: Progress, index: int, witness: Witness) -> Answer:
+    async def _ask(self, progress: Progress, index: int, witness: QuoteChecker) -> Answer:
         request = ChatRequest(
             messages=(message("user", _check_prompt(progress, index)),),
             max_tokens=MAX_TOKENS,

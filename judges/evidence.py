@@ -34,7 +34,7 @@ def normalised(text: str) -> str:
     return " ".join(text.split())
 
 
-class Witness:
+class QuoteChecker:
     """The sources of quotes at one step: the page and the log of actions, as prompts show them."""
 
     def __init__(self, progress: Progress) -> None:

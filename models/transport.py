@@ -9,7 +9,7 @@ Guarantees for any behaviour of the server:
   `RetryPolicy.window_s` seconds, the last time at their end; an unusable answer is retried at most
   `RetryPolicy.max_answers` times, because each is billed;
 * waits between attempts have full jitter, with `Retry-After` as lower bound. A wait that would pass the deadline is not
-  started: the call fails at once with the last error. :func:`waits_heard_by` sets a listener for waits;
+  started: the call fails at once with the last error. :func:`wait_listener` sets a listener for waits;
 * redirects are not followed, so an API key is never carried to another host.
 """
 
@@ -131,7 +131,7 @@ _LISTENER: ContextVar[Callable[[Waiting], None] | None] = ContextVar("wait_liste
 
 
 @contextmanager
-def waits_heard_by(listener: Callable[[Waiting], None]) -> Generator[None]:
+def wait_listener(listener: Callable[[Waiting], None]) -> Generator[None]:
     """Calls *listener* before every wait of the calls inside the block. It must return at once and not raise."""
     before = _LISTENER.set(listener)
     try:

@@ -20,7 +20,7 @@ from agent.cli.tables import Column, FittedTable
 from agent.cli.terminal import printable
 from agent.cli.wait_notices import Notices
 from agent.config import Limits
-from agent.episode.refused_origins import name_of, news, what_of
+from agent.episode.refused_origins import kinds_of, name_of, news
 from agent.progress import (
     EpisodeEnded,
     EpisodeStarted,
@@ -218,7 +218,7 @@ class RunDisplay:
             board.refused.append(origin)
             if len(board.refused) <= REFUSED_LINES:
                 allow = f"; to admit it: --allow {origin.allow}" if origin.allow else ""
-                line = f"refused   {name_of(origin)} ({what_of(origin)}){allow}"
+                line = f"refused   {name_of(origin)} ({kinds_of(origin)}){allow}"
                 self._print(Text(line, "yellow"))
             else:
                 self._print(Text("refused   further origins: they are listed at the end", "yellow"))

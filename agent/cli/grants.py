@@ -11,7 +11,7 @@ import typer
 
 from agent.cli import options
 from agent.cli.output import print_problem
-from agent.run.foreign_runs import nothing
+from agent.run.foreign_runs import unset_value
 from envs.core.plain_values import merged, read_toml
 
 Url = Annotated[str | None, typer.Option(help="For a run of another machine: start URL of its open task.")]
@@ -29,7 +29,7 @@ Without = Annotated[
 
 
 def granted(values: dict[str, Any], config: Path | None, without: str | None) -> dict[str, Any]:
-    """Merges the granted settings for :func:`agent.run.foreign_runs.settle`; *values* override the file. Raises
+    """Merges the granted settings for :func:`agent.run.foreign_runs.apply_grants`; *values* override the file. Raises
     BadInput."""
     settings: Mapping[str, Any] = {}
     if config is not None:
@@ -37,7 +37,7 @@ def granted(values: dict[str, Any], config: Path | None, without: str | None) ->
         options.report_outdated_keys(settings, config)
     settings = merged(settings, options.without_none(values))
     for name in options.split_names(without):
-        settings = merged(settings, nothing(name))
+        settings = merged(settings, unset_value(name))
     return dict(settings)
 
 

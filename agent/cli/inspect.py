@@ -21,7 +21,7 @@ from agent.episode.refused_origins import print_refused
 from agent.inspection.listing import EpisodeRow, episode_row
 from agent.run.discover_traces import EpisodeFile, discover_traces
 from envs.core.trace_store import Trace, edited_message
-from envs.security.blocked_requests import summed
+from envs.security.blocked_requests import merge_blocked_origins
 from models.registry import AddedEntry
 from models.specs import statuses
 
@@ -153,7 +153,7 @@ def _show_rows(rows: Sequence[EpisodeRow], *, runs: bool) -> None:
         cells = (row.episode, row.outcome, row.ended_by or "-", str(row.steps), dots, row.instruction)
         table.row(*((row.run,) if runs else ()), *cells)
     print_table(table)
-    print_refused(stdout, summed(origin for row in rows for origin in row.blocked_requests))
+    print_refused(stdout, merge_blocked_origins(origin for row in rows for origin in row.blocked_requests))
     counts = Counter(row.outcome for row in rows)
     stdout.print(", ".join(f"{count} {outcome}" for outcome, count in counts.most_common()), highlight=False)
     for row in rows:

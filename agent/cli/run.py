@@ -39,7 +39,7 @@ from agent.episode.refused_origins import print_refused
 from agent.progress import Event, Listener, RunStarted
 from agent.results import EpisodeResult, RunResult
 from agent.run.open_defaults import roles_line, with_open_defaults
-from agent.run.run_store import RunFolder, goes_on
+from agent.run.run_store import RunFolder, with_resume_hint
 from envs.core.errors import BadInput
 from envs.core.local_key import local_key
 from envs.core.tasks import TaskSelection
@@ -181,7 +181,7 @@ def resume(
 
     A run that another machine wrote, or that was changed, cannot use secrets, files, servers or models of this machine:
     they are refused and named unless these options grant them."""
-    from agent.run.foreign_resume import reviewed
+    from agent.run.foreign_resume import preview_resume
 
     values = {
         "url": url,
@@ -197,7 +197,7 @@ def resume(
         "session": {"allow": allow, "storage_state": storage_state, "upload_folder": upload_folder},
     }
     granted = grants.granted(values, config, without)
-    review = reviewed(RunFolder(folder), granted)
+    review = preview_resume(RunFolder(folder), granted)
     if review is not None and not review.own:
         grants.print_grants(folder, review.given)
     with display_of(as_json) as display:
@@ -205,7 +205,7 @@ def resume(
         from envs.suites.open_web import SUITE
 
         listening, asking = listeners(display, as_json), approver(display, as_json)
-        result = asyncio.run(runner.resume(folder, listening, approver=asking, given_again=granted))
+        result = asyncio.run(runner.resume(folder, listening, approver=asking, granted_settings=granted))
     is_open = any(episode.task.suite == SUITE for episode in result.episodes)
     return _finish_open(result, as_json) if is_open else finish(result, as_json)
 
@@ -291,7 +291,7 @@ def finish(result: RunResult, as_json: bool) -> int:
         runs = (result.folder,)
         with (
             counting("episodes in the report", len(result.episodes), quiet=as_json) as progress,
-            goes_on(result.folder),
+            with_resume_hint(result.folder),
         ):
             page = write_report(runs, analyses=explain_failures(runs), on_progress=progress).path
     if as_json:

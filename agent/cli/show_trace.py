@@ -10,7 +10,7 @@ from rich.text import Text
 from agent.cli.output import print_table, printable, stdout
 from agent.cli.tables import Column, FittedTable
 from agent.episode.action_names import in_words
-from agent.episode.refused_origins import blocked_in, name_of, print_refused, what_of
+from agent.episode.refused_origins import blocked_in, kinds_of, name_of, print_refused
 from agent.run.limits import ending_of
 from envs.core.action_languages import PROGRAM
 from envs.core.actions import Drag
@@ -18,7 +18,7 @@ from envs.core.errors import TraceError
 from envs.core.observation import ElementKey
 from envs.core.trace import ElementKeyRecord, Flip, Footer, Header, Intent
 from envs.core.trace_store import BlobStore, Step, Trace, edited_message
-from envs.security.blocked_requests import summed
+from envs.security.blocked_requests import merge_blocked_origins
 from judges.trace_ratings import reached_after
 
 _ROWS = TypeAdapter(tuple[ElementKeyRecord, ...])
@@ -74,9 +74,9 @@ def _show_refused(trace: Trace) -> None:
         during = commit.result.blocked_requests if commit is not None else ()
         for when, blocked in (("before", before), ("in", during)):
             if blocked:
-                named = ", ".join(f"{name_of(origin)} ({what_of(origin)})" for origin in blocked)
+                named = ", ".join(f"{name_of(origin)} ({kinds_of(origin)})" for origin in blocked)
                 stdout.print(Text(printable(f"{when} step {intent.step} refused: {named}"), "yellow"), soft_wrap=True)
-    print_refused(stdout, summed(blocked_in(trace.steps)))
+    print_refused(stdout, merge_blocked_origins(blocked_in(trace.steps)))
 
 
 def _milestones(trace: Trace) -> FittedTable:

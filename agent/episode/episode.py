@@ -50,12 +50,12 @@ from envs.core.trace import (
 from envs.core.trace_store import BlobStore, TraceWriter, now
 from envs.observer.page_state import page_state
 from envs.observer.set_of_marks import marked
-from envs.security.blocked_requests import BlockedOrigin, summed
+from envs.security.blocked_requests import BlockedOrigin, merge_blocked_origins
 from envs.suites.webarena.evaluators import FuzzyJudge
 from judges.base import AutoRater, OutcomeJudge
 from models.asking import calls_end_at
 from models.base import ChatReply, Message, ModelError
-from models.transport import Waiting, waits_heard_by
+from models.transport import Waiting, wait_listener
 from planners.base import Planner
 from planners.replan_triggers import ReplanDetector, StepSummary
 
@@ -131,7 +131,7 @@ class Episode:
     trace: TraceWriter
     blobs: BlobStore
     start: EpisodeStart
-    tell: Callable[[ProgressEvent], None]
+    notify: Callable[[ProgressEvent], None]
     saved: Path
     """Folder for the saved state of the environment, from which it is restored after a kill."""
     stopping: asyncio.Event
@@ -189,9 +189,9 @@ class Episode:
     def refuse(self, blocked: Sequence[BlockedOrigin]) -> None:
         """Counts refused requests; reports origins that are new in this episode."""
         new = news(blocked, self.blocked)
-        self.blocked = summed((*self.blocked, *blocked))
+        self.blocked = merge_blocked_origins((*self.blocked, *blocked))
         if new:
-            self.tell(RequestsRefused(self.identity.episode_id, len(self.steps) + 1, new))
+            self.notify(RequestsRefused(self.identity.episode_id, len(self.steps) + 1, new))
 
     def acted(self, past: PastAction, intent: Intent, commit: Commit) -> None:
         """Records an executed action. The next `look` observes the page again."""
@@ -227,10 +227,10 @@ class Episode:
         The usage of a call that raises is counted before the error is re-raised."""
 
         def hear(wait: Waiting) -> None:
-            self.tell(ModelWaits(self.identity.episode_id, role, wait.reason, wait.seconds, wait.patience_s))
+            self.notify(ModelWaits(self.identity.episode_id, role, wait.reason, wait.seconds, wait.patience_s))
 
         try:
-            with calls_end_at(self.judging_ends or self.ends_at), waits_heard_by(hear):
+            with calls_end_at(self.judging_ends or self.ends_at), wait_listener(hear):
                 yield
         except ModelError as error:
             if error.usage is not None:
@@ -284,9 +284,9 @@ class Episode:
         """Restores the state of an episode that an earlier process left unfinished."""
         self.past = recovered.past()
         self.history = tuple(self.past[-HISTORY_TAIL:])
-        self.summaries = recovered.ticks(self.team.language)[-self.team.watch.window :]
+        self.summaries = recovered.step_summaries(self.team.language)[-self.team.watch.window :]
         self.steps = [(sent.intent, sent.commit) for sent in recovered.sent]
-        self.blocked = summed((*blocked_in(self.steps), *self.blocked))
+        self.blocked = merge_blocked_origins((*blocked_in(self.steps), *self.blocked))
         self.planned_at, self.rating, self.ledger = recovered.planned_at, recovered.rating, recovered.ledger
 
     def add_outcome(self, z: tuple[bool, ...], lost: tuple[str, ...]) -> None:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from envs.core.trace import Commit, Intent
 from envs.security.allowlist import SUBRESOURCES
-from envs.security.blocked_requests import OTHERS, UNREADABLE, BlockedOrigin, RequestKind, summed
+from envs.security.blocked_requests import OTHERS, UNREADABLE, BlockedOrigin, RequestKind, merge_blocked_origins
 
 ORIGINS_IN_PROMPT = 3
 """Origins listed in one prompt; the rest are counted."""
@@ -46,7 +46,7 @@ def unreported(
     for intent, commit in steps:
         reported += [*since, *intent.seen.blocked_requests]
         since = commit.result.blocked_requests if commit is not None else ()
-    return news(summed((*since, *seen_now)), reported)
+    return news(merge_blocked_origins((*since, *seen_now)), reported)
 
 
 def problem(blocked: Sequence[BlockedOrigin]) -> str:
@@ -54,7 +54,7 @@ def problem(blocked: Sequence[BlockedOrigin]) -> str:
     if not blocked:
         return ""
     ordered = sorted(blocked, key=lambda entry: _PICTURES.issuperset(entry.kinds))
-    named = [f"{_cut(name_of(entry))} ({what_of(entry)})" for entry in ordered[:ORIGINS_IN_PROMPT]]
+    named = [f"{_cut(name_of(entry))} ({kinds_of(entry)})" for entry in ordered[:ORIGINS_IN_PROMPT]]
     more = [f"{len(blocked) - len(named)} more"] if len(blocked) > len(named) else []
     return f"this run may not reach, and refused requests of the page to: {', '.join([*named, *more])}"
 
@@ -63,7 +63,7 @@ def name_of(entry: BlockedOrigin) -> str:
     return _NAMES.get(entry.origin, entry.origin)
 
 
-def what_of(entry: BlockedOrigin) -> str:
+def kinds_of(entry: BlockedOrigin) -> str:
     """Returns the kinds of requests and their number, for example `script, image ×3`."""
     kinds = ", ".join(entry.kinds) or "request"
     return kinds if entry.requests <= 1 else f"{kinds} ×{entry.requests}"

@@ -25,7 +25,7 @@ async def begin_step(episode: Episode, step: int, action: Action, words: str, *,
     session = episode.session
     if session is None:
         return
-    await session.holding.decided()
+    await session.holding.wait_until_decided()
     if isinstance(action, WAITING):
         return
     session.holding.ask = _asker(episode, session, step, words)

@@ -9,7 +9,7 @@ from envs.core.errors import TraceError
 from envs.core.record import Record
 from envs.core.trace import EndedBy
 from envs.core.trace_store import Seal, Trace, check_chain, edited_message, read_summary, read_trace
-from envs.security.blocked_requests import BlockedOrigin, summed
+from envs.security.blocked_requests import BlockedOrigin, merge_blocked_origins
 
 
 class EpisodeRow(Record):
@@ -84,7 +84,7 @@ def _unfinished(trace: Trace) -> EpisodeRow:
         steps=len(trace.steps),
         z=trace.steps[-1].intent.rating.z if trace.steps else (),
         torn=trace.torn,
-        blocked_requests=summed(blocked_in(trace.steps)),
+        blocked_requests=merge_blocked_origins(blocked_in(trace.steps)),
         problem=_edited(trace.path, trace.seal)
         or (f"{trace.path}: the last line is torn and not counted" if trace.torn else ""),
     )

@@ -40,7 +40,9 @@ NOT_MODELS = frozenset({"none", "reference", "state", "same", "scripted", *SPECS
 
 
 @asynccontextmanager
-async def open_team(config: RunConfig, suite: str, policy: Policy | None = None) -> AsyncGenerator[AgentComponents]:
+async def open_components(
+    config: RunConfig, suite: str, policy: Policy | None = None
+) -> AsyncGenerator[AgentComponents]:
     """Builds the agent components. Components with the same spec share one model; all models are closed at the end.
 
     *policy* replaces the configured one. Raises :class:`models.base.ModelUnavailable` or BadInput, in one line,

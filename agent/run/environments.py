@@ -21,7 +21,7 @@ from envs.security.allowlist import Origins
 from envs.security.background_requests import Background
 from envs.security.secrets import SecretVault
 from envs.suites.entry import Scoring
-from envs.suites.open_web import OpenWorld
+from envs.suites.open_web import OpenTaskSuite
 from envs.suites.webarena.evaluators import FuzzyJudge
 from envs.suites.webarena.files import SUITE_NAMES
 
@@ -98,7 +98,7 @@ def suite_maker(manifest: Manifest, vault: SecretVault, judge: FuzzyJudge | None
     if task is not None:
 
         def make_open(chromium: Chromium, folder: Path, settings: SessionSettings) -> Suite:
-            return OpenWorld(chromium, folder, settings, instruction=task.instruction, url=task.url, vault=vault)
+            return OpenTaskSuite(chromium, folder, settings, instruction=task.instruction, url=task.url, vault=vault)
 
         return make_open
     known = known_suite(manifest.suite)

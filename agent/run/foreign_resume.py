@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from agent.run.foreign_runs import OwnRule, Recorded, Settled, settle
+from agent.run.foreign_runs import GrantedRun, OwnRule, Recorded, apply_grants
 from agent.run.run_store import Job, Manifest, RunFolder
 from envs.core.errors import BadInput
 from envs.core.trace import Event
@@ -26,7 +26,7 @@ class ResumableRun:
     own: bool
     """Whether this machine wrote the run and every trace that is continued."""
     given: tuple[str, ...]
-    """See :attr:`agent.run.foreign_runs.Settled.given`."""
+    """See :attr:`agent.run.foreign_runs.GrantedRun.given`."""
 
 
 def recorded_run(folder: RunFolder) -> tuple[Manifest, Recorded]:
@@ -47,13 +47,13 @@ def recorded_run(folder: RunFolder) -> tuple[Manifest, Recorded]:
 
 def take_over_run(folder: RunFolder, given: Mapping[str, Any], own_rule: OwnRule) -> ResumableRun:
     """Returns the run with the settings that were *given* again. Raises the errors of `recorded_run` and
-    :func:`agent.run.foreign_runs.settle`."""
+    :func:`agent.run.foreign_runs.apply_grants`."""
     manifest, recorded = recorded_run(folder)
-    settled = settle(recorded, given, own_rule)
+    settled = apply_grants(recorded, given, own_rule)
     return ResumableRun(_with(manifest, settled), recorded.own, settled.given)
 
 
-def reviewed(folder: RunFolder, given: Mapping[str, Any]) -> ResumableRun | None:
+def preview_resume(folder: RunFolder, given: Mapping[str, Any]) -> ResumableRun | None:
     """Returns the run as `take_over_run` does, for a confirmation by the user; None if no episode is left. For a run of
     this machine, also raises BadInput for *given* values that differ from the run's."""
     jobs = folder.read_manifest().jobs()
@@ -93,7 +93,7 @@ def _foreign_traces(folder: RunFolder, manifest: Manifest) -> list[Job]:
     return [job for job, path in begun if has_header(path) and not check_chain(path).own]
 
 
-def _with(manifest: Manifest, settled: Settled) -> Manifest:
+def _with(manifest: Manifest, settled: GrantedRun) -> Manifest:
     task, branch = manifest.open_task, manifest.branch
     update: dict[str, Any] = {"config": settled.config}
     if task is not None and settled.url is not None:

@@ -96,7 +96,7 @@ def needs_machine(suite: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class GrantedRun:
     """The settings that a recorded run may use."""
 
     config: RunConfig
@@ -106,7 +106,7 @@ class Settled:
     """For a foreign run: the settings that are used because they were given again, one line each."""
 
 
-def settle(run: Recorded, given: Mapping[str, Any], own_rule: OwnRule = "refuse") -> Settled:
+def apply_grants(run: Recorded, given: Mapping[str, Any], own_rule: OwnRule = "refuse") -> GrantedRun:
     """Returns the configuration that *run* may use. For a foreign run, settings that are not plain come from *given*.
 
     *given* holds plain values under the names of a configuration (`{"secrets": […], "session": {"allow": […]}}`), and
@@ -124,10 +124,10 @@ def settle(run: Recorded, given: Mapping[str, Any], own_rule: OwnRule = "refuse"
     config = _config(run, {name: value for name, value in flat.items() if name in RUN_FIELDS})
     used = replace(run, config=config, url=_url(run, flat), parent=_parent(run, flat))
     lines = tuple(str(_field(name, value)) for name, value in used.requested.items())
-    return Settled(config, used.url, used.parent, lines)
+    return GrantedRun(config, used.url, used.parent, lines)
 
 
-def nothing(name: str) -> Any:
+def unset_value(name: str) -> Any:
     """Returns the value that leaves out the setting *name*. Raises BadInput if it cannot be left out."""
     known = [key for key, field in RUN_FIELDS.items() if field.scope is not Scope.PLAIN]
     last_parts = {key: key.rpartition(".")[2] for key in known}
@@ -137,7 +137,7 @@ def nothing(name: str) -> Any:
     return _nested(matches[0], _value(_DEFAULTS, matches[0]))
 
 
-def _own(run: Recorded, requested: Mapping[str, Any], flat: Mapping[str, Any], own_rule: OwnRule) -> Settled:
+def _own(run: Recorded, requested: Mapping[str, Any], flat: Mapping[str, Any], own_rule: OwnRule) -> GrantedRun:
     values = {name: _value(run.config.resolved(), name) for name in RUN_FIELDS} | {SUITE: run.suite} | dict(requested)
     for name, value in flat.items():
         kept = own_rule == "keep" or (own_rule == "replace" and name in RUN_FIELDS)
@@ -148,7 +148,7 @@ def _own(run: Recorded, requested: Mapping[str, Any], flat: Mapping[str, Any], o
             )
     replaced = {name: value for name, value in flat.items() if own_rule == "replace" and name in RUN_FIELDS}
     config = _config(run, replaced) if replaced else run.config
-    return Settled(config, run.url, run.parent, ())
+    return GrantedRun(config, run.url, run.parent, ())
 
 
 def _config(run: Recorded, flat: Mapping[str, Any]) -> RunConfig:

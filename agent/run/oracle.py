@@ -24,14 +24,14 @@ from envs.suites.sites.templates import Instance, Params
 def oracle_policy(spec: str, suite: str, language: Language) -> Policy:
     """Returns the oracle of *suite*. Raises BadInput if the suite has none for this *spec*."""
     if suite == "miniwob" and spec == "oracle":
-        return ScriptedPolicy(solved_by_script, language)
+        return ScriptedPolicy(miniwob_oracle, language)
     if suite == "sites":
         return SitesOracle(language, detours=spec == "oracle:detours")
     reason = "an open task has no solver" if suite == OPEN else f"the suite {suite} ships no such solver"
     raise BadInput(f"policy {spec!r}: {reason}; name a model, see mira models")
 
 
-def solved_by_script(turn: Turn) -> Action:
+def miniwob_oracle(turn: Turn) -> Action:
     """Runs the MiniWoB++ solver of the task. Returns Stop without a solver, or on an unknown page."""
     from envs.suites.miniwob import solvers
 

@@ -46,7 +46,7 @@ NOT_REPLAYED = frozenset({None, Status.BLOCKED, Status.STOPPED, Status.CRASHED, 
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentAction:
     """An action that was sent and counts as a step."""
 
     intent: Intent
@@ -75,7 +75,7 @@ class RecoveredEpisode:
     """An unfinished episode, read from its trace by :func:`recover`."""
 
     header: Header
-    sent: list[Sent] = field(default_factory=list[Sent])
+    sent: list[SentAction] = field(default_factory=list[SentAction])
     open: Intent | None = None
     """The last intent, if the trace does not resolve it."""
     planned: bool = False
@@ -106,7 +106,7 @@ class RecoveredEpisode:
     def decide(self, *, happened: bool) -> None:
         """Resolves the open intent: it counts as a step with unknown result if it *happened*, else it is dropped."""
         if self.open is not None and happened:
-            self.sent.append(Sent(self.open, None))
+            self.sent.append(SentAction(self.open, None))
         self.open = None
 
     def replayable(self) -> tuple[Action, ...]:
@@ -117,7 +117,7 @@ class RecoveredEpisode:
         """Past actions for the policy."""
         return [sent.past for sent in self.sent]
 
-    def ticks(self, language: Language) -> list[StepSummary]:
+    def step_summaries(self, language: Language) -> list[StepSummary]:
         """Step summaries for the replan detector, without lost milestones."""
         return [
             StepSummary(
@@ -156,7 +156,7 @@ def _fold(recovered: RecoveredEpisode, line: Line) -> None:
             recovered.ledger.add(line.calls)
         case Commit():
             if recovered.open is not None and recovered.open.step == line.step:
-                recovered.sent.append(Sent(recovered.open, line, declined=line.step == recovered.refused))
+                recovered.sent.append(SentAction(recovered.open, line, declined=line.step == recovered.refused))
             recovered.open = None
             recovered.ledger.seconds_before += line.timings.total
         case Event(name="uncertain"):
@@ -204,7 +204,7 @@ def rebuilt_state(recovered: RecoveredEpisode) -> State:
     )
 
 
-def _problems(last: Sent | None) -> list[str]:
+def _problems(last: SentAction | None) -> list[str]:
     """Problems for the policy's next turn: an uncertain last action, or the output of Find or Expand."""
     if last is None:
         return []

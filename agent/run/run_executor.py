@@ -221,7 +221,7 @@ class RunExecutor:
             trace=trace,
             blobs=trace.blobs,
             start=start,
-            tell=self.notify,
+            notify=self.notify,
             saved=self.folder.saved(job.episode_id),
             stopping=self.stopping,
         )

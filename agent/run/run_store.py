@@ -139,7 +139,7 @@ class RunFolder:
         with writing(path):
             path.touch(mode=0o600)
 
-    def was_taken(self, episode_id: str) -> bool:
+    def was_started(self, episode_id: str) -> bool:
         return self.trace(episode_id).exists()
 
     def finished(self, jobs: Iterable[Job]) -> dict[Job, EpisodeResult]:
@@ -220,7 +220,7 @@ class RunFolder:
 
 
 @contextmanager
-def goes_on(folder: Path) -> Generator[None]:
+def with_resume_hint(folder: Path) -> Generator[None]:
     """Adds the command that resumes the run in *folder* to the error of a full disk (NotWritten)."""
     try:
         yield

@@ -19,14 +19,14 @@ from agent.episode.policy import Policy
 from agent.inspection.replay.retracing import retraced
 from agent.progress import Listener, RunEnded, RunStarted
 from agent.results import EpisodeResult, RunResult
-from agent.run.components import open_team
+from agent.run.components import open_components
 from agent.run.environments import SuiteMaker, check_scoring, check_session, open_world, session_settings, suite_maker
 from agent.run.foreign_resume import adopt, check_plain_files, take_over_run
 from agent.run.langsmith_tracing import langsmith_tracing
 from agent.run.open_defaults import with_open_defaults
 from agent.run.oracle_tasks import check_solvable
 from agent.run.run_executor import RunExecutor
-from agent.run.run_store import Manifest, OpenTask, RunFolder, checked_run_id, goes_on, new_run_id, versions
+from agent.run.run_store import Manifest, OpenTask, RunFolder, checked_run_id, new_run_id, versions, with_resume_hint
 from agent.run.stopping import run_until_stopped
 from envs.browser.chromium import Chromium
 from envs.core.errors import BadInput, BrowserNotStarted
@@ -139,15 +139,15 @@ async def resume(
     approver: Approver | None = None,
     policy: Policy | None = None,
     suite: SuiteMaker | None = None,
-    given_again: Mapping[str, Any] | None = None,
+    granted_settings: Mapping[str, Any] | None = None,
 ) -> RunResult:
     """Continues a run that was killed or interrupted, and episodes that a model broke. A finished run is only reported.
 
     No committed action is sent again. Pass *policy* and *suite* again if they were Python objects. For a foreign run
     (one that this machine did not write), settings that read from this machine or name a server are taken from
-    *given_again*, see :func:`agent.run.foreign_runs.settle`; for other runs it has no effect. Raises RunLocked while
-    another process executes the run, :class:`agent.run.foreign_runs.ForeignRun` if such a setting is missing, and
-    BadInput if the folder holds links.
+    *granted_settings*, see :func:`agent.run.foreign_runs.apply_grants`; for other runs it has no effect. Raises
+    RunLocked while another process executes the run, :class:`agent.run.foreign_runs.ForeignRun` if such a setting is
+    missing, and BadInput if the folder holds links.
     """
     inputs = _Inputs(tuple(listeners), approver or decline, policy, suite)
     run = RunFolder(folder)
@@ -155,7 +155,7 @@ async def resume(
     manifest = run.read_manifest()
     if len(run.settled(manifest.jobs())) == len(manifest.jobs()):
         return _report(manifest, run, inputs)
-    resumable = take_over_run(run, given_again or {}, "keep")
+    resumable = take_over_run(run, granted_settings or {}, "keep")
     return await _run(resumable.manifest, run, inputs, fresh=False, foreign=not resumable.own)
 
 
@@ -163,7 +163,7 @@ def _report(manifest: Manifest, folder: RunFolder, inputs: _Inputs) -> RunResult
     """Returns the result of a finished run, read from its footers. It needs no browser, model or secret."""
     began = time.monotonic()
     jobs = manifest.jobs()
-    with goes_on(folder.path), RunLock(folder.path):
+    with with_resume_hint(folder.path), RunLock(folder.path):
         finished = folder.finished(jobs)
         episodes = tuple(finished[job] for job in jobs)
         folder.write_results(episodes)
@@ -220,9 +220,9 @@ async def _run(
         raise BadInput("the task holds the value of a secret, and would be stored: write <secret>NAME</secret> instead")
     _check_input(manifest, folder, vault)
     async with AsyncExitStack() as stack:
-        stack.enter_context(goes_on(folder.path))
+        stack.enter_context(with_resume_hint(folder.path))
         stack.enter_context(langsmith_tracing(manifest.config.langsmith))
-        components = await stack.enter_async_context(open_team(manifest.config, manifest.suite, inputs.policy))
+        components = await stack.enter_async_context(open_components(manifest.config, manifest.suite, inputs.policy))
         if manifest.branch is not None:
             policy = retraced(manifest.branch, components.policy, components.language)
             components = replace(components, policy=policy)

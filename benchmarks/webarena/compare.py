@@ -21,7 +21,7 @@ from envs.suites.webarena.accounts import Account
 from envs.suites.webarena.evaluators import Evidence, JudgeFailed, evaluate, no_judge
 from envs.suites.webarena.files import read_tasks
 from envs.suites.webarena.pages import Pages
-from envs.suites.webarena.request_log import Sent
+from envs.suites.webarena.request_log import SentRequest
 from envs.suites.webarena.sites import Sites
 from envs.suites.webarena.task import Check, LastPage, ProgramHtml, Task, WholePage
 
@@ -69,7 +69,7 @@ def evidence(task: Task, row: Row, sites: Sites) -> Evidence:
         answer=said if row["kind"] in ("string", "response") else None,
         url=said if row["kind"] == "url" else "http://x/",
         pages=cast(Pages, Shown(said if row["kind"] == "html" else "")),
-        sent=tuple(Sent(**one) for one in said) if row["kind"] == "request" else (),
+        sent=tuple(SentRequest(**one) for one in said) if row["kind"] == "request" else (),
         sites=sites,
         origins=sites.origins(),
         admin=Account("admin", "admin1234"),

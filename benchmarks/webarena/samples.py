@@ -96,7 +96,7 @@ def _one(value: Json, choice: int) -> Json:
 
 
 def request(expected: Json, *, navigation: bool, choice: int = 0) -> Json:
-    """The request that *expected* describes, as :class:`envs.suites.webarena.request_log.Sent` has it."""
+    """The request that *expected* describes, as :class:`envs.suites.webarena.request_log.SentRequest` has it."""
     url = _one(expected["url"], choice)
     address = filled(plain(url).replace(POST_ID, "61"))
     if not address.startswith("http"):  # the map's routing server, whose address no task names

@@ -9,7 +9,7 @@ from envs.core.errors import ResetFailed
 from envs.core.tasks import Environment, EpisodeStart, TaskRef
 
 
-async def redo(environment: Environment, task: TaskRef, committed: Sequence[Action]) -> EpisodeStart:
+async def replay_actions(environment: Environment, task: TaskRef, committed: Sequence[Action]) -> EpisodeStart:
     """Resets the task and executes *committed*, each action after an observation as in the original run.
 
     Raises ResetFailed if an action crashes the browser or times out.

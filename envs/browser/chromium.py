@@ -34,7 +34,7 @@ from envs.core.settings import SessionSettings
 from envs.core.wait_notices import waiting_for
 from envs.security.allowlist_proxy import AllowlistProxy
 from envs.security.secrets import NO_SECRETS, SecretVault
-from envs.security.tls_termination import own_end
+from envs.security.tls_termination import proxy_certificate
 
 LAUNCH_S = 60.0
 """Timeout for the start of the driver, and of Chromium; MIRA_LAUNCH_S overrides it."""
@@ -181,7 +181,7 @@ class Chromium:
             self._browser = await self._playwright.chromium.launch(
                 executable_path=guard,
                 headless=not self._headed,
-                args=[*_switches(self._headed), *([own_end().switch] if self._own_tls else [])],
+                args=[*_switches(self._headed), *([proxy_certificate().switch] if self._own_tls else [])],
                 ignore_default_args=list(UNWANTED),
                 proxy={"server": NOWHERE},
                 chromium_sandbox=os.geteuid() != 0,

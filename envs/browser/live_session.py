@@ -27,7 +27,7 @@ from envs.core.settings import SessionSettings
 from envs.security.allowlist import Origins
 from envs.security.allowlist_proxy import AllowlistProxy
 from envs.security.secrets import NO_SECRETS, SecretVault
-from envs.security.tls_termination import unverified
+from envs.security.tls_termination import unverified_context
 
 STORAGE_FILE = "storage.json"
 TABS_FILE = "tabs.json"
@@ -61,7 +61,7 @@ class LiveSession:
 
     def __init__(self, chromium: Chromium, bounds: Bounds, begin: Begin, reopened: Reopened | None = None) -> None:
         self.bounds = bounds
-        authorities = unverified() if bounds.settings.ignore_https_errors else None
+        authorities = unverified_context() if bounds.settings.ignore_https_errors else None
         self.boundary = AllowlistProxy(bounds.origins, authorities=authorities)
         self._chromium = chromium
         self._begin = begin

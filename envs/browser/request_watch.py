@@ -15,7 +15,15 @@ from playwright.async_api import Error as PlaywrightError
 
 from envs.security.allowlist import Origin, origin_of
 from envs.security.allowlist_proxy import AllowlistProxy
-from envs.security.blocked_requests import BROWSERS_OWN, BlockedOrigin, Count, Place, RequestKind, in_order, summed
+from envs.security.blocked_requests import (
+    BROWSERS_OWN,
+    BlockedOrigin,
+    Count,
+    Place,
+    RequestKind,
+    merge_blocked_origins,
+    sorted_kinds,
+)
 
 _MAX_SEEN: Final = 1_000
 _KINDS: Final[dict[str, RequestKind]] = {
@@ -60,7 +68,7 @@ class RequestWatch:
     def take(self) -> tuple[BlockedOrigin, ...]:
         """Returns the requests that were refused since the last call."""
         news = (self._news(place, count) for place, count in tuple(self._boundary.tally.counts.items()))
-        return summed(item for item in news if item is not None)
+        return merge_blocked_origins(item for item in news if item is not None)
 
     def report_again(self) -> None:
         """Makes the next `take` report all refusals again, because nobody has stored the earlier reports."""
@@ -87,7 +95,7 @@ class RequestWatch:
         seen, reported = self._seen.get(place), self._reported.get(place)
         if seen is None and count.origin in BROWSERS_OWN:
             return None
-        kinds = in_order(seen.kinds if seen else count.kinds)
+        kinds = sorted_kinds(seen.kinds if seen else count.kinds)
         name = seen.origin.rule if seen else count.origin
         total = BlockedOrigin(
             origin=name,

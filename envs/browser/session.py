@@ -58,10 +58,10 @@ from envs.observer.world import WorldGone
 from envs.security.allowlist_proxy import AllowlistProxy
 from envs.security.blocked_requests import BROWSERS_OWN
 from envs.security.masking import masked_observation, masked_result
-from envs.security.net_errors import explained, tried_in_vain
+from envs.security.net_errors import connection_failure, explain_navigation_error
 from envs.security.request_holding import CHECK, RequestHolding, refusal_messages
 from envs.security.secret_guard import SecretGuard
-from envs.security.secret_screenshots import SEARCH_S, look_without_secrets
+from envs.security.secret_screenshots import SEARCH_S, observe_without_secrets
 from envs.security.secrets import NO_SECRETS, SecretVault
 
 BLANK = "about:blank"
@@ -179,7 +179,7 @@ class BrowserSession:
 
     async def observe(self, *, screenshot: bool = False) -> Observation:
         """Observes the front tab. An open dialog is shown instead of the page that it blocks."""
-        await self.holding.decided()
+        await self.holding.wait_until_decided()
         seen = dataclasses.replace(await self._observe(screenshot), blocked=self.requests.take())
         seen = masked_observation(seen, self.secrets)
         self._elements = seen.elements
@@ -197,7 +197,7 @@ class BrowserSession:
         except (PageHung, TimeoutError):
             if self._clock.stops == stops:
                 await self._replace_for(outcomes.HUNG)
-            await self.holding.decided()  # the page may wait for a held request, and answers only after it
+            await self.holding.wait_until_decided()  # the page may wait for a held request, and answers only after it
         except (PageCrashed, PlaywrightError):
             await self._replace_for(outcomes.CRASHED)
         except EnvError as error:  # the document was just replaced or cannot be read
@@ -208,7 +208,7 @@ class BrowserSession:
 
     async def execute(self, action: Action) -> ActionResult:
         """Executes one action and waits for the page to settle."""
-        await self.holding.decided()
+        await self.holding.wait_until_decided()
         started, opened = time.monotonic(), self.tabs.opened.count
         if not isinstance(action, _OPENING):
             self.holding.acted()
@@ -229,13 +229,13 @@ class BrowserSession:
             result = await self._after(interrupted)
         except PlaywrightError as error:
             result = await self._playwright_failed(action, acted, error)
-        await self.holding.decided()
+        await self.holding.wait_until_decided()
         result = with_nearest_controls(result, action, self._elements)
         refused = await self._enforce()
         if refused and result.ok:
             result = outcomes.taken_back(result, refused)
         elif result.ok and self.tabs.all and self.url.startswith(ERROR_PAGE) and self.boundary.unreachable:
-            message = "; ".join(filter(None, (result.message, tried_in_vain("", self.boundary.unreachable))))
+            message = "; ".join(filter(None, (result.message, connection_failure("", self.boundary.unreachable))))
             result = result.model_copy(update={"reason": result.reason or Reason.UNREACHABLE, "message": message})
         return self._complete(result, time.monotonic() - started, opened)
 
@@ -354,7 +354,7 @@ class BrowserSession:
 
     async def _settle_held(self, deadline: float) -> None:
         """Waits for approval of held requests, then for the effects of approved ones."""
-        while await self.holding.decided():
+        while await self.holding.wait_until_decided():
             await self.tabs.ensure()
             await self._settle_tab(self.tabs.front, deadline)
 
@@ -386,7 +386,7 @@ class BrowserSession:
         if not isinstance(action, Goto):
             return outcomes.failed(Reason.BROWSER_ERROR, message)
         url = action_executor.full_url(action.url, acted.page.url if acted is not None else BLANK)
-        message = explained(str(error), url, self.boundary.unreachable) or message
+        message = explain_navigation_error(str(error), url, self.boundary.unreachable) or message
         return outcomes.failed(Reason.NAVIGATION_FAILED, message)
 
     def _complete(self, result: ActionResult, seconds: float, opened: int) -> ActionResult:
@@ -416,7 +416,7 @@ class BrowserSession:
     async def _look(self, screenshot: bool) -> Observation:
         front = self.tabs.front
         tabs = await self.tabs.listing()
-        look = look_without_secrets(front.observer, self.guard, screenshot=screenshot, tabs=tabs)
+        look = observe_without_secrets(front.observer, self.guard, screenshot=screenshot, tabs=tabs)
         seen = await self._races.call(look, self.settings.observe.timeout_s + 2 * SEARCH_S + 1.0)
         notes, self._notes = self._notes, []
         named = tuple(dataclasses.replace(tab, title=seen.title) if tab.active else tab for tab in seen.tabs)

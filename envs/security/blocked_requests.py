@@ -51,13 +51,13 @@ class BlockedOrigin(Record):
         return {"origin": value, "allow": value} if isinstance(value, str) else value
 
 
-def in_order(kinds: Iterable[RequestKind]) -> tuple[RequestKind, ...]:
+def sorted_kinds(kinds: Iterable[RequestKind]) -> tuple[RequestKind, ...]:
     """Unique kinds in the order of KINDS."""
     present = frozenset(kinds)
     return tuple(kind for kind in KINDS if kind in present)
 
 
-def summed(blocked: Iterable[BlockedOrigin]) -> tuple[BlockedOrigin, ...]:
+def merge_blocked_origins(blocked: Iterable[BlockedOrigin]) -> tuple[BlockedOrigin, ...]:
     """Merges records to one per origin, in order of first appearance: at most MAX_ORIGINS and OTHERS."""
     merged: dict[str, BlockedOrigin] = {}
     for entry in blocked:
@@ -67,7 +67,7 @@ def summed(blocked: Iterable[BlockedOrigin]) -> tuple[BlockedOrigin, ...]:
             update={
                 "origin": name,
                 "requests": entry.requests + (known.requests if known else 0),
-                "kinds": in_order((*entry.kinds, *(known.kinds if known else ()))),
+                "kinds": sorted_kinds((*entry.kinds, *(known.kinds if known else ()))),
                 "allow": "" if name == OTHERS else entry.allow or (known.allow if known else ""),
             }
         )

@@ -40,7 +40,7 @@ _REASONS: Final[Mapping[str, str]] = {
 }
 
 
-def explained(message: str, url: str, unreachable: Mapping[Place, str]) -> str:
+def explain_navigation_error(message: str, url: str, unreachable: Mapping[Place, str]) -> str:
     """Explains why *url* did not open, from Playwright's *message*; empty if that names no network error.
 
     *unreachable*: failed connections of the proxy, oldest first.
@@ -52,7 +52,7 @@ def explained(message: str, url: str, unreachable: Mapping[Place, str]) -> str:
         return ""
     name = match[1]
     if name == "ERR_TUNNEL_CONNECTION_FAILED" and unreachable:
-        return tried_in_vain(url, unreachable)
+        return connection_failure(url, unreachable)
     reason = _REASONS.get(name) or (
         f"its certificate is not valid; {_OWN_SERVER}" if name.startswith("ERR_CERT_") else ""
     )
@@ -60,7 +60,7 @@ def explained(message: str, url: str, unreachable: Mapping[Place, str]) -> str:
     return f"{reason} ({name})" if reason else name
 
 
-def tried_in_vain(url: str, unreachable: Mapping[Place, str]) -> str:
+def connection_failure(url: str, unreachable: Mapping[Place, str]) -> str:
     """Why the connection to *url* failed, else why the last connection did, which a redirect may have caused."""
     origin = origin_of(url)
     requested = Place(origin.host, origin.port) if origin else NOWHERE

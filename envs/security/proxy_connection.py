@@ -30,7 +30,7 @@ from envs.security.http1 import (
 )
 from envs.security.outgoing_requests import BODY_BYTES, MESSAGE, Outgoing, Stopped, outgoing, without_compression
 from envs.security.proxy_parts import Denied, Link, Refused, join, no_rule, refused_at, shown, target_of
-from envs.security.tls_termination import begins_tls, own_end
+from envs.security.tls_termination import begins_tls, proxy_certificate
 from envs.security.web_sockets import PrefixedReader, pass_messages
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class ClientConnection:
     async def _start_tls(self, origin: Origin) -> bool:
         try:
             async with asyncio.timeout(self._limits.connect_s):
-                await self._link.writer.start_tls(own_end().context)
+                await self._link.writer.start_tls(proxy_certificate().context)
         except (ssl.SSLError, TimeoutError):
             self._proxy.refuse(refused_at(origin), f"no TLS, or not with this key, in a tunnel to {origin}")
             return False

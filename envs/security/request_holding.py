@@ -117,7 +117,7 @@ class RequestHolding:
             return _MESSAGES[window.refused]
         return _MESSAGES.get(await self._decision(_Held(shown, window)), "")
 
-    async def decided(self) -> bool:
+    async def wait_until_decided(self) -> bool:
         """Waits until nothing is held. Returns whether anything was held. Raises the exceptions of `ask`."""
         asking = self._asking
         if asking is None:

@@ -24,7 +24,7 @@ UNSEARCHED: Final = "screenshot left out: the page could not be searched for sec
 OPAQUE: Final = "screenshot left out: a secret was typed, and the page shows what cannot be searched: "
 
 
-async def look_without_secrets(
+async def observe_without_secrets(
     observer: Observer, guard: SecretGuard, *, screenshot: bool, tabs: tuple[Tab, ...]
 ) -> Observation:
     """Like :meth:`envs.observer.observer.Observer.observe`; a note gives the reason if a screenshot was withheld."""

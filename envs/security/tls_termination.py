@@ -37,7 +37,7 @@ class ProxyCertificate:
 
 
 @cache
-def own_end() -> ProxyCertificate:
+def proxy_certificate() -> ProxyCertificate:
     """Generates the key once per process, on first use."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
@@ -94,7 +94,7 @@ def verified_context() -> ssl.SSLContext:
 
 
 @cache
-def unverified() -> ssl.SSLContext:
+def unverified_context() -> ssl.SSLContext:
     """For connections to servers without verification of certificates (`ignore_https_errors`)."""
     context = ssl.create_default_context()
     context.check_hostname = False

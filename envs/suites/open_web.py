@@ -34,7 +34,7 @@ class OpenTask:
     bounds: Bounds
 
 
-class OpenWorld:
+class OpenTaskSuite:
     """The suite of one open task."""
 
     name = SUITE

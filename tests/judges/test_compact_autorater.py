@@ -24,7 +24,7 @@ from judges.compact_autorater import (
     parse_check,
     proof_of,
 )
-from judges.evidence import Witness, normalised
+from judges.evidence import QuoteChecker, normalised
 from judges.registry import make_rater
 from models.base import ModelInvalidAnswer
 from models.providers.scripted import ScriptedModel
@@ -224,7 +224,7 @@ def test_any_proof_is_shown_learnable_and_accepted(
     )
     proof = proof_of(tested, 0)
     if proof is not None:
-        assert Witness(tested).rejects(proof) is None
+        assert QuoteChecker(tested).rejects(proof) is None
         assert parse_check(check_answer(proof)) == proof
         assert proof in normalised(check_text(tested, 0))
 

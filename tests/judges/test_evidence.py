@@ -9,7 +9,7 @@ import pytest
 from envs.core.actions import DialogReport
 from envs.core.observation import Observation
 from judges.base import Progress
-from judges.evidence import Witness
+from judges.evidence import QuoteChecker
 from tests.past_actions import pressed, typed
 
 Make = Callable[..., Progress]
@@ -36,7 +36,7 @@ CASES = {
 
 @pytest.mark.parametrize(("quote", "why"), CASES.values(), ids=CASES.keys())
 def test_quote(progress: Make, quote: str, why: str | None):
-    witness = Witness(progress(PAGE, history=(typed("ann", "Note"), pressed("Enter"))))
+    witness = QuoteChecker(progress(PAGE, history=(typed("ann", "Note"), pressed("Enter"))))
     assert witness.rejects(quote) == why
 
 
@@ -53,21 +53,21 @@ FORGERIES = [
 
 @pytest.mark.parametrize("text", FORGERIES)
 def test_a_page_that_talks_to_the_judge_is_no_evidence_although_it_says_so(progress: Make, text: str):
-    assert Witness(progress(text)).rejects(text) == "quote talks to the judge"
+    assert QuoteChecker(progress(text)).rejects(text) == "quote talks to the judge"
 
 
 @pytest.mark.parametrize("text", ["85 m2 with a balcony", "M3 screws, 20 pieces", "Judge: A. Quist", "Task completed"])
 def test_ordinary_pages_do_not_talk_to_the_judge(progress: Make, text: str):
-    assert Witness(progress(text)).rejects(text) is None
+    assert QuoteChecker(progress(text)).rejects(text) is None
 
 
 def test_a_task_about_milestones_may_be_proved_with_the_word(progress: Make):
     text = "Milestone v2 due 1 December"
-    assert Witness(progress(text, texts=("Open the milestone v2",))).rejects(text) is None
-    assert Witness(progress(text, instruction="List all milestones")).rejects(text) is None
+    assert QuoteChecker(progress(text, texts=("Open the milestone v2",))).rejects(text) is None
+    assert QuoteChecker(progress(text, instruction="List all milestones")).rejects(text) is None
 
 
 def test_the_open_dialog_can_be_quoted(progress: Make, look: Callable[..., Observation]):
     base = progress()
     page = look("x", dialog=DialogReport(type="alert", message="Order 7 placed", answer="open"))
-    assert Witness(Progress(base.instruction, base.milestones, base.z, page)).rejects("Order 7 placed") is None
+    assert QuoteChecker(Progress(base.instruction, base.milestones, base.z, page)).rejects("Order 7 placed") is None

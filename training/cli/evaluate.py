@@ -20,7 +20,7 @@ from envs.core.tasks import TaskSelection
 from training.cli import evaluation_tables as tables
 from training.loop.evaluation.arms import ArmsTable, Cluster, Trial, compare_arms, trials_of
 from training.loop.evaluation.drawing import Phase, check_target, write_phases
-from training.loop.evaluation.phases import Group, arms_of, phases_of
+from training.loop.evaluation.phases import Group, parse_arms, parse_phases
 from training.loop.evaluation.reading import Reading, read_played
 from training.loop.evaluation.summary import Evaluation
 from training.loop.evaluation.summary import evaluate as evaluate_runs
@@ -119,7 +119,7 @@ def evaluate(
     if out is not None:
         check_target(out)
     files = discover_traces(runs) if runs else ()
-    phase_groups, arm_groups = phases_of(phases or ()), arms_of(arm or ())
+    phase_groups, arm_groups = parse_phases(phases or ()), parse_arms(arm or ())
     drawn = [Phase(group.name, method.evaluation(group.files)) for group in phase_groups]
     table = _compare(arm_groups, baseline, method) if arm_groups else None
     complete = True

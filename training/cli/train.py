@@ -41,7 +41,7 @@ from training.cli.messages import (
 if TYPE_CHECKING:
     from training.loop.loop import Progress
     from training.loop.metrics import PhaseMetrics
-    from training.loop.task_report import Told
+    from training.loop.task_report import OutcomeStats
 
 app = typer.Typer(help="Train a local policy from traces.", no_args_is_help=True)
 app.command("grpo")(group_policy.grpo)
@@ -247,7 +247,7 @@ def _show_phase(folder: Path, rescore: bool, as_json: bool) -> int:
     return EXIT_OK
 
 
-def _critic_cells(scores: Told | None) -> tuple[str, ...]:
+def _critic_cells(scores: OutcomeStats | None) -> tuple[str, ...]:
     return ("", "", "") if scores is None else (_number(scores.value), _number(scores.advantage), _number(scores.gain))
 
 

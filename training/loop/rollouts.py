@@ -107,7 +107,7 @@ async def play_run(
             if folder.manifest.exists():
                 _point_to(folder, served.policy)
                 options = served.resolved() | {"suite": refs[0].suite}
-                result = await resume(folder.path, listeners, given_again=options)
+                result = await resume(folder.path, listeners, granted_settings=options)
             else:
                 selection = TaskSelection(refs[0].suite, picked=tuple(refs))
                 result = await run_suite(served, selection, folder.path.parent, listeners, run_id=folder.path.name)

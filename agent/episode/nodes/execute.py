@@ -106,7 +106,7 @@ def _declined(state: State) -> ActionResult | None:
 def _report(state: State, episode: Episode, intent: Intent, commit: Commit, look: Observation) -> None:
     index, spent = state.next_milestone, commit.timings
     words = episode.trace.mask(words_of(intent.action, look))
-    episode.tell(
+    episode.notify(
         StepDone(
             episode_id=episode.identity.episode_id,
             step=commit.step,

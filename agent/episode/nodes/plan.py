@@ -77,7 +77,7 @@ def _record(state: State, episode: Episode, cause: Cause, new: Plan) -> None:
         PlanRecord(step=step, cause=cause, milestones=new.milestones, planner=episode.team.planner.spec, call=call)
     )
     texts = tuple(m.text for m in new.milestones)
-    episode.tell(PlanMade(episode.identity.episode_id, step, cause, texts))
+    episode.notify(PlanMade(episode.identity.episode_id, step, cause, texts))
 
 
 def may_replan(state: State, episode: Episode) -> bool:

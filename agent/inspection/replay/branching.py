@@ -32,7 +32,7 @@ async def branch_trace(
     listeners: Sequence[Listener] = (),
     approver: Approver | None = None,
     suite: SuiteMaker | None = None,
-    given_again: Mapping[str, Any] | None = None,
+    granted_settings: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> RunResult:
     """Repeats the steps before *at*, then lets *policy* decide from step *at* on; the new run's trace names its parent.
@@ -40,9 +40,9 @@ async def branch_trace(
     *at* defaults to the key step of a failed trace, or to the step after its last one if a model failed. Budgets,
     planner and rater are those of the trace's header; *settings* (keys of :class:`agent.config.RunConfig`) override
     them. For a trace of another machine, settings that read from this machine or name a server are taken only from
-    *settings* and *given_again* (:func:`agent.run.foreign_runs.settle`; *given_again* can also hold `url` and `suite`).
-    The result is an ordinary run: it can be killed, resumed, analyzed and branched again. It ends as broken if the
-    element of a recorded step is missing.
+    *settings* and *granted_settings* (:func:`agent.run.foreign_runs.apply_grants`; *granted_settings* can also hold
+    `url` and `suite`). The result is an ordinary run: it can be killed, resumed, analyzed and branched again. It ends
+    as broken if the element of a recorded step is missing.
 
     Raises :class:`agent.run.foreign_runs.ForeignRun` if such a setting is missing, and BadInput if the trace, the step
     or the settings are wrong, or if the trace acted on a live site and *may_act* is not set."""
@@ -50,7 +50,7 @@ async def branch_trace(
 
     recording = read_recording(Path(path), to_branch=True)
     actor = {"policy": policy if isinstance(policy, str) else "scripted"}
-    recording = permitted(recording, merged(merged(settings, given_again or {}), actor)).recording
+    recording = permitted(recording, merged(merged(settings, granted_settings or {}), actor)).recording
     address = live_address(recording)
     if address is not None and not may_act:
         raise live_site(address)

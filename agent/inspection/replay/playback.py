@@ -15,7 +15,7 @@ from agent.inspection.replay.steps import ReplayOptions, Walk, Walker
 from agent.inspection.replay.world import Permitted, config_of, permitted, replay_world
 from agent.run.discover_traces import discover_traces
 from agent.run.environments import SuiteMaker
-from agent.run.foreign_runs import nothing
+from agent.run.foreign_runs import unset_value
 from agent.run.run_store import RunFolder
 from envs.browser.playwright_trace import TracedEnvironment
 from envs.core.errors import BadInput
@@ -37,7 +37,7 @@ async def replay_trace(
     headed: bool = False,
     may_act: bool = False,
     secrets: Sequence[str] = (),
-    given_again: Mapping[str, Any] | None = None,
+    granted_settings: Mapping[str, Any] | None = None,
     trace_zip: bool = False,
     strict_original: bool | None = None,
     out: Path | None = None,
@@ -48,11 +48,11 @@ async def replay_trace(
 
     *path* is a trace, or a run of one episode. Elements are found by their durable keys; if one is missing, its action
     is not executed. *may_act* must be set for tasks on external servers (open tasks, WebArena), because forms are
-    submitted again. *secrets* replace the run's declarations. *given_again* grants settings that are not taken from a
-    trace of another machine (:func:`agent.run.foreign_runs.settle`). *out* keeps files, else they are deleted; with
-    *trace_zip* they include Playwright's trace. *strict_original* scores WebArena tasks by the benchmark's original
-    rules or by Mira's; by default as the run did. *suite* is required if the run's suite was passed from Python.
-    *on_step* is called with each step when it has been repeated.
+    submitted again. *secrets* replace the run's declarations. *granted_settings* grants settings that are not taken
+    from a trace of another machine (:func:`agent.run.foreign_runs.apply_grants`). *out* keeps files, else they are
+    deleted; with *trace_zip* they include Playwright's trace. *strict_original* scores WebArena tasks by the
+    benchmark's original rules or by Mira's; by default as the run did. *suite* is required if the run's suite was
+    passed from Python. *on_step* is called with each step when it has been repeated.
 
     Raises BadInput (including :class:`agent.run.foreign_runs.ForeignRun`), TraceError and ResetFailed, each with a
     one-line message. The page's behaviour is reported as a verdict, never raised."""
@@ -60,7 +60,7 @@ async def replay_trace(
     recording = read_recording(Path(path))
     check_steps(recording, options)
     declared = {"secrets": tuple(secrets)} if secrets else {}
-    recording = permitted_to_play(recording, {**declared, **(given_again or {})}).recording
+    recording = permitted_to_play(recording, {**declared, **(granted_settings or {})}).recording
     address = live_address(recording)
     if address is not None and not may_act:
         raise live_site(address)
@@ -80,12 +80,12 @@ UNUSED: Final = ("policy", "planner", "judge", "base_url", "answer_schema", "lan
 """Settings that a replay does not use, because it calls no model and stores no run."""
 
 
-def permitted_to_play(recording: Recording, given_again: Mapping[str, Any]) -> Permitted:
+def permitted_to_play(recording: Recording, granted_settings: Mapping[str, Any]) -> Permitted:
     """Like :func:`agent.inspection.replay.world.permitted`, without the settings that a replay does not use."""
     if not recording.own:
         for name in UNUSED:
-            given_again = merged(given_again, nothing(name))
-    return permitted(recording, given_again)
+            granted_settings = merged(granted_settings, unset_value(name))
+    return permitted(recording, granted_settings)
 
 
 def _config(

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from agent.inspection.replay.page import Page, Standing
 from agent.run.discover_traces import EpisodeFile
-from agent.run.resume import Sent, recover
+from agent.run.resume import SentAction, recover
 from agent.run.run_store import OpenTask, RunFolder
 from envs.core.actions import Action, Drag, Status
 from envs.core.errors import BadInput, TraceError
@@ -25,7 +25,7 @@ _ROWS: Final = TypeAdapter(tuple[ElementKeyRecord, ...])
 class RecordedStep:
     """A step that was committed, or may have happened."""
 
-    sent: Sent
+    sent: SentAction
     after: Intent | None
     """The next step's intent, whose observation shows the result of this step; None for the last step."""
 

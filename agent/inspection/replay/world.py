@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from agent.config import RunConfig, parse_config
 from agent.inspection.replay.recorded import Recording
 from agent.run.environments import SuiteMaker, check_display, open_world, suite_maker
-from agent.run.foreign_runs import Recorded, settle
+from agent.run.foreign_runs import Recorded, apply_grants
 from agent.run.run_store import Manifest, versions
 from envs.core.actions import Type
 from envs.core.errors import BadInput
@@ -45,11 +45,12 @@ class Permitted(NamedTuple):
     """See :attr:`agent.run.foreign_runs.Settled.given`."""
 
 
-def permitted(recording: Recording, given_again: Mapping[str, Any]) -> Permitted:
+def permitted(recording: Recording, granted_settings: Mapping[str, Any]) -> Permitted:
     """Checks which settings *recording* may use here.
 
     Raises :class:`agent.run.foreign_runs.ForeignRun` if another machine wrote the trace and a setting that reads from
-    this machine or names a server is not in *given_again*; BadInput like :func:`agent.run.foreign_runs.settle`."""
+    this machine or names a server is not in *granted_settings*; BadInput like
+    :func:`agent.run.foreign_runs.apply_grants`."""
     start = recording.start
     run = Recorded(
         place=str(recording.file.path),
@@ -58,7 +59,7 @@ def permitted(recording: Recording, given_again: Mapping[str, Any]) -> Permitted
         suite=recording.header.task.suite,
         url=None if start is None else start.url,
     )
-    settled = settle(run, given_again, "replace")
+    settled = apply_grants(run, granted_settings, "replace")
     header = recording.header.model_copy(update={"config": settled.config.resolved()})
     if start is not None and settled.url is not None:
         start = start.model_copy(update={"url": settled.url})

@@ -29,7 +29,7 @@ from agent.run.discover_traces import EpisodeFile, discover_traces
 from envs.core.atomic_write import replacing
 from envs.core.errors import BadInput, TraceError
 from envs.core.trace_store import Trace, edited_message, read_summary
-from envs.security.blocked_requests import BlockedOrigin, summed
+from envs.security.blocked_requests import BlockedOrigin, merge_blocked_origins
 from judges.analysis import Analysis
 from judges.trace_ratings import Observed, observe
 
@@ -141,7 +141,7 @@ class _ReportWriter:
         for number, material in enumerate(self._materials(), 1):
             view = self._maker.view(material)
             self.overview.add(view.row, _observed(material.trace))
-            self.refused = summed((*self.refused, *view.refused))
+            self.refused = merge_blocked_origins((*self.refused, *view.refused))
             file.write(episode.render(e=view).encode())
             if self._on_progress is not None:
                 self._on_progress(number)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from agent.episode.refused_origins import blocked_in, name_of, what_of
+from agent.episode.refused_origins import blocked_in, kinds_of, name_of
 from agent.inspection.report.pairing import align_steps
 from agent.inspection.report.pictures import Gallery
 from agent.inspection.report.views import (
@@ -27,7 +27,7 @@ from envs.core.actions import Action, ClickAt, DragAt, ScrollAt
 from envs.core.errors import TraceError
 from envs.core.trace import Call, Failure, Flip, Intent, Loop
 from envs.core.trace_store import BlobStore, Step, Trace
-from envs.security.blocked_requests import summed
+from envs.security.blocked_requests import merge_blocked_origins
 from judges.analysis import Analysis
 from judges.trace_ratings import reached_after
 
@@ -83,7 +83,7 @@ class EpisodeMaker:
             milestones=milestones_of(trace),
             pairs=tuple(self._pairs(material, steps)),
             reference=_name(material.reference),
-            refused=footer.blocked_requests if footer else summed(blocked_in(trace.steps)),
+            refused=footer.blocked_requests if footer else merge_blocked_origins(blocked_in(trace.steps)),
             events=trace.events,
             parent=f"{header.parent.run_id}/{header.parent.episode_id} at step {header.parent.step}"
             if header.parent
@@ -128,7 +128,7 @@ class EpisodeMaker:
             picture=picture,
             picture_left_out=left_out,
             problems=tuple(problems),
-            refused=tuple(f"{name_of(origin)} ({what_of(origin)})" for origin in blocked_in([(intent, commit)])),
+            refused=tuple(f"{name_of(origin)} ({kinds_of(origin)})" for origin in blocked_in([(intent, commit)])),
             is_key=is_key,
             in_loop=loop is not None and loop.entry <= intent.step < loop_end(loop),
             loop_begins=loop is not None and loop.entry == intent.step,

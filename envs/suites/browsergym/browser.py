@@ -15,7 +15,7 @@ from envs.browser import chromium_guard
 from envs.browser.chromium import SWITCHES, find_chromium, launch_s, not_started
 from envs.core.errors import BrowserMissing, BrowserNotStarted
 from envs.security.allowlist_proxy import AllowlistProxy
-from envs.security.tls_termination import own_end
+from envs.security.tls_termination import proxy_certificate
 
 QUIET = (
     "--disable-extensions",
@@ -81,7 +81,7 @@ class SharedChromium:
 def _switches(home: Path, proxy: AllowlistProxy, headed: bool) -> list[str]:
     switches = [f"--user-data-dir={home / 'profile'}", "--remote-debugging-port=0", "--no-startup-window"]
     switches += [*QUIET, f"--proxy-server={proxy.server}"]
-    switches += [own_end().switch] if proxy.origins.has_subresources else []
+    switches += [proxy_certificate().switch] if proxy.origins.has_subresources else []
     switches += [] if headed else ["--headless=new", "--hide-scrollbars"]
     return [*SWITCHES, *switches, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
 

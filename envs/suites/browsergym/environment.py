@@ -9,7 +9,7 @@ from pathlib import Path
 from playwright.async_api import Browser, Playwright, async_playwright
 from playwright.async_api import Error as PlaywrightError
 
-from envs.browser.action_replay import redo
+from envs.browser.action_replay import replay_actions
 from envs.browser.session import BrowserSession
 from envs.core.actions import Action, ActionResult, NewTab, Reason, Status
 from envs.core.errors import ResetFailed
@@ -105,7 +105,7 @@ class BrowserGymEnvironment:
     async def restore_state(self, task: TaskRef, folder: Path, committed: Sequence[Action]) -> EpisodeStart:
         if committed and not is_rebuilt(self._module, task.name):
             raise ResetFailed(f"{task.id}: its server keeps the effects of actions, so they are not repeated")
-        return await redo(self, task, committed)
+        return await replay_actions(self, task, committed)
 
     async def close(self) -> None:
         """Ends BrowserGym's process, the browser, and the connections to them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from envs.browser.action_replay import redo
+from envs.browser.action_replay import replay_actions
 from envs.browser.session import BrowserSession
 from envs.core.actions import Action, ActionResult, Status
 from envs.core.errors import ResetFailed
@@ -94,7 +94,7 @@ class MiniwobEnvironment:
         """Does nothing: the state is the seed and the committed actions."""
 
     async def restore_state(self, task: TaskRef, folder: Path, committed: Sequence[Action]) -> EpisodeStart:
-        return await redo(self, task, committed)
+        return await replay_actions(self, task, committed)
 
     async def save_playwright_trace(self, path: Path) -> bool:
         return await self._session.save_playwright_trace(path)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from envs.browser.action_replay import redo
+from envs.browser.action_replay import replay_actions
 from envs.browser.chromium import Chromium
 from envs.browser.session import BrowserSession
 from envs.core.actions import Action, ActionResult, Goto, NewTab
@@ -149,7 +149,7 @@ class SitesEnvironment:
         """Saves nothing: the seed and the committed actions determine the state."""
 
     async def restore_state(self, task: TaskRef, folder: Path, committed: Sequence[Action]) -> EpisodeStart:
-        return await redo(self, task, committed)
+        return await replay_actions(self, task, committed)
 
     async def save_playwright_trace(self, path: Path) -> bool:
         return await self.session.save_playwright_trace(path)

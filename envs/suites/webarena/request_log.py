@@ -34,7 +34,7 @@ READ_S = 5.0
 """Longest wait for the headers and the content of one response."""
 
 
-class Sent(Record):
+class SentRequest(Record):
     """One request and its response."""
 
     method: str
@@ -55,7 +55,7 @@ class Sent(Record):
 @dataclass(eq=False)
 class _Row:
     request: Request
-    sent: Sent
+    sent: SentRequest
     reading: asyncio.Task[None] | None = None
 
 
@@ -67,15 +67,15 @@ class Recorder:
     """True: also records full headers, cookies and JSON of responses, which some checks need. They cost two more calls
     per request."""
     _rows: list[_Row] = field(default_factory=list[_Row])
-    _saved: tuple[Sent, ...] | None = None
-    _earlier: list[Sent] = field(default_factory=list[Sent])
+    _saved: tuple[SentRequest, ...] | None = None
+    _earlier: list[SentRequest] = field(default_factory=list[SentRequest])
     _by_request: dict[Request, _Row] = field(default_factory=dict[Request, _Row])
 
     def attach(self, context: BrowserContext) -> None:
         context.on("request", self._on_request)
         context.on("response", self._on_response)
 
-    async def all(self) -> tuple[Sent, ...]:
+    async def all(self) -> tuple[SentRequest, ...]:
         """All recorded requests. Waits at most READ_S for responses that are still being read."""
         reading = [row.reading for row in self._rows if row.reading is not None and not row.reading.done()]
         if reading:
@@ -96,13 +96,13 @@ class Recorder:
         self._rows.clear()
         self._by_request.clear()
         text = path.read_text(encoding="utf-8") if path.exists() else "[]"
-        self._earlier = TypeAdapter(list[Sent]).validate_json(text)
+        self._earlier = TypeAdapter(list[SentRequest]).validate_json(text)
 
     def _on_request(self, request: Request) -> None:
         if request.resource_type in ASSETS or len(self._rows) >= MAX_REQUESTS:
             return
         headers = {name.lower(): storable(value) for name, value in request.headers.items()}
-        sent = Sent(
+        sent = SentRequest(
             method=request.method,
             url=storable(request.url),
             navigation=request.is_navigation_request() and request.frame.parent_frame is None,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent.config import parse_config
-from agent.run.components import open_team
+from agent.run.components import open_components
 from agent.run.runner import run_task
 from envs.core.action_languages import PROGRAM
 from envs.core.actions import Action, Click, Stop, Type
@@ -56,7 +56,7 @@ def two_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_who_is_asked_as_a_small_model(specs: tuple[str, str, str, str], expected: tuple[str, str, bool]) -> None:
     keys = ("policy", "planner", "judge", "prompt_style")
     config = parse_config({**dict(zip(keys, specs, strict=True)), "k": 1})
-    async with open_team(config, "miniwob") as team:
+    async with open_components(config, "miniwob") as team:
         (planned,) = (await team.planner.plan(SITUATION)).milestones
         reason = (await team.rater.rate(PROGRESS)).rating.reason
         assert (planned.text, reason, team.judge is not None) == expected
@@ -66,7 +66,7 @@ async def test_who_is_asked_as_a_small_model(specs: tuple[str, str, str, str], e
 @pytest.mark.slow  # imports torch
 async def test_the_embedded_model_is_always_asked_as_a_small_one() -> None:
     config = parse_config({"policy": "oracle", "planner": "embedded", "judge": "same"})
-    async with open_team(config, "miniwob") as team:
+    async with open_components(config, "miniwob") as team:
         assert isinstance(team.planner, CompactPlanner)
         assert (team.judge, team.compares) == (None, None)
 

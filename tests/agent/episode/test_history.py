@@ -22,7 +22,7 @@ def episode() -> Episode:
         trace=trace,
         blobs=ABSENT,
         start=ABSENT,
-        tell=ABSENT,
+        notify=ABSENT,
         saved=ABSENT,
         stopping=ABSENT,
     )

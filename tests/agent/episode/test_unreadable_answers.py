@@ -19,7 +19,7 @@ from envs.core.actions import Click, Stop, Wait
 from envs.core.settings import SessionSettings
 from envs.core.tasks import Score, Suite, TaskSelection
 from envs.core.trace_store import Trace, read_trace
-from envs.suites.open_web import OpenEnvironment, OpenWorld
+from envs.suites.open_web import OpenEnvironment, OpenTaskSuite
 from envs.suites.webarena.evaluators import JudgeFailed
 from judges.fuzzy import ModelFuzzyJudge
 from models.providers.scripted import ScriptedModel
@@ -174,7 +174,7 @@ def compared_by(judge: ModelFuzzyJudge, url: str) -> SuiteMaker:
                 return Score(status="broken", reward=0.0, evidence=f"not checked: {error}")
             return Score(status="success" if met else "failure", reward=float(met), evidence="")
 
-    class World(OpenWorld):
+    class World(OpenTaskSuite):
         async def environment(self) -> OpenEnvironment:
             return Environment(self._chromium, self._task)
 

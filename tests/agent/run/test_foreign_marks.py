@@ -18,7 +18,7 @@ from agent.cli.run import _notices  # pyright: ignore[reportPrivateUsage]
 from agent.inspection.replay import ReplayOptions, branch_trace, replay_trace
 from agent.inspection.replay.playback import live_address, read_recording
 from agent.run.foreign_resume import recorded_run
-from agent.run.foreign_runs import ForeignRun, settle
+from agent.run.foreign_runs import ForeignRun, apply_grants
 from agent.run.run_store import RunFolder
 from agent.run.runner import resume
 from envs.core.actions import Click, Stop
@@ -219,7 +219,7 @@ async def test_a_run_that_was_taken_over_is_this_machines_and_its_header_is_not(
     (state / "tabs.json").write_text(json.dumps({"urls": [machine.elsewhere.url], "active": 0}))
     granted = machine.values | {"policy": "scripted", "url": machine.server.url, "secrets": [], "langsmith": False}
     granted |= {"planner": "none", "judge": "none", "answer_schema": None}
-    done = await resume(run.path, policy=scripted((Stop(answer="{}"),)), given_again=granted)
+    done = await resume(run.path, policy=scripted((Stop(answer="{}"),)), granted_settings=granted)
     assert done.complete
     assert machine.server.arrived and not machine.elsewhere.arrived, "the saved tabs are not opened"
     assert (run.path / "state.foreign" / "task-0-a1" / "tabs.json").exists()
@@ -277,7 +277,7 @@ async def test_a_suite_that_uses_this_machines_servers_or_code_must_be_named(
         await resume(run.path)
     assert [field.name for field in refusal.value.fields] == ["suite"]
     with pytest.raises(BadInput, match="is of the suite"):
-        await resume(run.path, given_again={"suite": "miniwob"})
+        await resume(run.path, granted_settings={"suite": "miniwob"})
 
 
 def test_a_table_that_is_given_again_replaces_the_stored_table_completely(machine: Machine, tmp_path: Path) -> None:
@@ -287,9 +287,9 @@ def test_a_table_that_is_given_again_replaces_the_stored_table_completely(machin
     _, recorded = recorded_run(run)
     half = machine.values["session"] | {"http_credentials": {"value": "env:MIRA_TEST_BASIC"}}
     with pytest.raises(BadInput, match=r"http_credentials\.origin"):
-        settle(recorded, machine.values | {"url": machine.server.url, "session": half})
+        apply_grants(recorded, machine.values | {"url": machine.server.url, "session": half})
     complete = half | {"http_credentials": {"origin": "https://mine.example", "value": "env:MIRA_TEST_BASIC"}}
-    settled = settle(recorded, machine.values | {"url": machine.server.url, "session": complete})
+    settled = apply_grants(recorded, machine.values | {"url": machine.server.url, "session": complete})
     assert settled.config.session.http_credentials is not None
     assert settled.config.session.http_credentials.origin == "https://mine.example"
 

@@ -232,9 +232,9 @@ async def test_from_python_a_foreign_run_is_a_typed_refusal_that_names_the_field
             await call()
         assert {field.name for field in refusal.value.fields} == set(REQUESTED[command])
     with pytest.raises(ForeignRun) as refusal:
-        await resume(folder, given_again=machine.values | {"session": {}})
+        await resume(folder, granted_settings=machine.values | {"session": {}})
     assert {field.name for field in refusal.value.fields} == {"url", *SESSION, UNSEEN}
     with pytest.raises(ForeignRun) as refusal:
-        await resume(folder, given_again=machine.values | {"url": None})
+        await resume(folder, granted_settings=machine.values | {"url": None})
     assert [field.name for field in refusal.value.fields] == ["url"]
     assert machine.nothing_came()

@@ -22,7 +22,7 @@ import pytest
 
 from agent.episode.approval import ApprovalRequest
 from agent.episode.policy import Turn
-from agent.run.oracle import solved_by_script
+from agent.run.oracle import miniwob_oracle
 from agent.run.runner import resume, run_open, run_suite
 from envs.browser.chromium import Chromium
 from envs.core.actions import Action, Click, Stop
@@ -264,7 +264,7 @@ async def test_a_browser_that_dies_is_replaced_and_the_episode_continues(
             for pid in killed:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-        return solved_by_script(turn)
+        return miniwob_oracle(turn)
 
     selection = TaskSelection("miniwob", ("login-user", "click-test"), (0,))
     run = await run_suite(config(), selection, tmp_path, policy=scripted(kill_the_browser_once))

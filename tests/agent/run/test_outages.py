@@ -22,7 +22,7 @@ from agent.inspection.replay.retracing import BranchLost
 from agent.progress import Event, ModelWaits
 from agent.results import EpisodeResult
 from agent.run.discover_traces import discover_traces
-from agent.run.oracle import solved_by_script
+from agent.run.oracle import miniwob_oracle
 from agent.run.runner import resume, run_suite, run_task
 from envs.core.actions import Action
 from envs.core.errors import ResetFailed
@@ -212,7 +212,7 @@ def away_at(step: int, gone: list[Turn]) -> Callable[[Turn], Action]:
         if turn.step == step and turn.task.seed == 0 and not gone:
             gone.append(turn)
             raise ModelBusy("HTTP 503: away")
-        return solved_by_script(turn)
+        return miniwob_oracle(turn)
 
     return act
 

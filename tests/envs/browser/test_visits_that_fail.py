@@ -17,8 +17,8 @@ from envs.core.actions import Goto, Status
 from envs.core.errors import ResetFailed
 from envs.core.tasks import TaskRef
 from envs.security.blocked_requests import Place
-from envs.security.net_errors import explained
-from envs.suites.open_web import OpenWorld
+from envs.security.net_errors import explain_navigation_error
+from envs.suites.open_web import OpenTaskSuite
 from tests.envs.browser.browsing import QUICK, Opener, click, visit
 from tests.envs.browser.web import Answer, Web
 from tests.envs.security.certificates import server_and_authorities
@@ -50,18 +50,18 @@ MESSAGES = {
 
 @pytest.mark.parametrize("case", MESSAGES.values(), ids=MESSAGES.keys())
 def test_network_errors_in_words(case: Case) -> None:
-    reason = explained(case.message, "https://a.example/", {Place("a.example", 443): "no name server"})
+    reason = explain_navigation_error(case.message, "https://a.example/", {Place("a.example", 443): "no name server"})
     assert case.expected in reason and bool(case.expected) == bool(reason) and "\n" not in reason
 
 
 def test_where_a_redirect_led_is_named() -> None:
     message = "net::ERR_TUNNEL_CONNECTION_FAILED at https://a.example/"
-    reason = explained(message, "https://a.example/", {Place("b.example", 8443): "connection refused"})
+    reason = explain_navigation_error(message, "https://a.example/", {Place("b.example", 8443): "connection refused"})
     assert reason == "it leads to b.example, port 8443: connection refused"
 
 
 async def failure(chromium: Chromium, folder: Path, url: str) -> str:
-    environment = await OpenWorld(chromium, folder, QUICK, instruction="x", url=url).environment()
+    environment = await OpenTaskSuite(chromium, folder, QUICK, instruction="x", url=url).environment()
     try:
         with pytest.raises(ResetFailed) as failed:
             await environment.reset(TASK)

@@ -28,7 +28,7 @@ from envs.core.trace_store import TraceWriter, now
 from tests.full_disk import small_disk
 from training.data.cache import write_rows
 from training.data.rows import Row
-from training.engine.checkpoints import made_whole
+from training.engine.checkpoints import write_folder_atomically
 from training.serving.artifact import new_folder
 
 BIG = "x" * 200_000
@@ -64,12 +64,12 @@ def database(folder: Path) -> None:
 
 
 def weights(folder: Path) -> None:
-    with made_whole(folder / "model") as part:
+    with write_folder_atomically(folder / "model") as part:
         save_file({"a": torch.zeros(50_000)}, part / "model.safetensors")
 
 
 def torch_file(folder: Path) -> None:
-    with made_whole(folder / "model") as part:
+    with write_folder_atomically(folder / "model") as part:
         torch.save({"a": torch.zeros(50_000)}, part / "optimizer.pt")
 
 

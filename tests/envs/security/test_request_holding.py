@@ -191,7 +191,7 @@ async def test_a_request_that_the_browser_gives_up_is_not_sent_by_a_late_yes() -
     given_up.cancel()
     answer.set_result(True)
     assert await kept == "" and given_up.cancelled()
-    assert await holding.decided()
+    assert await holding.wait_until_decided()
 
 
 async def test_closing_fails_what_is_held_and_what_comes_later() -> None:
@@ -216,8 +216,8 @@ async def test_an_exception_of_the_question_is_raised_by_the_step_and_nothing_is
     holding.begin(approved=False)
     assert await numbered(holding, 1, 2) == [False, False]
     with pytest.raises(RuntimeError, match="no terminal"):
-        await holding.decided()
-    assert not await holding.decided()
+        await holding.wait_until_decided()
+    assert not await holding.wait_until_decided()
 
 
 NOW = time.time()

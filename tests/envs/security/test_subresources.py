@@ -14,7 +14,7 @@ from envs.core.errors import BadInput
 from envs.security.allowlist import Origin, Origins, parse_rule
 from envs.security.allowlist_proxy import AllowlistProxy
 from envs.security.secrets import SecretVault
-from envs.security.tls_termination import own_end
+from envs.security.tls_termination import proxy_certificate
 from tests.envs.security.certificates import server_and_authorities
 from tests.envs.security.test_allowlist_proxy import Reader, Writer, raw, send_raw
 
@@ -295,5 +295,8 @@ async def test_the_server_of_a_load_must_prove_its_name(tmp_path: Path, case: st
 
 
 def test_the_own_key_is_made_once_and_says_how_it_is_accepted() -> None:
-    assert own_end() is own_end()
-    assert own_end().switch.startswith("--ignore-certificate-errors-spki-list=") and len(own_end().fingerprint) == 44
+    assert proxy_certificate() is proxy_certificate()
+    assert (
+        proxy_certificate().switch.startswith("--ignore-certificate-errors-spki-list=")
+        and len(proxy_certificate().fingerprint) == 44
+    )

@@ -11,7 +11,7 @@ import pytest_asyncio
 from envs.browser.chromium import Chromium
 from envs.core.actions import Action, Goto
 from envs.core.tasks import TaskRef
-from envs.suites.open_web import OpenWorld
+from envs.suites.open_web import OpenTaskSuite
 from envs.suites.sites.golden import missing_packages
 from envs.suites.sites.suite import SitesSuite
 from tests.envs.browser.browsing import QUICK
@@ -48,7 +48,7 @@ async def test_sites_keep_the_contract(guarded: Chromium, tmp_path: Path, action
 async def test_open_tasks_keep_the_contract(guarded: Chromium, tmp_path: Path, path: str) -> None:
     with Web() as web:
         web["/"], web["/next"] = "<a href=/next>next</a>", "<button>Send</button>"
-        world = OpenWorld(guarded, tmp_path / "run", QUICK, instruction="send it", url=web.url())
+        world = OpenTaskSuite(guarded, tmp_path / "run", QUICK, instruction="send it", url=web.url())
         environment = await world.environment()
         actions = [Goto(url=web.url(path))] if path else []
         try:

@@ -9,7 +9,7 @@ import pytest
 
 from models import transport
 from models.base import ModelBusy, ModelError, ModelInvalidAnswer, ModelTruncated, ModelUnavailable
-from models.transport import Call, Failure, RetryPolicy, Waiting, open_call, waits_heard_by
+from models.transport import Call, Failure, RetryPolicy, Waiting, open_call, wait_listener
 from tests.models.providers.outages import OutageClock
 from tests.models.providers.servers import Act, Body, Close, CutOff, GoAway, Protocol, Reply, Status, misbehaving_server
 from tests.models.providers.test_misbehaving_servers import ask, client
@@ -167,7 +167,7 @@ async def test_a_listener_is_notified_of_waits(clock: OutageClock) -> None:
     async def attempt() -> str | Failure:
         return next(failures, "well")
 
-    with waits_heard_by(heard.append):
+    with wait_listener(heard.append):
         async with open_call(120.0, RetryPolicy(window_s=60)) as call:
             assert await call.send(attempt) == "well"
     assert [wait.reason for wait in heard] == ["HTTP 503: busy"] * 6

@@ -11,7 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from agent.run.components import open_team
+from agent.run.components import open_components
 from agent.run.discover_traces import discover_traces
 from agent.run.run_store import Manifest, RunFolder
 from envs.core.errors import BadInput
@@ -151,7 +151,7 @@ async def test_the_milestones_of_an_evaluations_planner_can_be_reached(policy: P
     """The state checkers know the reference milestones only, so a model's milestones would never count as done."""
     config = evaluation_config(policy, EvaluationSettings(planner=planner), RolloutSettings(), 1)
     look = Observation("http://a.test/", "A", "button Save", (), (), "0" * 16, (1280, 800), (0, 0), 0)
-    async with open_team(config, "miniwob") as team:
+    async with open_components(config, "miniwob") as team:
         assert team.rater.spec == (f"local:{policy}" if rater == "EMBEDDED" else rater)
         if rater == "scripted:PLANNER":
             milestone = Milestone(id="m1", text="See the button")

@@ -12,7 +12,7 @@ from envs.suites.webarena.files import SUITE_NAMES
 from training.loop.curriculum.trainable import POOLED, check_trainable
 
 if TYPE_CHECKING:
-    from envs.suites.sites.suite import Drawer
+    from envs.suites.sites.suite import InstanceSampler
 
 
 class Episode(Protocol):
@@ -26,7 +26,7 @@ class Episode(Protocol):
     def task(self) -> TaskRef: ...
 
 
-async def held_out(tasks: Iterable[TaskRef], drawer: Drawer | None = None) -> dict[TaskRef, str]:
+async def held_out(tasks: Iterable[TaskRef], sampler: InstanceSampler | None = None) -> dict[TaskRef, str]:
     """The tasks among *tasks* that may not be trained on, each with the reason.
 
     Applies :func:`training.loop.curriculum.check_trainable`, including rewordings of a site's evaluation tasks. Suites
@@ -42,10 +42,10 @@ async def held_out(tasks: Iterable[TaskRef], drawer: Drawer | None = None) -> di
         reason = _refused(task)
         if reason is None and task.suite == "sites":
             from envs.suites.sites.catalog import template
-            from envs.suites.sites.suite import Drawer
+            from envs.suites.sites.suite import InstanceSampler
 
-            drawer = drawer or Drawer()
-            reason = _refused(task, len(await drawer.candidates(template(task.name))))
+            sampler = sampler or InstanceSampler()
+            reason = _refused(task, len(await sampler.candidates(template(task.name))))
         if reason is not None:
             reasons[task] = reason
     return reasons

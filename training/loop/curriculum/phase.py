@@ -19,7 +19,7 @@ from training.loop.curriculum.value_filter import Value, filter_by_value
 from training.loop.curriculum.variants import Variant, variants_of
 
 if TYPE_CHECKING:
-    from envs.suites.sites.suite import Drawer
+    from envs.suites.sites.suite import InstanceSampler
 
 
 async def next_phase(
@@ -34,7 +34,7 @@ async def next_phase(
     checkpoint: Path | None = None,
     model: ChatModel | None = None,
     value: Value | None = None,
-    drawer: Drawer | None = None,
+    sampler: InstanceSampler | None = None,
 ) -> Selection:
     """Applies the similarity, variants and value filter of *settings*, then :func:`next_tasks`.
 
@@ -45,7 +45,7 @@ async def next_phase(
         raise BadInput("a curriculum with a value_band needs a value critic")
     taken = set(seen).union(failure.task for failure in failed)
     known = taken.union(candidate.ref for candidate in pool)
-    variants = await variants_of(failed, known, each=settings.variants, drawer=drawer)
+    variants = await variants_of(failed, known, each=settings.variants, sampler=sampler)
     fresh: Sequence[Candidate] = unplayed(pool, taken)
     too_hard = too_easy = 0
     if settings.value_band is not None and value is not None:

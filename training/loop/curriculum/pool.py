@@ -12,7 +12,7 @@ from envs.core.tasks import TaskRef
 from training.loop.curriculum.trainable import check_name, names_of, training_seeds
 
 if TYPE_CHECKING:
-    from envs.suites.sites.suite import Drawer
+    from envs.suites.sites.suite import InstanceSampler
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Candidate:
 
 
 async def build_pool(
-    suite: str, *, names: Sequence[str] | None, seeds: range, size: int, drawer: Drawer | None = None
+    suite: str, *, names: Sequence[str] | None, seeds: range, size: int, sampler: InstanceSampler | None = None
 ) -> tuple[Candidate, ...]:
     """At most *size* training tasks, always the same: one instance of each name per round, with rising seeds.
 
@@ -48,7 +48,7 @@ async def build_pool(
     for name in chosen:
         check_name(suite, name)
     if suite == "sites":
-        return await _sites(chosen, seeds, size, drawer)
+        return await _sites(chosen, seeds, size, sampler)
     return _miniwob(chosen, seeds, size)
 
 
@@ -88,15 +88,17 @@ def order(ref: TaskRef) -> tuple[str, str, int]:
     return ref.suite, ref.name, ref.seed
 
 
-async def _sites(names: Sequence[str], seeds: range, size: int, drawer: Drawer | None) -> tuple[Candidate, ...]:
+async def _sites(
+    names: Sequence[str], seeds: range, size: int, sampler: InstanceSampler | None
+) -> tuple[Candidate, ...]:
     from envs.suites.sites.catalog import template
-    from envs.suites.sites.suite import Drawer
+    from envs.suites.sites.suite import InstanceSampler
 
-    drawer = drawer or Drawer()
-    offered = {name: len(await drawer.candidates(template(name))) for name in names}
+    sampler = sampler or InstanceSampler()
+    offered = {name: len(await sampler.candidates(template(name))) for name in names}
     rounds = (seed for seed in range(seeds.start, min(seeds.stop, max(offered.values(), default=0)), seeds.step))
     refs = (TaskRef(suite="sites", name=name, seed=seed) for seed in rounds for name in names if seed < offered[name])
-    drawn = [(ref, await drawer.instance(ref)) for ref in islice(refs, size)]
+    drawn = [(ref, await sampler.instance(ref)) for ref in islice(refs, size)]
     return tuple(Candidate(ref, task.instruction, task.template.category) for ref, task in drawn)
 
 

@@ -18,7 +18,7 @@ from training.loop.curriculum.pool import Candidate
 from training.loop.curriculum.trainable import check_trainable, training_seeds
 
 if TYPE_CHECKING:
-    from envs.suites.sites.suite import Drawer
+    from envs.suites.sites.suite import InstanceSampler
 
 How = Literal["wording", "instance"]
 
@@ -35,16 +35,16 @@ class Variant:
 
 
 async def variants_of(
-    failed: Sequence[Failed], taken: Collection[TaskRef], *, each: int = 2, drawer: Drawer | None = None
+    failed: Sequence[Failed], taken: Collection[TaskRef], *, each: int = 2, sampler: InstanceSampler | None = None
 ) -> tuple[Variant, ...]:
     """Up to *each* variants of every failed task, without duplicates and without tasks in *taken* (seen or pooled).
 
     Other wordings come first, then further instances. A template that is used up gives fewer. Raises BadInput where a
     failed task is held out.
     """
-    from envs.suites.sites.suite import Drawer
+    from envs.suites.sites.suite import InstanceSampler
 
-    drawer = drawer or Drawer()
+    sampler = sampler or InstanceSampler()
     seeds: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
     for ref in taken:
         seeds[ref.suite, ref.name].add(ref.seed)
@@ -53,19 +53,19 @@ async def variants_of(
         task = failure.task
         check_trainable(task)
         used = seeds[task.suite, task.name]
-        own = await _sites(task, used, drawer, each) if task.suite == "sites" else _miniwob(failure, used, each)
+        own = await _sites(task, used, sampler, each) if task.suite == "sites" else _miniwob(failure, used, each)
         used.update(variant.candidate.ref.seed for variant in own)
         variants += own
     return tuple(variants)
 
 
-async def _sites(task: TaskRef, used: Collection[int], drawer: Drawer, each: int) -> list[Variant]:
+async def _sites(task: TaskRef, used: Collection[int], sampler: InstanceSampler, each: int) -> list[Variant]:
     """Variants with seeds outside *used*. Seeds below `distinct` are distinct tasks; `seed + n·distinct` is the n-th
     other wording of one of them."""
     from envs.suites.sites.catalog import template
 
     own = template(task.name)
-    distinct, wordings = len(await drawer.candidates(own)), len(own.wordings)
+    distinct, wordings = len(await sampler.candidates(own)), len(own.wordings)
     check_trainable(task, distinct)
     wording, base = divmod(task.seed, distinct)
     first = training_seeds("sites").start
@@ -77,7 +77,7 @@ async def _sites(task: TaskRef, used: Collection[int], drawer: Drawer, each: int
     for seed, how in reworded + others:
         if seed not in used and len(variants) < each:
             ref = task.model_copy(update={"seed": seed})
-            drawn = await drawer.instance(ref)
+            drawn = await sampler.instance(ref)
             variants.append(Variant(Candidate(ref, drawn.instruction, own.category), task, how))
     return variants
 

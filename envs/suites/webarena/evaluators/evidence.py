@@ -8,7 +8,7 @@ from envs.security.allowlist import Origins
 from envs.suites.webarena.accounts import Account
 from envs.suites.webarena.evaluators.finding import FuzzyJudge
 from envs.suites.webarena.pages import Pages
-from envs.suites.webarena.request_log import Sent
+from envs.suites.webarena.request_log import SentRequest
 from envs.suites.webarena.sites import Sites
 from envs.suites.webarena.task import Site
 
@@ -22,7 +22,7 @@ class Evidence:
     url: str
     """The address at which the agent stopped."""
     pages: Pages
-    sent: tuple[Sent, ...]
+    sent: tuple[SentRequest, ...]
     """The session's requests, in order."""
     sites: Sites
     origins: Origins

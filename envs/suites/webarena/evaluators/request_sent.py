@@ -14,7 +14,7 @@ from envs.security.allowlist import origin_of
 from envs.suites.webarena.evaluators.evidence import Evidence
 from envs.suites.webarena.evaluators.finding import Finding, short
 from envs.suites.webarena.jsonpath import find, is_path
-from envs.suites.webarena.request_log import Sent
+from envs.suites.webarena.request_log import SentRequest
 from envs.suites.webarena.sites import Sites
 from envs.suites.webarena.task import Json, RequestSent, Shape
 from envs.suites.webarena.urls import ParsedUrl
@@ -54,7 +54,7 @@ def _refused(evidence: Evidence) -> str:
     return f"; not allowed: {', '.join(f'{rule} (--allow {rule})' for rule in rules)}" if rules else ""
 
 
-def _is_to(check: RequestSent, sent: Sent, sites: Sites) -> bool:
+def _is_to(check: RequestSent, sent: SentRequest, sites: Sites) -> bool:
     if check.method is not None and sent.method.upper() != check.method:
         return False
     if not any(_same_page(url, sent.url, sites, unpack=check.base64_query) for url in check.urls):
@@ -63,7 +63,7 @@ def _is_to(check: RequestSent, sent: Sent, sites: Sites) -> bool:
     return not came_from or not expected or any(_same_page(url, came_from, sites) for url in expected)
 
 
-def _difference(check: RequestSent, sent: Sent, sites: Sites) -> str:
+def _difference(check: RequestSent, sent: SentRequest, sites: Sites) -> str:
     """The first difference between *sent* and the expectation; empty if there is none."""
     if sent.status != check.status:
         return f"it was answered {sent.status}, expected {check.status}"

@@ -13,7 +13,7 @@ from envs.suites.webarena.evaluators.helpers import post_url
 from envs.suites.webarena.jsonpath import find
 from envs.suites.webarena.pages import Pages
 from envs.suites.webarena.raw_format import RawTask
-from envs.suites.webarena.request_log import Sent, form_fields, multipart_fields
+from envs.suites.webarena.request_log import SentRequest, form_fields, multipart_fields
 from envs.suites.webarena.sites import Sites
 from envs.suites.webarena.task import Format
 from envs.suites.webarena.urls import ParsedUrl
@@ -25,7 +25,7 @@ SITES = Sites.from_environment({"WA_SHOPPING": SHOP, "WA_REDDIT": FORUM, "WA_GIT
 
 
 def evidence(
-    answer: str | None = None, *, url: str = SHOP, sent: tuple[Sent, ...] = (), judge: Any = no_judge
+    answer: str | None = None, *, url: str = SHOP, sent: tuple[SentRequest, ...] = (), judge: Any = no_judge
 ) -> Evidence:
     """The evidence of an episode without pages."""
     admin = Account("admin", "admin1234")
@@ -177,8 +177,8 @@ async def test_a_long_answer_is_judged_in_time(form: str, text: str) -> None:
         assert not (await evaluate(check, evidence(answer), original=original)).met
 
 
-def sent(url: str, method: str = "POST", status: int = 302, **more: Any) -> Sent:
-    return Sent(method=method, url=url, status=status, **more)
+def sent(url: str, method: str = "POST", status: int = 302, **more: Any) -> SentRequest:
+    return SentRequest(method=method, url=url, status=status, **more)
 
 
 BIO = request(
@@ -189,7 +189,7 @@ NOTE = request(
     http_method="POST",
     post_data={"$.note.note": "^.*@bob.*$", "$.note.type": "Issue"},
 )
-FORMS: dict[str, tuple[dict[str, Any], tuple[Sent, ...], bool]] = {
+FORMS: dict[str, tuple[dict[str, Any], tuple[SentRequest, ...], bool]] = {
     "right": (BIO, (sent(f"{FORUM}/user/Ann/edit", post_data={"bio[text]": "I am a Robot ", "_token": "x"}),), True),
     "other_value": (BIO, (sent(f"{FORUM}/user/Ann/edit", post_data={"bio[text]": "I am no robot"}),), False),
     "other_method": (BIO, (sent(f"{FORUM}/user/Ann/edit", "GET"),), False),
@@ -356,7 +356,7 @@ FORMS: dict[str, tuple[dict[str, Any], tuple[Sent, ...], bool]] = {
 
 
 @pytest.mark.parametrize(("entry", "requests", "right"), FORMS.values(), ids=FORMS.keys())
-async def test_request_sent(entry: dict[str, Any], requests: tuple[Sent, ...], right: bool) -> None:
+async def test_request_sent(entry: dict[str, Any], requests: tuple[SentRequest, ...], right: bool) -> None:
     assert await met(verified(response(), entry), evidence(sent=requests)) is right
 
 

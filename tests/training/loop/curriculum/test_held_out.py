@@ -8,7 +8,7 @@ import pytest
 
 from envs.core.tasks import TaskRef
 from envs.suites.sites.catalog import template
-from envs.suites.sites.suite import Drawer
+from envs.suites.sites.suite import InstanceSampler
 from training.loop.curriculum import held_out, refusal
 
 CASES = [
@@ -53,8 +53,8 @@ async def test_a_refusal_names_the_first_episode_and_how_many_there_are() -> Non
 
 @pytest.mark.slow
 async def test_a_reworded_evaluation_task_is_held_out_too() -> None:
-    drawer = Drawer()
-    distinct = len(await drawer.candidates(template("shop-reorder")))
+    sampler = InstanceSampler()
+    distinct = len(await sampler.candidates(template("shop-reorder")))
     own, theirs = (TaskRef(suite="sites", name="shop-reorder", seed=seed) for seed in (distinct - 1, distinct + 7))
-    result = await held_out([own, theirs], drawer)
+    result = await held_out([own, theirs], sampler)
     assert list(result) == [theirs] and "a rewording of 7" in result[theirs]

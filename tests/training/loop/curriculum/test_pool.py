@@ -11,7 +11,7 @@ from envs.core.errors import BadInput
 from envs.core.tasks import TaskRef
 from envs.suites.sites.catalog import template
 from envs.suites.sites.splits import EVALUATION_SEEDS, split_of
-from envs.suites.sites.suite import Drawer, pool
+from envs.suites.sites.suite import InstanceSampler, pool
 from training.loop.curriculum import (
     Candidate,
     CurriculumSettings,
@@ -101,15 +101,15 @@ async def test_a_variant_of_a_miniwob_task_is_an_instance_above_every_one_played
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def drawer() -> Drawer:
-    return Drawer()
+async def sampler() -> InstanceSampler:
+    return InstanceSampler()
 
 
 @pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="module")
-async def test_the_sites_pool_is_the_suites_own_with_every_instruction_known(drawer: Drawer) -> None:
-    result = await build_pool("sites", names=None, seeds=training_seeds("sites"), size=1_500, drawer=drawer)
-    assert tuple(item.ref for item in result) == await pool(drawer, 1_500)
+async def test_the_sites_pool_is_the_suites_own_with_every_instruction_known(sampler: InstanceSampler) -> None:
+    result = await build_pool("sites", names=None, seeds=training_seeds("sites"), size=1_500, sampler=sampler)
+    assert tuple(item.ref for item in result) == await pool(sampler, 1_500)
     assert {split_of(item.ref.name) for item in result} == {"train"}
     assert min(item.ref.seed for item in result) == EVALUATION_SEEDS
     assert all(item.known and item.instruction for item in result)
@@ -117,38 +117,38 @@ async def test_the_sites_pool_is_the_suites_own_with_every_instruction_known(dra
 
 @pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="module")
-async def test_variants_of_a_sites_task_are_other_wordings_then_other_instances(drawer: Drawer) -> None:
-    distinct = len(await drawer.candidates(template("shop-reorder")))
-    original = await drawer.instance(TaskRef(suite="sites", name="shop-reorder", seed=9))
-    reworded, other = await variants_of([failed("shop-reorder", 9)], [], each=2, drawer=drawer)
+async def test_variants_of_a_sites_task_are_other_wordings_then_other_instances(sampler: InstanceSampler) -> None:
+    distinct = len(await sampler.candidates(template("shop-reorder")))
+    original = await sampler.instance(TaskRef(suite="sites", name="shop-reorder", seed=9))
+    reworded, other = await variants_of([failed("shop-reorder", 9)], [], each=2, sampler=sampler)
     assert (reworded.how, reworded.candidate.ref.seed) == ("wording", 9 + distinct)
     assert reworded.candidate.instruction != original.instruction
-    assert (await drawer.instance(reworded.candidate.ref)).params == original.params
+    assert (await sampler.instance(reworded.candidate.ref)).params == original.params
     assert (other.how, other.candidate.ref.seed) == ("instance", 10)
 
-    back, *_ = await variants_of([failed("shop-reorder", 9 + distinct)], [], each=1, drawer=drawer)
+    back, *_ = await variants_of([failed("shop-reorder", 9 + distinct)], [], each=1, sampler=sampler)
     assert back.candidate.ref.seed == 9, "two wordings: the other one's other one is the first"
 
 
 @pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_template_gives_all_variants_except_reworded_evaluation_tasks(drawer: Drawer) -> None:
-    distinct = len(await drawer.candidates(template("shop-reorder")))
-    result = await variants_of([failed("shop-reorder", seed) for seed in (8, 9)], [], each=99, drawer=drawer)
+async def test_a_template_gives_all_variants_except_reworded_evaluation_tasks(sampler: InstanceSampler) -> None:
+    distinct = len(await sampler.candidates(template("shop-reorder")))
+    result = await variants_of([failed("shop-reorder", seed) for seed in (8, 9)], [], each=99, sampler=sampler)
     seeds = [item.candidate.ref.seed for item in result]
     assert len(set(seeds)) == len(seeds) and {seed % distinct for seed in seeds} == set(range(8, distinct))
     evaluated = TaskRef(suite="sites", name="shop-reorder", seed=distinct + 7)
     with pytest.raises(BadInput, match="a rewording of 7"):
         check_trainable(evaluated, distinct)
     with pytest.raises(BadInput, match="a rewording of 7"):
-        await variants_of([failed("shop-reorder", evaluated.seed)], [], drawer=drawer)
+        await variants_of([failed("shop-reorder", evaluated.seed)], [], sampler=sampler)
 
 
 @pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_phase_from_the_real_pool_practises_failed_skills(drawer: Drawer) -> None:
+async def test_a_phase_from_the_real_pool_practises_failed_skills(sampler: InstanceSampler) -> None:
     """Most similar tasks are of the failed task's own site; a site without a pool gets variants."""
-    everything = await build_pool("sites", names=None, seeds=training_seeds("sites"), size=1_500, drawer=drawer)
+    everything = await build_pool("sites", names=None, seeds=training_seeds("sites"), size=1_500, sampler=sampler)
     failures = [
         Failed(task=item.ref, instruction=item.instruction, category=item.category, failure="stuck_midway")
         for item in everything
@@ -156,7 +156,7 @@ async def test_a_phase_from_the_real_pool_practises_failed_skills(drawer: Drawer
     ]
     without_map = [item for item in everything if item.category != "map"]
     settings = CurriculumSettings(top_k=4, rare_share=0.2, overlap=False)
-    result = await next_phase(failures, [], without_map, settings, size=50, seed=3, drawer=drawer)
+    result = await next_phase(failures, [], without_map, settings, size=50, seed=3, sampler=sampler)
     near = Counter(
         (item.reason.failure.name, item.category)
         for item in result.tasks
@@ -173,4 +173,4 @@ async def test_a_phase_from_the_real_pool_practises_failed_skills(drawer: Drawer
     assert {item.task.name for item in result.tasks if item.reason.kind == "rare"} == {"map-opening-hours"}
     assert near["shop-add-to-basket", "shop"] >= 9 and near["forum-vote", "forum"] >= 9, "of 12 each"
     for item in result.tasks:
-        check_trainable(item.task, len(await drawer.candidates(template(item.task.name))))
+        check_trainable(item.task, len(await sampler.candidates(template(item.task.name))))

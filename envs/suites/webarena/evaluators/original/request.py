@@ -17,7 +17,7 @@ from envs.suites.webarena.evaluators.original.structure import Part, read_object
 from envs.suites.webarena.evaluators.original.urls import Address, Query, UrlReading, read_url, same_path, same_query
 from envs.suites.webarena.json_text import load_json
 from envs.suites.webarena.jsonpath import find
-from envs.suites.webarena.request_log import Sent
+from envs.suites.webarena.request_log import SentRequest
 from envs.suites.webarena.task import Json, RequestSent
 from envs.suites.webarena.values import MAX_URL_CHARS
 
@@ -44,7 +44,7 @@ def _method(check: RequestSent) -> str:
     return check.method or "GET"
 
 
-def _picked(check: RequestSent, evidence: Evidence) -> Sequence[Sent]:
+def _picked(check: RequestSent, evidence: Evidence) -> Sequence[SentRequest]:
     counted = [sent for sent in evidence.sent if len(sent.url) <= MAX_URL_CHARS]
     counted = [sent for sent in counted if not urlsplit(sent.url).path.endswith(_ASSETS)]
     if not counted:
@@ -61,7 +61,7 @@ def _picked(check: RequestSent, evidence: Evidence) -> Sequence[Sent]:
     return matches[-1:] if check.last_only else matches
 
 
-def _is_navigation(sent: Sent) -> bool:
+def _is_navigation(sent: SentRequest) -> bool:
     accept = sent.headers.get("accept")
     if sent.method != "GET" or accept is None:
         return sent.method == "GET" and sent.navigation
@@ -71,7 +71,7 @@ def _is_navigation(sent: Sent) -> bool:
     return metadata == ("document", "navigate", "?1") and "text/html" in accept.lower()
 
 
-def _came_from(referers: Sequence[Address], sent: Sent, theirs: UrlReading, ours: UrlReading) -> bool:
+def _came_from(referers: Sequence[Address], sent: SentRequest, theirs: UrlReading, ours: UrlReading) -> bool:
     referer = sent.headers.get("referer", "").lower()
     return not referers or not referer or _matches_any(referers, read_url(referer, ours), theirs)
 
@@ -122,7 +122,7 @@ class _Expected:
         self._data = read_object(check.post_data, check.post_shape, derender, strict=True) if check.post_data else None
         self._cookies = {name: read_known(value, "string", str) for name, value in check.cookies.items()}
 
-    def agrees(self, sent: Sent) -> bool:
+    def agrees(self, sent: SentRequest) -> bool:
         check = self._check
         if sent.method != _method(check) or sent.status != check.status or not self._same_url(sent.url):
             return False
@@ -140,7 +140,7 @@ class _Expected:
     def _is(self, expected: Address, actual: Address) -> bool:
         return same_path(expected, actual, self._render) and same_query(expected.query, actual.query, _same_parameter)
 
-    def _same_headers(self, sent: Sent) -> bool:
+    def _same_headers(self, sent: SentRequest) -> bool:
         for name, expected in self._headers.items():
             actual = sent.headers.get(name.lower())
             if actual is None or not self._same_header(expected, self._header(name, actual, self._ours, strict=False)):
@@ -160,7 +160,7 @@ class _Expected:
             return read_known([self._loose(str(item)) for item in value], "string", str)
         return read_known(self._loose(str(value)), "string", str)
 
-    def _data_of(self, sent: Sent) -> Part:
+    def _data_of(self, sent: SentRequest) -> Part:
         if not sent.post_data:
             return None
         values = {key.strip(): _extracted(sent.post_data, key.strip()) for key in self._check.post_data}
