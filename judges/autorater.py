@@ -11,7 +11,7 @@ from pydantic import Field, field_validator
 
 from envs.core.record import Record, storable
 from envs.core.trace import Flip
-from judges.autorater_prompt import Opinion, Reflection, key, reflection_schema, render
+from judges.autorater_prompt import MilestoneAnswer, Reflection, key, reflection_schema, render
 from judges.base import Progress, Rated
 from judges.evidence import QuoteChecker, Rejection, normalised
 from judges.ratings import Source, make_rating
@@ -66,15 +66,15 @@ class RatingCall(NamedTuple):
 def check_quotes(progress: Progress, places: Sequence[int], reflection: Reflection) -> tuple[Finding, ...]:
     """Accepts a yes only with a quote that is on the page or in the log. A pure function."""
     witness = QuoteChecker(progress)
-    return tuple(_finding(progress, witness, index, reflection.opinion(index)) for index in places)
+    return tuple(_finding(progress, witness, index, reflection.answer(index)) for index in places)
 
 
-def _finding(progress: Progress, witness: QuoteChecker, index: int, opinion: Opinion) -> Finding:
-    if opinion.answer != "yes":
-        return Finding(index, unsure=opinion.answer == "unsure")
-    if (reason := witness.rejects(opinion.quote)) is not None:
+def _finding(progress: Progress, witness: QuoteChecker, index: int, answer: MilestoneAnswer) -> Finding:
+    if answer.answer != "yes":
+        return Finding(index, unsure=answer.answer == "unsure")
+    if (reason := witness.rejects(answer.quote)) is not None:
         return Finding(index, rejected=reason, unsure=True)
-    evidence = storable(normalised(opinion.quote))
+    evidence = storable(normalised(answer.quote))
     return Finding(index, Flip(milestone=progress.milestones[index].id, achieved=True, evidence=evidence))
 
 

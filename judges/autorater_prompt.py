@@ -37,8 +37,8 @@ Answer with one JSON object: "milestones" holds the key of every milestone asked
 of the milestone to work on next, "" if all are achieved); "reason" (one sentence)."""
 
 
-class Opinion(BaseModel):
-    """The model's word on one open milestone. The proof comes first, so that it is looked for before it is judged."""
+class MilestoneAnswer(BaseModel):
+    """The answer for one open milestone. The quote comes first, so that the model searches before it decides."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -46,8 +46,8 @@ class Opinion(BaseModel):
     answer: Literal["yes", "no", "unsure"]
 
 
-class Opinions(BaseModel):
-    """Base; a subclass has one :class:`Opinion` for each milestone asked about, in a field `mN`."""
+class MilestoneAnswers(BaseModel):
+    """Base; a subclass has one :class:`MilestoneAnswer` for each milestone asked about, in a field `mN`."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -57,12 +57,12 @@ class Reflection(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    milestones: Opinions
+    milestones: MilestoneAnswers
     current_complete: bool
     next_milestone: str
     reason: str
 
-    def opinion(self, index: int) -> Opinion:
+    def answer(self, index: int) -> MilestoneAnswer:
         """The answer for the milestone with 0-based *index*, which must be in the schema."""
         return getattr(self.milestones, key(index))
 
@@ -75,9 +75,9 @@ def key(index: int) -> str:
 @lru_cache(maxsize=256)
 def reflection_schema(places: tuple[int, ...]) -> type[Reflection]:
     """The schema with exactly one answer for each of the milestones *places* (0-based)."""
-    fields: dict[str, Any] = {key(index): (Opinion, ...) for index in places}
-    answers = create_model("OpinionsAsked", __base__=Opinions, **fields)
-    return create_model("ReflectionAsked", __base__=Reflection, milestones=(answers, ...))
+    fields: dict[str, Any] = {key(index): (MilestoneAnswer, ...) for index in places}
+    answers = create_model("RequestedAnswers", __base__=MilestoneAnswers, **fields)
+    return create_model("RequestedReflection", __base__=Reflection, milestones=(answers, ...))
 
 
 def render(progress: Progress, places: Sequence[int]) -> tuple[Message, ...]:

@@ -26,8 +26,8 @@ class SmallDisk:
         _mount("-o", f"remount,size={size}", str(self.path))
 
     def used(self) -> int:
-        told = os.statvfs(self.path)
-        return (told.f_blocks - told.f_bfree) * told.f_frsize
+        status = os.statvfs(self.path)
+        return (status.f_blocks - status.f_bfree) * status.f_frsize
 
     def leave(self, free: int) -> None:
         """Shrinks it so that *free* bytes, rounded up to a page, can still be written."""

@@ -206,8 +206,8 @@ def test_the_schema_that_is_sent_asks_for_each_open_milestone_proof_first():
     assert sent.strict
     assert sent.json_schema["required"] == ["milestones", "current_complete", "next_milestone", "reason"]
     definitions = sent.json_schema["$defs"]
-    assert definitions["OpinionsAsked"]["required"] == ["m1", "m3"]
-    assert definitions["Opinion"]["required"] == ["quote", "answer"]
+    assert definitions["RequestedAnswers"]["required"] == ["m1", "m3"]
+    assert definitions["MilestoneAnswer"]["required"] == ["quote", "answer"]
 
 
 async def test_the_none_rater_keeps_z(progress: Make):

@@ -347,7 +347,7 @@ class UnknownProduct(Template[UnknownParams]):
     kind = "impossible"
     difficulty = "easy"
     wordings = (
-        'What does the "{title}" cost? Answer with the price; if that cannot be told, say so and why.',
+        'What does the "{title}" cost? Answer with the price; if that is not known, say so and why.',
         'Tell me the price of the "{title}". Should that be impossible, answer N/A with the reason.',
     )
 
