@@ -113,13 +113,13 @@ def replay(
     if branch is not None:
         if (from_step, until, on_difference, patience) != _REPLAY_DEFAULTS:
             raise BadInput("--from, --until, --on-difference and --patience apply to a replay, not to --branch")
-        changes |= {"may_act": may_act, "out": out or Path("runs"), "given_again": granted}
+        changes |= {"may_act": may_act, "out": out or Path("runs"), "granted_settings": granted}
         return _branch(trace, branch, at, changes, as_json)
     unused = [name for name in changes if name not in ("headed", "secrets", "trace_zip", "strict_original")]
     if at is not None or unused:
         raise BadInput(f"--{'at' if at is not None else unused[0].replace('_', '-')} needs --branch")
     settings = {"headed": headed, "secrets": tuple(secret or ()), "trace_zip": trace_zip, "may_act": may_act}
-    settings |= {"out": out, "strict_original": strict_original, "given_again": granted}
+    settings |= {"out": out, "strict_original": strict_original, "granted_settings": granted}
     return _replay(trace, _options(from_step, until, on_difference, patience), settings, as_json)
 
 

@@ -94,7 +94,7 @@ async def test_an_action_that_is_repeated_after_all_retries_is_used() -> None:
     ids="/".join,
 )
 async def test_the_deciding_call_is_the_only_one_without_an_error(answers: tuple[str, ...]) -> None:
-    _, policy = sampling(answers, vain_temperature=1.0)
+    _, policy = sampling(answers, retry_temperature=1.0)
     proposal = await policy.propose(STUCK)
     call = deciding_call(proposal.calls)
     assert call is proposal.calls[-1] and call.reply.text == proposal.raw

@@ -29,7 +29,7 @@ MAKES_MESSAGES = {
 CALLS_OWN = {
     "agent/episode/prompts.py": 1,  # the reference of the action language
     "planners/prompts.py": 1,  # examples of the package's data files
-    "training/loop/curriculum/task_history.py": 1,  # rules with a computed number
+    "training/loop/curriculum/model_similarity.py": 1,  # rules with a computed number
 }
 
 
