@@ -113,6 +113,7 @@ def _with_adapter(model: Any, adapter: Path) -> Any:
     from peft.utils import load_peft_weights
 
     with reading_old_names():
+        warnings.filterwarnings("ignore", "Found missing adapter keys", UserWarning)
         model = PeftModel.from_pretrained(model, adapter, local_files_only=True)
     expected = set(get_peft_model_state_dict(model))
     stored = set(load_peft_weights(str(adapter), device="cpu", local_files_only=True))

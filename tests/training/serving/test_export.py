@@ -141,6 +141,8 @@ def test_an_export_never_replaces_a_folder(tmp_path: Path) -> None:
         export(BASE, None, tmp_path / "out")
 
 
+# The adapters are made to be refused: PEFT warns of each while it trains or merges them.
+@pytest.mark.filterwarnings("ignore:.*tie_word_embeddings:UserWarning", "ignore:Setting `save_embed:UserWarning")
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
