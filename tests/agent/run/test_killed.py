@@ -29,16 +29,16 @@ from envs.core.actions import Action, Click, Stop
 from envs.core.errors import ResetFailed
 from envs.core.tasks import EpisodeStart, TaskSelection
 from envs.core.trace import Intent
+from envs.core.trace_chain import check_chain
 from envs.core.trace_store import BlobStore, Trace, TraceWriter, iter_lines, read_trace
 from envs.suites.miniwob.environment import MiniwobEnvironment
-from tests.agent.run.killable import ORDER, SELECTION, forked
+from tests.agent.run.killable import ORDER, SEEDS, forked, selection
 from tests.agent.shop import Shop, config, scripted
 
 pytestmark = pytest.mark.browser
 
 ROOT = Path(__file__).parents[3]
 FORKS = multiprocessing.get_context("forkserver")
-KILLS = 10
 PATIENCE_S = 120.0
 SOON_S = 15.0
 
@@ -55,9 +55,9 @@ def start(command: str, folder: Path, home: Path, *rest: str) -> subprocess.Pope
     return subprocess.Popen(command, cwd=ROOT, env={**os.environ, "TMPDIR": str(home)})
 
 
-def fork(command: str, folder: Path, home: Path) -> ForkServerProcess:
+def fork(command: str, folder: Path, home: Path, seeds: int = SEEDS) -> ForkServerProcess:
     FORKS.set_forkserver_preload(["tests.agent.run.killable"])
-    child = FORKS.Process(target=forked, args=(command, folder, home))
+    child = FORKS.Process(target=forked, args=(command, folder, home, seeds))
     child.start()
     return child
 
@@ -104,8 +104,9 @@ def committed(trace: Trace) -> list[Action]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_killed_ten_times_and_resumed_to_the_same_end(tmp_path: Path, home: Path) -> None:
+@pytest.mark.timeout(3000)
+@pytest.mark.parametrize(("times", "seeds"), [(10, SEEDS), pytest.param(79, 50, marks=pytest.mark.heavy)])
+def test_killed_many_times_and_resumed_to_the_same_end(tmp_path: Path, home: Path, times: int, seeds: int) -> None:
     chance = random.Random(7)
     killed = tmp_path / "killed"
     killed.mkdir()
@@ -113,8 +114,8 @@ def test_killed_ten_times_and_resumed_to_the_same_end(tmp_path: Path, home: Path
     while True:
         fresh = not (killed / "r" / "run.json").exists()
         before = lines_in(killed)
-        child = fork("start" if fresh else "resume", killed, home)
-        if kills == KILLS:
+        child = fork("start" if fresh else "resume", killed, home, seeds)
+        if kills == times:
             child.join(PATIENCE_S)
             assert child.exitcode == 0
             break
@@ -126,12 +127,14 @@ def test_killed_ten_times_and_resumed_to_the_same_end(tmp_path: Path, home: Path
         child.join(SOON_S)
         kills += 1
         assert wait_until(lambda: not browsers_of(home), SOON_S), "a browser outlived its run"
-    uninterrupted = asyncio.run(run_suite(config(workers=2), SELECTION, tmp_path / "whole", run_id="r"))
+    uninterrupted = asyncio.run(run_suite(config(workers=2), selection(seeds), tmp_path / "whole", run_id="r"))
     outcomes = {trace.header.episode_id: trace.footer and trace.footer.outcome for trace in traces(killed / "r")}
     assert outcomes == {episode.episode_id: episode.outcome for episode in uninterrupted.episodes}
     for trace, reference in zip(traces(killed / "r"), traces(uninterrupted.folder), strict=True):
         assert committed(trace) == committed(reference)
         assert max(Counter(step.intent.step for step in trace.steps if step.commit).values()) == 1
+    seals = [check_chain(path) for path in (killed / "r" / "episodes").glob("*.jsonl")]
+    assert len(seals) == len(outcomes) and all(seal.own and seal.edited is None for seal in seals)
     assert wait_until(lambda: not browsers_of(home), SOON_S)
 
 
