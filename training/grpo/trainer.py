@@ -27,6 +27,7 @@ from training.grpo.batch_check import PER_TOKEN, check_fields, check_rows, padde
 from training.grpo.evaluation import TOO_GOOD, opening_of, tokenizer_of, turns_of
 from training.grpo.examples import Example, check_images
 from training.grpo.groups import Groups, LeaveIdle, LeavingOut
+from training.grpo.kl import KL_WEIGHTS, kl_weighted_by_reward
 from training.grpo.rewards import Rewarder, Score, TokenCount, is_placed
 from training.grpo.settings import GrpoSettings
 from training.grpo.vision_models import padded_left
@@ -98,15 +99,6 @@ def means_of(scores: Sequence[Score]) -> dict[str, float]:
     return {name: math.fsum(values) / len(values) for name, values in parts.items()}
 
 
-class _ByReward(float):
-    """A β whose product with a divergence (B, T) counts each row by its own factor (B,)."""
-
-    factors: torch.Tensor
-
-    def __mul__(self, divergence: Any) -> Any:
-        return float(self) * self.factors.unsqueeze(1) * divergence
-
-
 def group_trainer() -> Any:
     """The trainer's class; made when it is asked for, as TRL takes seconds to import."""
     from trl.trainer.grpo_trainer import GRPOTrainer
@@ -143,7 +135,7 @@ def group_trainer() -> Any:
             self._check_alignment(inputs, found)
             self._leave_out(found)
             if self._by_reward:
-                found["kl_share"] = torch.tensor(self._rewarding.shares, device=found["advantages"].device)
+                found[KL_WEIGHTS] = torch.tensor(self._rewarding.shares, device=found["advantages"].device)
             return found
 
         def _get_per_token_logps_and_entropies(
@@ -168,13 +160,8 @@ def group_trainer() -> Any:
             scale = inputs["loss_scale"][0]
             if not self._by_reward:
                 return super()._compute_loss(model, inputs) * scale
-            beta = self.beta
-            self.beta = _ByReward(beta)
-            self.beta.factors = inputs["kl_share"]
-            try:
+            with kl_weighted_by_reward(self, inputs[KL_WEIGHTS]):
                 return super()._compute_loss(model, inputs) * scale
-            finally:
-                self.beta = beta
 
     return GroupTrainer
 
