@@ -27,11 +27,11 @@ from envs.core.errors import BadInput
 from envs.core.record import Record
 from models.embedded import embedded_dir
 from models.local.prompt_style import PromptStyle, declare_style, declared_style
-from training.engine.checkpoints import load_policy, made_whole, neutral_sampling, use_machine, weights_digest
+from training.engine.checkpoints import load_policy, write_folder_atomically, neutral_sampling, select_device, weights_digest
 from training.engine.language_model import hidden_width
 from training.engine.launcher import run_launched
-from training.engine.learning_rate_check import Reach, rate_problem
-from training.engine.progress import TellSteps, Watcher, unwatched
+from training.engine.learning_rate_check import UpdateBound, rate_problem
+from training.engine.progress import ReportSteps, Watcher, unwatched
 from training.engine.trainer import SaveByTheClock, TrainingDiverged, settle_sharding, train_on, whole_model
 from training.grpo.completion_length import check_budget
 from training.grpo.evaluation import Measured, measure, tokenizer_of
@@ -40,7 +40,7 @@ from training.grpo.rewards import StepTarget, is_placed
 from training.grpo.settings import GrpoSettings
 from training.grpo.trainer import check_fit, rewarder_of, token_count, trainer_of, updates_of
 from training.grpo.vision_models import load_seeing
-from training.loop.parts import once, read_record, write_record
+from training.loop.parts import load_or_compute, read_record, write_record
 
 Tell = Callable[[str], None]
 
@@ -104,7 +104,7 @@ def improve(
     policy = embedded_dir() if start == "embedded" else Path(start)
     model, processor = load_start(policy, seeing=examples[0].image is not None)
     check_fit((*examples, *held_out), rewarder_of(settings, processor))
-    reach = Reach(
+    reach = UpdateBound(
         "optimization",
         settings.optimization,
         updates_of(settings, len(examples)),
@@ -117,7 +117,7 @@ def improve(
     begun = Begun(
         start=weights_digest(policy), examples=_digest(examples), held_out=_digest(held_out), settings=settings
     )
-    if once(out / "grpo.json", Begun, lambda: begun) != begun:
+    if load_or_compute(out / "grpo.json", Begun, lambda: begun) != begun:
         raise BadInput(f"{str(out)!r} holds a GRPO run of another start, other examples or other settings")
     for line in () if (out / "model").exists() else warnings:
         tell(line)
@@ -253,7 +253,7 @@ class _Work:
 
 def _train(model: Any, processor: Any, work: _Work) -> None:
     out, settings = work.out, work.settings
-    device = use_machine(settings.compute)
+    device = select_device(settings.compute)
     trainer = trainer_of(model.to(device), processor, work.examples, settings, out / "checkpoints")
     settle_sharding(trainer)
     if trainer.is_fsdp_enabled:
@@ -271,7 +271,7 @@ def _train(model: Any, processor: Any, work: _Work) -> None:
 
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(SaveByTheClock(settings.compute.save_minutes, settings.reuse))
-    trainer.add_callback(TellSteps("GRPO", work.watch, "reward"))
+    trainer.add_callback(ReportSteps("GRPO", work.watch, "reward"))
     trainer.add_callback(_Finite())
     trainer.add_callback(_TellLeftOut(work.tell))
     trainer.add_callback(_MeasureOnTheWay(measure_now, settings.held_out_every))
@@ -290,7 +290,7 @@ def save_start(model: Any, processor: Any, out: Path, style: PromptStyle | None 
     *style* of prompts to play it with."""
     merged = model.merge_and_unload() if hasattr(model, "merge_and_unload") else model
     neutral_sampling(merged)
-    with made_whole(out) as part:
+    with write_folder_atomically(out) as part:
         merged.save_pretrained(part)
         processor.save_pretrained(part)
         if processor is not tokenizer_of(processor):

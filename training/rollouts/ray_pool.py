@@ -83,7 +83,7 @@ async def _played(shard: Shard) -> None:
     if shard.folder.manifest.exists():
         # A worker on another machine than the one that began the shard: what it may use comes from the caller.
         given = shard.config.resolved() | {"suite": shard.selection.suite}
-        await resume(shard.folder.path, given_again=given)
+        await resume(shard.folder.path, granted_settings=given)
     else:
         await run_suite(shard.config, shard.selection, shard.out, run_id=shard.run_id)
 
@@ -220,7 +220,7 @@ def settle(shard: Shard, deaths: Counter[tuple[str, str]]) -> bool:
     manifest = folder.read_manifest()
     jobs = manifest.jobs()
     finished = folder.finished(jobs)
-    begun = [job for job in jobs if job not in finished and folder.was_taken(job.episode_id)]
+    begun = [job for job in jobs if job not in finished and folder.was_started(job.episode_id)]
     broken = 0
     for job in begun:
         deaths[shard.run_id, job.episode_id] += 1

@@ -33,7 +33,7 @@ from tests.training.serving.stand_in import StandIn
 from training.data.trajectories import select
 from training.engine.checkpoints import load_tokenizer
 from training.loop.loop import Loop
-from training.loop.rollouts import played, rollout_config
+from training.loop.rollouts import play_run, rollout_config
 from training.loop.settings import LoopSettings, RolloutSettings
 from training.serving.export import PLAIN_TEMPLATE
 from training.serving.reload import AdapterServer
@@ -215,7 +215,7 @@ def test_whole_checkpoints_cannot_be_put_into_a_running_server(tmp_path: Path) -
 def playing(home: Path, policy: Path, server: ServerSettings) -> Coroutine[Any, Any, Path]:
     config = rollout_config(policy, RolloutSettings(workers=1), 1)
     mark = home / "rollouts.json"
-    return played(mark, config, policy, TASKS, shared=None, listeners=(), tell=print, server=server)
+    return play_run(mark, config, policy, TASKS, shared=None, listeners=(), log=print, server=server)
 
 
 def outcomes(run: Path) -> list[str]:

@@ -26,7 +26,7 @@ from tests.models.local.adapters import save_adapter
 from tests.training.serving.servers import free_port, server
 from training.data.trajectories import select
 from training.loop.loop import Loop
-from training.loop.parts import place_of
+from training.loop.parts import run_location
 from training.loop.settings import LoopSettings
 from training.serving.export import export
 from training.serving.reload import AdapterServer
@@ -132,7 +132,7 @@ def phase_on(url: str, start: Path, **settings: Any) -> LoopSettings:
 
 def policies(loop: Loop) -> list[str]:
     """Who answered, of the start's evaluation, the rollouts and the actor's evaluation."""
-    parts = [place_of(loop.folder(number) / f"{part}.json") for number, part in PARTS]
+    parts = [run_location(loop.folder(number) / f"{part}.json") for number, part in PARTS]
     return [RunFolder(part).read_manifest().config.policy for part in parts]
 
 
