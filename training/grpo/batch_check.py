@@ -12,7 +12,7 @@ from typing import Any, Final
 import torch
 
 from envs.core.errors import BadInput
-from training.grpo.evaluation import encoded
+from training.grpo.evaluation import encode_prompts
 from training.grpo.examples import Example
 
 PER_TOKEN: Final = ("token_type_ids", "mm_token_type_ids")
@@ -73,7 +73,7 @@ def check_rows(trainer: Any, model: Any, examples: Sequence[Example], scored: Ma
         with torch.no_grad():
             together = _together(trainer, model, scored)
             for row in rows_to_check(scored["prompt_mask"]):
-                prompt = encoded(trainer.processing_class, [examples[row]], room)
+                prompt = encode_prompts(trainer.processing_class, [examples[row]], room)
                 alone = _alone(trainer, model, dict(prompt), scored, row)
                 if alone is None:
                     name = examples[row].name

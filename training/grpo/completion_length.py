@@ -32,7 +32,7 @@ def right_answer(target: Target) -> str:
             return "\n".join(target.rows)
 
 
-def check_budget(
+def check_completion_lengths(
     examples: Sequence[Example], held_out: Sequence[Example], settings: GrpoSettings, count: TokenCount
 ) -> tuple[str, ...]:
     """What `answer_tokens` leaves no room for, a line each; *count*: tokens of a text. Raises BadInput where it has

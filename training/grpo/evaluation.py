@@ -15,7 +15,7 @@ from models.base import Message
 from models.prompting.prompt_tokens import PromptTokens, processor_markers
 from training.engine.progress import Watcher, unwatched
 from training.grpo.examples import Example
-from training.grpo.rewards import is_right, nearness, read_completion, thought_of
+from training.grpo.rewards import extract_thought, is_right, proximity_score, read_completion
 from training.grpo.rewards.answers import OPEN
 from training.grpo.settings import GrpoSettings
 
@@ -23,7 +23,7 @@ TOO_GOOD = 0.7
 """SSL paper, App. H.1: a failure that is nearer than this is a sign of a reward that is being gamed."""
 
 
-class Measured(Record):
+class Evaluation(Record):
     """Greedy answers to examples."""
 
     examples: int
@@ -43,10 +43,10 @@ class Measured(Record):
 
 def measure(
     model: Any, processor: Any, examples: Sequence[Example], settings: GrpoSettings, watch: Watcher = unwatched
-) -> Measured:
+) -> Evaluation:
     """Answers every example once, at temperature 0, and judges the answers."""
     answers: list[str] = []
-    opening = opening_of(processor)
+    opening = template_opening(processor)
     lengths: list[int] = []
     for texts, tokens in _answers(model, processor, examples, settings):
         answers += [opening + text for text in texts]
@@ -54,11 +54,11 @@ def measure(
         watch("measuring", len(answers), len(examples), None)
     said = [read_completion(text) for text in answers]
     tokens = PromptTokens(tokenizer_of(processor))
-    thoughts = [thought_of(example.target, one) for example, one in zip(examples, said, strict=True)]
+    thoughts = [extract_thought(example.target, one) for example, one in zip(examples, said, strict=True)]
     right = [is_right(example.target, one) for example, one in zip(examples, said, strict=True)]
-    near = [nearness(example.target, one) for example, one in zip(examples, said, strict=True)]
+    near = [proximity_score(example.target, one) for example, one in zip(examples, said, strict=True)]
     missed = [not correct and close > TOO_GOOD for correct, close in zip(right, near, strict=True)]
-    return Measured(
+    return Evaluation(
         examples=len(examples),
         correct=proportion(sum(right), len(right)),
         proximity=fmean(near),
@@ -74,7 +74,7 @@ def tokenizer_of(processor: Any) -> Any:
     return getattr(processor, "tokenizer", processor)
 
 
-def opening_of(processor: Any) -> str:
+def template_opening(processor: Any) -> str:
     """What the chat template has said of an answer before the model says anything: `<think>`, where it opens a thought,
     as templates of reasoning models do, else nothing. A completion is read with it in front."""
     tokenizer = tokenizer_of(processor)
@@ -100,7 +100,9 @@ def _answers(
     was_training = model.training
     model.eval()
     for start in range(0, len(examples), settings.micro_rows):
-        inputs = encoded(processor, examples[start : start + settings.micro_rows], settings.room).to(model.device)
+        inputs = encode_prompts(processor, examples[start : start + settings.micro_rows], settings.room).to(
+            model.device
+        )
         made = model.generate(
             **inputs,
             do_sample=False,
@@ -113,7 +115,7 @@ def _answers(
     model.train(was_training)
 
 
-def encoded(processor: Any, examples: Sequence[Example], room: int) -> Any:
+def encode_prompts(processor: Any, examples: Sequence[Example], room: int) -> Any:
     """Prompts as the model takes them: padded on the left, images among them."""
     from transformers import BatchEncoding
 
@@ -128,7 +130,7 @@ def encoded(processor: Any, examples: Sequence[Example], room: int) -> Any:
     return BatchEncoding({"input_ids": padded, "attention_mask": mask})
 
 
-def turns_of(processor: Any, example: Example) -> list[dict[str, str]]:
+def chat_turns(processor: Any, example: Example) -> list[dict[str, str]]:
     """The messages of an example that shows an image, as a chat template takes them. Text of a page that looks like a
     special token, one for images among them, is broken up."""
     tokens = PromptTokens(tokenizer_of(processor), processor_markers(processor))
@@ -139,7 +141,7 @@ def _with_images(processor: Any, examples: Sequence[Example]) -> Any:
     from PIL import Image
     from trl.data_utils import prepare_multimodal_messages
 
-    turns = [turns_of(processor, example) for example in examples]
+    turns = [chat_turns(processor, example) for example in examples]
     images = [[Image.open(example.image)] for example in examples if example.image is not None]
     conversations = [prepare_multimodal_messages(turn, images=image) for turn, image in zip(turns, images, strict=True)]
     return processor.apply_chat_template(

@@ -69,7 +69,7 @@ def read_examples(path: Path, *, empty: bool = False) -> tuple[Example, ...]:
     return tuple(found.values())
 
 
-def gather_examples(places: Sequence[Path]) -> tuple[Example, ...]:
+def read_example_files(places: Sequence[Path]) -> tuple[Example, ...]:
     """Those of several files, in their order. Raises BadInput, also for a name that comes twice among them."""
     found: dict[str, Example] = {}
     for place in places:
@@ -94,7 +94,7 @@ def _relative(example: Example, folder: Path) -> Example:
     return example.model_copy(update={"image": Path(os.path.relpath(example.image.resolve(), folder))})
 
 
-def shared_prompts(one: Sequence[Example], other: Sequence[Example]) -> int:
+def count_shared_prompts(one: Sequence[Example], other: Sequence[Example]) -> int:
     """How many of *one* ask what an example of *other* asks, too."""
     asked = {_asked(example) for example in other}
     return sum(_asked(example) in asked for example in one)
@@ -104,7 +104,7 @@ def _asked(example: Example) -> tuple[object, ...]:
     return example.messages, example.image
 
 
-def size_of(picture: bytes) -> tuple[int, int]:
+def image_size(picture: bytes) -> tuple[int, int]:
     """Width and height in pixels of an image file. Raises BadInput where it is none."""
     from PIL import Image
 
@@ -122,7 +122,7 @@ def check_images(examples: Sequence[Example]) -> None:
         raise BadInput(f"{len(seen)} of {len(examples)} examples have an image: either all or none")
     for example in seen:
         try:
-            size = size_of(example.picture or b"")
+            size = image_size(example.picture or b"")
         except BadInput as error:
             raise BadInput(f"example {example.name!r}, {str(example.image)!r}: {error}") from error
         if any(place.size != size for place in places_of(example.target)):

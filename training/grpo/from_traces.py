@@ -33,16 +33,16 @@ from envs.core.trace_store import BlobStore, Trace
 from models.prompting.prompt_text import folded, quoted
 from training.data.provenance import Provenance
 from training.data.trajectories import Decision, trajectory
-from training.grpo.examples import Example, Role, size_of
+from training.grpo.examples import Example, Role, image_size
 from training.grpo.rewards import PointTarget, StepTarget
-from training.grpo.rewards.targets import aims_of
+from training.grpo.rewards.targets import points_of
 
 Ask = Literal["element", "goal", "step"]
 ROLES: Final[Mapping[str, Role]] = {"system": "system", "assistant": "assistant"}
 THINK: Final = " Think first, between <think> and </think>; then answer between <answer> and </answer>."
 
 
-class Missing(StrEnum):
+class ExclusionReason(StrEnum):
     """Why a step, or a whole episode, is no example."""
 
     FAILED = "of an episode that did not succeed"
@@ -57,7 +57,7 @@ class Missing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class ExampleOptions:
     """How steps are asked."""
 
     ask: Ask
@@ -72,22 +72,24 @@ class Asking:
 
 
 @dataclass(slots=True)
-class Asked:
+class ExtractedExamples:
     """What came of traces."""
 
     examples: list[Example] = field(default_factory=list[Example])
-    left_out: Counter[Missing] = field(default_factory=Counter[Missing])
+    left_out: Counter[ExclusionReason] = field(default_factory=Counter[ExclusionReason])
     """Steps, by why."""
     provenance: Provenance = field(default_factory=Provenance)
 
 
-def examples_of(traces: Iterable[tuple[Trace, BlobStore]], asking: Asking, images: Path) -> Asked:
+def extract_examples(
+    traces: Iterable[tuple[Trace, BlobStore]], asking: ExampleOptions, images: Path
+) -> ExtractedExamples:
     """Examples in the order of episodes and steps, none that asks the same twice; screenshots are copied to *images*.
 
     Raises TraceError for a trace that was edited after it was written and for a blob that is missing or damaged,
     BadInput for a screenshot that is no image, and for a resolution that no screenshot has.
     """
-    found = Asked()
+    found = ExtractedExamples()
     known = set[object]()
     read = list(traces)
     for trace, _ in read:
@@ -97,10 +99,10 @@ def examples_of(traces: Iterable[tuple[Trace, BlobStore]], asking: Asking, image
         raise BadInput("--resolution says how large a screenshot is, and none is shown")
     for trace, blobs in read:
         for made in _Episode(trace, blobs, asking, images, shown).asked():
-            if isinstance(made, Missing):
+            if isinstance(made, ExclusionReason):
                 found.left_out[made] += 1
             elif (made.messages, made.image) in known:
-                found.left_out[Missing.REPEATED] += 1
+                found.left_out[ExclusionReason.REPEATED] += 1
             else:
                 known.add((made.messages, made.image))
                 found.examples.append(made)
@@ -133,50 +135,50 @@ class _Shot:
 class _Episode:
     trace: Trace
     blobs: BlobStore
-    asking: Asking
+    asking: ExampleOptions
     images: Path
     shown: bool
     """Screenshots are."""
 
-    def asked(self) -> Iterator[Example | Missing]:
+    def asked(self) -> Iterator[Example | ExclusionReason]:
         """Of each step."""
         trace, steps = self.trace, self.trace.steps
         if trace.footer is None or trace.footer.outcome != "success":
-            yield from (Missing.FAILED for _ in steps)
+            yield from (ExclusionReason.FAILED for _ in steps)
         elif trace.header.task in self.asking.held_out:
-            yield from (Missing.HELD_OUT for _ in steps)
+            yield from (ExclusionReason.HELD_OUT for _ in steps)
         else:
             decisions = self._decisions() if self.asking.ask == "step" else {}
             for intent, commit in steps:
                 done = commit is not None and commit.result.ok
-                yield self._example(intent, decisions.get(intent.step)) if done else Missing.NOT_DONE
+                yield self._example(intent, decisions.get(intent.step)) if done else ExclusionReason.NOT_DONE
 
     def _decisions(self) -> dict[int, Decision]:
         """By step; empty where the policy's prompts are not there."""
         read = trajectory(self.trace, self.blobs, texts=True)
         return {} if isinstance(read, StrEnum) else {one.step: one for one in read.decisions if one.messages}
 
-    def _example(self, intent: Intent, decision: Decision | None) -> Example | Missing:
+    def _example(self, intent: Intent, decision: Decision | None) -> Example | ExclusionReason:
         header = self.trace.header
         name = f"{header.run_id}/{header.episode_id}/{intent.step}"
         if self.asking.ask != "step":
             return self._pointing(name, intent)
         if decision is None:
-            return Missing.NO_PROMPT
+            return ExclusionReason.NO_PROMPT
         return self._seen_step(name, intent, decision) if self.shown else self._told_step(name, intent, decision)
 
     def _told_step(self, name: str, intent: Intent, decision: Decision) -> Example:
         target = StepTarget(action=intent.action, language=_language(intent, decision))
         return Example(name=name, messages=_prompt(decision, think=self.asking.think), target=target)
 
-    def _seen_step(self, name: str, intent: Intent, decision: Decision) -> Example | Missing:
+    def _seen_step(self, name: str, intent: Intent, decision: Decision) -> Example | ExclusionReason:
         shot = self._shot(intent)
         if shot is None:
-            return Missing.NO_SCREENSHOT
+            return ExclusionReason.NO_SCREENSHOT
         spoken = _language(intent, decision)
         action, places = _placed(intent, shot)
         if action is None:
-            return Missing.OUT_OF_SIGHT
+            return ExclusionReason.OUT_OF_SIGHT
         target = StepTarget(action=action, language=spoken, places=places)
         size = shot.size if self.asking.resolution else None
         messages = _prompt(decision, think=self.asking.think, example=_click_in(spoken), size=size)
@@ -187,20 +189,20 @@ class _Episode:
         if seen.screenshot_blob is None or seen.viewport is None:
             return None
         picture = self.blobs.read(seen.screenshot_blob)
-        size = size_of(picture)
+        size = image_size(picture)
         return _Shot(picture, size, (size[0] / seen.viewport[0], size[1] / seen.viewport[1]))
 
-    def _pointing(self, name: str, intent: Intent) -> Example | Missing:
+    def _pointing(self, name: str, intent: Intent) -> Example | ExclusionReason:
         shot, target = self._shot(intent), intent.target
         if shot is None:
-            return Missing.NO_SCREENSHOT  # and so no box either
+            return ExclusionReason.NO_SCREENSHOT  # and so no box either
         if target is None or intent.target_box is None:
-            return Missing.NO_ELEMENT
+            return ExclusionReason.NO_ELEMENT
         if self.asking.ask == "element" and not target.name.strip():
-            return Missing.NO_NAME
+            return ExclusionReason.NO_NAME
         place = shot.place(intent.target_box)
         if place is None:
-            return Missing.OUT_OF_SIGHT
+            return ExclusionReason.OUT_OF_SIGHT
         goal = self.trace.header.instruction
         what = folded(goal) if self.asking.ask == "goal" else f"the {target.role} {quoted(target.name)}"
         messages: tuple[tuple[Role, str], ...] = (("user", _question(what, shot.size, self.asking)),)
@@ -228,7 +230,7 @@ def _placed(intent: Intent, shot: _Shot) -> tuple[Action | None, tuple[PointTarg
         return ClickAt(x=at[0], y=at[1], button=action.button, count=action.count), (place,)
     scaled = _scaled(action, shot.scale)
     place = None if box is None else shot.place(box)
-    points = aims_of(scaled)
+    points = points_of(scaled)
     judged = place is not None and len(points) == 1 and place.region.holds(points[0])
     return scaled, (place,) if judged and place is not None else ()
 
@@ -278,7 +280,7 @@ def _language(intent: Intent, decision: Decision) -> Literal["program", "id"]:
     return "program"
 
 
-def _question(what: str, size: tuple[int, int], asking: Asking) -> str:
+def _question(what: str, size: tuple[int, int], asking: ExampleOptions) -> str:
     shown = f"The screenshot resolution is {size[0]}x{size[1]}. " if asking.resolution else ""
     where = f"Where to click next: {what}" if asking.ask == "goal" else f"Where is {what}?"
     return f"{shown}{where} Answer with x and y in pixels.{THINK if asking.think else ''}"

@@ -26,7 +26,7 @@ are equal, all groups."""
 
 
 @dataclass(frozen=True, slots=True)
-class Groups:
+class GroupStats:
     """What the rewards of a batch, of all processes, say of its rows."""
 
     kept: Tensor
@@ -52,7 +52,7 @@ class Groups:
         return bool((self.equal | ~self.kept).all())
 
 
-def read_groups(rewards: Tensor, weights: Tensor, group: int) -> Groups:
+def group_stats(rewards: Tensor, weights: Tensor, group: int) -> GroupStats:
     """*rewards* (N, F) by row and reward function, the N rows group by group; *weights* (F,)."""
     terms = rewards.double() * weights.double()
     kept = torch.isfinite(rewards).all(1)
@@ -62,14 +62,14 @@ def read_groups(rewards: Tensor, weights: Tensor, group: int) -> Groups:
     top = torch.where(inside, total, -torch.inf).amax(1)
     bottom = torch.where(inside, total, torch.inf).amin(1)
     equal = inside.any(1) & (top - bottom <= (ROUNDING * largest).clamp(min=FLOOR))
-    return Groups(kept, equal.repeat_interleave(group), int(equal.sum()), len(equal))
+    return GroupStats(kept, equal.repeat_interleave(group), int(equal.sum()), len(equal))
 
 
-class LeavingOut:
+class RowExclusion:
     """What a GRPOTrainer of TRL does about such rows, as a class beside it. It reads rewards when TRL has gathered them
     from all processes, and counts for the log."""
 
-    _groups: Groups | None
+    _groups: GroupStats | None
     """Of the batch that is trained on."""
     _counts: Counter[str]
     _group: int
@@ -91,10 +91,10 @@ class LeavingOut:
         """Of all processes (N, F). What is not finite becomes NaN, which TRL leaves out of the group's mean and
         deviation."""
         rewards: torch.Tensor = self._above()._calculate_rewards(*given, **named)
-        self._groups = read_groups(rewards, self.reward_weights.to(rewards.device), self._group)
+        self._groups = group_stats(rewards, self.reward_weights.to(rewards.device), self._group)
         return rewards.masked_fill(~self._groups.kept[:, None], torch.nan)
 
-    def _leave_out(self, found: dict[str, Any]) -> None:
+    def _exclude_rows(self, found: dict[str, Any]) -> None:
         """Exactly 0 for the advantages of equal rewards, no token of a row whose reward is not finite, and both
         counted."""
         groups = self._groups
@@ -118,7 +118,7 @@ class LeavingOut:
         self._above().log(logs, start_time)
 
 
-class LeaveIdle(TrainerCallback):
+class SkipIdleUpdates(TrainerCallback):
     """Skips the optimizer where no row of a batch has an advantage: with a gradient of zeros Adam's moments and the
     weight decay would still move the weights, and the divergence alone would take them back to the start. *trainer*
     says so by its `idle`."""

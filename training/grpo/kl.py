@@ -12,7 +12,7 @@ This depends on TRL's code, pinned in pyproject.toml. `tests/training/grpo/test_
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -32,7 +32,7 @@ class PerCompletionBeta(float):
 
 
 @contextmanager
-def kl_weighted_by_reward(trainer: Any, weights: torch.Tensor) -> Iterator[None]:
+def kl_weighted_by_reward(trainer: Any, weights: torch.Tensor) -> Generator[None]:
     """Replaces `trainer.beta`, a float, by a β with a weight for each row of the batch, and restores it at the end."""
     beta = trainer.beta
     per_completion = PerCompletionBeta(beta)

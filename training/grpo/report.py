@@ -17,7 +17,7 @@ MOST_ROWS: Final = 12
 """Of a table: neighbouring reports are put together, which also evens out single batches."""
 
 
-class Reported(Record):
+class TrainingReport(Record):
     """Sampled completions of some updates, means over them; None where the reward does not tell."""
 
     first: int
@@ -51,31 +51,31 @@ _NAMES: Final = {
 _COUNTS: Final = ("nonfinite_rows", "equal_groups", "groups")
 
 
-def read_reported(out: Path) -> tuple[Reported, ...]:
+def read_reports(out: Path) -> tuple[TrainingReport, ...]:
     """Every report of the run in *out*, the oldest first; of one that has not ended, up to its last checkpoint."""
-    found: list[Reported] = []
+    found: list[TrainingReport] = []
     for line in _log(out):
         if "reward" not in line:
             continue
         told = {name: line[key] for name, key in _NAMES.items() if line.get(key) is not None}
         counts = {name: int(line.get(name) or 0) for name in _COUNTS}
         first = found[-1].last + 1 if found else 1
-        found.append(Reported(first=first, last=int(line["step"]), **{"reward": None, **told}, **counts))
+        found.append(TrainingReport(first=first, last=int(line["step"]), **{"reward": None, **told}, **counts))
     return tuple(found)
 
 
-def put_together(reports: Sequence[Reported], most: int = MOST_ROWS) -> tuple[Reported, ...]:
+def merge_reports(reports: Sequence[TrainingReport], most: int = MOST_ROWS) -> tuple[TrainingReport, ...]:
     """At most *most* rows, each of as many neighbouring *reports*, but for the last."""
     size = -(-len(reports) // most) if reports else 1
     return tuple(_mean(reports[at : at + size]) for at in range(0, len(reports), size))
 
 
-def _mean(reports: Sequence[Reported]) -> Reported:
+def _mean(reports: Sequence[TrainingReport]) -> TrainingReport:
     def mean(values: Iterable[float | None]) -> float | None:
         known = [value for value in values if value is not None]
         return fmean(known) if known else None
 
-    return Reported(
+    return TrainingReport(
         first=reports[0].first,
         last=reports[-1].last,
         reward=mean(one.reward for one in reports),

@@ -27,25 +27,31 @@ from envs.core.errors import BadInput
 from envs.core.record import Record
 from models.embedded import embedded_dir
 from models.local.prompt_style import PromptStyle, declare_style, declared_style
-from training.engine.checkpoints import load_policy, write_folder_atomically, neutral_sampling, select_device, weights_digest
+from training.engine.checkpoints import (
+    load_policy,
+    neutral_sampling,
+    select_device,
+    weights_digest,
+    write_folder_atomically,
+)
 from training.engine.language_model import hidden_width
 from training.engine.launcher import run_launched
 from training.engine.learning_rate_check import UpdateBound, rate_problem
 from training.engine.progress import ReportSteps, Watcher, unwatched
 from training.engine.trainer import SaveByTheClock, TrainingDiverged, settle_sharding, train_on, whole_model
-from training.grpo.completion_length import check_budget
-from training.grpo.evaluation import Measured, measure, tokenizer_of
-from training.grpo.examples import Example, read_examples, shared_prompts, write_examples
-from training.grpo.rewards import StepTarget, is_placed
+from training.grpo.completion_length import check_completion_lengths
+from training.grpo.evaluation import Evaluation, measure, tokenizer_of
+from training.grpo.examples import Example, count_shared_prompts, read_examples, write_examples
+from training.grpo.rewards import StepTarget, has_places
 from training.grpo.settings import GrpoSettings
-from training.grpo.trainer import check_fit, rewarder_of, token_count, trainer_of, updates_of
-from training.grpo.vision_models import load_seeing
+from training.grpo.trainer import build_rewarder, build_trainer, check_fit, count_updates, token_count
+from training.grpo.vision_models import load_vision_model
 from training.loop.parts import load_or_compute, read_record, write_record
 
 Tell = Callable[[str], None]
 
 
-class Begun(Record):
+class GrpoInputs(Record):
     """What a run is of: only the same one goes on in its folder."""
 
     start: str
@@ -56,12 +62,12 @@ class Begun(Record):
     settings: GrpoSettings
 
 
-class HeldOut(Record):
+class HeldOutEvaluation(Record):
     """One measurement."""
 
     update: int
     """Of the policy: 0 is the start."""
-    measured: Measured
+    measured: Evaluation
 
 
 class GrpoResult(Record):
@@ -69,7 +75,7 @@ class GrpoResult(Record):
 
     model: Path
     updates: int
-    held_out: tuple[HeldOut, ...]
+    held_out: tuple[HeldOutEvaluation, ...]
     """The start's and the end's among them; none without held-out examples."""
     first_reward: float | None
     """Mean reward of sampled completions when the run began; None where nothing was trained."""
@@ -80,14 +86,14 @@ class GrpoResult(Record):
     """Groups whose rewards are equal, so that there was nothing to learn from them."""
 
 
-def improve(
+def train_grpo(
     examples: Sequence[Example],
     start: str,
     out: Path,
     settings: GrpoSettings,
     *,
     held_out: Sequence[Example] = (),
-    tell: Tell,
+    log: Tell,
     watch: Watcher = unwatched,
 ) -> GrpoResult:
     """Trains the policy *start* on *examples*; a killed run continues with the same command.
@@ -98,38 +104,40 @@ def improve(
     """
     if not (out / "grpo.json").exists() and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise BadInput(f"{str(out)!r} is not an empty folder and holds no GRPO run")
-    if shared := shared_prompts(held_out, examples):
+    if shared := count_shared_prompts(held_out, examples):
         raise BadInput(f"{shared} of {len(held_out)} held-out examples are among those that are learned from")
-    updates_of(settings, len(examples))
+    count_updates(settings, len(examples))
     policy = embedded_dir() if start == "embedded" else Path(start)
-    model, processor = load_start(policy, seeing=examples[0].image is not None)
-    check_fit((*examples, *held_out), rewarder_of(settings, processor))
+    model, processor = load_start(policy, vision=examples[0].image is not None)
+    check_fit((*examples, *held_out), build_rewarder(settings, processor))
     reach = UpdateBound(
         "optimization",
         settings.optimization,
-        updates_of(settings, len(examples)),
+        count_updates(settings, len(examples)),
         hidden_width(model.config),
         settings.compute.lora,
     )
-    warnings = check_budget(examples, held_out, settings, token_count(processor)) + _unplaced(examples, settings)
+    warnings = check_completion_lengths(examples, held_out, settings, token_count(processor)) + _unplaced(
+        examples, settings
+    )
     if problem := rate_problem(reach):
         warnings += (problem,)
-    begun = Begun(
+    begun = GrpoInputs(
         start=weights_digest(policy), examples=_digest(examples), held_out=_digest(held_out), settings=settings
     )
-    if load_or_compute(out / "grpo.json", Begun, lambda: begun) != begun:
+    if load_or_compute(out / "grpo.json", GrpoInputs, lambda: begun) != begun:
         raise BadInput(f"{str(out)!r} holds a GRPO run of another start, other examples or other settings")
     for line in () if (out / "model").exists() else warnings:
-        tell(line)
+        log(line)
     if not (out / "model").exists() and settings.launcher:
         del model
         _launch(policy, examples, held_out, out, settings)
     elif not (out / "model").exists():
-        _train(model, processor, _Work(examples, held_out, out, settings, _style(examples, policy), tell, watch))
+        _train(model, processor, _Work(examples, held_out, out, settings, _style(examples, policy), log, watch))
     return read_result(out)
 
 
-class Launched(Record):
+class LaunchedJob(Record):
     """What the processes of a launcher are told, beside the examples: `job.json`."""
 
     start: Path
@@ -140,7 +148,7 @@ def _launch(
     policy: Path, examples: Sequence[Example], held_out: Sequence[Example], out: Path, settings: GrpoSettings
 ) -> None:
     """Raises BadInput, TrainingDiverged."""
-    write_record(out / "job.json", Launched(start=policy.resolve(), settings=settings))
+    write_record(out / "job.json", LaunchedJob(start=policy.resolve(), settings=settings))
     write_examples(out / "examples.jsonl", examples)
     write_examples(out / "held_out_examples.jsonl", held_out)
     run_launched(settings.launcher, out, "training.grpo")
@@ -150,10 +158,10 @@ def _launch(
 
 def run_launched_part(folder: Path, watch: Watcher) -> None:
     """What one process of a launcher does of the run in *folder*. Raises BadInput, TrainingDiverged."""
-    job = read_record(folder / "job.json", Launched)
+    job = read_record(folder / "job.json", LaunchedJob)
     examples = read_examples(folder / "examples.jsonl")
     held_out = read_examples(folder / "held_out_examples.jsonl", empty=True)
-    model, processor = load_start(job.start, seeing=examples[0].image is not None)
+    model, processor = load_start(job.start, vision=examples[0].image is not None)
     style = _style(examples, job.start)
     _train(model, processor, _Work(examples, held_out, folder, job.settings, style, _say, watch))
 
@@ -185,16 +193,16 @@ def read_log(out: Path) -> list[dict[str, Any]]:
         raise BadInput(f"{str(out)!r} holds no GRPO run that has ended") from error
 
 
-def read_held_out(out: Path) -> tuple[HeldOut, ...]:
+def read_held_out(out: Path) -> tuple[HeldOutEvaluation, ...]:
     """What was measured so far."""
     path = out / "held_out.jsonl"
     lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
-    return tuple(HeldOut.model_validate_json(line) for line in lines if line)
+    return tuple(HeldOutEvaluation.model_validate_json(line) for line in lines if line)
 
 
-def load_start(folder: Path, *, seeing: bool) -> tuple[Any, Any]:
+def load_start(folder: Path, *, vision: bool) -> tuple[Any, Any]:
     """(model in float32, tokenizer; with images what encodes them, too). Raises BadInput."""
-    return load_seeing(folder) if seeing else load_policy(folder, padded=True)
+    return load_vision_model(folder) if vision else load_policy(folder, padded=True)
 
 
 class _MeasureOnTheWay(TrainerCallback):
@@ -225,8 +233,8 @@ class _Finite(TrainerCallback):
 
 
 class _TellLeftOut(TrainerCallback):
-    def __init__(self, tell: Tell) -> None:
-        self._tell = tell
+    def __init__(self, log: Tell) -> None:
+        self._tell = log
 
     def on_log(
         self,
@@ -247,14 +255,14 @@ class _Work:
     out: Path
     settings: GrpoSettings
     style: PromptStyle | None
-    tell: Tell
+    log: Tell
     watch: Watcher
 
 
 def _train(model: Any, processor: Any, work: _Work) -> None:
     out, settings = work.out, work.settings
     device = select_device(settings.compute)
-    trainer = trainer_of(model.to(device), processor, work.examples, settings, out / "checkpoints")
+    trainer = build_trainer(model.to(device), processor, work.examples, settings, out / "checkpoints")
     settle_sharding(trainer)
     if trainer.is_fsdp_enabled:
         raise BadInput("GRPO trains with DDP: leave FSDP out; compute.lora keeps a large model on one GPU")
@@ -264,16 +272,16 @@ def _train(model: Any, processor: Any, work: _Work) -> None:
         if not work.held_out or update in done or not trainer.is_world_process_zero():
             return
         found = measure(trainer.accelerator.unwrap_model(trainer.model), processor, work.held_out, settings, work.watch)
-        done[update] = HeldOut(update=update, measured=found)
+        done[update] = HeldOutEvaluation(update=update, measured=found)
         lines = "".join(f"{done[key].model_dump_json()}\n" for key in sorted(done))
         write_atomically(out / "held_out.jsonl", lines)
-        work.tell(f"update {update}: {found.correct.value or 0:.1%} of {found.examples} held-out examples are solved")
+        work.log(f"update {update}: {found.correct.value or 0:.1%} of {found.examples} held-out examples are solved")
 
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(SaveByTheClock(settings.compute.save_minutes, settings.reuse))
     trainer.add_callback(ReportSteps("GRPO", work.watch, "reward"))
     trainer.add_callback(_Finite())
-    trainer.add_callback(_TellLeftOut(work.tell))
+    trainer.add_callback(_TellLeftOut(work.log))
     trainer.add_callback(_MeasureOnTheWay(measure_now, settings.held_out_every))
     measure_now(0)
     train_on(trainer, out / "checkpoints")
@@ -301,7 +309,7 @@ def save_start(model: Any, processor: Any, out: Path, style: PromptStyle | None 
 def _unplaced(examples: Sequence[Example], settings: GrpoSettings) -> tuple[str, ...]:
     """A line where a reward of how near a click is has nothing to go by."""
     steps = all(isinstance(example.target, StepTarget) for example in examples)
-    if not steps or settings.reward.kind == "guirlvg" or any(is_placed(example.target) for example in examples):
+    if not steps or settings.reward.kind == "guirlvg" or any(has_places(example.target) for example in examples):
         return ()
     return (
         f"warning: none of the {len(examples)} steps has a place, so reward {settings.reward.kind!r} tells right from "

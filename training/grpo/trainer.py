@@ -24,13 +24,13 @@ from models.prompting.prompt_tokens import PromptTokens
 from training.engine.checkpoints import lora_config
 from training.engine.trainer import one_device, shared_arguments
 from training.grpo.batch_check import PER_TOKEN, check_fields, check_rows, padded_marks
-from training.grpo.evaluation import TOO_GOOD, opening_of, tokenizer_of, turns_of
+from training.grpo.evaluation import TOO_GOOD, chat_turns, template_opening, tokenizer_of
 from training.grpo.examples import Example, check_images
-from training.grpo.groups import Groups, LeaveIdle, LeavingOut
+from training.grpo.groups import GroupStats, RowExclusion, SkipIdleUpdates
 from training.grpo.kl import KL_WEIGHTS, kl_weighted_by_reward
-from training.grpo.rewards import Rewarder, Score, TokenCount, is_placed
+from training.grpo.rewards import Rewarder, Score, TokenCount, has_places
 from training.grpo.settings import GrpoSettings
-from training.grpo.vision_models import padded_left
+from training.grpo.vision_models import pad_left
 
 VISION: Final = ("vision", "visual")
 """In the names of an encoder's weights: LLaVA, SmolVLM, Gemma; Qwen."""
@@ -39,12 +39,12 @@ VISION: Final = ("vision", "visual")
 def check_fit(examples: Sequence[Example], rewarder: Rewarder) -> None:
     """Raises BadInput where the reward cannot judge one of the kinds of *examples*, or their images are not theirs."""
     check_images(examples)
-    kinds = {(example.target.kind, is_placed(example.target), example.image is None): example for example in examples}
+    kinds = {(example.target.kind, has_places(example.target), example.image is None): example for example in examples}
     for example in kinds.values():
-        rewarder.of_group(example.target, ["", ""], example.picture if rewarder.looks else None)
+        rewarder.of_group(example.target, ["", ""], example.picture if rewarder.needs_picture else None)
 
 
-class Rewarding:
+class GroupReward:
     """TRL's reward function: whole groups at once, and what came of them."""
 
     __name__ = "reward"
@@ -52,7 +52,7 @@ class Rewarding:
     def __init__(
         self, examples: Sequence[Example], rewarder: Rewarder, group: int, tokenizer: Any, opening: str = ""
     ) -> None:
-        """*opening*: what the chat template puts before every completion, see `opening_of`."""
+        """*opening*: what the chat template puts before every completion, see `template_opening`."""
         self._opening = opening
         self._examples = examples
         self._rewarder = rewarder
@@ -77,17 +77,19 @@ class Rewarding:
             if len(own) != 1:
                 raise ValueError(f"completions of the examples {sorted(own)} are in one group")
             example = self._examples[own.pop()]
-            picture = example.picture if self._rewarder.looks else None
+            picture = example.picture if self._rewarder.needs_picture else None
             scores += self._rewarder.of_group(example.target, texts[start : start + self._group], picture)
         finite = [score for score in scores if math.isfinite(score.total)]
-        self.shares = [score.total / self._rewarder.most if math.isfinite(score.total) else 0.0 for score in scores]
-        for name, value in means_of(finite).items():
+        self.shares = [
+            score.total / self._rewarder.max_reward if math.isfinite(score.total) else 0.0 for score in scores
+        ]
+        for name, value in mean_parts(finite).items():
             log_metric(name, value)
         # NaN would be no reward to TRL, of which it warns with the whole prompt; infinite ones are left out as well.
         return [math.inf if math.isnan(score.total) else score.total for score in scores]
 
 
-def means_of(scores: Sequence[Score]) -> dict[str, float]:
+def mean_parts(scores: Sequence[Score]) -> dict[str, float]:
     """The mean of each part of *scores*, and the share of failures that are very near (`near_misses`), where scores
     tell of both."""
     parts: dict[str, list[float]] = defaultdict(list)
@@ -103,21 +105,21 @@ def group_trainer() -> Any:
     """The trainer's class; made when it is asked for, as TRL takes seconds to import."""
     from trl.trainer.grpo_trainer import GRPOTrainer
 
-    class GroupTrainer(LeavingOut, GRPOTrainer):
+    class GroupTrainer(RowExclusion, GRPOTrainer):
         """*rewarding* is the reward; *room*: tokens of a prompt."""
 
-        def __init__(self, rewarding: Rewarding, settings: GrpoSettings, **given: Any) -> None:
+        def __init__(self, rewarding: GroupReward, settings: GrpoSettings, **given: Any) -> None:
             self._rewarding = rewarding
             self._room = settings.room
             self._group = settings.group
             self._by_reward = settings.kl_by_reward
             self._checked: set[bool] = set()
             self._marks: dict[str, Any] = {}
-            self._groups: Groups | None = None
+            self._groups: GroupStats | None = None
             self._counts: Counter[str] = Counter()
             super().__init__(reward_funcs=rewarding, **given)
             self._prompts = PromptTokens(self._tokenizer)
-            self.add_callback(LeaveIdle(self))
+            self.add_callback(SkipIdleUpdates(self))
 
         def _tokenize_prompts(self, prompts: list[Any]) -> Any:
             if self._is_vlm:
@@ -133,7 +135,7 @@ def group_trainer() -> Any:
             found.update(padded_marks(self._marks, *shape, found["prompt_ids"].device))
             self._marks = {}
             self._check_alignment(inputs, found)
-            self._leave_out(found)
+            self._exclude_rows(found)
             if self._by_reward:
                 found[KL_WEIGHTS] = torch.tensor(self._rewarding.shares, device=found["advantages"].device)
             return found
@@ -170,7 +172,7 @@ def _messages(turns: Sequence[Mapping[str, Any]]) -> list[Message]:
     return [Message(turn["role"], turn["content"]) for turn in turns]
 
 
-def rewarder_of(settings: GrpoSettings, processor: Any) -> Rewarder:
+def build_rewarder(settings: GrpoSettings, processor: Any) -> Rewarder:
     """The reward of *settings*, which counts a thought's tokens as the policy's own tokenizer makes them."""
     return Rewarder(settings.reward, token_count(processor))
 
@@ -181,7 +183,7 @@ def token_count(processor: Any) -> TokenCount:
     return lambda text: len(tokens.plain(text))
 
 
-def dataset_of(examples: Sequence[Example], processor: Any) -> Any:
+def build_dataset(examples: Sequence[Example], processor: Any) -> Any:
     """Prompts as conversations, the number of each example, its image where examples have some."""
     from datasets import Dataset, Image, disable_progress_bars
 
@@ -190,12 +192,12 @@ def dataset_of(examples: Sequence[Example], processor: Any) -> Any:
     if not images:
         turns = [[{"role": role, "content": text} for role, text in example.messages] for example in examples]
         return Dataset.from_dict({"prompt": turns, "index": list(range(len(examples)))})
-    turns = [turns_of(processor, example) for example in examples]
+    turns = [chat_turns(processor, example) for example in examples]
     columns = {"prompt": turns, "index": list(range(len(examples))), "image": [str(path) for path in images]}
     return Dataset.from_dict(columns).cast_column("image", Image())
 
 
-def trainer_of(model: Any, processor: Any, examples: Sequence[Example], settings: GrpoSettings, out: Path) -> Any:
+def build_trainer(model: Any, processor: Any, examples: Sequence[Example], settings: GrpoSettings, out: Path) -> Any:
     """The trainer, ready. *processor*: the tokenizer, or what encodes images, too. Raises BadInput."""
     lora = settings.compute.lora
     adapters: Any = None if lora is None else lora_config(lora)
@@ -204,9 +206,9 @@ def trainer_of(model: Any, processor: Any, examples: Sequence[Example], settings
     elif settings.freeze_vision:
         for name, weight in model.named_parameters():
             weight.requires_grad_(not any(part in name for part in VISION))
-    padded_left(processor)
-    rewarder, opening = rewarder_of(settings, processor), opening_of(processor)
-    rewarding = Rewarding(examples, rewarder, settings.group, tokenizer_of(processor), opening)
+    pad_left(processor)
+    rewarder, opening = build_rewarder(settings, processor), template_opening(processor)
+    rewarding = GroupReward(examples, rewarder, settings.group, tokenizer_of(processor), opening)
     start = model.state_dict()
     with reading_old_names():
         trainer = group_trainer()(
@@ -214,7 +216,7 @@ def trainer_of(model: Any, processor: Any, examples: Sequence[Example], settings
             settings,
             model=model,
             args=_config(out, settings, len(examples)),
-            train_dataset=dataset_of(examples, processor),
+            train_dataset=build_dataset(examples, processor),
             processing_class=processor,
             peft_config=adapters,
         )
@@ -223,7 +225,7 @@ def trainer_of(model: Any, processor: Any, examples: Sequence[Example], settings
     return trainer
 
 
-def updates_of(settings: GrpoSettings, examples: int) -> int:
+def count_updates(settings: GrpoSettings, examples: int) -> int:
     """Updates of the policy: what `steps` says, or what the epochs take. Raises BadInput where there are too few
     examples for one."""
     prompts = settings.optimization.batch_rows // settings.group
@@ -250,7 +252,7 @@ def _config(out: Path, settings: GrpoSettings, examples: int) -> Any:
         )
     rows = own * settings.group
     micro = max(size for size in range(1, settings.micro_rows + 1) if rows % size == 0)
-    steps = updates_of(settings, examples)
+    steps = count_updates(settings, examples)
     arguments = GRPOConfig(
         output_dir=str(out),
         per_device_train_batch_size=micro,

@@ -25,7 +25,7 @@ _UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, Runtime
 """What transformers raises for a checkpoint that it cannot read, or not without a package."""
 
 
-def load_seeing(folder: Path) -> tuple[Any, Any]:
+def load_vision_model(folder: Path) -> tuple[Any, Any]:
     """(model in float32, processor that pads on the left). Never asks the network. Raises BadInput in one line, also
     where the processor needs a package that is not installed."""
     from transformers import AutoModelForImageTextToText
@@ -56,14 +56,14 @@ def load_processor(folder: Path) -> Any:
     from transformers import AutoProcessor
 
     try:
-        return padded_left(AutoProcessor.from_pretrained(folder, **LOCAL))
+        return pad_left(AutoProcessor.from_pretrained(folder, **LOCAL))
     except ImportError:
         if find_spec("torchvision") is not None:
             raise
-        return padded_left(_without_videos(folder))
+        return pad_left(_without_videos(folder))
 
 
-def padded_left(processor: Any) -> Any:
+def pad_left(processor: Any) -> Any:
     """*processor*, or a tokenizer, which from now on pads every field on the left."""
     tokenizer = getattr(processor, "tokenizer", processor)
     tokenizer.padding_side = "left"

@@ -30,7 +30,7 @@ class Rollouts:
         return len(self.episodes) == self.planned
 
 
-def runs_below(place: Path) -> tuple[RunFolder, ...]:
+def find_runs(place: Path) -> tuple[RunFolder, ...]:
     """The run at *place*, or the runs of a pool below it, in the order of the selection."""
     folder = RunFolder(place)
     if folder.manifest.exists() or not place.is_dir():
@@ -38,7 +38,7 @@ def runs_below(place: Path) -> tuple[RunFolder, ...]:
     return tuple(one for one in map(RunFolder, sorted(place.iterdir())) if one.manifest.exists())
 
 
-def shards(selection: TaskSelection, size: int) -> tuple[TaskSelection, ...]:
+def split_selection(selection: TaskSelection, size: int) -> tuple[TaskSelection, ...]:
     """*selection* in parts of at most *size* instances, in order; each is a run of its own.
 
     Raises BadInput for a selection of nothing.

@@ -35,7 +35,7 @@ from envs.core.errors import BadInput, EnvError
 from envs.core.tasks import TaskSelection
 from envs.core.trace_store import BlobStore, TraceWriter, has_header
 from models.base import ModelError
-from training.rollouts.pool import Rollouts, shards
+from training.rollouts.pool import Rollouts, split_selection
 
 if TYPE_CHECKING:
     from ray.actor import ActorHandle
@@ -83,7 +83,7 @@ async def _played(shard: Shard) -> None:
     if shard.folder.manifest.exists():
         # A worker on another machine than the one that began the shard: what it may use comes from the caller.
         given = shard.config.resolved() | {"suite": shard.selection.suite}
-        await resume(shard.folder.path, granted_settings=given)
+        await resume(shard.folder.path, given_again=given)
     else:
         await run_suite(shard.config, shard.selection, shard.out, run_id=shard.run_id)
 
@@ -143,7 +143,7 @@ class RayPool:
         With the *run_id* of a call that was cut off, and the same selection, it goes on with that one's shards. Raises
         BadInput in one line where a shard cannot start; what goes wrong later is an outcome of its episode.
         """
-        run_id, parts = run_id or new_run_id(), shards(selection, self._size)
+        run_id, parts = run_id or new_run_id(), split_selection(selection, self._size)
         todo = [Shard(config, part, _absolute(out), f"{run_id}-{i:03d}") for i, part in enumerate(parts)]
         this = _Round(list(todo))
         try:
@@ -165,7 +165,7 @@ class RayPool:
                 while not await self._survived(actor, shard):
                     self._dismiss(actor)
                     this.workers_lost += 1
-                    again = await asyncio.to_thread(settle, shard, this.deaths)
+                    again = await asyncio.to_thread(record_death, shard, this.deaths)
                     actor = await self._hired()
                     if not again:
                         break
@@ -208,7 +208,7 @@ def _absolute(out: Path) -> Path:
     return out.absolute()
 
 
-def settle(shard: Shard, deaths: Counter[tuple[str, str]]) -> bool:
+def record_death(shard: Shard, deaths: Counter[tuple[str, str]]) -> bool:
     """Counts the death of *shard*'s worker against what it was playing; True where there is something left to play.
 
     An episode that reaches `MAX_DEATHS` gets its footer here. Must not be called while a worker plays the shard.
@@ -220,7 +220,7 @@ def settle(shard: Shard, deaths: Counter[tuple[str, str]]) -> bool:
     manifest = folder.read_manifest()
     jobs = manifest.jobs()
     finished = folder.finished(jobs)
-    begun = [job for job in jobs if job not in finished and folder.was_started(job.episode_id)]
+    begun = [job for job in jobs if job not in finished and folder.was_taken(job.episode_id)]
     broken = 0
     for job in begun:
         deaths[shard.run_id, job.episode_id] += 1

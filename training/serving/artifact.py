@@ -100,7 +100,7 @@ def new_folder(out: Path) -> Generator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def hashed(folder: Path) -> tuple[FileHash, ...]:
+def hash_files(folder: Path) -> tuple[FileHash, ...]:
     """Every file of *folder* but the manifest, by name."""
     return tuple(
         FileHash(name=str(path.relative_to(folder)), size=path.stat().st_size, sha256=sha256_of(path))
@@ -126,7 +126,7 @@ def read_manifest(folder: Path) -> Manifest:
         raise BadInput(f"{str(folder)!r} is no export (it holds no {MANIFEST})") from None
     except (OSError, ValidationError) as error:
         raise BadInput(f"{str(folder / MANIFEST)!r} cannot be read: {str(error).splitlines()[0]}") from None
-    written, found = ({file.name: file for file in files} for files in (manifest.files, hashed(folder)))
+    written, found = ({file.name: file for file in files} for files in (manifest.files, hash_files(folder)))
     for name in sorted(written.keys() | found.keys()):
         if written.get(name) != found.get(name):
             what = "is missing" if name not in found else "was added" if name not in written else "was changed"

@@ -23,7 +23,7 @@ from models.local.loading import Checkpoint, declared_context, declared_ends, re
 from models.local.prompt_style import declare_style, declared_style
 from models.local.safe_loading import ADAPTER_CONFIG, LOCAL, adapter_problem
 from training.serving.adapters import check_servable
-from training.serving.artifact import Dtype, Kind, Manifest, hashed, new_folder, write_manifest
+from training.serving.artifact import Dtype, Kind, Manifest, hash_files, new_folder, write_manifest
 from training.serving.verify import Verification, verify
 
 PLAIN_TEMPLATE: Final = "{% for message in messages %}{{ message.content }}\n\n{% endfor %}"
@@ -71,7 +71,7 @@ def export_merged(base: Path, adapter: Path | None, out: Path, *, dtype: Dtype |
             parameters=sum(weight.numel() for weight in read.model.parameters()),
             context=context,
             ends=tuple(sorted(ends)),
-            files=hashed(folder),
+            files=hash_files(folder),
         )
         write_manifest(folder, manifest)
         return verify(folder)
@@ -97,7 +97,7 @@ def export_adapter(base: Path, adapter: Path, out: Path) -> Verification:
             context=declared_context(read.model, read.tokenizer),
             ends=tuple(sorted(declared_ends(read.model, read.tokenizer))),
             rank=rank,
-            files=hashed(folder),
+            files=hash_files(folder),
         )
         write_manifest(folder, manifest)
         return verify(folder)

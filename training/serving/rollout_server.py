@@ -47,7 +47,7 @@ def served_name(policy: Path) -> str:
 
 @asynccontextmanager
 async def serving(
-    settings: ServerSettings, policy: Path, folder: Path, tell: Callable[[str], None] = print
+    settings: ServerSettings, policy: Path, folder: Path, log: Callable[[str], None] = print
 ) -> AsyncGenerator[str]:
     """The model spec of the checkpoint in *policy* on the server, which has it until the body ends.
 
@@ -56,7 +56,7 @@ async def serving(
     refuses the adapter or cannot be reached.
     """
     if settings.command:
-        tell(f"starting {' '.join(settings.command)} at {settings.url}, its log is {str(folder / LOG)!r}")
+        log(f"starting {' '.join(settings.command)} at {settings.url}, its log is {str(folder / LOG)!r}")
         name = served_name(policy)
         async with _started(settings, policy, name, folder / LOG):
             yield _spec(settings, name)

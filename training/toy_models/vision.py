@@ -31,7 +31,7 @@ def character_tokenizer() -> Any:
     )
 
 
-def seeing_model(
+def vision_model(
     out: Path, *, side: int = 160, patch: int = 16, width: int = 128, layers: int = 4, seed: int = 0
 ) -> Path:
     """A checkpoint in *out* that knows nothing: images are scaled to *side* x *side* pixels and read in patches of

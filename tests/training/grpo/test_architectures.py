@@ -23,17 +23,17 @@ from training.grpo.batch_check import check_fields, padded_marks
 from training.grpo.evaluation import measure
 from training.grpo.examples import Example
 from training.grpo.rewards import PointTarget
-from training.grpo.run import improve, load_start
+from training.grpo.run import load_start, train_grpo
 from training.grpo.settings import GrpoSettings, parse_settings
-from training.grpo.trainer import trainer_of
-from training.toy_models.vision import seeing_model
+from training.grpo.trainer import build_trainer
+from training.toy_models.vision import vision_model
 
 ARCHITECTURES: dict[str, Callable[[Path], Path]] = {
     "Qwen2.5-VL": qwen2_5_vl,
     "Qwen3-VL": qwen3_vl,
     "Gemma 3": gemma3,
     "Idefics 3": idefics3,
-    "LLaVA": lambda out: seeing_model(out, side=32, patch=16, width=32, layers=1),
+    "LLaVA": lambda out: vision_model(out, side=32, patch=16, width=32, layers=1),
 }
 WITHOUT_TORCHVISION = pytest.mark.skipif(find_spec("torchvision") is not None, reason="torchvision is installed")
 
@@ -56,23 +56,23 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Red squares on white, of three sizes of image."""
     folder = tmp_path_factory.mktemp("images")
     for number in range(8):
-        image = Image.new("RGB", size_of(number), "white")
+        image = Image.new("RGB", image_size(number), "white")
         ImageDraw.Draw(image).rectangle((number, 10, number + 12, 22), fill="red")
         image.save(folder / f"{number}.png")
     return folder
 
 
-def size_of(number: int) -> tuple[int, int]:
+def image_size(number: int) -> tuple[int, int]:
     return 56 + 28 * (number % 3), 84
 
 
-def examples_of(images: Path, *, system: bool = False) -> tuple[Example, ...]:
+def extract_examples(images: Path, *, system: bool = False) -> tuple[Example, ...]:
     """Prompts of different lengths, with a system prompt before the image or without."""
     made: list[Example] = []
     for number in range(8):
         question = ("user", "Where is it?" + "!" * 7 * number)
         messages = (("system", "Point at it."), question) if system else (question,)
-        target = PointTarget(box=(number, 10, number + 12, 22), size=size_of(number))
+        target = PointTarget(box=(number, 10, number + 12, 22), size=image_size(number))
         made.append(
             Example.model_validate(
                 {"name": str(number), "messages": messages, "target": target, "image": images / f"{number}.png"}
@@ -124,14 +124,14 @@ def test_log_probabilities_in_a_batch_are_those_of_each_row_alone(
     starts: Callable[[str], Path], images: Path, tmp_path: Path, name: str, system: bool
 ) -> None:
     """As the trainer takes them, and as a plain model gives them."""
-    examples = examples_of(images, system=system)
-    model, processor = load_start(starts(name), seeing=True)
-    trainer = trainer_of(model, processor, examples, settings(kl=0.1), tmp_path)
+    examples = extract_examples(images, system=system)
+    model, processor = load_start(starts(name), vision=True)
+    trainer = build_trainer(model, processor, examples, settings(kl=0.1), tmp_path)
     batch = scored_batch(trainer)
     asked = batch.pop("asked")
     assert (batch["prompt_mask"] == 0).any(), "prompts of different lengths are padded"
     plain = AutoModelForImageTextToText.from_pretrained(starts(name), dtype=torch.float32).eval()
-    _, reader = load_start(starts(name), seeing=True)
+    _, reader = load_start(starts(name), vision=True)
     for row, index in enumerate(asked):
         mask = batch["completion_mask"][row].bool()
         found = batch["ref_per_token_logps"][row][mask]
@@ -145,11 +145,11 @@ def test_it_is_measured_trained_saved_and_read_again(
 ) -> None:
     """No answer of random weights is right, and groups of equal rewards teach nothing: here the rewards are given."""
     monkeypatch.setattr(trainer_module, "rewarder_of", lambda *_: Given([0.0, 1.0, 0.0, 2.0]))
-    learned, held_out = examples_of(images)[:6], examples_of(images)[6:]
-    found = improve(learned, str(starts(name)), tmp_path / "run", settings(), held_out=held_out, tell=lambda _: None)
+    learned, held_out = extract_examples(images)[:6], extract_examples(images)[6:]
+    found = train_grpo(learned, str(starts(name)), tmp_path / "run", settings(), held_out=held_out, log=lambda _: None)
     assert found.updates == 2 and [one.update for one in found.held_out] == [0, 2]
-    model, processor = load_start(found.model, seeing=True)
-    before, _ = load_start(starts(name), seeing=True)
+    model, processor = load_start(found.model, vision=True)
+    before, _ = load_start(starts(name), vision=True)
     assert model.state_dict().keys() == before.state_dict().keys()
     assert any(not torch.equal(model.state_dict()[key], value) for key, value in before.state_dict().items())
     assert measure(model, processor, held_out, settings()) == found.held_out[-1].measured
@@ -161,7 +161,7 @@ def test_what_is_saved_keeps_the_settings_for_videos(
     """So that whoever has torchvision loads it whole."""
     start = starts("Qwen2.5-VL")
     made = settings(steps=1)
-    found = improve(examples_of(images), str(start), tmp_path / "run", made, tell=lambda _: None)
+    found = train_grpo(extract_examples(images), str(start), tmp_path / "run", made, log=lambda _: None)
     saved = json.loads((found.model / "processor_config.json").read_text())
     published = json.loads((start / "video_preprocessor_config.json").read_text())
     kept = ("video_processor_type", "patch_size", "merge_size", "temporal_patch_size")
@@ -178,7 +178,7 @@ def test_prompts_are_padded_on_the_left_whatever_a_checkpoint_says(
     config = json.loads((folder / "tokenizer_config.json").read_text())
     config.pop("padding_side", None)
     (folder / "tokenizer_config.json").write_text(json.dumps({**config, **({"padding_side": side} if side else {})}))
-    _, processor = load_start(folder, seeing=True)
+    _, processor = load_start(folder, vision=True)
     texts = ["<|image_pad|>a", "<|image_pad|>abcdef"]
     batch = processor(images=[[Image.new("RGB", (56, 56))]] * 2, text=texts, padding=True, return_tensors="pt")
     assert batch["attention_mask"][0].tolist()[:5] == [0] * 5
@@ -189,8 +189,8 @@ def test_a_processor_that_pads_on_the_right_does_no_harm(
     starts: Callable[[str], Path], images: Path, tmp_path: Path
 ) -> None:
     """Fields come from where the prompts do, which nothing is padded of: TRL's second encoding is not used."""
-    model, processor = load_start(starts("Qwen2.5-VL"), seeing=True)
-    trainer = trainer_of(model, processor, examples_of(images, system=True), settings(kl=0.1), tmp_path)
+    model, processor = load_start(starts("Qwen2.5-VL"), vision=True)
+    trainer = build_trainer(model, processor, extract_examples(images, system=True), settings(kl=0.1), tmp_path)
     processor.tokenizer.padding_side = "right"
     processor.tokenizer.init_kwargs["padding_side"] = "right"
     batch = scored_batch(trainer)
@@ -227,9 +227,9 @@ def test_a_misaligned_field_is_refused_before_anything_is_learned(
     fault: Any,
 ) -> None:
     monkeypatch.setattr(trainer_module, "padded_marks", fault)
-    examples = examples_of(images, system=system)
+    examples = extract_examples(images, system=system)
     with pytest.raises(BadInput, match=r"marks padding|does not see the same in a batch") as caught:
-        improve(examples, str(starts(name)), tmp_path / "run", settings(), tell=lambda _: None)
+        train_grpo(examples, str(starts(name)), tmp_path / "run", settings(), log=lambda _: None)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "run" / "model").exists()
 
@@ -262,5 +262,5 @@ def test_a_processor_that_cannot_do_without_torchvision_says_what_to_install(
         json.dumps({**config, "image_processor_type": "Sam2ImageProcessor"})  # it has no counterpart for Pillow
     )
     with pytest.raises(BadInput, match=r"needs torchvision.*pip install 'mira-web\[vision\]'") as caught:
-        load_start(folder, seeing=True)
+        load_start(folder, vision=True)
     assert "\n" not in str(caught.value)

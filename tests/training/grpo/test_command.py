@@ -14,7 +14,7 @@ import pytest
 from agent.cli import main
 from tests.agent.episodes import Play, write_run
 from training.grpo.examples import read_examples
-from training.grpo.report import Reported, put_together
+from training.grpo.report import TrainingReport, merge_reports
 from training.toy_models.puzzles import fresh_model
 
 QUICK = [
@@ -133,8 +133,8 @@ def test_a_rate_that_would_teach_nothing_is_told(
     ("count", "rows"), [(0, []), (1, [(1, 1)]), (5, [(1, 2), (3, 4), (5, 5)]), (3, [(1, 1), (2, 2), (3, 3)])]
 )
 def test_reports_are_put_together_in_rows(count: int, rows: list[tuple[int, int]]) -> None:
-    reports = [Reported(first=n, last=n, reward=float(n), kl=None if n % 2 else 0.5) for n in range(1, count + 1)]
-    found = put_together(reports, 3)
+    reports = [TrainingReport(first=n, last=n, reward=float(n), kl=None if n % 2 else 0.5) for n in range(1, count + 1)]
+    found = merge_reports(reports, 3)
     assert [(one.first, one.last) for one in found] == rows
     assert [one.reward for one in found] == [(first + last) / 2 for first, last in rows]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from envs.core.errors import BadInput
-from training.grpo.examples import Example, gather_examples, read_examples, shared_prompts, write_examples
+from training.grpo.examples import Example, count_shared_prompts, read_example_files, read_examples, write_examples
 from training.grpo.rewards import GridTarget, PointTarget
 
 
@@ -70,12 +70,12 @@ def test_no_file(tmp_path: Path) -> None:
 def test_several_files(tmp_path: Path) -> None:
     for name, names in (("one", "ab"), ("two", "cd"), ("three", "ea")):
         write_examples(tmp_path / name, [example(one) for one in names])
-    assert [one.name for one in gather_examples([tmp_path / "two", tmp_path / "one"])] == ["c", "d", "a", "b"]
+    assert [one.name for one in read_example_files([tmp_path / "two", tmp_path / "one"])] == ["c", "d", "a", "b"]
     with pytest.raises(BadInput, match="'a' is in an earlier file, too"):
-        gather_examples([tmp_path / "one", tmp_path / "three"])
+        read_example_files([tmp_path / "one", tmp_path / "three"])
 
 
 def test_questions_that_two_sets_share() -> None:
     one = [example("a", "x"), example("b", "y"), example("c", "z", image=Path("/1.png"))]
     other = [example("d", "y"), example("e", "z", image=Path("/2.png"))]
-    assert shared_prompts(one, other) == 1, "the same words about another picture are another question"
+    assert count_shared_prompts(one, other) == 1, "the same words about another picture are another question"

@@ -17,9 +17,9 @@ from envs.core.tasks import TaskRef
 from models.local.prompt_style import declared_style
 from tests.agent.episodes import Play, png, write_run
 from training.grpo.examples import read_examples, write_examples
-from training.grpo.from_traces import THINK, Asked, Asking, Missing, examples_of
+from training.grpo.from_traces import THINK, ExampleOptions, ExclusionReason, ExtractedExamples, extract_examples
 from training.grpo.rewards import PointTarget, Rewarder, StepTarget, is_right, read_completion
-from training.grpo.run import improve
+from training.grpo.run import train_grpo
 from training.grpo.settings import parse_settings
 from training.loop.curriculum import held_out
 
@@ -29,11 +29,11 @@ SEED = 1_000_000
 """MiniWoB++ seeds from here on are for training."""
 
 
-def asked(folder: Path, plays: list[Play], **asking: Any) -> Asked:
+def asked(folder: Path, plays: list[Play], **asking: Any) -> ExtractedExamples:
     run = write_run(folder / "run", plays)
     given: dict[str, Any] = {"ask": "element", **asking}
     traces = [(one.read(), one.blobs) for one in discover_traces([run.path])]
-    return examples_of(traces, Asking(**given), folder / "images")
+    return extract_examples(traces, ExampleOptions(**given), folder / "images")
 
 
 def test_an_element_is_where_its_box_is_in_the_image(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_of_steps_with_and_without_screenshots_the_latter_are_left_out(tmp_path:
     ]
     found = asked(tmp_path, plays, ask="step")
     assert [one.name for one in found.examples] == ["run/login-user-1-a1/1"]
-    assert found.left_out == Counter({Missing.NO_SCREENSHOT: 1, Missing.OUT_OF_SIGHT: 2})
+    assert found.left_out == Counter({ExclusionReason.NO_SCREENSHOT: 1, ExclusionReason.OUT_OF_SIGHT: 2})
 
 
 def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
@@ -234,13 +234,13 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     assert [one.name for one in found.examples] == ["run/login-user-1-a1/1"]
     assert found.left_out == Counter(
         {
-            Missing.REPEATED: 1,
-            Missing.NO_ELEMENT: 1,
-            Missing.FAILED: 2,
-            Missing.NO_SCREENSHOT: 1,
-            Missing.NO_NAME: 1,
-            Missing.OUT_OF_SIGHT: 2,
-            Missing.HELD_OUT: 1,
+            ExclusionReason.REPEATED: 1,
+            ExclusionReason.NO_ELEMENT: 1,
+            ExclusionReason.FAILED: 2,
+            ExclusionReason.NO_SCREENSHOT: 1,
+            ExclusionReason.NO_NAME: 1,
+            ExclusionReason.OUT_OF_SIGHT: 2,
+            ExclusionReason.HELD_OUT: 1,
         }
     )
 
@@ -259,9 +259,9 @@ def test_what_learned_from_steps_is_played_with_their_prompts(tmp_path: Path) ->
     compute = {"max_tokens": 64, "cpu": True, "threads": 1}
     given = {"steps": 1, "answer_tokens": 8, "compute": compute, "optimization": {"batch_rows": 16}}
     told: list[str] = []
-    made = improve(found, "embedded", tmp_path / "compact", parse_settings(given, "here"), tell=told.append)
+    made = train_grpo(found, "embedded", tmp_path / "compact", parse_settings(given, "here"), log=told.append)
     assert [line for line in told if "none of the 4 steps has a place, so reward 'ssl' tells right from" in line]
     assert declared_style(made.model) == "compact"
     full = [one.model_copy(update={"messages": (("system", said), *one.messages)}) for one in found]
-    made = improve(full, "embedded", tmp_path / "full", parse_settings(given, "here"), tell=lambda _: None)
+    made = train_grpo(full, "embedded", tmp_path / "full", parse_settings(given, "here"), log=lambda _: None)
     assert declared_style(made.model) == "full"

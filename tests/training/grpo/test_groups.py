@@ -16,13 +16,13 @@ from training.engine.checkpoints import load_policy
 from training.grpo import groups as groups_module
 from training.grpo import run as running
 from training.grpo.examples import write_examples
-from training.grpo.groups import Groups, read_groups
+from training.grpo.groups import GroupStats, group_stats
 from training.grpo.puzzles import make_puzzles
-from training.grpo.report import read_reported
+from training.grpo.report import read_reports
 from training.grpo.rewards import Score
-from training.grpo.run import improve
+from training.grpo.run import train_grpo
 from training.grpo.settings import GrpoSettings, parse_settings
-from training.grpo.trainer import trainer_of
+from training.grpo.trainer import build_trainer
 from training.toy_models.puzzles import fresh_model
 
 MAZES = make_puzzles("maze", 12, seed=0, size=5)
@@ -69,7 +69,7 @@ class Given:
 
 def trainer_with(start: Path, out: Path, made: GrpoSettings, rewards: Sequence[float]) -> tuple[Any, Any]:
     model, tokenizer = load_policy(start, padded=True)
-    trainer = trainer_of(model, tokenizer, MAZES, made, out)
+    trainer = build_trainer(model, tokenizer, MAZES, made, out)
     trainer._rewarding._rewarder = Given(rewards)
     return model, trainer
 
@@ -91,7 +91,7 @@ def spread(rewards: torch.Tensor, group: int) -> torch.Tensor:
 @pytest.mark.parametrize("value", VALUES)
 def test_equal_rewards_are_equal_in_groups_of_any_size(value: float) -> None:
     for group in range(2, 17):
-        found = read_groups(torch.full((2 * group, 1), value), torch.ones(1), group)
+        found = group_stats(torch.full((2 * group, 1), value), torch.ones(1), group)
         assert found.equal.all() and found.equal_groups == 2 and found.idle
 
 
@@ -119,17 +119,17 @@ EQUAL = [
 
 @pytest.mark.parametrize(("rewards", "equal"), EQUAL)
 def test_which_rewards_are_equal(rewards: list[float], equal: bool) -> None:
-    found = read_groups(torch.tensor(rewards)[:, None], torch.ones(1), 4)
+    found = group_stats(torch.tensor(rewards)[:, None], torch.ones(1), 4)
     assert bool(found.equal.all()) is equal and found.equal_groups == int(equal)
 
 
 def test_several_reward_functions_count_by_their_weights() -> None:
     rewards = torch.tensor([[0.1, 0.2], [0.2, 0.1], [0.15, 0.15], [0.3, 0.0]])
-    assert read_groups(rewards, torch.tensor([1.0, 1.0]), 4).equal.all()
-    assert read_groups(rewards, torch.tensor([3.0, 3.0]), 4).equal.all()
-    assert not read_groups(rewards, torch.tensor([1.0, 0.5]), 4).equal.any()
+    assert group_stats(rewards, torch.tensor([1.0, 1.0]), 4).equal.all()
+    assert group_stats(rewards, torch.tensor([3.0, 3.0]), 4).equal.all()
+    assert not group_stats(rewards, torch.tensor([1.0, 0.5]), 4).equal.any()
     one_missing = torch.tensor([[0.1, NAN], [0.3, 0.0], [0.3, 0.0], [0.3, 0.0]])
-    assert read_groups(one_missing, torch.ones(2), 4).kept.tolist() == [False, True, True, True]
+    assert group_stats(one_missing, torch.ones(2), 4).kept.tolist() == [False, True, True, True]
 
 
 @pytest.mark.parametrize("value", VALUES)
@@ -150,9 +150,9 @@ def test_without_the_check_equal_rewards_take_a_full_step(
 ) -> None:
     """The negative control: TRL's advantages as they are."""
 
-    def nothing_found(rewards: torch.Tensor, weights: torch.Tensor, group: int) -> Groups:
+    def nothing_found(rewards: torch.Tensor, weights: torch.Tensor, group: int) -> GroupStats:
         rows = len(rewards)
-        return Groups(torch.ones(rows, dtype=torch.bool), torch.zeros(rows, dtype=torch.bool), 0, rows // group)
+        return GroupStats(torch.ones(rows, dtype=torch.bool), torch.zeros(rows, dtype=torch.bool), 0, rows // group)
 
     monkeypatch.setattr(groups_module, "read_groups", nothing_found)
     size = next(group for group in range(3, 17) if spread(torch.full((group,), value), group).abs().max() > 0)
@@ -227,19 +227,19 @@ def test_what_was_left_out_is_counted_and_told(
     rewards = [1.0, NAN, 0.5, 0.0, *[1.2] * 4, *[INF] * 8]
 
     def given(*args: Any) -> Any:
-        trainer = trainer_of(*args)
+        trainer = build_trainer(*args)
         trainer._rewarding._rewarder = Given(rewards)
         return trainer
 
     monkeypatch.setattr(running, "trainer_of", given)
     said: list[str] = []
-    found = improve(MAZES, str(start), tmp_path / "run", settings(steps=2), tell=said.append)
+    found = train_grpo(MAZES, str(start), tmp_path / "run", settings(steps=2), log=said.append)
     assert (found.nonfinite_rows, found.equal_groups) == (9, 1)
     assert said[-2:] == [
         "update 1: 1 rows are left out, their rewards are NaN or infinite",
         "update 2: 8 rows are left out, their rewards are NaN or infinite",
     ]
-    first, second = read_reported(tmp_path / "run")
+    first, second = read_reports(tmp_path / "run")
     assert (first.nonfinite_rows, first.equal_groups, first.groups) == (1, 1, 2)
     assert (second.nonfinite_rows, second.equal_groups, second.reward) == (8, 0, None)
     log = json.loads((tmp_path / "run" / "log.json").read_text())
@@ -263,7 +263,7 @@ def test_two_processes_count_one_batch(start: Path, tmp_path: Path) -> None:
     """DDP: rewards are gathered, and so is what is left out. The start solves no maze: every reward is 0."""
     write_examples(tmp_path / "train.jsonl", MAZES)
     made = settings(launcher=TWO, steps=2, reward={"kind": "ssl", "proximity": "none"})
-    found = improve(MAZES, str(start), tmp_path / "run", made, tell=print)
+    found = train_grpo(MAZES, str(start), tmp_path / "run", made, log=print)
     assert found.equal_groups == 4 and found.nonfinite_rows == 0
     before, _ = load_policy(start, padded=True)
     after, _ = load_policy(found.model, padded=True)

@@ -34,7 +34,7 @@ def test_the_constants_of_the_papers(
     made = parse_settings({"recipe": recipe}, "here")
     assert (made.group, made.kl, made.kl_by_reward, made.scale_advantages) == (group, kl, by_reward, scaled)
     assert (made.clip_low, made.clip_high, made.optimization.batch_rows) == (0.2, clip_high, rows)
-    assert (made.reward.kind, made.reward.most) == (recipe, most)
+    assert (made.reward.kind, made.reward.max_reward) == (recipe, most)
 
 
 def test_a_file_lies_over_its_recipe_and_changes_over_both(tmp_path: Path) -> None:

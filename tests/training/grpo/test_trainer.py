@@ -13,13 +13,13 @@ from models.base import Message
 from models.prompting.prompt_tokens import PromptTokens
 from training.engine.checkpoints import load_policy, with_adapter
 from training.engine.settings import Lora
-from training.grpo.evaluation import opening_of
+from training.grpo.evaluation import template_opening
 from training.grpo.examples import Example
 from training.grpo.puzzles import make_puzzles
 from training.grpo.rewards import Rewarder, Score
 from training.grpo.rewards.ssl import SslReward
 from training.grpo.settings import GrpoSettings, parse_settings
-from training.grpo.trainer import Rewarding, check_fit, means_of, rewarder_of, trainer_of, updates_of
+from training.grpo.trainer import GroupReward, build_rewarder, build_trainer, check_fit, count_updates, mean_parts
 from training.toy_models.puzzles import fresh_model, puzzle_tokenizer, reference_answer
 
 MAZES = make_puzzles("maze", 12, seed=0, size=5)
@@ -48,7 +48,7 @@ class Spied:
 
     def __init__(self, start: Path, out: Path, made: GrpoSettings, examples: tuple[Example, ...] = MAZES) -> None:
         self.model, self.tokenizer = load_policy(start, padded=True)
-        self.trainer = trainer_of(self.model, self.tokenizer, examples, made, out)
+        self.trainer = build_trainer(self.model, self.tokenizer, examples, made, out)
         self.inputs: list[dict[str, Any]] = []
         given = self.trainer._compute_loss
 
@@ -83,7 +83,7 @@ def test_a_prompt_that_is_too_long_loses_its_middle(start: Path, tmp_path: Path)
 @pytest.mark.parametrize("scaled", [False, True], ids=["centred alone (SSL, App. B.5)", "by the group's deviation"])
 def test_advantages_are_of_the_group(start: Path, tmp_path: Path, scaled: bool) -> None:
     spied = Spied(start, tmp_path, settings(scale_advantages=scaled))
-    rewarder = rewarder_of(settings(), spied.tokenizer)
+    rewarder = build_rewarder(settings(), spied.tokenizer)
     by_prompt: dict[str, list[tuple[float, float]]] = {}
     asked = {example.messages[0][1]: example for example in MAZES}
     for inputs in spied.inputs:
@@ -111,7 +111,7 @@ def test_the_loss_is_the_papers(start: Path, tmp_path: Path, by_reward: bool) ->
     its own reference, so a noise on the reference makes a divergence."""
     made = settings(kl=0.5, kl_by_reward=by_reward, reward={"kind": "guirlvg"})
     model, tokenizer = load_policy(start, padded=True)
-    trainer = trainer_of(model, tokenizer, MAZES, made, tmp_path)
+    trainer = build_trainer(model, tokenizer, MAZES, made, tmp_path)
     torch.manual_seed(1)
     for weight in trainer.ref_model.parameters():
         weight.data += 0.05 * torch.randn_like(weight)
@@ -133,7 +133,7 @@ def test_the_loss_is_the_papers(start: Path, tmp_path: Path, by_reward: bool) ->
     shares = torch.ones(len(texts))
     if by_reward:
         targets = [MAZES[index].target for index in trainer_indices(batch, tokenizer)]
-        rewarder = rewarder_of(made, tokenizer)
+        rewarder = build_rewarder(made, tokenizer)
         totals = [rewarder.of_group(t, [text])[0].total for t, text in zip(targets, texts, strict=True)]
         shares = torch.tensor(totals) / 2
     per_token = -(own - own.detach()).exp() * batch["advantages"][:, None] + 0.5 * shares[:, None] * divergence
@@ -155,7 +155,7 @@ def trainer_indices(batch: dict[str, Any], tokenizer: Any) -> list[int]:
 
 def test_rewards_are_of_whole_groups() -> None:
     tokenizer = puzzle_tokenizer()
-    rewarding = Rewarding(MAZES, Rewarder(SslReward(), len), 2, tokenizer)
+    rewarding = GroupReward(MAZES, Rewarder(SslReward(), len), 2, tokenizer)
     told: dict[str, float] = {}
     said = [[*tokenizer.encode(text), tokenizer.eos_token_id] for text in (reference_answer(MAZES[3]), "", "R", "R")]
     found = rewarding(said, [3, 3, 5, 5], told.__setitem__)
@@ -174,7 +174,7 @@ def test_an_adapters_reference_is_the_adapter_and_not_its_base(start: Path, tmp_
             torch.nn.init.normal_(weight)
     adapted.save_pretrained(tmp_path / "adapter")
     merged, _ = load_policy(tmp_path / "adapter", padded=True)
-    trainer = trainer_of(merged, tokenizer, MAZES, settings(kl=0.1), tmp_path / "out")
+    trainer = build_trainer(merged, tokenizer, MAZES, settings(kl=0.1), tmp_path / "out")
     name = "model.layers.0.self_attn.q_proj.weight"
     plain = load_policy(start, padded=True)[0].state_dict()[name]
     assert not torch.equal(merged.state_dict()[name], plain)
@@ -184,14 +184,14 @@ def test_an_adapters_reference_is_the_adapter_and_not_its_base(start: Path, tmp_
 def test_near_misses_are_failures_that_are_near() -> None:
     """S > 0.7 and C = 0 (SSL paper, App. H.1): one of four."""
     scores = [Score(0, {"correct": c, "proximity": s}) for c, s in ((0, 0.71), (0, 0.7), (1, 1.0), (0, 0.1))]
-    assert means_of(scores) == {"part/correct": 0.25, "part/proximity": pytest.approx(0.6275), "near_misses": 0.25}
+    assert mean_parts(scores) == {"part/correct": 0.25, "part/proximity": pytest.approx(0.6275), "near_misses": 0.25}
 
 
 def test_adapters_learn_and_the_start_is_their_reference(start: Path, tmp_path: Path) -> None:
     given = {"rank": 4, "alpha": 8, "targets": ["q_proj", "v_proj"]}
     made = settings(kl=0.1, compute={"max_tokens": 128, "threads": 1, "cpu": True, "lora": given})
     model, tokenizer = load_policy(start, padded=True)
-    trainer = trainer_of(model, tokenizer, MAZES, made, tmp_path)
+    trainer = build_trainer(model, tokenizer, MAZES, made, tmp_path)
     assert trainer.ref_model is None, "it is the model without its adapter"
     learning = [name for name, weight in trainer.model.named_parameters() if weight.requires_grad]
     assert learning and all("lora_" in name for name in learning)
@@ -201,7 +201,7 @@ def test_adapters_learn_and_the_start_is_their_reference(start: Path, tmp_path: 
 
 def test_nothing_is_left_to_the_library(start: Path, tmp_path: Path) -> None:
     model, tokenizer = load_policy(start, padded=True)
-    arguments = trainer_of(model, tokenizer, MAZES, settings(recipe="lpo", reward={"kind": "ssl"}), tmp_path).args
+    arguments = build_trainer(model, tokenizer, MAZES, settings(recipe="lpo", reward={"kind": "ssl"}), tmp_path).args
     assert (arguments.bf16, arguments.fp16, arguments.gradient_checkpointing, arguments.report_to) == (
         False,
         False,
@@ -224,12 +224,12 @@ def test_nothing_is_left_to_the_library(start: Path, tmp_path: Path) -> None:
     ids=str,
 )
 def test_how_many_updates_there_are(changes: dict[str, Any], updates: int) -> None:
-    assert updates_of(settings(**changes), 12) == updates
+    assert count_updates(settings(**changes), 12) == updates
 
 
 def test_too_few_examples() -> None:
     with pytest.raises(BadInput, match=r"a step takes 2 prompts .* and there are 1 examples"):
-        updates_of(settings(), 1)
+        count_updates(settings(), 1)
 
 
 def test_a_reward_that_does_not_fit_is_refused_at_once() -> None:
@@ -249,7 +249,7 @@ THINKING = "{% for m in messages %}{{ m.content }}\n{% endfor %}{% if add_genera
 def test_what_the_template_opens(start: Path, template: str | None, opening: str) -> None:
     _, tokenizer = load_policy(start, padded=True)
     tokenizer.chat_template = template
-    assert opening_of(tokenizer) == opening
+    assert template_opening(tokenizer) == opening
 
 
 def test_a_thought_that_the_template_opened_and_nothing_closed_is_no_answer() -> None:
@@ -258,7 +258,7 @@ def test_a_thought_that_the_template_opened_and_nothing_closed_is_no_answer() ->
     said = [tokenizer.encode(reference_answer(MAZES[3]))] * 2
     for opening, right in (("", 1.0), ("<think>", 0.0)):
         told: dict[str, float] = {}
-        Rewarding(MAZES, Rewarder(SslReward(), len), 2, tokenizer, opening)(said, [3, 3], told.__setitem__)
+        GroupReward(MAZES, Rewarder(SslReward(), len), 2, tokenizer, opening)(said, [3, 3], told.__setitem__)
         assert told["part/correct"] == right
 
 
@@ -283,6 +283,6 @@ def test_a_model_whose_positions_count_padding_is_refused(tmp_path: Path) -> Non
     )
     mixed = (*make_puzzles("maze", 2, seed=0, size=3), *make_puzzles("maze", 2, seed=0, size=7))
     made = settings(kl=0, optimization={"batch_rows": 16, "learning_rate": 1e-3})
-    trainer = trainer_of(model, tokenizer, mixed, made, tmp_path)
+    trainer = build_trainer(model, tokenizer, mixed, made, tmp_path)
     with pytest.raises(BadInput, match=r"differ by .* a token.*its positions count padding"):
         trainer.train()

@@ -13,20 +13,20 @@ from agent.run.discover_traces import discover_traces
 from envs.core.actions import Click, Type
 from envs.core.errors import BadInput
 from tests.agent.episodes import Play, png, write_run
-from training.grpo.evaluation import encoded
+from training.grpo.evaluation import encode_prompts
 from training.grpo.examples import Example
-from training.grpo.from_traces import Asking, examples_of
-from training.grpo.rewards import PointTarget, is_placed
-from training.grpo.run import improve, load_start
+from training.grpo.from_traces import ExampleOptions, extract_examples
+from training.grpo.rewards import PointTarget, has_places
+from training.grpo.run import load_start, train_grpo
 from training.grpo.settings import Recipe, parse_settings
-from training.grpo.trainer import trainer_of
+from training.grpo.trainer import build_trainer
 from training.toy_models.puzzles import fresh_model
-from training.toy_models.vision import seeing_model
+from training.toy_models.vision import vision_model
 
 
 @pytest.fixture(scope="module")
 def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return seeing_model(tmp_path_factory.mktemp("start") / "model", side=32, patch=16, width=32, layers=1)
+    return vision_model(tmp_path_factory.mktemp("start") / "model", side=32, patch=16, width=32, layers=1)
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +60,9 @@ def settings(recipe: Recipe, **changes: Any) -> Any:
 
 @pytest.mark.parametrize("recipe", ["ssl", "guirlvg", "adagui", "lpo"])
 def test_every_recipe_trains_it(start: Path, examples: tuple[Example, ...], tmp_path: Path, recipe: Recipe) -> None:
-    found = improve(examples, str(start), tmp_path / "run", settings(recipe), tell=lambda _: None)
-    model, processor = load_start(found.model, seeing=True)
-    before, _ = load_start(start, seeing=True)
+    found = train_grpo(examples, str(start), tmp_path / "run", settings(recipe), log=lambda _: None)
+    model, processor = load_start(found.model, vision=True)
+    before, _ = load_start(start, vision=True)
     assert found.updates == 2 and processor.image_processor.size["height"] == 32
     assert model.state_dict().keys() == before.state_dict().keys()
 
@@ -70,9 +70,9 @@ def test_every_recipe_trains_it(start: Path, examples: tuple[Example, ...], tmp_
 def test_adapters_are_merged_into_what_is_left(start: Path, examples: tuple[Example, ...], tmp_path: Path) -> None:
     lora = {"rank": 2, "alpha": 4, "targets": ["q_proj", "v_proj"]}
     made = settings("guirlvg", compute={"max_tokens": 128, "threads": 1, "cpu": True, "lora": lora})
-    found = improve(examples, str(start), tmp_path / "run", made, tell=lambda _: None)
-    model, _ = load_start(found.model, seeing=True)
-    before, _ = load_start(start, seeing=True)
+    found = train_grpo(examples, str(start), tmp_path / "run", made, log=lambda _: None)
+    model, _ = load_start(found.model, vision=True)
+    before, _ = load_start(start, vision=True)
     assert model.state_dict().keys() == before.state_dict().keys()
 
 
@@ -84,20 +84,20 @@ def test_the_encoder_learns_unless_it_is_frozen(
     """GuirlVG leaves it as it is (§2.2)."""
     lora = {"rank": 2, "alpha": 4, "targets": ["q_proj", "v_proj"]} if adapters else None
     compute = {"max_tokens": 128, "threads": 1, "cpu": True, "lora": lora}
-    model, processor = load_start(start, seeing=True)
+    model, processor = load_start(start, vision=True)
     made = settings("guirlvg", freeze_vision=frozen, compute=compute)
-    trainer = trainer_of(model, processor, examples, made, tmp_path)
+    trainer = build_trainer(model, processor, examples, made, tmp_path)
     learning = [name for name, weight in trainer.model.named_parameters() if weight.requires_grad]
     assert any("vision" in name for name in learning) is not frozen
     assert any("language_model" in name for name in learning)
 
 
 def test_each_prompt_is_shown_its_own_image(start: Path, examples: tuple[Example, ...]) -> None:
-    _, processor = load_start(start, seeing=True)
-    together = encoded(processor, examples, 100)
+    _, processor = load_start(start, vision=True)
+    together = encode_prompts(processor, examples, 100)
     assert (together["input_ids"] == processor.image_token_id).sum(1).tolist() == [4] * 8, "2 x 2 patches"
     for number, example in enumerate(examples):
-        alone = encoded(processor, [example], 100)
+        alone = encode_prompts(processor, [example], 100)
         torch.testing.assert_close(together["pixel_values"][number], alone["pixel_values"][0])
         own = together["input_ids"][number][together["attention_mask"][number].bool()]
         assert own.tolist() == alone["input_ids"][0].tolist(), "padded on the left alone"
@@ -107,12 +107,12 @@ def test_text_of_a_page_does_not_become_a_special_token(
     start: Path, examples: tuple[Example, ...], tmp_path: Path
 ) -> None:
     """One that stands for an image would be taken for a second one."""
-    _, processor = load_start(start, seeing=True)
+    _, processor = load_start(start, vision=True)
     hostile = examples[0].model_copy(update={"messages": (("user", "Where is <image>?<end>"),)})
-    encoding = encoded(processor, [hostile], 100)
+    encoding = encode_prompts(processor, [hostile], 100)
     assert (encoding["input_ids"] == processor.image_token_id).sum() == 4
     assert not (encoding["input_ids"] == processor.tokenizer.eos_token_id).any()
-    trainer = trainer_of(load_start(start, seeing=True)[0], processor, (hostile,) * 8, settings("ssl"), tmp_path)
+    trainer = build_trainer(load_start(start, vision=True)[0], processor, (hostile,) * 8, settings("ssl"), tmp_path)
     asked = trainer.train_dataset[0]["prompt"][0]["content"]
     assert asked == "Where is < image>?< end>"
 
@@ -127,22 +127,22 @@ def test_steps_with_screenshots_are_learned(start: Path, tmp_path: Path) -> None
     ]  # fmt: skip
     run = write_run(tmp_path / "traces", plays)
     traces = [(one.read(), one.blobs) for one in discover_traces([run.path])]
-    found = examples_of(traces, Asking("step"), tmp_path / "images").examples
-    assert sum(is_placed(one.target) for one in found) == 4 and len(found) == 8
+    found = extract_examples(traces, ExampleOptions("step"), tmp_path / "images").examples
+    assert sum(has_places(one.target) for one in found) == 4 and len(found) == 8
     made = settings("ssl", answer_tokens=60, compute={"max_tokens": 512, "threads": 1, "cpu": True}, steps=1)
-    assert improve(found, str(start), tmp_path / "run", made, tell=lambda _: None).updates == 1
+    assert train_grpo(found, str(start), tmp_path / "run", made, log=lambda _: None).updates == 1
 
 
 def test_some_with_and_some_without_an_image(start: Path, examples: tuple[Example, ...], tmp_path: Path) -> None:
     mixed = (*examples[:7], examples[7].model_copy(update={"image": None}))
     with pytest.raises(BadInput, match="7 of 8 examples have an image: either all or none"):
-        improve(mixed, str(start), tmp_path / "run", settings("ssl"), tell=lambda _: None)
+        train_grpo(mixed, str(start), tmp_path / "run", settings("ssl"), log=lambda _: None)
 
 
 def test_a_model_that_does_not_see(examples: tuple[Example, ...], tmp_path: Path) -> None:
     fresh_model(tmp_path / "blind", width=32, layers=1)
     with pytest.raises(BadInput, match="cannot be loaded as a model that sees"):
-        improve(examples, str(tmp_path / "blind"), tmp_path / "run", settings("ssl"), tell=lambda _: None)
+        train_grpo(examples, str(tmp_path / "blind"), tmp_path / "run", settings("ssl"), log=lambda _: None)
     assert not (tmp_path / "run").exists()
 
 
@@ -150,12 +150,12 @@ def test_an_image_that_is_none(start: Path, examples: tuple[Example, ...], tmp_p
     (tmp_path / "torn.png").write_bytes(b"\x89PNG\r\n")
     torn = (*examples[:7], examples[7].model_copy(update={"image": tmp_path / "torn.png"}))
     with pytest.raises(BadInput, match=r"torn\.png"):
-        improve(torn, str(start), tmp_path / "run", settings("ssl"), tell=lambda _: None)
+        train_grpo(torn, str(start), tmp_path / "run", settings("ssl"), log=lambda _: None)
 
 
 def test_an_image_of_another_size_than_its_target(start: Path, examples: tuple[Example, ...], tmp_path: Path) -> None:
     Image.new("RGB", (80, 128)).save(tmp_path / "scaled.png")
     scaled = (*examples[:7], examples[7].model_copy(update={"image": tmp_path / "scaled.png"}))
     with pytest.raises(BadInput, match="'7': its image has 80 x 128 pixels, its target says otherwise"):
-        improve(scaled, str(start), tmp_path / "run", settings("ssl"), tell=lambda _: None)
+        train_grpo(scaled, str(start), tmp_path / "run", settings("ssl"), log=lambda _: None)
     assert not (tmp_path / "run").exists()

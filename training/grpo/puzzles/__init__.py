@@ -3,6 +3,6 @@
 A prompt is one line that says what is asked, and the grid; :mod:`training.grpo.rewards` judges answers.
 """
 
-from training.grpo.puzzles.making import KINDS, Kind, kind_of, make_puzzles
+from training.grpo.puzzles.generation import KINDS, Kind, make_puzzles, parse_puzzle_kind
 
-__all__ = ["KINDS", "Kind", "kind_of", "make_puzzles"]
+__all__ = ["KINDS", "Kind", "make_puzzles", "parse_puzzle_kind"]

@@ -22,7 +22,7 @@ from pydantic import Field
 from envs.core.record import Record
 from training.grpo.rewards.answers import ParsedCompletion, TokenCount
 from training.grpo.rewards.geometry import Box, Point
-from training.grpo.rewards.grids import path_of, rows_of
+from training.grpo.rewards.grids import parse_path, parse_rows
 from training.grpo.rewards.registry import RewardEntry
 from training.grpo.rewards.score import Score
 from training.grpo.rewards.targets import (
@@ -32,12 +32,12 @@ from training.grpo.rewards.targets import (
     StepTarget,
     SudokuTarget,
     Target,
-    action_of,
-    aimed,
+    aimed_points,
     is_right,
-    point_of,
+    parse_action,
+    parse_point,
 )
-from training.grpo.rewards.thoughts import thought_of
+from training.grpo.rewards.thoughts import extract_thought
 
 LEAST, GREATEST = 0.01, 1.0
 """Bounds of the thought reward (Eq. 5)."""
@@ -65,20 +65,20 @@ class AdaguiReward(Record):
     """N_thr: farther from the centre, in screens, a click is worth nothing."""
 
     @property
-    def most(self) -> float:
+    def max_reward(self) -> float:
         return 1.0 + (0.0 if self.thought == "none" else self.thought_weight)
 
     def of_group(self, target: Target, group: Sequence[ParsedCompletion], count: TokenCount) -> list[Score]:
         """The rewards of answers to one prompt, whose difficulty is that of the group. *count*: of a thought."""
-        correct = [is_right(target, said) for said in group]
+        correct = [is_right(target, completion) for completion in group]
         solved = sum(correct) / max(1, len(correct))
         level = difficulty(solved, self.levels)
         scores: list[Score] = []
-        for said, right in zip(group, correct, strict=True):
-            thought_text = thought_of(target, said)
+        for completion, right in zip(group, correct, strict=True):
+            thought_text = extract_thought(target, completion)
             tokens = count(thought_text) if thought_text else 0
-            action = self._action(target, said, level, right=right)
-            thought = self._thought(tokens, level, solved) if _can_be_read(target, said) else 0.0
+            action = self._action(target, completion, level, right=right)
+            thought = self._thought(tokens, level, solved) if _can_be_read(target, completion) else 0.0
             parts = {"correct": float(right), "action": action, "thought": thought, "thought_tokens": float(tokens)}
             total = action + (0.0 if self.thought == "none" else self.thought_weight * thought)
             scores.append(Score(total, {**parts, "level": float(level)}))
@@ -101,9 +101,9 @@ class AdaguiReward(Record):
             case "none":
                 return 0.0
 
-    def _action(self, target: Target, said: ParsedCompletion, level: int, *, right: bool) -> float:
+    def _action(self, target: Target, completion: ParsedCompletion, level: int, *, right: bool) -> float:
         """Of a click where it lands, of anything else whether it is right."""
-        points = aimed(target, said)
+        points = aimed_points(target, completion)
         if self.click == "box" or len(points) != 1 or (isinstance(target, StepTarget) and not _clicks(target)):
             return float(right)
         point, _, place = points[0]
@@ -152,16 +152,16 @@ def exploration_reward(
     return math.exp(-(spread**2) / (2 * sigma**2))
 
 
-def _can_be_read(target: Target, said: ParsedCompletion) -> bool:
+def _can_be_read(target: Target, completion: ParsedCompletion) -> bool:
     match target:
         case PointTarget():
-            return point_of(said) is not None
+            return parse_point(completion) is not None
         case StepTarget():
-            return action_of(target, said) is not None
+            return parse_action(target, completion) is not None
         case MazeTarget():
-            return bool(path_of(said))
+            return bool(parse_path(completion))
         case SudokuTarget() | GridTarget():
-            return bool(rows_of(said))
+            return bool(parse_rows(completion))
 
 
 ENTRY = RewardEntry(

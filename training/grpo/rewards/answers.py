@@ -50,7 +50,7 @@ def read_completion(text: str) -> ParsedCompletion:
             outside.append(before)
             thought, _, rest = inner.partition(CLOSE)
         thoughts.append(thought)
-    answer = inside(rest, "answer")
+    answer = tag_content(rest, "answer")
     if answer is not None:
         before, _, after = rest.partition(f"<answer>{answer}</answer>")
         outside += [before, after]
@@ -61,7 +61,7 @@ def _lines(parts: list[str]) -> str:
     return "\n".join(filter(None, (part.strip() for part in parts)))
 
 
-def inside(text: str, tag: str) -> str | None:
+def tag_content(text: str, tag: str) -> str | None:
     """What the first whole `<tag>…</tag>` of *text* holds; None where there is none."""
     begin = text.find(f"<{tag}>")
     end = text.find(f"</{tag}>", begin) if begin >= 0 else -1

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Literal
 
 from training.grpo.rewards.answers import ParsedCompletion
-from training.grpo.rewards.grids import cells_of, path_of, rows_of
+from training.grpo.rewards.grids import cells_of, parse_path, parse_rows
 from training.grpo.rewards.targets import GridTarget, MazeTarget, SudokuTarget
 
 Grid = Sequence[Sequence[object]]
@@ -17,7 +17,7 @@ Scale = Literal["tiered", "counts", "continuous"]
 no 0 and want blocks of nine cells; the share itself."""
 
 
-def sides_of(target: MazeTarget | SudokuTarget | GridTarget, said: ParsedCompletion) -> tuple[Grid, Grid]:
+def compared_grids(target: MazeTarget | SudokuTarget | GridTarget, completion: ParsedCompletion) -> tuple[Grid, Grid]:
     """(what the answer says, what is right), as grids of one size.
 
     Of a maze they are the cells that a path goes over; of a sudoku and a grid their digits. A grid of another size is
@@ -25,15 +25,15 @@ def sides_of(target: MazeTarget | SudokuTarget | GridTarget, said: ParsedComplet
     """
     match target:
         case MazeTarget():
-            path = path_of(said)
+            path = parse_path(completion)
             if not path:  # standing still is no attempt, and most of a maze is not on any path
                 return _nothing(target.rows), _walked(target.rows, target.path)
             return _walked(target.rows, path), _walked(target.rows, target.path)
         case SudokuTarget():
-            rows = rows_of(said)
+            rows = parse_rows(completion)
             return (rows if _sizes(rows) == _sizes(target.solution) else _nothing(target.solution)), target.solution
         case GridTarget():
-            return _fitted(rows_of(said), target.rows), target.rows
+            return _fitted(parse_rows(completion), target.rows), target.rows
 
 
 def _walked(rows: Sequence[str], path: str) -> Grid:
@@ -65,7 +65,7 @@ def block_edges(length: int, parts: int) -> tuple[int, ...]:
 
 
 def block_score(
-    said: Grid, right: Grid, *, parts: int = 3, scale: Scale = "tiered", zones: int = 4, marked_only: bool = False
+    completion: Grid, right: Grid, *, parts: int = 3, scale: Scale = "tiered", zones: int = 4, marked_only: bool = False
 ) -> float:
     """S(τ): the mean over *parts* x *parts* blocks of what each is worth, 0 to 1. A block without cells, in a grid
     smaller than *parts*, counts for nothing.
@@ -77,7 +77,7 @@ def block_score(
     worth: list[float] = []
     for top, bottom in pairwise(down):
         for left, end in pairwise(across):
-            cells = [(said[r][c], right[r][c]) for r in range(top, bottom) for c in range(left, end)]
+            cells = [(completion[r][c], right[r][c]) for r in range(top, bottom) for c in range(left, end)]
             counted = [(one, other) for one, other in cells if not marked_only or (one, other) != (False, False)]
             if counted:
                 worth.append(_worth(sum(one == other for one, other in counted), len(counted), scale, zones))

@@ -13,9 +13,9 @@ MOVES = {"U": (-1, 0), "D": (1, 0), "L": (0, -1), "R": (0, 1)}
 """(rows, columns) of a step in a maze."""
 
 
-def path_of(said: ParsedCompletion) -> str:
+def parse_path(completion: ParsedCompletion) -> str:
     """The answer's moves: its letters U, D, L and R, whatever stands between them; empty where it has others."""
-    letters = re.sub(r"[\s,;]+", "", said.answer)
+    letters = re.sub(r"[\s,;]+", "", completion.answer)
     return letters if set(letters) <= MOVES.keys() else ""
 
 
@@ -40,9 +40,9 @@ def is_path(rows: Sequence[str], path: str) -> bool:
     return walkable and rows[cells[-1][0]][cells[-1][1]] == "G"
 
 
-def rows_of(said: ParsedCompletion) -> tuple[str, ...]:
+def parse_rows(completion: ParsedCompletion) -> tuple[str, ...]:
     """The answer's rows of digits: a line is one, or what stands between `/`."""
-    parts = (re.sub(r"[\s,|]+", "", part) for part in re.split(r"[\n/]", said.answer))
+    parts = (re.sub(r"[\s,|]+", "", part) for part in re.split(r"[\n/]", completion.answer))
     rows = tuple(part for part in parts if part)
     return rows if all(row.isascii() and row.isdigit() for row in rows) else ()
 

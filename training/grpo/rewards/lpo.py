@@ -25,7 +25,15 @@ from training.grpo.rewards.answers import ParsedCompletion
 from training.grpo.rewards.geometry import Point, distance
 from training.grpo.rewards.registry import RewardEntry
 from training.grpo.rewards.score import Score
-from training.grpo.rewards.targets import Aimed, PointTarget, StepTarget, Target, aimed, is_placed, is_right
+from training.grpo.rewards.targets import (
+    AimedPoint,
+    PointTarget,
+    StepTarget,
+    Target,
+    aimed_points,
+    has_places,
+    is_right,
+)
 
 EPSILON = 1e-6
 """Eq. 5."""
@@ -54,7 +62,7 @@ class LpoReward(Record):
     """In pixels of an image whose longest edge has 1,000; used by `radius` alone."""
 
     @property
-    def most(self) -> float:
+    def max_reward(self) -> float:
         return 1.0
 
     def of_group(self, target: Target, group: Sequence[ParsedCompletion], picture: Picture | None) -> list[Score]:
@@ -62,28 +70,28 @@ class LpoReward(Record):
         missing."""
         if not isinstance(target, PointTarget | StepTarget):
             raise BadInput(f"reward 'lpo' is for steps and places on a screen, and one target is a {target.kind}")
-        return [self._of(target, said, picture) for said in group]
+        return [self._of(target, completion, picture) for completion in group]
 
-    def _of(self, target: PointTarget | StepTarget, said: ParsedCompletion, picture: Picture | None) -> Score:
-        correct = float(is_right(target, said))
-        if self.reward == "box" or not is_placed(target):
+    def _of(self, target: PointTarget | StepTarget, completion: ParsedCompletion, picture: Picture | None) -> Score:
+        correct = float(is_right(target, completion))
+        if self.reward == "box" or not has_places(target):
             return Score(correct, {"correct": correct})
-        points = aimed(target, said)
+        points = aimed_points(target, completion)
         if self.reward == "location":
             dense = self._dense(points, picture) if self.windows else 1.0
-            near = nearness(points) if self.distances else float(bool(points))
+            near = proximity_score(points) if self.distances else float(bool(points))
             return Score(dense * near, {"correct": correct, "window": dense, "distance": near})
         limit = 0.0 if self.reward == "text" else self.radius
         within = [distance(one.point, one.right) * _scale(one.place.size) <= limit for one in points]
         return Score(float(bool(within) and all(within)), {"correct": correct})
 
-    def _dense(self, points: Sequence[Aimed], picture: Picture | None) -> float:
+    def _dense(self, points: Sequence[AimedPoint], picture: Picture | None) -> float:
         if picture is None:
             raise BadInput("reward 'lpo' needs the image of each example; set reward.windows=false to leave r_w out")
         return _mean([density(one.point, picture, self.window, self.bins) for one in points])
 
 
-def nearness(points: Sequence[Aimed]) -> float:
+def proximity_score(points: Sequence[AimedPoint]) -> float:
     """r_d (Eq. 6 and 7), 0 to 1: the mean of `max(0, 1 − distance/d_max)`; 0 without a point, which is what another
     action gives."""
     return _mean([max(0.0, 1 - distance(one.point, one.right) * _scale(one.place.size) / EDGE) for one in points])

@@ -29,7 +29,7 @@ class AddedReward(Record):
 
     @property
     @abstractmethod
-    def most(self) -> float:
+    def max_reward(self) -> float:
         """The greatest reward that it can give; the least is 0."""
 
     @abstractmethod

@@ -51,12 +51,12 @@ class Rewarder:
         self._count = count
 
     @property
-    def most(self) -> float:
+    def max_reward(self) -> float:
         """The greatest reward there is."""
-        return self.reward.most
+        return self.reward.max_reward
 
     @property
-    def looks(self) -> bool:
+    def needs_picture(self) -> bool:
         """Whether it needs the picture of an example."""
         if isinstance(self.reward, AddedReward):
             return self.reward.needs_picture

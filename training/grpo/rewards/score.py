@@ -11,6 +11,6 @@ class Score:
     """A reward and what it is made of."""
 
     total: float
-    """Finite; the greatest that the reward can give is its `most`."""
+    """Finite; the greatest that the reward can give is its `max_reward`."""
     parts: Mapping[str, float] = field(default_factory=dict[str, float])
     """By name, for curves and reports."""

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from envs.core.record import Record
 from training.grpo.rewards.answers import ParsedCompletion
-from training.grpo.rewards.blocks import block_score, sides_of
+from training.grpo.rewards.blocks import block_score, compared_grids
 from training.grpo.rewards.geometry import SIGMA, Box, Point, ellipse_distance, gaussian_proximity
 from training.grpo.rewards.registry import RewardEntry
 from training.grpo.rewards.score import Score
@@ -29,8 +29,8 @@ from training.grpo.rewards.targets import (
     StepTarget,
     SudokuTarget,
     Target,
-    aimed,
-    is_placed,
+    aimed_points,
+    has_places,
     is_right,
 )
 
@@ -52,31 +52,31 @@ class SslReward(Record):
     paths."""
 
     @property
-    def most(self) -> float:
+    def max_reward(self) -> float:
         return 1.0 if self.proximity == "none" else 1.0 + self.alpha
 
     def of_group(self, target: Target, group: Sequence[ParsedCompletion]) -> list[Score]:
         """Each completion's reward; it does not depend on the others."""
-        return [self._of(target, said) for said in group]
+        return [self._of(target, completion) for completion in group]
 
-    def _of(self, target: Target, said: ParsedCompletion) -> Score:
-        correct = float(is_right(target, said))
-        near = nearness(target, said)
+    def _of(self, target: Target, completion: ParsedCompletion) -> Score:
+        correct = float(is_right(target, completion))
+        near = proximity_score(target, completion)
         if self.proximity == "none":
             return Score(correct, {"correct": correct, "proximity": near})
-        worth = self._worth(target, said)
+        worth = self._worth(target, completion)
         return Score(correct + self.alpha * worth, {"correct": correct, "proximity": near, "worth": worth})
 
-    def _worth(self, target: Target, said: ParsedCompletion) -> float:
+    def _worth(self, target: Target, completion: ParsedCompletion) -> float:
         """Ŝ, or S where it is not tiered."""
         tiered = self.proximity == "tiered"
         match target:
             case PointTarget() | StepTarget():
-                return _of_place(target, said, self._zone if tiered else gaussian_proximity)
+                return _of_place(target, completion, self._zone if tiered else gaussian_proximity)
             case MazeTarget() | SudokuTarget() | GridTarget():
                 scale = ("tiered" if self.blocks == "shares" else "counts") if tiered else "continuous"
                 return block_score(
-                    *sides_of(target, said),
+                    *compared_grids(target, completion),
                     parts=_parts(target),
                     scale=scale,
                     zones=self.zones,
@@ -87,14 +87,14 @@ class SslReward(Record):
         return zone_value(point, box, self.zones)
 
 
-def nearness(target: Target, said: ParsedCompletion) -> float:
+def proximity_score(target: Target, completion: ParsedCompletion) -> float:
     """S(τ), untiered, 0 to 1: the Gaussian of a point (App. B.1), the matching cells of a grid, 0 or 1 of an action
     that aims at nothing (Table 5)."""
     match target:
         case PointTarget() | StepTarget():
-            return _of_place(target, said, gaussian_proximity)
+            return _of_place(target, completion, gaussian_proximity)
         case MazeTarget() | SudokuTarget() | GridTarget():
-            return block_score(*sides_of(target, said), parts=_parts(target), scale="continuous")
+            return block_score(*compared_grids(target, completion), parts=_parts(target), scale="continuous")
 
 
 def zone_value(point: Point, box: Box, zones: int = 4) -> float:
@@ -111,10 +111,12 @@ def zone_value(point: Point, box: Box, zones: int = 4) -> float:
     return (zones + 1 - min(zone, zones)) / zones
 
 
-def _of_place(target: PointTarget | StepTarget, said: ParsedCompletion, worth: Callable[[Point, Box], float]) -> float:
-    if not is_placed(target):
-        return float(is_right(target, said))
-    points = aimed(target, said)
+def _of_place(
+    target: PointTarget | StepTarget, completion: ParsedCompletion, worth: Callable[[Point, Box], float]
+) -> float:
+    if not has_places(target):
+        return float(is_right(target, completion))
+    points = aimed_points(target, completion)
     return sum(worth(one.point, one.place.region) for one in points) / len(points) if points else 0.0
 
 

@@ -14,7 +14,7 @@ from envs.core.actions import Action, ClickAt, DragAt, ScrollAt
 from envs.core.record import Record
 from training.grpo.rewards.answers import ParsedCompletion
 from training.grpo.rewards.geometry import Box, Point
-from training.grpo.rewards.grids import is_path, is_sudoku, keeps_clues, path_of, rows_of
+from training.grpo.rewards.grids import is_path, is_sudoku, keeps_clues, parse_path, parse_rows
 
 AIMS = frozenset({"x", "y", "to_x", "to_y"})
 """Fields of an action that are places on the screen: boxes judge them, not equality."""
@@ -55,7 +55,7 @@ class StepTarget(Record):
 
     @model_validator(mode="after")
     def _fits(self) -> StepTarget:
-        points = aims_of(self.action)
+        points = points_of(self.action)
         if self.places and len(self.places) != len(points):
             raise ValueError(f"{self.action.kind!r} names {len(points)} points, not {len(self.places)}")
         if not all(place.region.holds(point) for point, place in zip(points, self.places, strict=False)):
@@ -111,24 +111,24 @@ class GridTarget(Record):
 Target = Annotated[PointTarget | StepTarget | MazeTarget | SudokuTarget | GridTarget, Field(discriminator="kind")]
 
 
-def is_right(target: Target, said: ParsedCompletion) -> bool:
+def is_right(target: Target, completion: ParsedCompletion) -> bool:
     """C(τ): whether the answer solves the task."""
     match target:
         case PointTarget():
-            point = point_of(said)
+            point = parse_point(completion)
             return point is not None and target.region.holds(point)
         case StepTarget():
-            return is_right_step(target, action_of(target, said))
+            return is_right_step(target, parse_action(target, completion))
         case MazeTarget():
-            return is_path(target.rows, path_of(said))
+            return is_path(target.rows, parse_path(completion))
         case SudokuTarget():
-            rows = rows_of(said)
+            rows = parse_rows(completion)
             return keeps_clues(target.puzzle, rows) and is_sudoku(rows)
         case GridTarget():
-            return rows_of(said) == target.rows
+            return parse_rows(completion) == target.rows
 
 
-class Aimed(NamedTuple):
+class AimedPoint(NamedTuple):
     """A point that an answer names, and what judges it."""
 
     point: Point
@@ -137,19 +137,19 @@ class Aimed(NamedTuple):
     place: PointTarget
 
 
-def aimed(target: Target, said: ParsedCompletion) -> tuple[Aimed, ...]:
+def aimed_points(target: Target, completion: ParsedCompletion) -> tuple[AimedPoint, ...]:
     """The points that the answer names where places judge them; none where it names none, or does something else, were
     it only with another button: then nothing of it is near."""
     match target:
         case PointTarget():
-            point = point_of(said)
-            return () if point is None else (Aimed(point, target.region.centre, target),)
+            point = parse_point(completion)
+            return () if point is None else (AimedPoint(point, target.region.centre, target),)
         case StepTarget():
-            action = action_of(target, said)
+            action = parse_action(target, completion)
             if action is None or not _does_the_same(target, action):
                 return ()
-            points = zip(aims_of(action), aims_of(target.action), target.places, strict=False)
-            return tuple(Aimed(*each) for each in points)
+            points = zip(points_of(action), points_of(target.action), target.places, strict=False)
+            return tuple(AimedPoint(*each) for each in points)
         case _:
             return ()
 
@@ -165,30 +165,30 @@ def places_of(target: Target) -> tuple[PointTarget, ...]:
             return ()
 
 
-def is_placed(target: Target) -> bool:
+def has_places(target: Target) -> bool:
     """Whether places judge where a right answer points."""
     return bool(places_of(target))
 
 
-def point_of(said: ParsedCompletion) -> Point | None:
+def parse_point(completion: ParsedCompletion) -> Point | None:
     """The point that the answer gives, or else the centre of its box; None where it gives none, or several."""
-    points = [place for place in said.places if len(place) == 2]
+    points = [place for place in completion.places if len(place) == 2]
     if len(points) == 1:
         return Point(*points[0])
-    box = box_of(said)
+    box = parse_box(completion)
     return None if points or box is None else box.centre
 
 
-def box_of(said: ParsedCompletion) -> Box | None:
+def parse_box(completion: ParsedCompletion) -> Box | None:
     """The box that the answer gives; None where it gives none, or several."""
-    boxes = [place for place in said.places if len(place) == 4]
+    boxes = [place for place in completion.places if len(place) == 4]
     return Box(*boxes[0]) if len(boxes) == 1 else None
 
 
-def action_of(target: StepTarget, said: ParsedCompletion) -> Action | None:
+def parse_action(target: StepTarget, completion: ParsedCompletion) -> Action | None:
     """None where the answer holds no action."""
     try:
-        return language(target.language).parse(said.answer).action
+        return language(target.language).parse(completion.answer).action
     except ParseError:
         return None
 
@@ -197,7 +197,7 @@ def is_right_step(target: StepTarget, action: Action | None) -> bool:
     """Same kind, same arguments, and each point in its place (SSL paper, App. B.4, 1 to 3)."""
     if action is None or not _does_the_same(target, action):
         return False
-    return all(place.region.holds(point) for point, place in zip(aims_of(action), target.places, strict=False))
+    return all(place.region.holds(point) for point, place in zip(points_of(action), target.places, strict=False))
 
 
 def _does_the_same(target: StepTarget, action: Action) -> bool:
@@ -206,7 +206,7 @@ def _does_the_same(target: StepTarget, action: Action) -> bool:
     return action.model_dump(exclude=judged) == target.action.model_dump(exclude=judged)
 
 
-def aims_of(action: Action) -> tuple[Point, ...]:
+def points_of(action: Action) -> tuple[Point, ...]:
     """The places on the screen that *action* names."""
     match action:
         case ClickAt() | ScrollAt():

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from envs.core.action_languages.ids import PHRASE
 from training.grpo.rewards.answers import ParsedCompletion
-from training.grpo.rewards.targets import PointTarget, StepTarget, Target, action_of, point_of
+from training.grpo.rewards.targets import PointTarget, StepTarget, Target, parse_action, parse_point
 
 _WORD = re.compile(r"\S+")
 _LABEL = r"[\"'](?:label|action|type)[\"']\s*:\s*(?:\"[^\"]{0,80}\"|'[^']{0,80}')"
@@ -17,11 +17,11 @@ _FORMAT = re.compile(rf"```\w*|<[/|]?\w[^<>]{{0,80}}>|{_LABEL}|{_KEY}|{re.escape
 """Fences, tags, keys of JSON with short labels, the phrase before an action in id style: form, not thought."""
 
 
-def thought_of(target: Target, said: ParsedCompletion) -> str:
+def extract_thought(target: Target, completion: ParsedCompletion) -> str:
     """All text of a completion but its answer: inside `<think>` tags, outside `<answer>` tags, and in the answer around
     the point or the action that it gives. Empty where the completion is its answer."""
-    outside = _FORMAT.sub(" ", said.outside)
-    parts = (said.thought, *(_words(part) for part in (outside, _around(target, said))))
+    outside = _FORMAT.sub(" ", completion.outside)
+    parts = (completion.thought, *(_words(part) for part in (outside, _around(target, completion))))
     return "\n".join(filter(None, parts))
 
 
@@ -30,23 +30,27 @@ def _words(text: str) -> str:
     return text.strip() if re.search(r"\w", text) else ""
 
 
-def _around(target: Target, said: ParsedCompletion) -> str:
+def _around(target: Target, completion: ParsedCompletion) -> str:
     """The answer without the point or the action; empty where it gives none, or leaves no room for words (puzzles)."""
     match target:
         case PointTarget():
-            point = point_of(said)
-            return "" if point is None else _without(said.answer, lambda text: point_of(_answer(said, text)) == point)
+            point = parse_point(completion)
+            return (
+                ""
+                if point is None
+                else _without(completion.answer, lambda text: parse_point(_answer(completion, text)) == point)
+            )
         case StepTarget():
-            action = action_of(target, said)
+            action = parse_action(target, completion)
             if action is None:
                 return ""
-            return _without(said.answer, lambda text: action_of(target, _answer(said, text)) == action)
+            return _without(completion.answer, lambda text: parse_action(target, _answer(completion, text)) == action)
         case _:
             return ""
 
 
-def _answer(said: ParsedCompletion, text: str) -> ParsedCompletion:
-    return replace(said, answer=text)
+def _answer(completion: ParsedCompletion, text: str) -> ParsedCompletion:
+    return replace(completion, answer=text)
 
 
 def _without(text: str, gives_it: Callable[[str], bool]) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from envs.core.errors import BadInput
 from training.engine.checkpoints import load_policy
-from training.grpo.puzzles import KINDS, Kind, kind_of, make_puzzles
+from training.grpo.puzzles import KINDS, Kind, make_puzzles, parse_puzzle_kind
 from training.grpo.puzzles.maze import shortest
 from training.grpo.puzzles.sudoku import sudoku
 from training.grpo.rewards import MazeTarget, SudokuTarget, is_right, read_completion
@@ -85,7 +85,7 @@ def test_more_than_there_are() -> None:
 
 def test_a_kind_that_there_is_not() -> None:
     with pytest.raises(BadInput, match="unknown puzzle 'chess'; there are maze, sudoku, pattern"):
-        kind_of("chess")
+        parse_puzzle_kind("chess")
 
 
 def test_the_small_models_tokens_are_characters_and_questions(tmp_path_factory: pytest.TempPathFactory) -> None:

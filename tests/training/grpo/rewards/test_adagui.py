@@ -210,13 +210,13 @@ def test_thoughts_by_accuracy() -> None:
 
 def test_without_a_thought_reward_only_the_action_counts() -> None:
     reward = AdaguiReward(thought="none")
-    assert reward.most == 1
+    assert reward.max_reward == 1
     assert totals(reward, TYPE, thinking(0, TYPED), thinking(99, TYPED), thinking(0, WRONG)) == [1, 1, 0]
 
 
 def test_the_weight_and_length_of_thoughts_can_be_set() -> None:
     reward = AdaguiReward(thought_weight=0.2, thought_tokens=10)
-    assert reward.most == 1.2
+    assert reward.max_reward == 1.2
     assert totals(reward, TYPE, thinking(5, TYPED), thinking(10, TYPED)) == pytest.approx([1.101, 1.002])
 
 

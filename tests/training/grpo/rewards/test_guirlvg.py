@@ -217,8 +217,8 @@ def test_a_reward_is_format_and_accuracy(reward: GuirlvgReward, text: str, total
 
 
 def test_the_greatest_reward_is_that_of_equation_3_1() -> None:
-    assert GuirlvgReward().most == GuirlvgReward(format="strict").most == 2
-    assert GuirlvgReward(format="none").most == 1
+    assert GuirlvgReward().max_reward == GuirlvgReward(format="strict").max_reward == 2
+    assert GuirlvgReward(format="none").max_reward == 1
 
 
 def test_a_step_may_be_judged_by_whether_it_is_right() -> None:

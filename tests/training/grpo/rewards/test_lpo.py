@@ -14,8 +14,8 @@ from envs.core.errors import BadInput
 from tests.training.grpo.rewards.examples import CLICK, DRAG, MAZE, POINT, SCROLL, SUDOKU_4, TYPE, png
 from training.grpo.rewards import PointTarget, Score, StepTarget, Target, read_completion
 from training.grpo.rewards.geometry import Point
-from training.grpo.rewards.lpo import LpoReward, density, nearness, window_entropies
-from training.grpo.rewards.targets import Aimed
+from training.grpo.rewards.lpo import LpoReward, density, proximity_score, window_entropies
+from training.grpo.rewards.targets import AimedPoint
 
 Grey = NDArray[np.uint8]
 
@@ -146,11 +146,11 @@ def test_a_blank_image_has_no_richest_window() -> None:
 def test_nearness(size: tuple[int, int], point: Point, expected: float) -> None:
     """Eq. 6, the longest edge scaled to 1,000: 1 − distance/1,000."""
     place = PointTarget(box=(100, 200, 160, 230), size=size)
-    assert nearness([Aimed(point, place.region.centre, place)]) == pytest.approx(expected)
+    assert proximity_score([AimedPoint(point, place.region.centre, place)]) == pytest.approx(expected)
 
 
 def test_no_point_is_near_nothing() -> None:
-    assert nearness([]) == 0
+    assert proximity_score([]) == 0
 
 
 def score(target: Target, text: str, reward: LpoReward | None = None, picture: bytes | None = None) -> Score:

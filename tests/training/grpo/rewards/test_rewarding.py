@@ -72,7 +72,7 @@ def test_any_text_gets_a_finite_reward_within_its_bounds(case: tuple[RewardSetti
     scores = Rewarder(reward, words).of_group(SOLVED[name][0], group, PICTURE)
     assert len(scores) == len(group)
     for score in scores:
-        assert math.isfinite(score.total) and 0 <= score.total <= reward.most + 1e-12
+        assert math.isfinite(score.total) and 0 <= score.total <= reward.max_reward + 1e-12
         assert all(math.isfinite(value) for value in score.parts.values())
 
 
@@ -155,7 +155,7 @@ def test_the_tokenizer_of_the_policy_counts_the_thought_and_nothing_else() -> No
     scores = rewarder.of_group(SOLVED["point"][0], ["<think> 12345 </think><answer>130 215</answer>", "130 215"])
     assert heard == ["12345"]
     assert [score.parts["thought_tokens"] for score in scores] == [5, 0]
-    assert rewarder.most == 1.5
+    assert rewarder.max_reward == 1.5
 
 
 @pytest.mark.parametrize("reward", [*ANY, *OF_PLACES, *OF_BOXES], ids=str)

@@ -208,8 +208,8 @@ def test_grids(text: str, tiered: float, continuous: float) -> None:
 @pytest.mark.parametrize("name", SOLVED)
 def test_the_reference_gets_the_most(name: str, proximity: Literal["tiered", "continuous", "none"]) -> None:
     reward = SslReward(proximity=proximity, alpha=0.3)
-    assert reward.most == (1.0 if proximity == "none" else 1.3)
-    assert score(*SOLVED[name], reward).total == pytest.approx(reward.most)
+    assert reward.max_reward == (1.0 if proximity == "none" else 1.3)
+    assert score(*SOLVED[name], reward).total == pytest.approx(reward.max_reward)
 
 
 @given(st.sampled_from(sorted(SOLVED)), st.text(alphabet="0123456789RDLU /\n.", max_size=40), st.floats(0, 1))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.training.grpo.rewards.examples import CLICK, MAZE, POINT, SCROLL, SOLVED, TYPE, words
-from training.grpo.rewards import Target, is_right, read_completion, thought_of
+from training.grpo.rewards import Target, extract_thought, is_right, read_completion
 from training.grpo.rewards.adagui import AdaguiReward
 
 WORDS = "so " * 150
@@ -64,7 +64,7 @@ def test_a_thought_is_not_free_outside_its_tags(target: Target, text: str) -> No
     ],
 )
 def test_an_answer_alone_is_no_thought(target: Target, text: str) -> None:
-    assert thought_of(target, read_completion(text)) == ""
+    assert extract_thought(target, read_completion(text)) == ""
 
 
 def test_a_template_that_opens_the_thought_does_not_make_it_the_answer() -> None:
@@ -97,4 +97,4 @@ texts = st.lists(st.sampled_from(["<think>", "</think>", "<answer>", "</answer>"
 
 @given(texts.map("".join), st.sampled_from(sorted(SOLVED)))
 def test_any_completion_has_a_thought(text: str, name: str) -> None:
-    assert len(thought_of(SOLVED[name][0], read_completion(text))) <= 2 * len(text) + 10
+    assert len(extract_thought(SOLVED[name][0], read_completion(text))) <= 2 * len(text) + 10

@@ -24,7 +24,7 @@ PATIENCE = 1_000
 """Puzzles in a row that were there already: then there are no more of this size."""
 
 
-def kind_of(name: str) -> Kind:
+def parse_puzzle_kind(name: str) -> Kind:
     """Raises BadInput."""
     for kind in KINDS:
         if kind == name:
