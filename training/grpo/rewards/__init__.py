@@ -1,7 +1,7 @@
 """Rewards of single answers, for GRPO: SSL, GuirlVG, AdaGUI-R1 and LPO, as pure functions of text and target.
 
-Promised: any completion gets a finite reward between 0 and its `max_reward`, and what it is made of; nothing that it says
-changes its target. Not promised: that a target is right, which whoever makes examples sees to.
+Guarantees: every completion gets a finite reward between 0 and `max_reward`, with its parts; no completion can change
+its target. Not guaranteed: that a target is correct, which the examples' author ensures.
 """
 
 from training.grpo.rewards.answers import ParsedCompletion, TokenCount, read_completion

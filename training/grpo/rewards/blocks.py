@@ -1,4 +1,4 @@
-"""How much of a grid is right, block by block (SSL paper, §3.3 and App. B.2)."""
+"""Scores the correct cells of a grid by blocks (SSL paper, §3.3 and App. B.2)."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from training.grpo.rewards.targets import GridTarget, MazeTarget, SudokuTarget
 
 Grid = Sequence[Sequence[object]]
 Scale = Literal["tiered", "counts", "continuous"]
-"""Of a block: by the share of its cells that match, in tiers with 0 (App. B.2); the fixed counts of §3.3, which know
-no 0 and want blocks of nine cells; the share itself."""
+"""Value of a block. `tiered`: the share of matching cells in tiers, with 0 (App. B.2). `counts`: the fixed counts of
+§3.3, for blocks of nine cells, without 0. `continuous`: the share itself."""
 
 
 def compared_grids(target: MazeTarget | SudokuTarget | GridTarget, completion: ParsedCompletion) -> tuple[Grid, Grid]:
-    """(what the answer says, what is right), as grids of one size.
+    """Returns (answer, correct solution) as grids of equal size.
 
-    Of a maze they are the cells that a path goes over; of a sudoku and a grid their digits. A grid of another size is
-    read as its nearest neighbours (App. B.2). An answer that is no such thing is right nowhere.
+    For a maze: which cells are on the path. For a sudoku or grid: the digits. A grid of another size is resampled by
+    nearest neighbour (App. B.2). An answer that cannot be parsed matches no cell.
     """
     match target:
         case MazeTarget():
             path = parse_path(completion)
-            if not path:  # standing still is no attempt, and most of a maze is not on any path
+            if not path:  # an empty path is no attempt, and most cells of a maze are on no path
                 return _nothing(target.rows), _walked(target.rows, target.path)
             return _walked(target.rows, path), _walked(target.rows, target.path)
         case SudokuTarget():
@@ -60,18 +60,18 @@ def _fitted(rows: Sequence[str], like: Sequence[str]) -> Grid:
 
 
 def block_edges(length: int, parts: int) -> tuple[int, ...]:
-    """Where blocks begin and end (App. B.2): `⌈i·length/parts⌉` for i = 0 … parts."""
+    """Block boundaries (App. B.2): `⌈i·length/parts⌉` for i = 0 … parts."""
     return tuple(math.ceil(i * length / parts) for i in range(parts + 1))
 
 
 def block_score(
     completion: Grid, right: Grid, *, parts: int = 3, scale: Scale = "tiered", zones: int = 4, marked_only: bool = False
 ) -> float:
-    """S(τ): the mean over *parts* x *parts* blocks of what each is worth, 0 to 1. A block without cells, in a grid
-    smaller than *parts*, counts for nothing.
+    """S(τ): the mean value of *parts* x *parts* blocks, 0 to 1. Blocks without cells, in a grid smaller than *parts*,
+    are ignored.
 
-    *zones*: of the tiered scale; 4 are the paper's 1, 2/3, 1/3 and 0. *marked_only*: cells that are False in both grids
-    do not count, and are no match (not in the paper: most of a maze is on no path, and any short walk matches it).
+    *zones*: number of tiers; 4 gives the paper's 1, 2/3, 1/3 and 0. *marked_only*: cells that are False in both grids
+    are ignored. This is not in the paper: most cells of a maze are on no path, so any short path matches them.
     """
     down, across = block_edges(len(right), parts), block_edges(len(right[0]), parts)
     worth: list[float] = []

@@ -1,4 +1,4 @@
-"""Paths through mazes, sudokus and grids of digits: read from an answer, and verified (SSL paper, App. B.4)."""
+"""Parses and verifies answers to puzzles: maze paths, sudokus and grids of digits (SSL paper, App. B.4)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ MOVES = {"U": (-1, 0), "D": (1, 0), "L": (0, -1), "R": (0, 1)}
 
 
 def parse_path(completion: ParsedCompletion) -> str:
-    """The answer's moves: its letters U, D, L and R, whatever stands between them; empty where it has others."""
+    """Returns the answer's moves, letters U, D, L and R without separators; empty if it has other letters."""
     letters = re.sub(r"[\s,;]+", "", completion.answer)
     return letters if set(letters) <= MOVES.keys() else ""
 
 
 def cells_of(rows: Sequence[str], path: str) -> Iterator[tuple[int, int]]:
-    """Where *path* goes from the start, which comes first, walls or not. What leaves the grid is still told."""
+    """Yields the cells of *path*, beginning with the start. Walls are ignored; cells may be outside the grid."""
     at = next((row, line.index("S")) for row, line in enumerate(rows) if "S" in line)
     yield at
     for move in path:
@@ -30,7 +30,7 @@ def cells_of(rows: Sequence[str], path: str) -> Iterator[tuple[int, int]]:
 
 
 def is_path(rows: Sequence[str], path: str) -> bool:
-    """It leads from S to G over floor alone, and ends there (App. B.4)."""
+    """Whether *path* leads from S over floor cells and ends at G (App. B.4)."""
     if sum(row.count("S") for row in rows) != 1 or sum(row.count("G") for row in rows) != 1:
         return False
     if set(path) - MOVES.keys():
@@ -41,14 +41,14 @@ def is_path(rows: Sequence[str], path: str) -> bool:
 
 
 def parse_rows(completion: ParsedCompletion) -> tuple[str, ...]:
-    """The answer's rows of digits: a line is one, or what stands between `/`."""
+    """Returns the answer's rows of digits, separated by line breaks or `/`; empty if there are other characters."""
     parts = (re.sub(r"[\s,|]+", "", part) for part in re.split(r"[\n/]", completion.answer))
     rows = tuple(part for part in parts if part)
     return rows if all(row.isascii() and row.isdigit() for row in rows) else ()
 
 
 def is_sudoku(rows: Sequence[str]) -> bool:
-    """Each row, column and square holds every digit once (App. B.4)."""
+    """Whether each row, column and square holds every digit once (App. B.4)."""
     size = len(rows)
     side = math.isqrt(size)
     if side < 2 or side * side != size or size > 9 or any(len(row) != size for row in rows):
@@ -64,7 +64,7 @@ def is_sudoku(rows: Sequence[str]) -> bool:
 
 
 def keeps_clues(puzzle: Sequence[str], rows: Sequence[str]) -> bool:
-    """*rows* are as large as *puzzle* and say what it says where it says anything."""
+    """Whether *rows* have the size of *puzzle* and contain all of its clues."""
     return len(rows) == len(puzzle) and all(
         len(row) == len(given) and all(clue in ("0", digit) for clue, digit in zip(given, row, strict=True))
         for given, row in zip(puzzle, rows, strict=True)

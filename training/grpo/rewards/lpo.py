@@ -1,8 +1,8 @@
-"""LPO (Tang et al. 2025): near the right place, and where there is something to see. `r = r_w·r_d` (Eq. 8).
+"""The reward of LPO (Tang et al. 2025), `r = r_w·r_d` (Eq. 8): information density of the window times proximity.
 
-Where a step names no point, such as typing, the paper gives no reward: here it is whether the step is right. The
-image's longest edge counts as 1,000 pixels, the paper's `d_max`, whatever its size. How many bins a histogram of pixel
-intensity has, and that colours are read as grey, the paper does not say: both are a choice.
+The paper gives no reward to steps without a point, such as typing; here they are rewarded for correctness. The image's
+longest edge is scaled to 1,000 pixels, the paper's `d_max`. The paper does not state the number of histogram bins or
+the conversion to grey; both are choices made here.
 """
 
 from __future__ import annotations
@@ -45,28 +45,29 @@ Picture = bytes
 
 
 class LpoReward(Record):
-    """LPO's reward, and those that its paper compares it with (Fig. 1)."""
+    """LPO's reward and the rewards that its paper compares it with (Fig. 1)."""
 
     kind: Literal["lpo"] = "lpo"
     reward: Literal["location", "text", "box", "radius"] = "location"
-    """LPO; equal coordinates (UI-TARS); in the box (UI-R1, InfiGUI-R1); within `radius` of the target (GUI-R1)."""
+    """`location`: LPO. `text`: equal coordinates (UI-TARS). `box`: in the box (UI-R1, InfiGUI-R1). `radius`: within
+    `radius` of the target (GUI-R1)."""
     windows: bool = True
-    """r_w; off is the ablation without it."""
+    """Use r_w; false is the ablation without it."""
     distances: bool = True
-    """r_d; off is the ablation without it."""
+    """Use r_d; false is the ablation without it."""
     window: tuple[PositiveInt, PositiveInt] = (28, 28)
-    """Width and height in pixels of a window: the patch that the model's vision makes a token of."""
+    """Width and height of a window in pixels: the image patch of one vision token."""
     bins: int = Field(default=256, ge=2, le=256)
     """B of Eq. 4, of 8-bit intensity."""
     radius: float = Field(default=140.0, gt=0)
-    """In pixels of an image whose longest edge has 1,000; used by `radius` alone."""
+    """Radius in pixels of an image with a longest edge of 1,000; only used by `radius`."""
 
     @property
     def max_reward(self) -> float:
         return 1.0
 
     def of_group(self, target: Target, group: Sequence[ParsedCompletion], picture: Picture | None) -> list[Score]:
-        """Each completion's reward. Raises BadInput where the target is no step and no place, or a *picture* is
+        """Scores each completion. Raises BadInput if the target is neither a step nor a point, or a *picture* is
         missing."""
         if not isinstance(target, PointTarget | StepTarget):
             raise BadInput(f"reward 'lpo' is for steps and places on a screen, and one target is a {target.kind}")
@@ -92,8 +93,7 @@ class LpoReward(Record):
 
 
 def proximity_score(points: Sequence[AimedPoint]) -> float:
-    """r_d (Eq. 6 and 7), 0 to 1: the mean of `max(0, 1 − distance/d_max)`; 0 without a point, which is what another
-    action gives."""
+    """r_d (Eq. 6 and 7), 0 to 1: the mean of `max(0, 1 − distance/d_max)`; 0 without a point, as for another action."""
     return _mean([max(0.0, 1 - distance(one.point, one.right) * _scale(one.place.size) / EDGE) for one in points])
 
 
@@ -106,8 +106,8 @@ def _scale(screen: tuple[int, int]) -> float:
 
 
 def density(point: Point, picture: Picture, window: tuple[int, int] = (28, 28), bins: int = 256) -> float:
-    """r_w (Eq. 5), 0 to 1: the entropy of the window that holds *point*, by that of the image's richest; 0 outside. A
-    point on the edge of two windows belongs to the one that begins there."""
+    """r_w (Eq. 5), 0 to 1: the entropy of the window at *point* over the image's maximum; 0 outside. A point on the
+    edge of two windows belongs to the one that begins there."""
     entropies, wide, high = _entropies(picture, window, bins)
     if not (0 <= point.x <= wide and 0 <= point.y <= high):
         return 0.0
@@ -130,8 +130,8 @@ def _entropies(picture: Picture, window: tuple[int, int], bins: int) -> tuple[ND
 
 
 def window_entropies(grey: NDArray[Any], window: tuple[int, int], bins: int = 256) -> NDArray[np.float64]:
-    """H of Eq. 4 in bits, (M, N): of the histogram of each of M x N windows of *grey* (height, width), intensities 0 to
-    255. `M = ⌈height/h⌉` and `N = ⌈width/w⌉` windows share the image evenly (Eq. 3)."""
+    """H of Eq. 4 in bits, (M, N): the histogram entropy of each of M x N windows of *grey* (height, width), intensities
+    0 to 255. `M = ⌈height/h⌉` and `N = ⌈width/w⌉` windows divide the image evenly (Eq. 3)."""
     high, wide = grey.shape
     down, across = (_edges(high, math.ceil(high / window[1])), _edges(wide, math.ceil(wide / window[0])))
     found = np.zeros((len(down) - 1, len(across) - 1))
@@ -145,7 +145,7 @@ def window_entropies(grey: NDArray[Any], window: tuple[int, int], bins: int = 25
 
 
 def _edges(length: int, parts: int) -> list[int]:
-    """Where *parts* windows begin, and where the last one ends, in whole pixels."""
+    """Boundaries of *parts* windows in whole pixels."""
     return [i * length // parts for i in range(parts + 1)]
 
 

@@ -1,6 +1,6 @@
-"""What is right, for each kind of task, and whether an answer is: the verifiers C of the SSL paper, App. B.4.
+"""Targets of each kind of task, and the verifiers C of the SSL paper, App. B.4.
 
-A target is data of an example; nothing that a completion says can change it.
+A target is part of an example. No completion can change it.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from training.grpo.rewards.geometry import Box, Point
 from training.grpo.rewards.grids import is_path, is_sudoku, keeps_clues, parse_path, parse_rows
 
 AIMS = frozenset({"x", "y", "to_x", "to_y"})
-"""Fields of an action that are places on the screen: boxes judge them, not equality."""
+"""Coordinate fields of an action. They are judged by boxes, not by equality."""
 
 
 class PointTarget(Record):
-    """An element to point at: two numbers, or the four of a box."""
+    """An element to point at. The answer is a point (two numbers) or a box (four)."""
 
     kind: Literal["point"] = "point"
     box: tuple[FiniteFloat, FiniteFloat, FiniteFloat, FiniteFloat]
-    """Left, top, right, bottom of the right element, in pixels of the image: at least one pixel each way."""
+    """Left, top, right, bottom of the correct element, in pixels of the image; at least one pixel wide and high."""
     size: tuple[PositiveInt, PositiveInt]
     """Width and height of the image, in pixels."""
 
@@ -49,9 +49,9 @@ class StepTarget(Record):
     kind: Literal["step"] = "step"
     action: Action
     language: Literal["program", "id"] = "program"
-    """In which the answer is written."""
+    """Action language of the answer."""
     places: tuple[PointTarget, ...] = ()
-    """Where each point that the action names may be, of a drag its start and its end; none: points must be equal."""
+    """Target of each point of the action; a drag has a start and an end. Empty: points must be equal."""
 
     @model_validator(mode="after")
     def _fits(self) -> StepTarget:
@@ -69,7 +69,7 @@ class MazeTarget(Record):
     kind: Literal["maze"] = "maze"
     rows: tuple[str, ...]
     path: str
-    """A right path: what nearness compares with. Every other one is as right."""
+    """A correct path, used for the proximity. Every other correct path is accepted too."""
 
     @model_validator(mode="after")
     def _is_one(self) -> MazeTarget:
@@ -81,7 +81,7 @@ class MazeTarget(Record):
 
 
 class SudokuTarget(Record):
-    """A sudoku of 4x4 or 9x9: rows of digits, 0 where it is empty. The answer is the filled rows."""
+    """A sudoku of 4x4 or 9x9: rows of digits, 0 for an empty cell. The answer is the filled rows."""
 
     kind: Literal["sudoku"] = "sudoku"
     puzzle: tuple[str, ...]
@@ -129,17 +129,17 @@ def is_right(target: Target, completion: ParsedCompletion) -> bool:
 
 
 class AimedPoint(NamedTuple):
-    """A point that an answer names, and what judges it."""
+    """A point of an answer, with its target."""
 
     point: Point
     right: Point
-    """Where the right answer points: at the centre of an element, at an action's own point."""
+    """The correct point: the centre of an element, or the point of the target's action."""
     place: PointTarget
 
 
 def aimed_points(target: Target, completion: ParsedCompletion) -> tuple[AimedPoint, ...]:
-    """The points that the answer names where places judge them; none where it names none, or does something else, were
-    it only with another button: then nothing of it is near."""
+    """Returns the answer's points with their targets; empty if it has none, or if the action differs in anything else,
+    such as the mouse button."""
     match target:
         case PointTarget():
             point = parse_point(completion)
@@ -155,7 +155,7 @@ def aimed_points(target: Target, completion: ParsedCompletion) -> tuple[AimedPoi
 
 
 def places_of(target: Target) -> tuple[PointTarget, ...]:
-    """Those that judge where a right answer points; none where it points nowhere."""
+    """Returns the targets of a correct answer's points; empty if it has no points."""
     match target:
         case PointTarget():
             return (target,)
@@ -166,12 +166,12 @@ def places_of(target: Target) -> tuple[PointTarget, ...]:
 
 
 def has_places(target: Target) -> bool:
-    """Whether places judge where a right answer points."""
+    """Whether a correct answer has points that are judged by boxes."""
     return bool(places_of(target))
 
 
 def parse_point(completion: ParsedCompletion) -> Point | None:
-    """The point that the answer gives, or else the centre of its box; None where it gives none, or several."""
+    """Returns the answer's point, or the centre of its box; None if there is no point or more than one."""
     points = [place for place in completion.places if len(place) == 2]
     if len(points) == 1:
         return Point(*points[0])
@@ -180,13 +180,13 @@ def parse_point(completion: ParsedCompletion) -> Point | None:
 
 
 def parse_box(completion: ParsedCompletion) -> Box | None:
-    """The box that the answer gives; None where it gives none, or several."""
+    """Returns the answer's box; None if there is no box or more than one."""
     boxes = [place for place in completion.places if len(place) == 4]
     return Box(*boxes[0]) if len(boxes) == 1 else None
 
 
 def parse_action(target: StepTarget, completion: ParsedCompletion) -> Action | None:
-    """None where the answer holds no action."""
+    """Parses the action in the answer; None if there is none."""
     try:
         return language(target.language).parse(completion.answer).action
     except ParseError:
@@ -194,20 +194,20 @@ def parse_action(target: StepTarget, completion: ParsedCompletion) -> Action | N
 
 
 def is_right_step(target: StepTarget, action: Action | None) -> bool:
-    """Same kind, same arguments, and each point in its place (SSL paper, App. B.4, 1 to 3)."""
+    """Whether kind and arguments are equal and each point is in its box (SSL paper, App. B.4, 1 to 3)."""
     if action is None or not _does_the_same(target, action):
         return False
     return all(place.region.holds(point) for point, place in zip(points_of(action), target.places, strict=False))
 
 
 def _does_the_same(target: StepTarget, action: Action) -> bool:
-    """All but the points that places judge are equal."""
+    """Whether the actions are equal, except for points that boxes judge."""
     judged = set(AIMS) if target.places else set[str]()
     return action.model_dump(exclude=judged) == target.action.model_dump(exclude=judged)
 
 
 def points_of(action: Action) -> tuple[Point, ...]:
-    """The places on the screen that *action* names."""
+    """Returns the points on the screen that *action* names."""
     match action:
         case ClickAt() | ScrollAt():
             return (Point(action.x, action.y),)
