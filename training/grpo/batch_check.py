@@ -1,7 +1,7 @@
-"""Whether a batch means to the model what each of its rows means alone: else nothing that is learned from it is right.
+"""Checks that rows of a padded batch have the same log-probabilities as the rows alone.
 
-Rows of different lengths are padded, and whatever has a value a token has to be padded alike. Where a processor, a
-model or the library gets that wrong, training runs, and its log-probabilities are those of other inputs.
+Rows of different lengths are padded, and so is every field with one value per token. If a processor, a model or the
+library pads incorrectly, training runs without an error on the log-probabilities of other inputs.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from training.grpo.evaluation import encode_prompts
 from training.grpo.examples import Example
 
 PER_TOKEN: Final = ("token_type_ids", "mm_token_type_ids")
-"""Fields with a value a token, beside the tokens and their mask."""
+"""Fields with one value per token, besides the tokens and their mask."""
 LIMIT: Final = 1e-2
-"""Greatest mean difference of a row's log-probabilities; rounding in float32 makes some 1e-6."""
+"""Maximum mean difference of a row's log-probabilities. Rounding in float32 causes about 1e-6."""
 LIMIT_BF16: Final = 0.1
 _NOT_FIELDS: Final = (
     *("prompt_ids", "prompt_mask", "completion_ids", "completion_mask", "advantages", "num_items_in_batch"),
     *("old_per_token_logps", "ref_per_token_logps"),
 )
-"""Of a scored batch: all else is passed to the model."""
+"""Keys of a scored batch that are not model inputs."""
 
 
 def padded_marks(
     marks: Mapping[str, Sequence[Sequence[int]]], prompts: tuple[int, ...], completions: int, device: torch.device
 ) -> dict[str, torch.Tensor]:
-    """Fields with a value a token, of prompts without padding: padded as *prompts* (B, P) are, on the left, and 0 for
-    *completions* tokens more. Raises BadInput where one is longer than the prompts."""
+    """Pads the per-token fields of unpadded prompts on the left to the shape *prompts* (B, P), and appends 0 for
+    *completions* tokens. Raises BadInput if a field is longer than the prompts."""
     rows, wide = prompts
     for name, values in marks.items():
         if len(values) != rows or any(len(own) > wide for own in values):
@@ -44,7 +44,7 @@ def padded_marks(
 
 
 def check_fields(input_ids: torch.Tensor, attention_mask: torch.Tensor, fields: Mapping[str, Any]) -> None:
-    """Raises BadInput where a field has not a value for each of *input_ids* (B, T), or marks padding."""
+    """Raises BadInput if a field does not have one value for each of *input_ids* (B, T), or marks padding."""
     for name in PER_TOKEN:
         values = fields.get(name)
         if values is None:
@@ -59,14 +59,14 @@ def check_fields(input_ids: torch.Tensor, attention_mask: torch.Tensor, fields: 
 
 
 def rows_to_check(prompt_mask: torch.Tensor) -> list[int]:
-    """The row with the most padding, and the last one, whose image comes after all others'."""
+    """Returns the row with the most padding and the last row, whose image comes after all others."""
     padding = (prompt_mask == 0).sum(1)
     return sorted({int(padding.argmax()), len(padding) - 1})
 
 
 def check_rows(trainer: Any, model: Any, examples: Sequence[Example], scored: Mapping[str, Any], room: int) -> None:
-    """Raises BadInput where rows of a *scored* batch have other log-probabilities in it than alone. *examples*: one a
-    row, its own; *room*: tokens of a prompt."""
+    """Raises BadInput if rows of a *scored* batch have other log-probabilities than the same rows alone. *examples*:
+    one per row. *room*: maximum tokens of a prompt."""
     was_training = model.training
     model.eval()
     try:
@@ -84,7 +84,7 @@ def check_rows(trainer: Any, model: Any, examples: Sequence[Example], scored: Ma
 
 
 def _together(trainer: Any, model: Any, scored: Mapping[str, Any]) -> torch.Tensor:
-    """(B, T) log-probabilities of completions, as the trainer takes them."""
+    """(B, T) log-probabilities of completions, computed by the trainer."""
     found, _, _ = trainer._get_per_token_logps_and_entropies(
         model,
         torch.cat([scored["prompt_ids"], scored["completion_ids"]], 1),
@@ -99,8 +99,8 @@ def _together(trainer: Any, model: Any, scored: Mapping[str, Any]) -> torch.Tens
 def _alone(
     trainer: Any, model: Any, inputs: dict[str, torch.Tensor], scored: Mapping[str, Any], row: int
 ) -> torch.Tensor | None:
-    """(t,) log-probabilities of the completion in *row*, by the plain model, after its prompt alone, *inputs*; None
-    where that has other tokens than the row."""
+    """(t,) log-probabilities of the completion in *row*, computed by the plain model on the single prompt *inputs*;
+    None if its tokens differ from the row's."""
     inputs = {name: value.to(scored["prompt_ids"].device) for name, value in inputs.items()}
     own = scored["prompt_ids"][row][scored["prompt_mask"][row].bool()]
     if inputs["input_ids"][0].tolist() != own.tolist():
@@ -123,7 +123,7 @@ def _compare(together: torch.Tensor, alone: torch.Tensor, example: Example, *, b
     apart = (together - alone).abs().mean().item()
     if not apart <= (LIMIT_BF16 if bf16 else LIMIT):
         raise BadInput(
-            f"the model does not see the same in a batch as in a row alone: log-probabilities of the answer to "
-            f"{example.name!r} differ by {apart:.2g} a token. Trained like this it would learn from other inputs: its "
-            "processor pads a field on the wrong side, or its positions count padding"
+            f"the model's inputs in a batch differ from those of a single row: log-probabilities of the answer to "
+            f"{example.name!r} differ by {apart:.2g} a token. Training would use wrong inputs: the "
+            "processor pads a field on the wrong side, or the model's positions count padding"
         )

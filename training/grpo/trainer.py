@@ -24,7 +24,7 @@ from models.prompting.prompt_tokens import PromptTokens
 from training.engine.checkpoints import lora_config
 from training.engine.trainer import one_device, shared_arguments
 from training.grpo.batch_check import PER_TOKEN, check_fields, check_rows, padded_marks
-from training.grpo.evaluation import TOO_GOOD, chat_turns, template_opening, tokenizer_of
+from training.grpo.evaluation import NEAR_MISS, chat_turns, template_opening, tokenizer_of
 from training.grpo.examples import Example, check_images
 from training.grpo.groups import GroupStats, RowExclusion, SkipIdleUpdates
 from training.grpo.kl import KL_WEIGHTS, kl_weighted_by_reward
@@ -97,7 +97,7 @@ def mean_parts(scores: Sequence[Score]) -> dict[str, float]:
         for name, value in score.parts.items():
             parts[f"part/{name}"].append(value)
         if {"proximity", "correct"} <= score.parts.keys():
-            parts["near_misses"].append(float(score.parts["proximity"] > TOO_GOOD and not score.parts["correct"]))
+            parts["near_misses"].append(float(score.parts["proximity"] > NEAR_MISS and not score.parts["correct"]))
     return {name: math.fsum(values) / len(values) for name, values in parts.items()}
 
 

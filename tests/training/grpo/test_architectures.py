@@ -200,11 +200,11 @@ def test_a_processor_that_pads_on_the_right_does_no_harm(
 
 def on_the_right(*given: Any) -> dict[str, torch.Tensor]:
     """What a processor gives that pads on the other side than the prompts are padded."""
-    return {name: torch.stack([_moved(row) for row in value]) for name, value in padded_marks(*given).items()}
+    return {name: torch.stack([_unpadded_positions(row) for row in value]) for name, value in padded_marks(*given).items()}
 
 
-def _moved(row: torch.Tensor) -> torch.Tensor:
-    """Image tokens where they would be without the padding of the shorter prompts, as far as that can be told."""
+def _unpadded_positions(row: torch.Tensor) -> torch.Tensor:
+    """Image tokens where they would be without the padding of the shorter prompts, as far as this is known."""
     first = int(row.nonzero()[0])
     return row.roll(min(0, 20 - first))
 
@@ -228,7 +228,7 @@ def test_a_misaligned_field_is_refused_before_anything_is_learned(
 ) -> None:
     monkeypatch.setattr(trainer_module, "padded_marks", fault)
     examples = extract_examples(images, system=system)
-    with pytest.raises(BadInput, match=r"marks padding|does not see the same in a batch") as caught:
+    with pytest.raises(BadInput, match=r"marks padding|inputs in a batch differ") as caught:
         train_grpo(examples, str(starts(name)), tmp_path / "run", settings(), log=lambda _: None)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "run" / "model").exists()

@@ -74,12 +74,17 @@ class AdaguiReward(Record):
         solved = sum(correct) / max(1, len(correct))
         level = difficulty(solved, self.levels)
         scores: list[Score] = []
-        for completion, right in zip(group, correct, strict=True):
+        for completion, is_correct in zip(group, correct, strict=True):
             thought_text = extract_thought(target, completion)
             tokens = count(thought_text) if thought_text else 0
-            action = self._action(target, completion, level, right=right)
+            action = self._action(target, completion, level, is_correct=is_correct)
             thought = self._thought(tokens, level, solved) if _can_be_read(target, completion) else 0.0
-            parts = {"correct": float(right), "action": action, "thought": thought, "thought_tokens": float(tokens)}
+            parts = {
+                "correct": float(is_correct),
+                "action": action,
+                "thought": thought,
+                "thought_tokens": float(tokens),
+            }
             total = action + (0.0 if self.thought == "none" else self.thought_weight * thought)
             scores.append(Score(total, {**parts, "level": float(level)}))
         return scores
@@ -101,11 +106,11 @@ class AdaguiReward(Record):
             case "none":
                 return 0.0
 
-    def _action(self, target: Target, completion: ParsedCompletion, level: int, *, right: bool) -> float:
+    def _action(self, target: Target, completion: ParsedCompletion, level: int, *, is_correct: bool) -> float:
         """Rewards a click by its position, any other action by correctness."""
         points = aimed_points(target, completion)
         if self.click == "box" or len(points) != 1 or (isinstance(target, StepTarget) and not _clicks(target)):
-            return float(right)
+            return float(is_correct)
         point, _, place = points[0]
         return exploration_reward(
             point, place.region, place.size, sigma(level, self.levels), threshold=self.threshold, scale=self.scale

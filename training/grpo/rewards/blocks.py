@@ -65,7 +65,7 @@ def block_edges(length: int, parts: int) -> tuple[int, ...]:
 
 
 def block_score(
-    completion: Grid, right: Grid, *, parts: int = 3, scale: Scale = "tiered", zones: int = 4, marked_only: bool = False
+    answer: Grid, right: Grid, *, parts: int = 3, scale: Scale = "tiered", zones: int = 4, marked_only: bool = False
 ) -> float:
     """S(τ): the mean value of *parts* x *parts* blocks, 0 to 1. Blocks without cells, in a grid smaller than *parts*,
     are ignored.
@@ -77,10 +77,12 @@ def block_score(
     worth: list[float] = []
     for top, bottom in pairwise(down):
         for left, end in pairwise(across):
-            cells = [(completion[r][c], right[r][c]) for r in range(top, bottom) for c in range(left, end)]
-            counted = [(one, other) for one, other in cells if not marked_only or (one, other) != (False, False)]
+            cells = [(answer[r][c], right[r][c]) for r in range(top, bottom) for c in range(left, end)]
+            counted = [
+                (first, second) for first, second in cells if not marked_only or (first, second) != (False, False)
+            ]
             if counted:
-                worth.append(_worth(sum(one == other for one, other in counted), len(counted), scale, zones))
+                worth.append(_worth(sum(first == second for first, second in counted), len(counted), scale, zones))
     return sum(worth) / len(worth)
 
 

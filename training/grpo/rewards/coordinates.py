@@ -59,8 +59,8 @@ def places_in(text: str) -> tuple[Place, ...]:
     numbers of the text if there are two or four.
     """
     plain = _QUOTED.sub(r"\2", plain_ascii(text))
-    found = _named(plain) or _bracketed(plain) or _side_by_side(plain)
-    places = tuple(dict.fromkeys(place for place in found if len(place) in (2, 4)))
+    candidates = _named(plain) or _bracketed(plain) or _side_by_side(plain)
+    places = tuple(dict.fromkeys(place for place in candidates if len(place) in (2, 4)))
     if len({len(place) for place in places}) == len(places) > 0:
         return places
     numbers = numbers_in(plain)
@@ -76,22 +76,22 @@ def _named(text: str) -> list[Place]:
     values: dict[str, set[float]] = defaultdict(set)
     for name, number in _NAMED.findall(text):
         values[name.lower().replace("_", "")].add(float(number))
-    given = {name: next(iter(found)) for name, found in values.items() if len(found) == 1}
-    if len(given) < len(values):
+    named = {name: next(iter(numbers)) for name, numbers in values.items() if len(numbers) == 1}
+    if len(named) < len(values):
         return []
     for corners in _CORNERS:
-        if given.keys() >= set(corners):
-            return [tuple(given[name] for name in corners)]
+        if named.keys() >= set(corners):
+            return [tuple(named[name] for name in corners)]
     for x, y in _POINTS:
-        if x in given and y in given:
-            order = list(given)
+        if x in named and y in named:
+            order = list(named)
             for (
                 wide,
                 high,
             ) in _SIZES:  # of the element where they follow its corner, of the screen where they precede it
-                if wide in given and high in given and order.index(wide) > order.index(y):
-                    return [(given[x], given[y], given[x] + given[wide], given[y] + given[high])]
-            return [(given[x], given[y])]
+                if wide in named and high in named and order.index(wide) > order.index(y):
+                    return [(named[x], named[y], named[x] + named[wide], named[y] + named[high])]
+            return [(named[x], named[y])]
     return []
 
 

@@ -56,15 +56,15 @@ def gaussian_proximity(point: Point, box: Box) -> float:
     return math.exp(-(ellipse_distance(point, box) ** 2) / (2 * SIGMA**2))
 
 
-def distance(one: Point, other: Point) -> float:
+def distance(first: Point, second: Point) -> float:
     """Euclidean distance in pixels."""
-    return math.hypot(one.x - other.x, one.y - other.y)
+    return math.hypot(first.x - second.x, first.y - second.y)
 
 
-def overlap(one: Box, other: Box) -> float:
+def overlap(first: Box, second: Box) -> float:
     """Intersection over union, 0 to 1; 0 if both areas are 0."""
-    wide = min(one.right, other.right) - max(one.left, other.left)
-    high = min(one.bottom, other.bottom) - max(one.top, other.top)
+    wide = min(first.right, second.right) - max(first.left, second.left)
+    high = min(first.bottom, second.bottom) - max(first.top, second.top)
     shared = max(0.0, wide) * max(0.0, high)
-    whole = one.area + other.area - shared
-    return shared / whole if whole > 0 else 0.0
+    union = first.area + second.area - shared
+    return shared / union if union > 0 else 0.0

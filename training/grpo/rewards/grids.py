@@ -53,19 +53,19 @@ def is_sudoku(rows: Sequence[str]) -> bool:
     side = math.isqrt(size)
     if side < 2 or side * side != size or size > 9 or any(len(row) != size for row in rows):
         return False
-    whole = {str(digit) for digit in range(1, size + 1)}
+    digits = {str(digit) for digit in range(1, size + 1)}
     columns = ("".join(row[c] for row in rows) for c in range(size))
     squares = (
         "".join(row[c : c + side] for row in rows[r : r + side])
         for r in range(0, size, side)
         for c in range(0, size, side)
     )
-    return all(set(part) == whole for part in chain(rows, columns, squares))
+    return all(set(part) == digits for part in chain(rows, columns, squares))
 
 
 def keeps_clues(puzzle: Sequence[str], rows: Sequence[str]) -> bool:
     """Whether *rows* have the size of *puzzle* and contain all of its clues."""
     return len(rows) == len(puzzle) and all(
-        len(row) == len(given) and all(clue in ("0", digit) for clue, digit in zip(given, row, strict=True))
-        for given, row in zip(puzzle, rows, strict=True)
+        len(row) == len(original) and all(clue in ("0", digit) for clue, digit in zip(original, row, strict=True))
+        for original, row in zip(puzzle, rows, strict=True)
     )

@@ -100,8 +100,8 @@ def strict_box(completion: ParsedCompletion) -> Box | None:
     are ignored, which Alg. 2 does not specify."""
     answered = completion.text.rpartition(CLOSE)[2].partition(OPEN)[0]
     tagged = _TAGGED.search(answered)
-    found = _BOX.search(tagged.group(1)) if tagged is not None else None
-    return None if found is None else Box(*map(float, found.groups()))
+    match = _BOX.search(tagged.group(1)) if tagged is not None else None
+    return None if match is None else Box(*map(float, match.groups()))
 
 
 def soft_format(completion: ParsedCompletion, numbers: int | None = 2) -> float:

@@ -83,18 +83,18 @@ class LpoReward(Record):
             near = proximity_score(points) if self.distances else float(bool(points))
             return Score(dense * near, {"correct": correct, "window": dense, "distance": near})
         limit = 0.0 if self.reward == "text" else self.radius
-        within = [distance(one.point, one.right) * _scale(one.place.size) <= limit for one in points]
+        within = [distance(aim.point, aim.right) * _scale(aim.place.size) <= limit for aim in points]
         return Score(float(bool(within) and all(within)), {"correct": correct})
 
     def _dense(self, points: Sequence[AimedPoint], picture: Picture | None) -> float:
         if picture is None:
             raise BadInput("reward 'lpo' needs the image of each example; set reward.windows=false to leave r_w out")
-        return _mean([density(one.point, picture, self.window, self.bins) for one in points])
+        return _mean([density(aim.point, picture, self.window, self.bins) for aim in points])
 
 
 def proximity_score(points: Sequence[AimedPoint]) -> float:
     """r_d (Eq. 6 and 7), 0 to 1: the mean of `max(0, 1 − distance/d_max)`; 0 without a point, as for another action."""
-    return _mean([max(0.0, 1 - distance(one.point, one.right) * _scale(one.place.size) / EDGE) for one in points])
+    return _mean([max(0.0, 1 - distance(aim.point, aim.right) * _scale(aim.place.size) / EDGE) for aim in points])
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -134,14 +134,14 @@ def window_entropies(grey: NDArray[Any], window: tuple[int, int], bins: int = 25
     0 to 255. `M = ⌈height/h⌉` and `N = ⌈width/w⌉` windows divide the image evenly (Eq. 3)."""
     high, wide = grey.shape
     down, across = (_edges(high, math.ceil(high / window[1])), _edges(wide, math.ceil(wide / window[0])))
-    found = np.zeros((len(down) - 1, len(across) - 1))
+    entropies = np.zeros((len(down) - 1, len(across) - 1))
     for i, (top, bottom) in enumerate(pairwise(down)):
         for j, (left, right) in enumerate(pairwise(across)):
             part = grey[top:bottom, left:right]
             counts = np.bincount((part.reshape(-1).astype(np.int64) * bins) // 256, minlength=bins)
             shares = counts[counts > 0] / part.size
-            found[i, j] = (shares * np.log2(1 / shares)).sum()
-    return found
+            entropies[i, j] = (shares * np.log2(1 / shares)).sum()
+    return entropies
 
 
 def _edges(length: int, parts: int) -> list[int]:

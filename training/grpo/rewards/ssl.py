@@ -117,7 +117,7 @@ def _of_place(
     if not has_places(target):
         return float(is_right(target, completion))
     points = aimed_points(target, completion)
-    return sum(worth(one.point, one.place.region) for one in points) / len(points) if points else 0.0
+    return sum(worth(aim.point, aim.place.region) for aim in points) / len(points) if points else 0.0
 
 
 def _parts(target: MazeTarget | SudokuTarget | GridTarget) -> int:
