@@ -36,11 +36,11 @@ def padded_marks(
     for name, values in marks.items():
         if len(values) != rows or any(len(own) > wide for own in values):
             raise BadInput(f"{name} does not fit the prompts: it has more values than there are tokens")
-    found = {name: torch.zeros(rows, wide + completions, dtype=torch.long) for name in marks}
+    padded = {name: torch.zeros(rows, wide + completions, dtype=torch.long) for name in marks}
     for name, values in marks.items():
-        for row, own in zip(found[name], values, strict=True):
+        for row, own in zip(padded[name], values, strict=True):
             row[wide - len(own) : wide] = torch.tensor(own)
-    return {name: values.to(device) for name, values in found.items()}
+    return {name: values.to(device) for name, values in padded.items()}
 
 
 def check_fields(input_ids: torch.Tensor, attention_mask: torch.Tensor, fields: Mapping[str, Any]) -> None:
@@ -85,7 +85,7 @@ def check_rows(trainer: Any, model: Any, examples: Sequence[Example], scored: Ma
 
 def _together(trainer: Any, model: Any, scored: Mapping[str, Any]) -> torch.Tensor:
     """(B, T) log-probabilities of completions, computed by the trainer."""
-    found, _, _ = trainer._get_per_token_logps_and_entropies(
+    logprobs, _, _ = trainer._get_per_token_logps_and_entropies(
         model,
         torch.cat([scored["prompt_ids"], scored["completion_ids"]], 1),
         torch.cat([scored["prompt_mask"], scored["completion_mask"]], 1),
@@ -93,7 +93,7 @@ def _together(trainer: Any, model: Any, scored: Mapping[str, Any]) -> torch.Tens
         batch_size=trainer.args.per_device_train_batch_size,
         **{name: value for name, value in scored.items() if name not in _NOT_FIELDS},
     )
-    return found
+    return logprobs
 
 
 def _alone(

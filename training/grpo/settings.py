@@ -102,10 +102,10 @@ def parse_settings(values: Mapping[str, Any], source: str, over: Layer | None = 
     if not isinstance(recipe, str) or recipe not in REWARDS:
         where = source_of(("recipe",), source, over)
         raise BadInput(f"{where}: unknown recipe {recipe!r}; there are {', '.join(REWARDS.names)}")
-    found = GrpoSettings().model_dump(mode="json")
+    combined = GrpoSettings().model_dump(mode="json")
     for layer in (recipe_of(recipe), values):
         reward = layer.get("reward", {})
-        if isinstance(reward, Mapping) and reward.get("kind", found["reward"]["kind"]) != found["reward"]["kind"]:
-            found["reward"] = {}  # keys of another reward mean nothing to this one
-        found = merged(found, layer)
-    return checked(GrpoSettings, found, source, over)
+        if isinstance(reward, Mapping) and reward.get("kind", combined["reward"]["kind"]) != combined["reward"]["kind"]:
+            combined["reward"] = {}  # its keys do not apply to another reward
+        combined = merged(combined, layer)
+    return checked(GrpoSettings, combined, source, over)

@@ -199,8 +199,10 @@ def test_a_processor_that_pads_on_the_right_does_no_harm(
 
 
 def on_the_right(*given: Any) -> dict[str, torch.Tensor]:
-    """What a processor gives that pads on the other side than the prompts are padded."""
-    return {name: torch.stack([_unpadded_positions(row) for row in value]) for name, value in padded_marks(*given).items()}
+    """The fields of a processor that pads on the right."""
+    return {
+        name: torch.stack([_unpadded_positions(row) for row in value]) for name, value in padded_marks(*given).items()
+    }
 
 
 def _unpadded_positions(row: torch.Tensor) -> torch.Tensor:

@@ -193,7 +193,7 @@ def test_options_hold_for_steps_as_for_points(tmp_path: Path, asking: dict[str, 
     ids=["there are none", "not wanted"],
 )
 def test_a_resolution_that_no_screenshot_has_is_refused(tmp_path: Path, play: Play, asking: dict[str, Any]) -> None:
-    with pytest.raises(BadInput, match="--resolution says how large a screenshot is, and none is shown"):
+    with pytest.raises(BadInput, match="--resolution states the size of screenshots, and no screenshot is shown"):
         asked(tmp_path, [play], ask="step", resolution=True, **asking)
 
 

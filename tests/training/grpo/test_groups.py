@@ -49,11 +49,11 @@ def settings(**changes: Any) -> GrpoSettings:
     return parse_settings({**given, **changes}, "here")
 
 
-class Given:
-    """In place of a reward: the numbers of a list, again and again."""
+class ScriptedRewarder:
+    """A rewarder that returns the numbers of a list in a cycle."""
 
-    most = 2.0
-    looks = False
+    max_reward = 2.0
+    needs_picture = False
 
     def __init__(self, rewards: Sequence[float]) -> None:
         self._rewards = tuple(rewards)
@@ -70,7 +70,7 @@ class Given:
 def trainer_with(start: Path, out: Path, made: GrpoSettings, rewards: Sequence[float]) -> tuple[Any, Any]:
     model, tokenizer = load_policy(start, padded=True)
     trainer = build_trainer(model, tokenizer, MAZES, made, out)
-    trainer._rewarding._rewarder = Given(rewards)
+    trainer._rewarding._rewarder = ScriptedRewarder(rewards)
     return model, trainer
 
 
@@ -228,7 +228,7 @@ def test_what_was_left_out_is_counted_and_told(
 
     def given(*args: Any) -> Any:
         trainer = build_trainer(*args)
-        trainer._rewarding._rewarder = Given(rewards)
+        trainer._rewarding._rewarder = ScriptedRewarder(rewards)
         return trainer
 
     monkeypatch.setattr(running, "trainer_of", given)

@@ -123,7 +123,7 @@ def _entropies(picture: Picture, window: tuple[int, int], bins: int) -> tuple[ND
 
     try:
         grey = np.asarray(Image.open(io.BytesIO(picture)).convert("L"))
-    except (OSError, SyntaxError, ValueError) as error:  # what Pillow raises for damaged files
+    except (OSError, SyntaxError, ValueError) as error:  # raised by Pillow for damaged files
         raise BadInput(f"an example's image cannot be read: {error}") from error
     high, wide = grey.shape
     return window_entropies(grey, window, bins), wide, high
