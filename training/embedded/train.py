@@ -288,8 +288,8 @@ class Trainer:
         return {f"{name}_{what}": round(value, 4) for name, found in measured.items() for what, value in found.items()}
 
     def _report(self, loss: float, tokens_s: float, scores: Mapping[str, float]) -> None:
-        told = {"step": self.step, "minutes": round(self.spent_s / 60, 2), "loss": round(loss, 4)}
-        line = json.dumps({**told, "tokens_s": round(tokens_s), **scores})
+        progress = {"step": self.step, "minutes": round(self.spent_s / 60, 2), "loss": round(loss, 4)}
+        line = json.dumps({**progress, "tokens_s": round(tokens_s), **scores})
         with (self._out / "log.jsonl").open("a", encoding="utf-8") as file:
             file.write(line + "\n")
         print(line, flush=True)  # noqa: T201 - progress of a long command

@@ -16,7 +16,7 @@ from transformers import AutoModelForImageTextToText
 from trl.data_utils import prepare_multimodal_messages
 
 from envs.core.errors import BadInput
-from tests.training.grpo.test_groups import Given
+from tests.training.grpo.test_groups import ScriptedRewarder
 from tests.training.grpo.twins import gemma3, idefics3, qwen2_5_vl, qwen3_vl
 from training.grpo import trainer as trainer_module
 from training.grpo.batch_check import check_fields, padded_marks
@@ -40,13 +40,13 @@ WITHOUT_TORCHVISION = pytest.mark.skipif(find_spec("torchvision") is not None, r
 
 @pytest.fixture(scope="module")
 def starts(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    made: dict[str, Path] = {}
+    built: dict[str, Path] = {}
 
     def start(name: str) -> Path:
-        if name not in made:
+        if name not in built:
             folder = tmp_path_factory.mktemp("start")
-            made[name] = ARCHITECTURES[name](folder / "model" if name == "LLaVA" else folder)
-        return made[name]
+            built[name] = ARCHITECTURES[name](folder / "model" if name == "LLaVA" else folder)
+        return built[name]
 
     return start
 
@@ -68,21 +68,21 @@ def image_size(number: int) -> tuple[int, int]:
 
 def extract_examples(images: Path, *, system: bool = False) -> tuple[Example, ...]:
     """Prompts of different lengths, with a system prompt before the image or without."""
-    made: list[Example] = []
+    built: list[Example] = []
     for number in range(8):
         question = ("user", "Where is it?" + "!" * 7 * number)
         messages = (("system", "Point at it."), question) if system else (question,)
         target = PointTarget(box=(number, 10, number + 12, 22), size=image_size(number))
-        made.append(
+        built.append(
             Example.model_validate(
                 {"name": str(number), "messages": messages, "target": target, "image": images / f"{number}.png"}
             )
         )
-    return tuple(made)
+    return tuple(built)
 
 
 def settings(**changes: Any) -> GrpoSettings:
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         "recipe": "ssl",
         "group": 4,
         "answer_tokens": 6,
@@ -91,13 +91,13 @@ def settings(**changes: Any) -> GrpoSettings:
         "optimization": {"batch_rows": 16, "learning_rate": 1e-3, "warmup": 0},
         "compute": {"max_tokens": 256, "threads": 1, "cpu": True},
     }
-    return parse_settings({**given, **changes}, "here")
+    return parse_settings({**options, **changes}, "here")
 
 
 def scored_batch(trainer: Any) -> dict[str, Any]:
     """All rows of the first step, before they are shuffled, and which example each is of."""
     rows = next(iter(trainer.get_train_dataloader()))
-    return {**trainer._generate_and_score_completions(rows), "asked": [row["index"] for row in rows]}
+    return {**trainer._generate_and_score_completions(rows), "questions": [row["index"] for row in rows]}
 
 
 def alone(model: Any, processor: Any, example: Example, completion: torch.Tensor) -> torch.Tensor:
@@ -128,15 +128,15 @@ def test_log_probabilities_in_a_batch_are_those_of_each_row_alone(
     model, processor = load_start(starts(name), vision=True)
     trainer = build_trainer(model, processor, examples, settings(kl=0.1), tmp_path)
     batch = scored_batch(trainer)
-    asked = batch.pop("asked")
+    questions = batch.pop("questions")
     assert (batch["prompt_mask"] == 0).any(), "prompts of different lengths are padded"
     plain = AutoModelForImageTextToText.from_pretrained(starts(name), dtype=torch.float32).eval()
     _, reader = load_start(starts(name), vision=True)
-    for row, index in enumerate(asked):
+    for row, index in enumerate(questions):
         mask = batch["completion_mask"][row].bool()
-        found = batch["ref_per_token_logps"][row][mask]
+        result = batch["ref_per_token_logps"][row][mask]
         expected = alone(plain, reader, examples[index], batch["completion_ids"][row][mask])
-        torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
+        torch.testing.assert_close(result, expected, rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
@@ -144,15 +144,15 @@ def test_it_is_measured_trained_saved_and_read_again(
     monkeypatch: pytest.MonkeyPatch, starts: Callable[[str], Path], images: Path, tmp_path: Path, name: str
 ) -> None:
     """No answer of random weights is right, and groups of equal rewards teach nothing: here the rewards are given."""
-    monkeypatch.setattr(trainer_module, "rewarder_of", lambda *_: Given([0.0, 1.0, 0.0, 2.0]))
+    monkeypatch.setattr(trainer_module, "build_rewarder", lambda *_: ScriptedRewarder([0.0, 1.0, 0.0, 2.0]))
     learned, held_out = extract_examples(images)[:6], extract_examples(images)[6:]
-    found = train_grpo(learned, str(starts(name)), tmp_path / "run", settings(), held_out=held_out, log=lambda _: None)
-    assert found.updates == 2 and [one.update for one in found.held_out] == [0, 2]
-    model, processor = load_start(found.model, vision=True)
+    result = train_grpo(learned, str(starts(name)), tmp_path / "run", settings(), held_out=held_out, log=lambda _: None)
+    assert result.updates == 2 and [one.update for one in result.held_out] == [0, 2]
+    model, processor = load_start(result.model, vision=True)
     before, _ = load_start(starts(name), vision=True)
     assert model.state_dict().keys() == before.state_dict().keys()
     assert any(not torch.equal(model.state_dict()[key], value) for key, value in before.state_dict().items())
-    assert measure(model, processor, held_out, settings()) == found.held_out[-1].measured
+    assert measure(model, processor, held_out, settings()) == result.held_out[-1].measured
 
 
 def test_what_is_saved_keeps_the_settings_for_videos(
@@ -160,9 +160,9 @@ def test_what_is_saved_keeps_the_settings_for_videos(
 ) -> None:
     """So that whoever has torchvision loads it whole."""
     start = starts("Qwen2.5-VL")
-    made = settings(steps=1)
-    found = train_grpo(extract_examples(images), str(start), tmp_path / "run", made, log=lambda _: None)
-    saved = json.loads((found.model / "processor_config.json").read_text())
+    built = settings(steps=1)
+    result = train_grpo(extract_examples(images), str(start), tmp_path / "run", built, log=lambda _: None)
+    saved = json.loads((result.model / "processor_config.json").read_text())
     published = json.loads((start / "video_preprocessor_config.json").read_text())
     kept = ("video_processor_type", "patch_size", "merge_size", "temporal_patch_size")
     assert {key: saved["video_processor"][key] for key in kept} == {key: published[key] for key in kept}
@@ -198,10 +198,10 @@ def test_a_processor_that_pads_on_the_right_does_no_harm(
     assert torch.equal(batch["mm_token_type_ids"][:, : image.shape[1]].bool(), image)
 
 
-def on_the_right(*given: Any) -> dict[str, torch.Tensor]:
+def on_the_right(*options: Any) -> dict[str, torch.Tensor]:
     """The fields of a processor that pads on the right."""
     return {
-        name: torch.stack([_unpadded_positions(row) for row in value]) for name, value in padded_marks(*given).items()
+        name: torch.stack([_unpadded_positions(row) for row in value]) for name, value in padded_marks(*options).items()
     }
 
 
@@ -211,8 +211,8 @@ def _unpadded_positions(row: torch.Tensor) -> torch.Tensor:
     return row.roll(min(0, 20 - first))
 
 
-def one_off(*given: Any) -> dict[str, torch.Tensor]:
-    return {name: value.roll(-1, 1) for name, value in padded_marks(*given).items()}
+def one_off(*options: Any) -> dict[str, torch.Tensor]:
+    return {name: value.roll(-1, 1) for name, value in padded_marks(*options).items()}
 
 
 @pytest.mark.parametrize("fault", [on_the_right, one_off])

@@ -21,13 +21,13 @@ def line(**changes: object) -> str:
     return json.dumps({**json.loads(example("a").model_dump_json()), **changes})
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
+def test_written_examples_are_read_back(tmp_path: Path) -> None:
     (tmp_path / "shots").mkdir()
     (tmp_path / "shots" / "a.png").write_bytes(b"picture")
-    made = (example("a", image=tmp_path / "shots" / "a.png"), example("b", "two\nlines \u2028"))
-    write_examples(tmp_path / "sets" / "train.jsonl", made)
+    config = (example("a", image=tmp_path / "shots" / "a.png"), example("b", "two\nlines \u2028"))
+    write_examples(tmp_path / "sets" / "train.jsonl", config)
     read = read_examples(tmp_path / "sets" / "train.jsonl")
-    assert read == made
+    assert read == config
     assert (read[0].picture, read[1].picture) == (b"picture", None)
 
 
@@ -55,7 +55,7 @@ def test_images_go_with_their_file(tmp_path: Path) -> None:
         pytest.param(line(image="gone.png"), r"gone\.png' does not exist", id="no image"),
     ],
 )
-def test_what_is_no_file_of_examples(tmp_path: Path, text: str, says: str) -> None:
+def test_invalid_files_of_examples(tmp_path: Path, text: str, says: str) -> None:
     (tmp_path / "e.jsonl").write_text(text)
     with pytest.raises(BadInput, match=says) as caught:
         read_examples(tmp_path / "e.jsonl")

@@ -36,7 +36,7 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def settings(**changes: Any) -> GrpoSettings:
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         "kl": 0.0,
         "scale_advantages": True,
         "group": 4,
@@ -46,7 +46,7 @@ def settings(**changes: Any) -> GrpoSettings:
         "optimization": of(8),
         "compute": {"max_tokens": 128, "threads": 1, "cpu": True},
     }
-    return parse_settings({**given, **changes}, "here")
+    return parse_settings({**options, **changes}, "here")
 
 
 class ScriptedRewarder:
@@ -67,16 +67,16 @@ class ScriptedRewarder:
         return scores
 
 
-def trainer_with(start: Path, out: Path, made: GrpoSettings, rewards: Sequence[float]) -> tuple[Any, Any]:
+def trainer_with(start: Path, out: Path, config: GrpoSettings, rewards: Sequence[float]) -> tuple[Any, Any]:
     model, tokenizer = load_policy(start, padded=True)
-    trainer = build_trainer(model, tokenizer, MAZES, made, out)
+    trainer = build_trainer(model, tokenizer, MAZES, config, out)
     trainer._rewarding._rewarder = ScriptedRewarder(rewards)
     return model, trainer
 
 
-def largest_step(start: Path, out: Path, made: GrpoSettings, rewards: Sequence[float]) -> float:
+def largest_step(start: Path, out: Path, config: GrpoSettings, rewards: Sequence[float]) -> float:
     """How far the update moved any weight."""
-    model, trainer = trainer_with(start, out, made, rewards)
+    model, trainer = trainer_with(start, out, config, rewards)
     before = [weight.detach().clone() for weight in model.parameters()]
     trainer.train()
     return max((a - b).abs().max().item() for a, b in zip(before, model.parameters(), strict=True))
@@ -91,8 +91,8 @@ def spread(rewards: torch.Tensor, group: int) -> torch.Tensor:
 @pytest.mark.parametrize("value", VALUES)
 def test_equal_rewards_are_equal_in_groups_of_any_size(value: float) -> None:
     for group in range(2, 17):
-        found = group_stats(torch.full((2 * group, 1), value), torch.ones(1), group)
-        assert found.equal.all() and found.equal_groups == 2 and found.idle
+        result = group_stats(torch.full((2 * group, 1), value), torch.ones(1), group)
+        assert result.equal.all() and result.equal_groups == 2 and result.idle
 
 
 def test_the_formula_alone_leaves_a_residue() -> None:
@@ -119,8 +119,8 @@ EQUAL = [
 
 @pytest.mark.parametrize(("rewards", "equal"), EQUAL)
 def test_which_rewards_are_equal(rewards: list[float], equal: bool) -> None:
-    found = group_stats(torch.tensor(rewards)[:, None], torch.ones(1), 4)
-    assert bool(found.equal.all()) is equal and found.equal_groups == int(equal)
+    result = group_stats(torch.tensor(rewards)[:, None], torch.ones(1), 4)
+    assert bool(result.equal.all()) is equal and result.equal_groups == int(equal)
 
 
 def test_several_reward_functions_count_by_their_weights() -> None:
@@ -154,10 +154,10 @@ def test_without_the_check_equal_rewards_take_a_full_step(
         rows = len(rewards)
         return GroupStats(torch.ones(rows, dtype=torch.bool), torch.zeros(rows, dtype=torch.bool), 0, rows // group)
 
-    monkeypatch.setattr(groups_module, "read_groups", nothing_found)
+    monkeypatch.setattr(groups_module, "group_stats", nothing_found)
     size = next(group for group in range(3, 17) if spread(torch.full((group,), value), group).abs().max() > 0)
-    made = settings(group=size, micro_rows=2 * size, optimization=of(2 * size))
-    assert largest_step(start, tmp_path, made, [value]) == pytest.approx(1e-3, rel=0.05)
+    config = settings(group=size, micro_rows=2 * size, optimization=of(2 * size))
+    assert largest_step(start, tmp_path, config, [value]) == pytest.approx(1e-3, rel=0.05)
 
 
 def of(rows: int) -> dict[str, Any]:
@@ -169,15 +169,15 @@ def test_neither_moments_nor_weight_decay_move_weights_that_have_nothing_to_lear
     start: Path, tmp_path: Path, reuse: int
 ) -> None:
     """After an update that fills Adam's moments there are updates with equal rewards and with none that is finite."""
-    made = settings(steps=3 * reuse, reuse=reuse, optimization={**of(8), "weight_decay": 0.1})
+    config = settings(steps=3 * reuse, reuse=reuse, optimization={**of(8), "weight_decay": 0.1})
     rewards = [1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, *[1.2] * 4, *[0.35] * 4, *[NAN] * 8]
-    model, trainer = trainer_with(start, tmp_path, made, rewards)
+    model, trainer = trainer_with(start, tmp_path, config, rewards)
     seen: list[list[torch.Tensor]] = []
-    given = trainer.training_step
+    options = trainer.training_step
 
     def spy(*args: Any) -> Any:
         seen.append([weight.detach().clone() for weight in model.parameters()])
-        return given(*args)
+        return options(*args)
 
     trainer.training_step = spy
     trainer.train()
@@ -196,9 +196,9 @@ def test_a_reward_that_is_not_finite_takes_no_part(start: Path, tmp_path: Path, 
         ("kl", {"kl": 0.5}),
         ("by reward", {"kl": 0.5, "kl_by_reward": True, "reward": {"kind": "guirlvg"}}),
     ):
-        made = settings(micro_rows=8, **changes)
-        model, trainer = trainer_with(start, tmp_path / name, made, [1.0, 0.0, bad, 0.5, 1.0, 0.2, 0.2, 0.0])
-        if made.kl:
+        config = settings(micro_rows=8, **changes)
+        model, trainer = trainer_with(start, tmp_path / name, config, [1.0, 0.0, bad, 0.5, 1.0, 0.2, 0.2, 0.0])
+        if config.kl:
             torch.manual_seed(1)
             for weight in trainer.ref_model.parameters():
                 weight.data += 0.05 * torch.randn_like(weight)
@@ -221,21 +221,21 @@ def test_a_reward_that_is_not_finite_takes_no_part(start: Path, tmp_path: Path, 
             torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
 
 
-def test_what_was_left_out_is_counted_and_told(
+def test_excluded_rows_are_counted_and_logged(
     start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rewards = [1.0, NAN, 0.5, 0.0, *[1.2] * 4, *[INF] * 8]
 
-    def given(*args: Any) -> Any:
+    def options(*args: Any) -> Any:
         trainer = build_trainer(*args)
         trainer._rewarding._rewarder = ScriptedRewarder(rewards)
         return trainer
 
-    monkeypatch.setattr(running, "trainer_of", given)
-    said: list[str] = []
-    found = train_grpo(MAZES, str(start), tmp_path / "run", settings(steps=2), log=said.append)
-    assert (found.nonfinite_rows, found.equal_groups) == (9, 1)
-    assert said[-2:] == [
+    monkeypatch.setattr(running, "build_trainer", options)
+    completion: list[str] = []
+    result = train_grpo(MAZES, str(start), tmp_path / "run", settings(steps=2), log=completion.append)
+    assert (result.nonfinite_rows, result.equal_groups) == (9, 1)
+    assert completion[-2:] == [
         "update 1: 1 rows are left out, their rewards are NaN or infinite",
         "update 2: 8 rows are left out, their rewards are NaN or infinite",
     ]
@@ -262,9 +262,9 @@ def test_what_was_left_out_is_counted_and_told(
 def test_two_processes_count_one_batch(start: Path, tmp_path: Path) -> None:
     """DDP: rewards are gathered, and so is what is left out. The start solves no maze: every reward is 0."""
     write_examples(tmp_path / "train.jsonl", MAZES)
-    made = settings(launcher=TWO, steps=2, reward={"kind": "ssl", "proximity": "none"})
-    found = train_grpo(MAZES, str(start), tmp_path / "run", made, log=print)
-    assert found.equal_groups == 4 and found.nonfinite_rows == 0
+    config = settings(launcher=TWO, steps=2, reward={"kind": "ssl", "proximity": "none"})
+    result = train_grpo(MAZES, str(start), tmp_path / "run", config, log=print)
+    assert result.equal_groups == 4 and result.nonfinite_rows == 0
     before, _ = load_policy(start, padded=True)
-    after, _ = load_policy(found.model, padded=True)
+    after, _ = load_policy(result.model, padded=True)
     assert all(torch.equal(a, b) for a, b in zip(before.parameters(), after.parameters(), strict=True))

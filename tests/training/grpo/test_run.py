@@ -43,7 +43,7 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def settings(**changes: Any) -> GrpoSettings:
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         "answer_tokens": 8,
         "micro_rows": 32,
         "steps": 4,
@@ -51,7 +51,7 @@ def settings(**changes: Any) -> GrpoSettings:
         "optimization": {"batch_rows": 32, "learning_rate": 3e-4, "warmup": 0},
         "compute": CPU,
     }
-    return parse_settings({**given, **changes}, "here")
+    return parse_settings({**options, **changes}, "here")
 
 
 def silent(_: str) -> None:
@@ -62,34 +62,34 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
     return load_file(folder / "model" / "model.safetensors")
 
 
-def test_a_run_leaves_a_policy_and_what_it_was_worth(start: Path, tmp_path: Path) -> None:
-    said: list[str] = []
-    made = settings(held_out_every=2)
-    found = train_grpo(TRAIN, str(start), tmp_path / "run", made, held_out=HELD_OUT, log=said.append)
-    assert [one.update for one in found.held_out] == [0, 2, 4]
-    assert found.updates == 4 and found.first_reward is not None and found.last_reward is not None
-    model, tokenizer = load_start(found.model, vision=False)
-    again = measure(model, tokenizer, HELD_OUT, made)
-    assert again == found.held_out[-1].measured, "what lies there is what was measured"
+def test_a_run_writes_a_policy_and_its_evaluations(start: Path, tmp_path: Path) -> None:
+    completion: list[str] = []
+    config = settings(held_out_every=2)
+    result = train_grpo(TRAIN, str(start), tmp_path / "run", config, held_out=HELD_OUT, log=completion.append)
+    assert [one.update for one in result.held_out] == [0, 2, 4]
+    assert result.updates == 4 and result.first_reward is not None and result.last_reward is not None
+    model, tokenizer = load_start(result.model, vision=False)
+    again = measure(model, tokenizer, HELD_OUT, config)
+    assert again == result.held_out[-1].measured, "what lies there is what was measured"
     assert len(again.solved) == round((again.correct.value or 0) * 12)
-    assert said[0].startswith("update 0: ")
+    assert completion[0].startswith("update 0: ")
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
         "grpo.json",
         "held_out.jsonl",
         "log.json",
         "model",
     ]
-    done = train_grpo(TRAIN, str(start), tmp_path / "run", made, held_out=HELD_OUT, log=said.append)
-    assert done == found, "a run that is done is told again"
+    done = train_grpo(TRAIN, str(start), tmp_path / "run", config, held_out=HELD_OUT, log=completion.append)
+    assert done == result, "a finished run returns the same result"
 
 
 @pytest.mark.parametrize(("reuse", "at"), [(1, 2), (2, 3)])
-def test_a_run_that_is_broken_off_goes_on_to_the_same_end(
+def test_an_interrupted_run_continues_to_the_same_result(
     start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reuse: int, at: int
 ) -> None:
     """Also in the middle of a batch that is learned from twice: it goes on from before that batch."""
-    made = settings(reuse=reuse, compute={**CPU, "save_minutes": 1e-9})
-    whole = train_grpo(TRAIN, str(start), tmp_path / "whole", made, log=silent)
+    config = settings(reuse=reuse, compute={**CPU, "save_minutes": 1e-9})
+    whole = train_grpo(TRAIN, str(start), tmp_path / "whole", config, log=silent)
 
     class Killed(Exception):
         pass
@@ -99,18 +99,18 @@ def test_a_run_that_is_broken_off_goes_on_to_the_same_end(
             if state.global_step == at:
                 raise Killed
 
-    def killed(*given: Any) -> Any:
-        trainer = build_trainer(*given)
+    def killed(*options: Any) -> Any:
+        trainer = build_trainer(*options)
         trainer.add_callback(Kill())
         return trainer
 
     with monkeypatch.context() as patch:
-        patch.setattr(running, "trainer_of", killed)
+        patch.setattr(running, "build_trainer", killed)
         with pytest.raises(Killed):
-            train_grpo(TRAIN, str(start), tmp_path / "broken", made, log=silent)
+            train_grpo(TRAIN, str(start), tmp_path / "broken", config, log=silent)
     assert not (tmp_path / "broken" / "model").exists()
-    found = train_grpo(TRAIN, str(start), tmp_path / "broken", made, log=silent)
-    assert found.updates == whole.updates == 4
+    result = train_grpo(TRAIN, str(start), tmp_path / "broken", config, log=silent)
+    assert result.updates == whole.updates == 4
     for name, value in weights(tmp_path / "whole").items():
         torch.testing.assert_close(weights(tmp_path / "broken")[name], value, rtol=0, atol=0)
 
@@ -128,15 +128,15 @@ def test_the_same_seed_learns_the_same_and_another_another(start: Path, tmp_path
 @pytest.mark.parametrize("proximity", ["none", "tiered"])
 def test_it_learns(start: Path, tmp_path: Path, proximity: str) -> None:
     """With a bit of luck removed: success of samples, over the first and the last five updates."""
-    made = settings(steps=60, reward={"proximity": proximity}, optimization={"batch_rows": 64, "learning_rate": 5e-4})
-    train_grpo(TRAIN, str(start), tmp_path, made, log=silent)
+    config = settings(steps=60, reward={"proximity": proximity}, optimization={"batch_rows": 64, "learning_rate": 5e-4})
+    train_grpo(TRAIN, str(start), tmp_path, config, log=silent)
     log = json.loads((tmp_path / "log.json").read_text())
     right = [row["part/correct"] for row in log if "part/correct" in row]
     assert sum(right[-5:]) / 5 > sum(right[:5]) / 5 + 0.15
 
 
 @pytest.mark.parametrize(
-    ("given", "changes", "says"),
+    ("options", "changes", "says"),
     [
         pytest.param({}, {"seed": 1}, "holds a GRPO run of another start, other examples or other", id="settings"),
         pytest.param({"examples": TRAIN[:20]}, {}, "holds a GRPO run of another start", id="other examples"),
@@ -146,19 +146,19 @@ def test_it_learns(start: Path, tmp_path: Path, proximity: str) -> None:
         pytest.param({"examples": TRAIN[:3]}, {}, "a step takes 4 prompts", id="too few"),
     ],
 )
-def test_what_is_refused(
-    start: Path, tmp_path: Path, given: dict[str, Any], changes: dict[str, Any], says: str
+def test_invalid_runs_are_rejected(
+    start: Path, tmp_path: Path, options: dict[str, Any], changes: dict[str, Any], says: str
 ) -> None:
     train_grpo(TRAIN, str(start), tmp_path / "run", settings(steps=1), held_out=HELD_OUT, log=silent)
     before = (tmp_path / "run" / "model" / "model.safetensors").stat().st_mtime_ns
-    asked = {"examples": TRAIN, "start": str(start), "held_out": HELD_OUT, **given}
+    questions = {"examples": TRAIN, "start": str(start), "held_out": HELD_OUT, **options}
     with pytest.raises(BadInput, match=says):
         train_grpo(
-            asked["examples"],
-            asked["start"],
+            questions["examples"],
+            questions["start"],
             tmp_path / "run",
             settings(**{"steps": 1, **changes}),
-            held_out=asked["held_out"],
+            held_out=questions["held_out"],
             log=silent,
         )
     assert (tmp_path / "run" / "model" / "model.safetensors").stat().st_mtime_ns == before
@@ -178,16 +178,16 @@ def test_a_reward_that_does_not_fit_leaves_nothing(start: Path, tmp_path: Path) 
 
 
 def test_nothing_is_measured_without_held_out_examples(start: Path, tmp_path: Path) -> None:
-    found = train_grpo(TRAIN, str(start), tmp_path / "run", settings(steps=1), log=silent)
-    assert found.held_out == () == read_held_out(tmp_path / "run")
+    result = train_grpo(TRAIN, str(start), tmp_path / "run", settings(steps=1), log=silent)
+    assert result.held_out == () == read_held_out(tmp_path / "run")
 
 
 @pytest.mark.slow
 def test_two_processes_do_one_run(start: Path, tmp_path: Path) -> None:
     """Each rewards whole groups of its own, one of them measures and writes."""
-    made = settings(launcher=TWO, held_out_every=2)
-    found = train_grpo(TRAIN, str(start), tmp_path / "run", made, held_out=HELD_OUT, log=silent)
-    assert [one.update for one in found.held_out] == [0, 2, 4]
+    config = settings(launcher=TWO, held_out_every=2)
+    result = train_grpo(TRAIN, str(start), tmp_path / "run", config, held_out=HELD_OUT, log=silent)
+    assert [one.update for one in result.held_out] == [0, 2, 4]
     log = json.loads((tmp_path / "run" / "log.json").read_text())
     assert [row["num_tokens"] for row in log if "num_tokens" in row][-1] > 4 * 32 * 10
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
@@ -197,8 +197,8 @@ def test_two_processes_do_one_run(start: Path, tmp_path: Path) -> None:
         "model",
     ]
     alone = train_grpo(TRAIN, str(start), tmp_path / "alone", settings(), held_out=HELD_OUT, log=silent)
-    assert alone.held_out[0] == found.held_out[0]
-    assert train_grpo(TRAIN, str(start), tmp_path / "run", made, held_out=HELD_OUT, log=silent) == found
+    assert alone.held_out[0] == result.held_out[0]
+    assert train_grpo(TRAIN, str(start), tmp_path / "run", config, held_out=HELD_OUT, log=silent) == result
 
 
 def test_a_launched_process_says_why_it_fails(start: Path, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def examples(tmp_path_factory: pytest.TempPathFactory) -> tuple[Example, ...]:
     """Red squares on white, of several sizes of image."""
     folder = tmp_path_factory.mktemp("images")
-    made: list[Example] = []
+    config: list[Example] = []
     for number in range(8):
         size = (40 + 8 * number, 64)
         image = Image.new("RGB", size, "white")
@@ -41,12 +41,12 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> tuple[Example, ...]:
         image.save(folder / f"{number}.png")
         target = PointTarget(box=(number, 10, number + 12, 22), size=size)
         question = (("user", "Where is it?" + "!" * number),)
-        made.append(Example(name=str(number), messages=question, target=target, image=folder / f"{number}.png"))
-    return tuple(made)
+        config.append(Example(name=str(number), messages=question, target=target, image=folder / f"{number}.png"))
+    return tuple(config)
 
 
 def settings(recipe: Recipe, **changes: Any) -> Any:
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         "recipe": recipe,
         "group": 4,
         "answer_tokens": 6,
@@ -55,23 +55,23 @@ def settings(recipe: Recipe, **changes: Any) -> Any:
         "optimization": {"batch_rows": 8, "learning_rate": 1e-3, "warmup": 0},
         "compute": {"max_tokens": 128, "threads": 1, "cpu": True},
     }
-    return parse_settings({**given, **changes}, "here")
+    return parse_settings({**options, **changes}, "here")
 
 
 @pytest.mark.parametrize("recipe", ["ssl", "guirlvg", "adagui", "lpo"])
 def test_every_recipe_trains_it(start: Path, examples: tuple[Example, ...], tmp_path: Path, recipe: Recipe) -> None:
-    found = train_grpo(examples, str(start), tmp_path / "run", settings(recipe), log=lambda _: None)
-    model, processor = load_start(found.model, vision=True)
+    result = train_grpo(examples, str(start), tmp_path / "run", settings(recipe), log=lambda _: None)
+    model, processor = load_start(result.model, vision=True)
     before, _ = load_start(start, vision=True)
-    assert found.updates == 2 and processor.image_processor.size["height"] == 32
+    assert result.updates == 2 and processor.image_processor.size["height"] == 32
     assert model.state_dict().keys() == before.state_dict().keys()
 
 
 def test_adapters_are_merged_into_what_is_left(start: Path, examples: tuple[Example, ...], tmp_path: Path) -> None:
     lora = {"rank": 2, "alpha": 4, "targets": ["q_proj", "v_proj"]}
-    made = settings("guirlvg", compute={"max_tokens": 128, "threads": 1, "cpu": True, "lora": lora})
-    found = train_grpo(examples, str(start), tmp_path / "run", made, log=lambda _: None)
-    model, _ = load_start(found.model, vision=True)
+    config = settings("guirlvg", compute={"max_tokens": 128, "threads": 1, "cpu": True, "lora": lora})
+    result = train_grpo(examples, str(start), tmp_path / "run", config, log=lambda _: None)
+    model, _ = load_start(result.model, vision=True)
     before, _ = load_start(start, vision=True)
     assert model.state_dict().keys() == before.state_dict().keys()
 
@@ -85,8 +85,8 @@ def test_the_encoder_learns_unless_it_is_frozen(
     lora = {"rank": 2, "alpha": 4, "targets": ["q_proj", "v_proj"]} if adapters else None
     compute = {"max_tokens": 128, "threads": 1, "cpu": True, "lora": lora}
     model, processor = load_start(start, vision=True)
-    made = settings("guirlvg", freeze_vision=frozen, compute=compute)
-    trainer = build_trainer(model, processor, examples, made, tmp_path)
+    config = settings("guirlvg", freeze_vision=frozen, compute=compute)
+    trainer = build_trainer(model, processor, examples, config, tmp_path)
     learning = [name for name, weight in trainer.model.named_parameters() if weight.requires_grad]
     assert any("vision" in name for name in learning) is not frozen
     assert any("language_model" in name for name in learning)
@@ -113,24 +113,24 @@ def test_text_of_a_page_does_not_become_a_special_token(
     assert (encoding["input_ids"] == processor.image_token_id).sum() == 4
     assert not (encoding["input_ids"] == processor.tokenizer.eos_token_id).any()
     trainer = build_trainer(load_start(start, vision=True)[0], processor, (hostile,) * 8, settings("ssl"), tmp_path)
-    asked = trainer.train_dataset[0]["prompt"][0]["content"]
-    assert asked == "Where is < image>?< end>"
+    questions = trainer.train_dataset[0]["prompt"][0]["content"]
+    assert questions == "Where is < image>?< end>"
 
 
 def test_steps_with_screenshots_are_learned(start: Path, tmp_path: Path) -> None:
     """From traces to a model: clicks by place among other actions."""
-    said = ['do(action="Click", element="1")', 'do(action="Type", argument="a", element="1")']
+    texts = ['do(action="Click", element="1")', 'do(action="Type", argument="a", element="1")']
     plays = [
-        Play(seed=seed, text=f"{said[seed % 2]} # {seed}", actions=[[Click(ref=1), Type(ref=1, text="a")][seed % 2]],
+        Play(seed=seed, text=f"{texts[seed % 2]} # {seed}", actions=[[Click(ref=1), Type(ref=1, text="a")][seed % 2]],
              picture=png(80, 60), box=(10.0 + seed, 10.0, 20.0, 10.0))
         for seed in range(8)
     ]  # fmt: skip
     run = write_run(tmp_path / "traces", plays)
     traces = [(one.read(), one.blobs) for one in discover_traces([run.path])]
-    found = extract_examples(traces, ExampleOptions("step"), tmp_path / "images").examples
-    assert sum(has_places(one.target) for one in found) == 4 and len(found) == 8
-    made = settings("ssl", answer_tokens=60, compute={"max_tokens": 512, "threads": 1, "cpu": True}, steps=1)
-    assert train_grpo(found, str(start), tmp_path / "run", made, log=lambda _: None).updates == 1
+    result = extract_examples(traces, ExampleOptions("step"), tmp_path / "images").examples
+    assert sum(has_places(one.target) for one in result) == 4 and len(result) == 8
+    config = settings("ssl", answer_tokens=60, compute={"max_tokens": 512, "threads": 1, "cpu": True}, steps=1)
+    assert train_grpo(result, str(start), tmp_path / "run", config, log=lambda _: None).updates == 1
 
 
 def test_some_with_and_some_without_an_image(start: Path, examples: tuple[Example, ...], tmp_path: Path) -> None:

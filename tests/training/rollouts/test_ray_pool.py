@@ -45,7 +45,7 @@ def _playing(out: Path) -> int | None:
 
 async def _begun(out: Path, seconds: float) -> int:
     async with asyncio.timeout(seconds):
-        # Another process writes the trace: there is nobody here who could be told.
+        # Another process writes the trace: no listener of this process is called.
         while (pid := _playing(out)) is None:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     return pid
@@ -105,8 +105,8 @@ def test_an_episode_that_kills_two_workers_is_broken_and_the_rest_is_played(tmp_
         again = done.returncode != 0 and record_death(shard, deaths)
     assert exits == [-signal.SIGKILL, -signal.SIGKILL, 0]
     folder = RunFolder(tmp_path / "r")
-    found = folder.finished(folder.read_manifest().jobs())
-    outcomes = {job.task.name: result for job, result in found.items()}
+    results = folder.finished(folder.read_manifest().jobs())
+    outcomes = {job.task.name: result for job, result in results.items()}
     assert outcomes["enter-text"].outcome == "broken"
     assert "2 workers died" in (outcomes["enter-text"].error or "")
     assert outcomes["click-button"].outcome == "success"

@@ -19,12 +19,12 @@ SIZES: list[tuple[Kind, int]] = [("maze", 3), ("maze", 9), ("sudoku", 4), ("sudo
 
 @pytest.mark.parametrize(("kind", "size"), SIZES)
 def test_each_is_solved_by_its_own_answer_and_by_no_other_ones(kind: Kind, size: int) -> None:
-    made = make_puzzles(kind, 12, seed=3, size=size)
-    answers = [reference_answer(example) for example in made]
-    for example, answer in zip(made, answers, strict=True):
+    built = make_puzzles(kind, 12, seed=3, size=size)
+    answers = [reference_answer(example) for example in built]
+    for example, answer in zip(built, answers, strict=True):
         assert is_right(example.target, read_completion(answer))
         assert not is_right(example.target, read_completion(""))
-    assert len({example.messages for example in made}) == len({example.name for example in made}) == 12
+    assert len({example.messages for example in built}) == len({example.name for example in built}) == 12
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -125,9 +125,9 @@ WAYS = (
 
 @given(coordinates, coordinates, st.sampled_from(WAYS))
 def test_a_point_means_the_same_however_it_is_written(x: int, y: int, way: str) -> None:
-    said = read_completion(way.format(x, y))
-    assert parse_point(said) == (x, y)
-    assert is_right(PointTarget(box=(100, 200, 160, 230), size=(1000, 500)), said) is (
+    completion = read_completion(way.format(x, y))
+    assert parse_point(completion) == (x, y)
+    assert is_right(PointTarget(box=(100, 200, 160, 230), size=(1000, 500)), completion) is (
         100 <= x <= 160 and 200 <= y <= 230
     )
 

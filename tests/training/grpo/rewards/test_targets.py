@@ -179,10 +179,10 @@ def test_without_a_place_only_the_same_action_is_right(action: Action, other: Ac
     ],
 )
 def test_the_points_that_places_judge(target: Target, text: str, points: list[tuple[float, float]]) -> None:
-    found = aimed_points(target, read_completion(text))
-    assert [one.point for one in found] == points
+    result = aimed_points(target, read_completion(text))
+    assert [one.point for one in result] == points
     places = (POINT,) if target is POINT else target.places if isinstance(target, StepTarget) else ()
-    assert all(one.place == place and place.region.holds(one.right) for one, place in zip(found, places, strict=False))
+    assert all(one.place == place and place.region.holds(one.right) for one, place in zip(result, places, strict=False))
 
 
 def test_what_is_a_place() -> None:

@@ -68,10 +68,10 @@ def test_an_answer_alone_is_no_thought(target: Target, text: str) -> None:
 
 
 def test_a_template_that_opens_the_thought_does_not_make_it_the_answer() -> None:
-    said = read_completion("The button spans 100 to 160.</think>\n130 215")
-    assert said.thought == "The button spans 100 to 160."
-    assert said.places == ((130, 215),)
-    assert is_right(POINT, said)
+    completion = read_completion("The button spans 100 to 160.</think>\n130 215")
+    assert completion.thought == "The button spans 100 to 160."
+    assert completion.places == ((130, 215),)
+    assert is_right(POINT, completion)
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ def test_a_template_that_opens_the_thought_does_not_make_it_the_answer() -> None
     ],
 )
 def test_a_thought_that_is_closed_and_not_opened_begins_at_the_start(text: str, thought: str, answer: str) -> None:
-    said = read_completion(text)
-    assert (said.thought, said.answer) == (thought, answer)
+    completion = read_completion(text)
+    assert (completion.thought, completion.answer) == (thought, answer)
 
 
 texts = st.lists(st.sampled_from(["<think>", "</think>", "<answer>", "</answer>", "so ", "130 215", TYPED, "\n"]))
