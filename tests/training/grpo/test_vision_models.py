@@ -139,9 +139,9 @@ def test_some_with_and_some_without_an_image(start: Path, examples: tuple[Exampl
         train_grpo(mixed, str(start), tmp_path / "run", settings("ssl"), log=lambda _: None)
 
 
-def test_a_model_that_does_not_see(examples: tuple[Example, ...], tmp_path: Path) -> None:
+def test_a_text_only_model_is_rejected(examples: tuple[Example, ...], tmp_path: Path) -> None:
     fresh_model(tmp_path / "blind", width=32, layers=1)
-    with pytest.raises(BadInput, match="cannot be loaded as a model that sees"):
+    with pytest.raises(BadInput, match="cannot be loaded as a vision model"):
         train_grpo(examples, str(tmp_path / "blind"), tmp_path / "run", settings("ssl"), log=lambda _: None)
     assert not (tmp_path / "run").exists()
 
