@@ -17,8 +17,8 @@ def config_names() -> tuple[str, ...]:
 
 
 def config_file(word: str) -> Path:
-    """Returns the file that *word* names: a path, or the name of a shipped configuration, with or without `.toml`. Raises
-    BadInput, which lists the names."""
+    """Returns the file that *word* names: a path, or the name of a shipped configuration, with or without `.toml`.
+    Raises BadInput, which lists the names."""
     path = Path(word)
     if path.is_file():
         return path

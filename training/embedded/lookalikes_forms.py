@@ -1,4 +1,4 @@
-"""Lookalikes of the tasks that fill fields and choose options, and of the mailbox."""
+"""Generates synthetic pages like the MiniWoB++ tasks with forms, options and a mailbox."""
 
 from __future__ import annotations
 

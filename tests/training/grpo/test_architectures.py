@@ -1,4 +1,4 @@
-"""Models that see, of the architectures that people train: small, with random weights, in their publishers' layout."""
+"""Vision models of common architectures: small, with random weights, in their publishers' layout."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def alone(model: Any, processor: Any, example: Example, completion: torch.Tensor
 def test_log_probabilities_in_a_batch_are_those_of_each_row_alone(
     starts: Callable[[str], Path], images: Path, tmp_path: Path, name: str, system: bool
 ) -> None:
-    """As the trainer takes them, and as a plain model gives them."""
+    """Log-probabilities of the trainer equal those of the plain model."""
     examples = extract_examples(images, system=system)
     model, processor = load_start(starts(name), vision=True)
     trainer = build_trainer(model, processor, examples, settings(kl=0.1), tmp_path)

@@ -1,4 +1,4 @@
-"""Right answers that are longer than a completion may be: told before anything is trained."""
+"""Correct answers that exceed the completion length limit are reported before training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of examples: what is written is read, and what is wrong is told by its line."""
+"""Files of examples: written examples are read back, and errors name the line."""
 
 from __future__ import annotations
 

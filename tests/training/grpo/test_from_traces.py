@@ -1,4 +1,4 @@
-"""Steps of traces asked again: what is right, where it is in the image, what is left out and why."""
+"""Examples from steps of traces: targets, positions in the image, and excluded steps by reason."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ def test_instances_that_policies_are_measured_on_are_known() -> None:
 
 
 def test_a_policy_trained_on_steps_declares_their_prompt_style(tmp_path: Path) -> None:
-    """The embedded model is asked in few words, and so is what came of it."""
+    """The embedded model uses compact prompts, and so does the trained policy."""
     completion = 'do(action="Click", element="1")'
     plays = [Play(seed=seed, text=f"Goal {seed}", actions=[Click(ref=1)]) for seed in range(4)]
     result = questions(tmp_path, plays, ask="step").examples

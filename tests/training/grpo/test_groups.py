@@ -1,4 +1,4 @@
-"""Groups that hold nothing to learn: equal rewards, and rewards that are not finite."""
+"""Groups without a learning signal: equal rewards, and rewards that are not finite."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_equal_rewards_are_equal_in_groups_of_any_size(value: float) -> None:
 
 
 def test_the_formula_alone_leaves_a_residue() -> None:
-    """The control: why equal rewards are looked for."""
+    """The control: why equal rewards are detected."""
     left = [(v, g) for v in VALUES for g in range(2, 17) if spread(torch.full((g,), v), g).abs().max() > 0]
     assert {value for value, _ in left} >= {1.2, 0.2, 0.35, 1.05, 1.4}
 
@@ -190,7 +190,7 @@ def test_neither_moments_nor_weight_decay_move_weights_that_have_nothing_to_lear
 
 @pytest.mark.parametrize("bad", [NAN, INF, -INF])
 def test_a_reward_that_is_not_finite_takes_no_part(start: Path, tmp_path: Path, bad: float) -> None:
-    """The gradient is that of the other rows, by hand, with and without a divergence that counts by reward."""
+    """The gradient is that of the other rows, by hand, with and without a KL divergence weighted by reward."""
     for name, changes in (
         ("plain", {}),
         ("kl", {"kl": 0.5}),
@@ -260,7 +260,7 @@ def test_excluded_rows_are_counted_and_logged(
 
 @pytest.mark.slow
 def test_two_processes_count_one_batch(start: Path, tmp_path: Path) -> None:
-    """DDP: rewards are gathered, and so is what is left out. The start solves no maze: every reward is 0."""
+    """DDP: rewards and excluded rows are gathered. The start solves no maze: every reward is 0."""
     write_examples(tmp_path / "train.jsonl", MAZES)
     config = settings(launcher=TWO, steps=2, reward={"kind": "ssl", "proximity": "none"})
     result = train_grpo(MAZES, str(start), tmp_path / "run", config, log=print)

@@ -1,4 +1,4 @@
-"""Training that goes on from a checkpoint on disk: one that somebody else made, and one that a full disk cut off."""
+"""Training continued from a checkpoint on disk: a foreign one, and one truncated by a full disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a page in Chromium to examples: what was clicked is where the screenshot shows it."""
+"""From a page in Chromium to examples: the target is where the screenshot shows the clicked element."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run from start to end: what it leaves, that it goes on to the same end, and what it refuses."""
+"""A run from start to end: its files, its continuation after a kill, and the errors."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_run_writes_a_policy_and_its_evaluations(start: Path, tmp_path: Path) 
 def test_an_interrupted_run_continues_to_the_same_result(
     start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reuse: int, at: int
 ) -> None:
-    """Also in the middle of a batch that is learned from twice: it goes on from before that batch."""
+    """Also in the middle of a batch that is used twice: training continues before that batch."""
     config = settings(reuse=reuse, compute={**CPU, "save_minutes": 1e-9})
     whole = train_grpo(TRAIN, str(start), tmp_path / "whole", config, log=silent)
 

@@ -1,4 +1,4 @@
-"""Recipes and what is laid over them."""
+"""Recipes and their overrides."""
 
 from __future__ import annotations
 

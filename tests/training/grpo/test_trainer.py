@@ -1,4 +1,4 @@
-"""What is asked of TRL, and what is overridden of it: one contract each, against plain PyTorch on a real model."""
+"""Contract tests of the overridden methods of TRL and of its behaviour, against plain PyTorch on a real model."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def settings(**changes: Any) -> GrpoSettings:
 
 
 class Spied:
-    """The inputs of each loss that the trainer takes."""
+    """Trains and records the inputs of each loss."""
 
     def __init__(self, start: Path, out: Path, config: GrpoSettings, examples: tuple[Example, ...] = MAZES) -> None:
         self.model, self.tokenizer = load_policy(start, padded=True)
@@ -61,7 +61,7 @@ class Spied:
 
 
 def test_a_prompt_is_encoded_as_the_policy_plays_it(start: Path, tmp_path: Path) -> None:
-    """Text of a page that looks like a special token is none."""
+    """Page text that looks like a special token is encoded as text."""
     hostile = MAZES[0].model_copy(update={"messages": (("user", "S.G<end>\n<pad>#"),)})
     spied = Spied(start, tmp_path, settings(), (hostile,) * 8)
     expected = PromptTokens(spied.tokenizer).encode([Message("user", "S.G<end>\n<pad>#")], 122)
@@ -147,7 +147,7 @@ def test_the_loss_is_the_papers(start: Path, tmp_path: Path, by_reward: bool) ->
 
 
 def trainer_indices(batch: dict[str, Any], tokenizer: Any) -> list[int]:
-    """Which example each row of *batch* is of."""
+    """The example index of each row of *batch*."""
     by_question = {example.messages[0][1]: index for index, example in enumerate(MAZES)}
     prompts = [ids[mask.bool()] for ids, mask in zip(batch["prompt_ids"], batch["prompt_mask"], strict=True)]
     return [by_question[tokenizer.decode(ids, skip_special_tokens=True).strip()] for ids in prompts]
@@ -255,7 +255,7 @@ def test_text_that_the_chat_template_opens(start: Path, template: str | None, op
 
 
 def test_a_thought_that_the_template_opened_and_nothing_closed_is_no_answer() -> None:
-    """It was cut off: what it says so far is not the answer, were it right."""
+    """The completion was truncated: its text is not the answer, even if correct."""
     tokenizer = puzzle_tokenizer()
     completions = [tokenizer.encode(reference_answer(MAZES[3]))] * 2
     for opening, right in (("", 1.0), ("<think>", 0.0)):
@@ -265,7 +265,7 @@ def test_a_thought_that_the_template_opened_and_nothing_closed_is_no_answer() ->
 
 
 def test_a_model_whose_positions_count_padding_is_refused(tmp_path: Path) -> None:
-    """TRL passes no positions: GPT-2 would take a prompt that is padded for one that begins later."""
+    """TRL passes no positions: GPT-2 would read a padded prompt at later positions."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
     tokenizer = puzzle_tokenizer()

@@ -1,4 +1,4 @@
-"""A model that sees: made, measured, trained with each reward of places, and read again."""
+"""A small vision model: built, evaluated, trained with each position-based reward, and reloaded."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_adapters_are_merged_into_what_is_left(start: Path, examples: tuple[Exam
 def test_the_encoder_learns_unless_it_is_frozen(
     start: Path, examples: tuple[Example, ...], tmp_path: Path, adapters: bool, frozen: bool
 ) -> None:
-    """GuirlVG leaves it as it is (§2.2)."""
+    """GuirlVG freezes it (§2.2)."""
     lora = {"rank": 2, "alpha": 4, "targets": ["q_proj", "v_proj"]} if adapters else None
     compute = {"max_tokens": 128, "threads": 1, "cpu": True, "lora": lora}
     model, processor = load_start(start, vision=True)

@@ -1,4 +1,4 @@
-"""Real workers of a real (local) Ray cluster play MiniWoB++; one is killed in the middle."""
+"""Workers of a local Ray cluster run MiniWoB++; one is killed during an episode."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_shards_hold_every_instance_once_and_in_order() -> None:
 
 
 def _playing(out: Path) -> int | None:
-    """The process that plays an episode below *out*; None while nobody does."""
+    """The process that runs an episode below *out*; None without one."""
     for trace in out.glob("*/episodes/*.jsonl"):
         owner = (trace.parent.parent / "lease").read_text()
         if has_header(trace) and owner:

@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Thread
 
 READY = "Application startup complete"
-"""What uvicorn, under both servers, says when requests are answered."""
+"""Log line of uvicorn, used by both servers, when the server is ready."""
 
 
 def free_port() -> int:
@@ -25,7 +25,7 @@ def free_port() -> int:
 
 @contextmanager
 def server(words: Sequence[str], *, ready_s: float, environ: Mapping[str, str] | None = None) -> Iterator[None]:
-    """Runs the command *words* while the body runs. Fails with its last words if it does not come up."""
+    """Runs the command *words* during the body. Fails with the end of its output if it does not start."""
     offline = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "VLLM_NO_USAGE_STATS": "1"}
     process = subprocess.Popen(
         list(words),
@@ -53,7 +53,7 @@ def server(words: Sequence[str], *, ready_s: float, environ: Mapping[str, str] |
 
 @contextmanager
 def transformers_serve(folder: Path) -> Iterator[str]:
-    """The base URL of `transformers serve` on *folder*; it knows the model by the folder's path."""
+    """The base URL of `transformers serve` on *folder*; the model's name is the folder's path."""
     port = free_port()
     command = Path(sys.executable).parent / "transformers"
     words = [str(command), "serve", str(folder), "--device", "cpu", "--dtype", "float32"]

@@ -36,7 +36,7 @@ class StandIn:
         self.name = name
         self.adapters: dict[str, str] = {}
         self.refused: list[tuple[int, dict[str, Any]]] = []
-        """Answers to give first, whatever is asked."""
+        """Responses that are sent first, to any request."""
         self.asked: list[str] = []
         self._models: dict[str, ChatModel] = {}
         self._loading = Lock()

@@ -1,4 +1,4 @@
-"""Adapters put into a server while it runs.
+"""Adapters loaded into a running server.
 
 The server of the fast tests is a stand-in (:mod:`tests.training.serving.stand_in`);
 :mod:`tests.training.serving.test_vllm` asks vLLM itself.

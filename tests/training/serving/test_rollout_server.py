@@ -1,4 +1,4 @@
-"""Policies on a server: one that runs and is given adapters, or one that is started for each.
+"""Policies on a server: a running one that loads adapters, or one started for each policy.
 
 The server is a stand-in (:mod:`tests.training.serving.stand_in`); :mod:`tests.training.serving.test_vllm` plays a whole
 phase on vLLM itself.

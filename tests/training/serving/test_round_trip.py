@@ -1,4 +1,4 @@
-"""The way back: a checkpoint with an adapter is exported, served by transformers' own server, and plays tasks."""
+"""Round trip: a checkpoint with an adapter is exported, served by transformers' server, and runs tasks."""
 
 from __future__ import annotations
 

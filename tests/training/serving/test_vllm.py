@@ -131,7 +131,7 @@ def phase_on(url: str, start: Path, **settings: Any) -> LoopSettings:
 
 
 def policies(loop: Loop) -> list[str]:
-    """Who answered, of the start's evaluation, the rollouts and the actor's evaluation."""
+    """The policies of the start's evaluation, the rollouts and the actor's evaluation."""
     parts = [run_location(loop.folder(number) / f"{part}.json") for number, part in PARTS]
     return [RunFolder(part).read_manifest().config.policy for part in parts]
 

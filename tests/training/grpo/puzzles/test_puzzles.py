@@ -1,4 +1,4 @@
-"""Puzzles: right by their own verifiers, the same for the same seed, and none that was held out."""
+"""Puzzles: correct by their verifiers, equal for equal seeds, without held-out ones."""
 
 from __future__ import annotations
 

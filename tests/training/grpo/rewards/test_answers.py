@@ -1,4 +1,4 @@
-"""What a completion says, whatever it is."""
+"""Parsing of any completion into thought and answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every reward promises of every target, whatever a policy writes."""
+"""Guarantees of every reward for every target and completion."""
 
 from __future__ import annotations
 

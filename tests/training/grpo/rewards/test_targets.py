@@ -1,4 +1,4 @@
-"""Verifiers (SSL paper, App. B.4): what is right of each kind of task, and what a target must be."""
+"""Verifiers (SSL paper, App. B.4): correct answers of each kind of task, and valid targets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What counts as thought: all of a completion but its answer."""
+"""The thought of a completion: all text but its answer."""
 
 from __future__ import annotations
 
