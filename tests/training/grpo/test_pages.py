@@ -60,4 +60,4 @@ def test_steps_of_a_run_with_screenshots_have_pictures_and_places(
     assert mira(monkeypatch, "train", "examples", "demos", "-o", "x", "--no-screenshots", "--resolution") == 2
     assert "--resolution states the size of screenshots" in capsys.readouterr().err
     assert mira(monkeypatch, "train", "examples", "demos", "-o", "x", "--ask", "goal", "--no-screenshots") == 2
-    assert "--ask goal shows the screenshot" in capsys.readouterr().err
+    assert "--ask goal needs screenshots" in capsys.readouterr().err
