@@ -160,7 +160,7 @@ def test_weights_that_are_none_are_one_line(text: str) -> None:
 
 def test_words_become_tokens_and_all_else_reads_as_before(tokenizer: PreTrainedTokenizerFast) -> None:
     model = build_model(TINY, tokenizer)
-    new = with_words(tokenizer, ["Goal: find the Kruunuvuori archipelago", "an archipelago"], most=2)
+    new = with_words(tokenizer, ["Goal: find the Kruunuvuori archipelago", "an archipelago"], limit=2)
     assert len(new) == len(tokenizer) + 2
     known, strange = 'Goal: click\nPage:\n[1] button "Ok"', "Goal: the archipelago"
     assert encode(new, Example("t", known, known)) == encode(tokenizer, Example("t", known, known))
@@ -177,8 +177,8 @@ def test_words_become_tokens_and_all_else_reads_as_before(tokenizer: PreTrainedT
     assert model.lm_head.weight is grown, "one table, read and written"
     assert measure(model, example, 0)["loss"] == pytest.approx(before, abs=0.05), "two words more to choose from"
     assert "archipelago" in new.get_vocab()
-    assert "archipelago" not in with_words(tokenizer, [strange], most=9, copied=['"archipelago"']).get_vocab()
-    assert with_words(new, [strange], most=0).get_vocab() == new.get_vocab()
+    assert "archipelago" not in with_words(tokenizer, [strange], limit=9, copied=['"archipelago"']).get_vocab()
+    assert with_words(new, [strange], limit=0).get_vocab() == new.get_vocab()
 
 
 def test_held_out_episodes_are_not_trained_on() -> None:

@@ -1,4 +1,4 @@
-"""The model that ships, made from nothing: pages that are made up, real steps, a tokenizer, a network, its training.
+"""Trains the embedded model from scratch: synthetic pages, demonstrations, tokenizer, network, training.
 
 `python -m training.embedded` makes it, `python -m training.embedded.evaluate` measures it; only the names of its
 tasks are used elsewhere. From what is seen to what is written: `synthetic`, `lookalikes*` (made-up pages), `demos`

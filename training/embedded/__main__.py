@@ -1,4 +1,4 @@
-"""Makes the embedded model from nothing: `python -m training.embedded` (about 75 minutes on one core).
+"""Trains the embedded model from scratch: `python -m training.embedded` (about 75 minutes on one core).
 
 1. plays demonstrations with the scripted solvers on training seeds (from 1,000,000), in Chromium;
 2. reads what runs of an oracle teach (`--runs`): actions, plans, whether a milestone is reached;
@@ -45,13 +45,13 @@ from training.loop.curriculum import held_out
 TOKENIZER_EXAMPLES = 15_000
 SIZES = {"1m": Shape(), "3m": Shape(width=192, layers=6, heads=6, inner=512, context=2_048)}
 RATES = {"1m": 2e-3, "3m": 1e-3}
-"""At twice its rate the larger one hardly learns to copy (docs/results/training_trials.md)."""
-RATE_GOING_ON = 1e-3
-"""From a network that has learned something."""
+"""At twice this rate the larger network hardly learns to copy (docs/results/training_trials.md)."""
+TRAINED_START_RATE = 1e-3
+"""Learning rate for a trained start."""
 
 
 def demonstrations(path: Path, episodes: int) -> list[Lesson]:
-    """Steps of *episodes* seeds of every training task; plays them if *path* does not exist."""
+    """Reads the demonstrations in *path*, or records *episodes* seeds of every training task if it does not exist."""
     if not path.exists():
         with replacing(path) as part:
             counts = asyncio.run(record(TRAINING_TASKS, range(episodes), part, recoveries=0.15))
@@ -61,7 +61,7 @@ def demonstrations(path: Path, episodes: int) -> list[Lesson]:
 
 
 def trainable(runs: list[Path]) -> list[Lesson]:
-    """What *runs* teach, without the tasks that are held out for evaluation; says how many those are."""
+    """Returns the lessons of *runs* without the tasks held out for evaluation, and prints the number of those."""
     lessons = lessons_of(runs) if runs else []
     held = asyncio.run(held_out(lesson.task for lesson in lessons))
     for task, why in held.items():
@@ -70,7 +70,7 @@ def trainable(runs: list[Path]) -> list[Lesson]:
 
 
 def tokenizer_at(folder: Path, lessons: list[Lesson]) -> PreTrainedTokenizerFast:
-    """The tokenizer in *folder*, learned first if there is none."""
+    """Returns the tokenizer in *folder*, trained first if there is none."""
     if not folder.exists():
         known = package_words()
         texts = [f"{e.prompt}\n{e.answer}" for e in make_examples(0, TOKENIZER_EXAMPLES, known)]
@@ -81,7 +81,7 @@ def tokenizer_at(folder: Path, lessons: list[Lesson]) -> PreTrainedTokenizerFast
 
 
 def worded(folder: Path, known: PreTrainedTokenizerFast, lessons: list[Lesson], words: int) -> PreTrainedTokenizerFast:
-    """The tokenizer in *folder*, made first of *known* and *words* words of *lessons* if there is none."""
+    """Returns the tokenizer in *folder*, built from *known* and *words* words of *lessons* if there is none."""
     if not folder.exists():
         prompts, answers = [lesson.prompts[0] for lesson in lessons], [lesson.answer for lesson in lessons]
         made = with_words(known, prompts, words, copied=answers)
@@ -90,7 +90,7 @@ def worded(folder: Path, known: PreTrainedTokenizerFast, lessons: list[Lesson], 
 
 
 def checks(held: list[Lesson], seed: int) -> dict[str, list[Example]]:
-    """Small sets that are never trained on: general pages, shapes of both suites, real steps of held-out episodes."""
+    """Returns small validation sets: general pages, pages like both suites', real steps of held-out episodes."""
     rng = random.Random(seed)
     bag = WordBag(rng, package_words(), lorem_words())
     sets = {
@@ -105,7 +105,7 @@ def checks(held: list[Lesson], seed: int) -> dict[str, list[Example]]:
 
 
 def skills(seed: int) -> Source:
-    """Draws general skill pages alone: copying, finding, choosing, filling in."""
+    """Draws only general skill pages: copying, finding, choosing, filling in."""
     words = WordBag(random.Random(seed), package_words(), lorem_words())
 
     def draw(rng: random.Random, _used: float) -> Example:
@@ -116,7 +116,7 @@ def skills(seed: int) -> Source:
 
 
 def begin(args: argparse.Namespace, tokenizer: PreTrainedTokenizerFast) -> tuple[LlamaForCausalLM, Recipe]:
-    """The network that the training starts with, which reads *tokenizer*'s tokens, and how it goes on from there."""
+    """Returns the initial network for *tokenizer*'s tokens, and its training schedule."""
     recipe = Recipe(minutes=args.minutes, learning_rate=RATES[args.size], seed=args.seed)
     if not args.start:
         shape = SIZES[args.size]
@@ -125,7 +125,7 @@ def begin(args: argparse.Namespace, tokenizer: PreTrainedTokenizerFast) -> tuple
         raise BadInput(problem)
     model = LlamaForCausalLM.from_pretrained(args.start, dtype=torch.float32, **SAFE_WEIGHTS)
     give_words(model, PreTrainedTokenizerFast.from_pretrained(args.start, **LOCAL), tokenizer)
-    return model, replace(recipe, learning_rate=RATE_GOING_ON, short_until=0.0)
+    return model, replace(recipe, learning_rate=TRAINED_START_RATE, short_until=0.0)
 
 
 def main() -> None:
@@ -167,7 +167,7 @@ def main() -> None:
 
 
 def make(args: argparse.Namespace) -> None:
-    """Raises BadInput."""
+    """Trains the model that *args* describe. Raises BadInput."""
     weights = read_weights(args.weights) if args.weights else None
     torch.set_num_threads(args.threads)
     if args.skills_only:

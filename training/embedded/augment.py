@@ -1,4 +1,4 @@
-"""Real steps seen with other words and numbers: what is not part of a task's wording is renamed, everywhere alike."""
+"""Augments real steps: replaces words and numbers that are not part of a task's wording, consistently."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ELEMENT = re.compile(r'(?<=element=")(\d+)(?=")')
 WORDING_SHARE = 0.3
 """A word in at least this share of a task's episodes belongs to its wording, roles and buttons included."""
 FEW_EPISODES = 3
-"""Of fewer it cannot be told what belongs to the wording: nothing is renamed."""
+"""Minimum episodes to detect a task's wording. With fewer, nothing is renamed."""
 MOST_SHIFTED = 9
 OURS = frozenset(
     _WORD.findall(
@@ -72,7 +72,8 @@ class Augmented:
 
 
 def wording(lessons: Sequence[Lesson]) -> frozenset[str]:
-    """Our own words, and those that many episodes of the task share; all of them where there are few episodes."""
+    """Returns the words of prompts and action language, and those that many episodes of the task share; all words if
+    there are few episodes."""
     seeds: dict[str, set[int]] = defaultdict(set)
     for lesson in lessons:
         for word in set(_WORD.findall("\n".join((*lesson.prompts, lesson.answer)))):
@@ -83,7 +84,7 @@ def wording(lessons: Sequence[Lesson]) -> frozenset[str]:
 
 
 def shifted(rng: random.Random, example: Example) -> Example:
-    """The controls of the page from one of them on are numbered higher, as if there were more before it."""
+    """Increases the numbers of the page's controls from a random one on, as if more controls preceded it."""
     head, page, text = example.prompt.partition("\nPage:\n")
     first, by = rng.choice([1, *map(int, _REF.findall(text))]), rng.randint(1, MOST_SHIFTED)
 
@@ -95,7 +96,7 @@ def shifted(rng: random.Random, example: Example) -> Example:
 
 
 def renamed(rng: random.Random, words: WordBag, example: Example, kept: frozenset[str]) -> Example:
-    """Every word outside *kept* is replaced, the same word by the same one, in prompt and answer; some are left."""
+    """Replaces most words outside *kept*, consistently in prompt and answer."""
     names: dict[str, str] = {}
 
     def other(found: re.Match[str]) -> str:
@@ -110,7 +111,7 @@ def renamed(rng: random.Random, words: WordBag, example: Example, kept: frozense
 
 
 def _like(word: str, words: WordBag) -> str:
-    """A word of the same kind: a code for a code, a capital for a capital."""
+    """Returns a random word of the same kind: a code for a code, a capital for a capital."""
     if any(c.isdigit() for c in word) or not (word.islower() or word.istitle()):
         return words.string(max(1, len(word) - 1), len(word) + 1)
     other = words.filler_word() if words.rng.random() < 0.5 else words.pseudo_word()

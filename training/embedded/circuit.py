@@ -1,4 +1,4 @@
-"""An initialisation in which copying already half works, so that training time goes into the tasks.
+"""Initialises attention heads with a partially working copy circuit, so that training time is spent on the tasks.
 
 From random weights a small transformer needs tens of thousands of examples before its two-layer copying circuit
 ("induction heads", Olsson et al. 2022) forms, and copying is most of what this model does. Here it is laid out by hand:
@@ -21,10 +21,10 @@ from torch import Tensor
 from transformers import LlamaForCausalLM
 
 NEIGHBOUR_PAIRS = 3
-"""Rotary pairs, fastest first, that tell neighbouring positions apart."""
+"""Rotary pairs, fastest first, that distinguish adjacent positions."""
 NEIGHBOUR_GAIN = 8.0
 MATCH_GAIN = 1.7
-"""Query and key gain at which a true match wins against a hundred other tokens, for unit-variance inputs."""
+"""Query and key gain with which a match outweighs a hundred other tokens, for unit-variance inputs."""
 WRITE_NORM = 0.7
 """Norm of what a neighbour head writes, relative to the embedding's norm of 1."""
 
@@ -72,7 +72,7 @@ def _orthonormal(rows: int, columns: int, draw: torch.Generator) -> Tensor:
 
 
 def _neighbour(attention: Any, rows: slice, turn: Tensor, slow: list[int], *, reading: Tensor, writing: Tensor) -> None:
-    """The head of *rows* attends a fixed way to the left, whatever stands there, and copies `reading` to `writing`.
+    """Makes the head of *rows* attend at a fixed offset to the left and copy `reading` to `writing`.
 
     *turn* is the angle by which RoPE turns each pair [head / 2] over that way.
     """
@@ -94,7 +94,7 @@ def _neighbour(attention: Any, rows: slice, turn: Tensor, slow: list[int], *, re
 def _matching(
     attention: Any, h: int, head: int, slow: list[int], *, query: Tensor, key: Tensor, carried: Tensor
 ) -> None:
-    """Head *h* attends to places whose `key` content equals the present place's `query` content."""
+    """Makes head *h* attend to positions whose `key` content equals the current position's `query` content."""
     start = h * head
     rows = torch.tensor([start + row for row in slow])
     attention.q_proj.weight[start : start + head] *= 0.1

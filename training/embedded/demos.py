@@ -1,4 +1,4 @@
-"""Demonstrations on real pages, as the prompts and answers that the policy will see: made once, kept as JSON lines."""
+"""Records demonstrations on real pages as the policy's prompts and answers, in a JSON Lines file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ class Recorded:
 async def record(
     names: Sequence[str], seeds: Sequence[int], path: Path, *, pages: int = 2, recoveries: float = 0.0
 ) -> dict[str, tuple[int, int]]:
-    """Plays every task on every training seed and appends the solved ones' steps; returns (solved, played) by task.
+    """Runs the oracle on every task and training seed, appends the steps of solved episodes, and returns (solved, run)
+    by task.
 
     Episodes that were not solved are left out and counted. Seeds are numbered from `FIRST_TRAINING_SEED`.
     """
@@ -66,7 +67,7 @@ async def _played(tasks: Sequence[TaskRef], pages: int, recoveries: float) -> As
 
 
 def rows_of(demonstration: Demonstration) -> list[Recorded]:
-    """The steps as the agent would have prompted for them, one row each."""
+    """Returns one row per step with the prompt that the agent would send."""
     rows: list[Recorded] = []
     for number, step in enumerate(demonstration.steps, 1):
         history = [PastAction(p.action, p.target, r) for p, r in zip(step.past, step.results, strict=True)]
@@ -93,7 +94,7 @@ _NEXT_LINE = re.compile(r"\nNext: [^\n]*")
 
 
 def as_lesson(row: Recorded) -> Lesson:
-    """Pages of MiniWoB++ are shown whole, so that the prompt under planner `none` is the same without a line."""
+    """Converts a recorded step to a lesson. Planner `none` only omits the `Next:` line: pages are in full."""
     bare = _NEXT_LINE.sub("", row.prompt, count=1)
     task = TaskRef(suite="miniwob", name=row.task, seed=row.seed)
     return Lesson("act", task, (row.prompt, bare), row.answer)

@@ -1,4 +1,4 @@
-"""Success of a policy on MiniWoB++ by task, through the whole agent in real Chromium, with 95 % intervals.
+"""Evaluates a policy on MiniWoB++ by task, with the full agent in Chromium and 95 % intervals.
 
     python -m training.embedded.evaluate --tasks named --seeds 0-24 --planner none
 
@@ -27,22 +27,22 @@ from judges.statistics import Interval, wilson
 
 TASKS = {"named": NAMED_TASKS, "longer": LONGER_TASKS}
 JUDGES = {"none": "none", "reference": "state"}
-"""By planner; a model rates what it planned."""
+"""AutoRater by planner: a model rates its own plans."""
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Episodes of one task, or of all."""
+    """Score of one task, or of all."""
 
     name: str
     solved: int
     played: int
-    """All of them; one that broke (the world or a model failed) counts as not solved."""
+    """Number of episodes. A broken episode (environment or model error) counts as not solved."""
     broken: int
     seconds: float
-    """Wall seconds an episode."""
+    """Mean wall-clock seconds per episode."""
     steps: float
-    """Steps an episode."""
+    """Mean steps per episode."""
 
     @property
     def interval(self) -> Interval:
@@ -64,7 +64,7 @@ def score(name: str, episodes: Sequence[EpisodeResult]) -> Score:
 async def evaluate(
     names: Sequence[str], seeds: Sequence[int], *, policy: str, planner: str, workers: int, out: Path
 ) -> list[Score]:
-    """Scores by task in the order of *names*, the total last. The run's traces lie below *out*.
+    """Returns scores by task in the order of *names*, the total last. The run's traces are written below *out*.
 
     The milestones of planner `reference` are checked by the page's state, those of a model are rated by that model.
     """
@@ -83,7 +83,7 @@ async def evaluate(
 
 
 def table(scores: Sequence[Score]) -> str:
-    """A Markdown table, one row a task."""
+    """Formats a Markdown table with one row per task."""
     lines = ["| task | solved | 95 % interval | steps | seconds |", "|---|---|---|---|---|"]
     for row in scores:
         low, high = row.interval

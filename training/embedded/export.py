@@ -15,9 +15,9 @@ from models.local.prompt_style import declare_style
 from training.embedded.onnx_graph import write_graph
 
 MAX_BYTES = 16_000_000
-"""Git keeps every version: the folder stays small."""
+"""Size limit of the folder, since git keeps every version."""
 MAX_ANSWER_TOKENS = 160
-"""Longest answer the shipped model may write: an action has about ten tokens, a copied sentence sixty, a plan 120."""
+"""Completion length limit of the shipped model: an action has about ten tokens, a copied sentence sixty, a plan 120."""
 
 
 def export(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: Path, card: Mapping[str, Any]) -> int:

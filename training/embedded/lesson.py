@@ -1,4 +1,4 @@
-"""What the small model learns one of: an answer, and the prompts that lead to it."""
+"""Training examples of the embedded model: an answer and the prompts for it."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Literal
 from envs.core.tasks import TaskRef
 
 Kind = Literal["act", "plan", "check"]
-"""The policy's, the planner's and the rater's answer."""
+"""Kinds of answers: the policy's, the planner's and the AutoRater's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """One answer."""
+    """An answer with its prompts."""
 
     kind: Kind
     task: TaskRef
     prompts: tuple[str, ...]
-    """Of an action: with the milestone to work on, and without one; else one prompt."""
+    """Two prompts for an action, with and without the current milestone; otherwise one prompt."""
     answer: str
 
 
 def split(lessons: Sequence[Lesson], share: float = 0.15) -> tuple[list[Lesson], list[Lesson]]:
-    """(lessons to train on, those of each suite's last seeds to measure on): no episode is in both."""
+    """Splits lessons into (training, validation with each suite's last seeds). No episode is in both."""
     learned, measured = list[Lesson](), list[Lesson]()
     for suite in sorted({lesson.task.suite for lesson in lessons}):
         own = [lesson for lesson in lessons if lesson.task.suite == suite]

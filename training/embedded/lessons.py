@@ -1,9 +1,9 @@
-"""What recorded runs teach the small model: the action of each step, the plan of each task, and whether a milestone
-is reached. One model, three prompts.
+"""Extracts lessons for the embedded model from recorded runs: the action of each step, the plan of each task, and
+whether a milestone is reached. One model, three prompts.
 
 Actions come from an oracle's successes alone, and without the detours of `oracle:detours`: coming back is learned,
 going astray is not. Plans and ratings come from every run that a reference planner and the state checkers were beside,
-a model's own mistakes included. Plans are those that the task ships, told anew for the rest of a task where some of it
+a model's own mistakes included. Plans are those that the task ships, rewritten for the rest of a task where some of it
 is done; a task that ships none teaches that it needs none. A milestone's state is the checkers' word, from the first
 look on; the proof that the rater must quote is looked for on the page, and where there is none, the step teaches
 nothing.
@@ -33,16 +33,16 @@ from training.data.trace_views import policy_views
 from training.embedded.lesson import Lesson
 
 ASKED = PlannerSettings().k
-"""Milestones that a planner asks for; a task's own plan may be shorter."""
+"""Number of milestones in a plan; a task's own plan can be shorter."""
 TROUBLES: tuple[Cause, ...] = ("stall", "loop", "stale_element", "parse_error")
 """Causes of re-planning; the rest of a plan is the same for all of them."""
 OFTEN = 12
-"""Steps in a row that every one of `TROUBLES` is found within."""
+"""Consecutive steps within which each of `TROUBLES` is detected."""
 
 
 def lessons_of(places: Sequence[Path]) -> list[Lesson]:
-    """From the traces below *places*, in their order. Raises BadInput where a place holds none, TraceError for a
-    trace that was edited after it was written."""
+    """Extracts lessons from the traces below *places*, in order. Raises BadInput if a place holds none, TraceError for
+    a trace that was edited after it was written."""
     files = [(one.read(), one.blobs) for one in discover_traces(places)]
     provenance = Provenance()
     for trace, _ in files:
@@ -84,12 +84,12 @@ def _succeeded(trace: Trace) -> bool:
 
 
 def _targets(trace: Trace) -> frozenset[tuple[str, str]]:
-    """(role, name) of every control that the episode acted on."""
+    """Returns (role, name) of every control that the episode acted on."""
     return frozenset((i.target.role, i.target.name) for i, _ in trace.steps if i.target is not None)
 
 
 def _astray(intents: Sequence[Intent], clean: frozenset[tuple[str, str]] | None) -> frozenset[int]:
-    """Places of the clicks that were taken back at once and are no part of the episode without detours."""
+    """Returns the indices of clicks that were undone immediately, the episode's detours."""
     found: set[int] = set()
     for number, (intent, following) in enumerate(itertools.pairwise(intents)):
         target = intent.target
@@ -125,7 +125,7 @@ def _plans(trace: Trace, steps: Sequence[tuple[Intent, PolicyView]]) -> Iterator
 
 
 def _trouble(cause: Cause, last: Intent) -> ReplanTrigger:
-    """*cause* in the words that the planner is told it in, as if it had come of doing *last* again and again."""
+    """Formats *cause* as in the planner's prompt, as if it resulted from repeating *last*."""
     watch = ReplanDetector()
     if cause == "parse_error":
         return next(trouble for number in range(OFTEN) if (trouble := watch.unreadable(number)) is not None)
@@ -144,7 +144,7 @@ def _trouble(cause: Cause, last: Intent) -> ReplanTrigger:
 
 
 def _checks(trace: Trace, steps: Sequence[tuple[Intent, PolicyView]]) -> Iterator[tuple[str, str]]:
-    """At the first look and at every step, the first open milestone, and those that were reached just before."""
+    """Yields, for the first observation and every step, the first open milestone and those reached just before."""
     milestones = trace.header.reference_milestones
     z, previous = (False,) * len(milestones), None
     for intent, view in steps:

@@ -1,4 +1,4 @@
-"""Made-up pages in the shapes that the MiniWoB++ tasks take, drawn and answered without a browser.
+"""Generates synthetic pages in the layouts of MiniWoB++ tasks, with answers, without a browser.
 
 A real demonstration costs a second, one of these a tenth of a millisecond, and the words on them never repeat. Layouts
 follow what the observer shows of the real pages; what is asked and how it is solved follow the scripted solvers. The

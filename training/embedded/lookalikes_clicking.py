@@ -1,4 +1,4 @@
-"""Lookalikes of the tasks that are solved by clicking: links, tabs, sections, buttons, dialogs."""
+"""Generates synthetic pages like the MiniWoB++ tasks with clicks: links, tabs, sections, buttons, dialogs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ BUTTONS = (*_NAMES, *(name.capitalize() for name in _NAMES))
 
 
 def paragraph(page: Sketch, wanted: str | None, chance: float = 0.2, count: int = 20) -> int:
-    """Text with links in it on one line; returns the number of the link called *wanted*, 0 if None."""
+    """Adds text with links in one line; returns the number of the link called *wanted*, 0 if None."""
     words = page.lorem(page.rng.randint(max(4, count // 2), count))
     place = page.rng.randrange(len(words)) if wanted else -1
     parts: list[str] = []

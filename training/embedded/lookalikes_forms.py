@@ -1,4 +1,4 @@
-"""Lookalikes of the tasks that fill fields and choose options, and of the mailbox."""
+"""Generates synthetic pages like the MiniWoB++ tasks with forms, options and a mailbox."""
 
 from __future__ import annotations
 
@@ -202,14 +202,14 @@ def copy_paste(page: Sketch) -> tuple[str, str]:
         value = text if name == "to-copy" or stage == 5 else ""
         page.control("textbox", name, value=value, states="focused" if i == focused else "", joined=rng.random() < 0.8)
     submit = page.control("button", "Submit")
-    told = [
+    sentences = [
         'click textbox "to-copy"',
         "press Control+A",
         "press Control+C",
         'click textbox "answer-input"',
         "press Control+V",
     ]
-    page.done += told[:stage]
+    page.done += sentences[:stage]
     page.next = page.maybe(SUBMITTED)
     keys = [f'do(action="Press Key", argument="Control+{key}")' for key in "ACV"]
     steps = [click_answer(source), keys[0], keys[1], click_answer(answer), keys[2], click_answer(submit)]

@@ -1,4 +1,5 @@
-"""Made-up pages in the shapes of whole web applications: menus, searches, lists, records, forms, and when to stop.
+"""Generates synthetic pages in the layouts of web applications: menus, searches, lists, records, forms, and when to
+stop.
 
 The pages of the sites' training templates are few, and a policy that has seen only those learns where their links are.
 These have menus, labels and titles that never repeat: what is left to learn is how a milestone names what to click, how
@@ -30,7 +31,7 @@ def search_answer(ref: int, text: str) -> str:
 
 @dataclass
 class Site:
-    """One page of an application; what its controls are called is new on each."""
+    """One page of an application, with new control names on each page."""
 
     page: Sketch
     kept: set[int] = field(default_factory=set[int])
@@ -49,7 +50,7 @@ class Site:
         return self.rng.choice(self.words.known).lower()
 
     def title(self, least: int = 2, most: int = 7) -> str:
-        """What a product, a topic or a ticket is called."""
+        """The name of a product, a topic or a ticket."""
         rng, words = self.rng, self.words
         said = [self.plain() if rng.random() < 0.75 else words.word() for _ in range(rng.randint(least, most))]
         if rng.random() < 0.4:
@@ -83,7 +84,7 @@ class Site:
         return list(found)
 
     def value(self) -> str:
-        """What stands beside a label, or is typed into a field."""
+        """A value beside a label or in a field."""
         rng, words = self.rng, self.words
         match rng.randrange(6):
             case 0:
@@ -117,7 +118,7 @@ class Site:
             self.page.text(self.words.sentence(self.rng.randint(1, 9)))
 
     def aside(self, most: int = 8) -> None:
-        """Links that nobody asked for."""
+        """Adds distracting links."""
         for name in self.labels(self.rng.randint(0, most)):
             self.page.control("link", name)
             if self.rng.random() < 0.2:

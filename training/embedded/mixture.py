@@ -1,4 +1,4 @@
-"""What the embedded model sees, and when: made-up pages first, then real steps as well."""
+"""Mixes training examples over time: synthetic pages first, then also real steps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from training.embedded.synthetic import Example, make_example
 from training.embedded.words import WordBag, lorem_words, package_words
 
 REAL_FROM = 0.4
-"""Share of the training time after which real steps come in, where a network begins with nothing."""
+"""Share of the training time after which real steps are added, for a randomly initialised network."""
 SITES = "sites"
 WEIGHTS: Final[dict[str, tuple[float, float]]] = {
     "general": (0.35, 0.20),
@@ -79,7 +79,7 @@ class Mixture:
 
 
 def read_weights(text: str) -> dict[str, tuple[float, float]]:
-    """`sites_act=0.6,general=0.2` as weights that stay the same all along. Raises BadInput."""
+    """Parses `sites_act=0.6,general=0.2` as constant weights. Raises BadInput."""
     found: dict[str, tuple[float, float]] = {}
     for pair in text.split(","):
         name, _, number = pair.partition("=")
@@ -94,6 +94,6 @@ def read_weights(text: str) -> dict[str, tuple[float, float]]:
 
 
 def site_words(lessons: Sequence[Lesson]) -> list[str]:
-    """The words of the sites' pages that are learned from, in the order of the alphabet."""
+    """Returns the words of the sites' training pages, sorted."""
     pages = {lesson.prompts[0] for lesson in lessons if lesson.task.suite == SITES}
     return sorted({word.lower() for page in pages for word in _WORD.findall(page)})

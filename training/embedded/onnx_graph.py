@@ -65,9 +65,9 @@ class _Builder:
         return self.node("RMSNormalization", [of, self.weight(f"{name}.weight")], f"{name}.normed", epsilon=epsilon)
 
     def _outside(self, name: str) -> onnx.TensorProto:
-        told = self._tensors[name]
-        begin, end = told["data_offsets"]
-        tensor = TensorProto(name=name, data_type=_DTYPES[told["dtype"]], dims=told["shape"])
+        entry = self._tensors[name]
+        begin, end = entry["data_offsets"]
+        tensor = TensorProto(name=name, data_type=_DTYPES[entry["dtype"]], dims=entry["shape"])
         tensor.data_location = TensorProto.EXTERNAL
         for key, value in (("location", WEIGHTS), ("offset", self._begins + begin), ("length", end - begin)):
             tensor.external_data.add(key=key, value=str(value))

@@ -1,4 +1,4 @@
-"""Made-up pages in the observation's grammar, with the action that answers them: they teach to find and to copy.
+"""Generates synthetic pages in the observation's grammar with their actions, to train finding and copying.
 
 A 4-million-parameter model learns to copy a word that it never saw only if nearly every word that it sees is new.
 Real tasks draw from short word lists, so these pages come first: no browser, thousands a second, most names invented.
@@ -64,7 +64,7 @@ class Sketch:
         return words
 
     def maybe(self, step: str) -> str:
-        """The milestone half of the time: the policy must work with planner `reference` and with `none`."""
+        """Returns the milestone half of the time: the policy must work with planners `reference` and `none`."""
         return step if self.rng.random() < 0.5 else ""
 
     def prompt(self, goal: str) -> str:

@@ -1,4 +1,4 @@
-"""The embedded model's tokenizer: any text round-trips, and a word has the same tokens wherever it stands.
+"""Builds the embedded model's tokenizer: every text round-trips, and a word has the same tokens at any position.
 
 Copying a word from the goal onto the page, or from the page into the answer, is most of what the small model does.
 Ordinary byte-level BPE makes that hard: `bob`, ` bob` and `"bob` are different tokens. Here
@@ -110,7 +110,7 @@ def scaffolding() -> tuple[str, ...]:
 
 
 def build_tokenizer(texts: Iterable[str], size: int = 2_048) -> PreTrainedTokenizerFast:
-    """Learns the word pieces from *texts*; the same texts in the same order give the same tokenizer."""
+    """Trains word pieces on *texts*; equal texts in equal order give the same tokenizer."""
     core = Tokenizer(models.BPE(continuing_subword_prefix=CONTINUES))
     _set_pipeline(core)
     specials = [PAD, BEGIN, ANSWER, END]
@@ -126,9 +126,9 @@ def build_tokenizer(texts: Iterable[str], size: int = 2_048) -> PreTrainedTokeni
 
 
 def with_words(
-    tokenizer: PreTrainedTokenizerFast, texts: Iterable[str], most: int, copied: Iterable[str] = ()
+    tokenizer: PreTrainedTokenizerFast, texts: Iterable[str], limit: int, copied: Iterable[str] = ()
 ) -> PreTrainedTokenizerFast:
-    """*tokenizer* with up to *most* words of *texts* as tokens of their own, those that save the most tokens.
+    """Adds up to *limit* words of *texts* to *tokenizer* as single tokens, those that save the most tokens.
 
     Every token keeps its number, and a text without these words its tokens. Words of *copied* stay as they are: copying
     is known of their pieces, and would have to be learned of every new token.
@@ -139,7 +139,7 @@ def with_words(
     known = {*vocab, *_words(copied)}
     counts = Counter(word for word in _words(texts) if word not in known)
     saved = {word: (len(core.encode(word, add_special_tokens=False)) - 1) * n for word, n in counts.items()}
-    for word in sorted(saved, key=lambda word: (-saved[word], word))[:most]:
+    for word in sorted(saved, key=lambda word: (-saved[word], word))[:limit]:
         vocab[word] = len(vocab)
     return _wrapped(Tokenizer.from_str(json.dumps(state)), [PAD, BEGIN, ANSWER, END])
 

@@ -1,4 +1,4 @@
-"""The training loop: answers given prompts, by a budget of processor time, resumable, every report a line of JSON.
+"""Trains on answers given prompts with a budget of CPU time. Resumable; reports are JSON lines.
 
 Plain PyTorch in float32 on the CPU. The learning rate follows the share of the budget that is used up. Processor time
 and not the clock's, so that a machine shared with other work learns as much, only later. Loss counts only on the
@@ -27,7 +27,7 @@ from training.embedded.tokenizer import ANSWER, BEGIN, END, PAD
 POOL = 768
 """Examples drawn at once and sorted by length."""
 ROPE_BASE = 1_000_000.0
-"""High, so that most of a head's dimensions turn slowly and compare contents over the whole prompt."""
+"""High, so that most of a head's dimensions rotate slowly and compare contents over the entire prompt."""
 
 Source = Callable[[random.Random, float], Example]
 """Draws one training example; the number is the share of the time budget that is used up (0 to 1)."""
@@ -56,7 +56,7 @@ class Recipe:
     """One phase of training."""
 
     minutes: float
-    """Of processor time, over all threads."""
+    """Budget of CPU minutes, over all threads."""
     learning_rate: float = 2e-3
     warmup: float = 0.03
     """Share of the budget in which the rate rises."""
@@ -65,9 +65,9 @@ class Recipe:
     batch_tokens: int = 2_048
     """Prompt and answer tokens of one optimizer step, padding included."""
     max_tokens: int = 1_000
-    """Longer examples are left out and counted."""
+    """Longer examples are excluded and counted."""
     short_until: float = 0.03
-    """Share of the budget in which only rows of at most `short_tokens` are seen: copying is found there first."""
+    """Share of the budget with only rows of at most `short_tokens`, in which copying is learned first."""
     short_tokens: int = 72
     weight_decay: float = 0.05
     clip: float = 1.0
@@ -78,11 +78,11 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What a run comes to."""
+    """Result of a training run."""
 
     step: int
     scores: dict[str, float]
-    """Mean loss a token and share of exactly right answers on each held-out set."""
+    """Mean loss per token and share of exact answers on each held-out set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,8 @@ def build_model(shape: Shape, tokenizer: PreTrainedTokenizerFast, seed: int = 0)
 
 @torch.no_grad()
 def give_words(model: LlamaForCausalLM, old: PreTrainedTokenizerFast, new: PreTrainedTokenizerFast) -> None:
-    """*model* reads what *new* has beside *old*, in place: a word begins as the mean of the pieces that it was."""
+    """Adds embeddings to *model*, in place, for the tokens of *new* that *old* lacks: the mean of a word's old
+    pieces."""
     added = range(len(old), len(new))
     words = new.convert_ids_to_tokens(list(added))
     model.resize_token_embeddings(len(new), mean_resizing=False)
@@ -141,7 +142,7 @@ def token_id(tokenizer: PreTrainedTokenizerFast, token: str) -> int:
 
 
 def encode(tokenizer: PreTrainedTokenizerFast, example: Example) -> Row:
-    """Exactly the tokens that the chat template gives; special tokens written in a page's text stay text."""
+    """Returns exactly the chat template's tokens; special tokens in page text stay text."""
     begin, answer, end = (token_id(tokenizer, token) for token in (BEGIN, ANSWER, END))
     prompt = tokenizer.encode(example.prompt, add_special_tokens=False, split_special_tokens=True)
     reply = tokenizer.encode(example.answer, add_special_tokens=False, split_special_tokens=True)
@@ -183,7 +184,7 @@ def answer_logits(model: LlamaForCausalLM, ids: Tensor, mask: Tensor) -> tuple[T
 
 @torch.no_grad()
 def measure(model: LlamaForCausalLM, rows: Sequence[Row], pad: int) -> dict[str, float]:
-    """Mean loss a token, and the share of rows whose whole answer is the arg-max at every token."""
+    """Returns the mean loss per token, and the share of rows with the arg-max at every token of the answer."""
     model.eval()
     loss, tokens, exact = 0.0, 0, 0
     for start in range(0, len(rows), 32):
@@ -240,7 +241,7 @@ class Trainer:
         return min(1.0, self.spent_s / (self.recipe.minutes * 60))
 
     def run(self, checks: Mapping[str, Sequence[Example]]) -> Ended:
-        """Trains until the budget is used up, reporting on *checks* now and then."""
+        """Trains until the budget is used up, with periodic reports on *checks*."""
         held_out = {name: [encode(self._tokenizer, example) for example in rows] for name, rows in checks.items()}
         started, reported, saved = time.process_time() - self.spent_s, self.spent_s, self.spent_s
         rng = random.Random(self.recipe.seed + self.step)
@@ -288,8 +289,8 @@ class Trainer:
         return {f"{name}_{what}": round(value, 4) for name, found in measured.items() for what, value in found.items()}
 
     def _report(self, loss: float, tokens_s: float, scores: Mapping[str, float]) -> None:
-        told = {"step": self.step, "minutes": round(self.spent_s / 60, 2), "loss": round(loss, 4)}
-        line = json.dumps({**told, "tokens_s": round(tokens_s), **scores})
+        progress = {"step": self.step, "minutes": round(self.spent_s / 60, 2), "loss": round(loss, 4)}
+        line = json.dumps({**progress, "tokens_s": round(tokens_s), **scores})
         with (self._out / "log.jsonl").open("a", encoding="utf-8") as file:
             file.write(line + "\n")
         print(line, flush=True)  # noqa: T201 - progress of a long command

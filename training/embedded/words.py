@@ -1,4 +1,4 @@
-"""Where the words of made-up pages come from: a list of real ones, and invented ones without end."""
+"""Draws words for synthetic pages: from a list of real words, or invented."""
 
 from __future__ import annotations
 
@@ -80,12 +80,12 @@ class WordBag:
         return "".join(self.rng.choices(string.ascii_letters + string.digits, k=self.rng.randint(least, most)))
 
     def name(self) -> str:
-        """What a control is called: one to three words."""
+        """A control's name: one to three words."""
         count = self.rng.choices((1, 2, 3), (0.72, 0.2, 0.08))[0]
         return " ".join(self.word() for _ in range(count))
 
     def text(self) -> str:
-        """What one types."""
+        """Text to type."""
         kind = self.rng.random()
         if kind < 0.3:
             return self.code()

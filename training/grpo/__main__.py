@@ -1,4 +1,4 @@
-"""`python -m training.grpo FOLDER`: one process of a run that a launcher does, see :mod:`training.grpo.run`."""
+"""`python -m training.grpo FOLDER`: one process of a launched run, see :mod:`training.grpo.run`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Whether a batch means to the model what each of its rows means alone: else nothing that is learned from it is right.
+"""Checks that rows of a padded batch have the same log-probabilities as the rows alone.
 
-Rows of different lengths are padded, and whatever has a value a token has to be padded alike. Where a processor, a
-model or the library gets that wrong, training runs, and its log-probabilities are those of other inputs.
+Rows of different lengths are padded, and so is every field with one value per token. If a processor, a model or the
+library pads incorrectly, training runs without an error on the log-probabilities of other inputs.
 """
 
 from __future__ import annotations
@@ -12,39 +12,39 @@ from typing import Any, Final
 import torch
 
 from envs.core.errors import BadInput
-from training.grpo.evaluation import encoded
+from training.grpo.evaluation import encode_prompts
 from training.grpo.examples import Example
 
 PER_TOKEN: Final = ("token_type_ids", "mm_token_type_ids")
-"""Fields with a value a token, beside the tokens and their mask."""
+"""Fields with one value per token, besides the tokens and their mask."""
 LIMIT: Final = 1e-2
-"""Greatest mean difference of a row's log-probabilities; rounding in float32 makes some 1e-6."""
+"""Maximum mean difference of a row's log-probabilities. Rounding in float32 causes about 1e-6."""
 LIMIT_BF16: Final = 0.1
 _NOT_FIELDS: Final = (
     *("prompt_ids", "prompt_mask", "completion_ids", "completion_mask", "advantages", "num_items_in_batch"),
     *("old_per_token_logps", "ref_per_token_logps"),
 )
-"""Of a scored batch: all else is passed to the model."""
+"""Keys of a scored batch that are not model inputs."""
 
 
 def padded_marks(
     marks: Mapping[str, Sequence[Sequence[int]]], prompts: tuple[int, ...], completions: int, device: torch.device
 ) -> dict[str, torch.Tensor]:
-    """Fields with a value a token, of prompts without padding: padded as *prompts* (B, P) are, on the left, and 0 for
-    *completions* tokens more. Raises BadInput where one is longer than the prompts."""
+    """Pads the per-token fields of unpadded prompts on the left to the shape *prompts* (B, P), and appends 0 for
+    *completions* tokens. Raises BadInput if a field is longer than the prompts."""
     rows, wide = prompts
     for name, values in marks.items():
         if len(values) != rows or any(len(own) > wide for own in values):
             raise BadInput(f"{name} does not fit the prompts: it has more values than there are tokens")
-    found = {name: torch.zeros(rows, wide + completions, dtype=torch.long) for name in marks}
+    padded = {name: torch.zeros(rows, wide + completions, dtype=torch.long) for name in marks}
     for name, values in marks.items():
-        for row, own in zip(found[name], values, strict=True):
+        for row, own in zip(padded[name], values, strict=True):
             row[wide - len(own) : wide] = torch.tensor(own)
-    return {name: values.to(device) for name, values in found.items()}
+    return {name: values.to(device) for name, values in padded.items()}
 
 
 def check_fields(input_ids: torch.Tensor, attention_mask: torch.Tensor, fields: Mapping[str, Any]) -> None:
-    """Raises BadInput where a field has not a value for each of *input_ids* (B, T), or marks padding."""
+    """Raises BadInput if a field does not have one value for each of *input_ids* (B, T), or marks padding."""
     for name in PER_TOKEN:
         values = fields.get(name)
         if values is None:
@@ -59,21 +59,21 @@ def check_fields(input_ids: torch.Tensor, attention_mask: torch.Tensor, fields: 
 
 
 def rows_to_check(prompt_mask: torch.Tensor) -> list[int]:
-    """The row with the most padding, and the last one, whose image comes after all others'."""
+    """Returns the row with the most padding and the last row, whose image comes after all others."""
     padding = (prompt_mask == 0).sum(1)
     return sorted({int(padding.argmax()), len(padding) - 1})
 
 
 def check_rows(trainer: Any, model: Any, examples: Sequence[Example], scored: Mapping[str, Any], room: int) -> None:
-    """Raises BadInput where rows of a *scored* batch have other log-probabilities in it than alone. *examples*: one a
-    row, its own; *room*: tokens of a prompt."""
+    """Raises BadInput if rows of a *scored* batch have other log-probabilities than the same rows alone. *examples*:
+    one per row. *room*: maximum tokens of a prompt."""
     was_training = model.training
     model.eval()
     try:
         with torch.no_grad():
             together = _together(trainer, model, scored)
             for row in rows_to_check(scored["prompt_mask"]):
-                prompt = encoded(trainer.processing_class, [examples[row]], room)
+                prompt = encode_prompts(trainer.processing_class, [examples[row]], room)
                 alone = _alone(trainer, model, dict(prompt), scored, row)
                 if alone is None:
                     name = examples[row].name
@@ -84,8 +84,8 @@ def check_rows(trainer: Any, model: Any, examples: Sequence[Example], scored: Ma
 
 
 def _together(trainer: Any, model: Any, scored: Mapping[str, Any]) -> torch.Tensor:
-    """(B, T) log-probabilities of completions, as the trainer takes them."""
-    found, _, _ = trainer._get_per_token_logps_and_entropies(
+    """(B, T) log-probabilities of completions, computed by the trainer."""
+    logprobs, _, _ = trainer._get_per_token_logps_and_entropies(
         model,
         torch.cat([scored["prompt_ids"], scored["completion_ids"]], 1),
         torch.cat([scored["prompt_mask"], scored["completion_mask"]], 1),
@@ -93,14 +93,14 @@ def _together(trainer: Any, model: Any, scored: Mapping[str, Any]) -> torch.Tens
         batch_size=trainer.args.per_device_train_batch_size,
         **{name: value for name, value in scored.items() if name not in _NOT_FIELDS},
     )
-    return found
+    return logprobs
 
 
 def _alone(
     trainer: Any, model: Any, inputs: dict[str, torch.Tensor], scored: Mapping[str, Any], row: int
 ) -> torch.Tensor | None:
-    """(t,) log-probabilities of the completion in *row*, by the plain model, after its prompt alone, *inputs*; None
-    where that has other tokens than the row."""
+    """(t,) log-probabilities of the completion in *row*, computed by the plain model on the single prompt *inputs*;
+    None if its tokens differ from the row's."""
     inputs = {name: value.to(scored["prompt_ids"].device) for name, value in inputs.items()}
     own = scored["prompt_ids"][row][scored["prompt_mask"][row].bool()]
     if inputs["input_ids"][0].tolist() != own.tolist():
@@ -123,7 +123,7 @@ def _compare(together: torch.Tensor, alone: torch.Tensor, example: Example, *, b
     apart = (together - alone).abs().mean().item()
     if not apart <= (LIMIT_BF16 if bf16 else LIMIT):
         raise BadInput(
-            f"the model does not see the same in a batch as in a row alone: log-probabilities of the answer to "
-            f"{example.name!r} differ by {apart:.2g} a token. Trained like this it would learn from other inputs: its "
-            "processor pads a field on the wrong side, or its positions count padding"
+            f"the model's inputs in a batch differ from those of a single row: log-probabilities of the answer to "
+            f"{example.name!r} differ by {apart:.2g} a token. Training would use wrong inputs: the "
+            "processor pads a field on the wrong side, or the model's positions count padding"
         )

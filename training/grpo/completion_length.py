@@ -1,4 +1,4 @@
-"""Whether right answers fit into the longest completion: what does not can be learned from in no way."""
+"""Checks that correct answers fit into the completion length limit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TAGS = "<think></think><answer>{}</answer>"
 
 
 def right_answer(target: Target) -> str:
-    """A right answer and nothing else, as short as answers of its kind are written."""
+    """The shortest correct answer to *target*."""
     match target:
         case PointTarget():
             centre = target.region.centre
@@ -32,16 +32,16 @@ def right_answer(target: Target) -> str:
             return "\n".join(target.rows)
 
 
-def check_budget(
+def check_completion_lengths(
     examples: Sequence[Example], held_out: Sequence[Example], settings: GrpoSettings, count: TokenCount
 ) -> tuple[str, ...]:
-    """What `answer_tokens` leaves no room for, a line each; *count*: tokens of a text. Raises BadInput where it has
-    room for no right answer to *examples*."""
+    """Returns a warning line for each set of examples with correct answers longer than `answer_tokens`. *count* counts
+    a text's tokens. Raises BadInput if no correct answer to *examples* fits."""
     lengths = [count(right_answer(example.target)) for example in examples]
     if min(lengths) > settings.answer_tokens:
         raise BadInput(
             f"answer_tokens {settings.answer_tokens} is too short for the right answer to any of the {len(lengths)} "
-            f"examples: they take {_span(lengths)} tokens"
+            f"examples: they have {_span(lengths)} tokens"
         )
     measured = [count(right_answer(example.target)) for example in held_out]
     lines = (
@@ -53,24 +53,24 @@ def check_budget(
 
 
 def _full_rewards(examples: Sequence[Example], settings: GrpoSettings, count: TokenCount) -> Iterator[str]:
-    """Where a reward wants more than the answer."""
+    """Yields warnings for rewards that require more text than the answer."""
     reward = settings.reward
     if isinstance(reward, GuirlvgReward) and reward.format != "none":
         lengths = [count(TAGS.format(right_answer(example.target))) for example in examples]
         yield _line(lengths, len(examples), "examples in their tags: they never get the full reward", settings)
     elif isinstance(reward, AdaguiReward) and reward.thought != "none":
         lengths = [reward.thought_tokens + count(TAGS.format(right_answer(example.target))) for example in examples]
-        what = f"examples after a thought of reward.thought_tokens {reward.thought_tokens}: hard steps want one"
-        yield _line(lengths, len(examples), what, settings)
+        subject = f"examples after a thought of reward.thought_tokens {reward.thought_tokens}: hard steps want one"
+        yield _line(lengths, len(examples), subject, settings)
 
 
-def _line(lengths: Sequence[int], examples: int, what: str, settings: GrpoSettings) -> str:
+def _line(lengths: Sequence[int], examples: int, subject: str, settings: GrpoSettings) -> str:
     over = [length for length in lengths if length > settings.answer_tokens]
     if not over:
         return ""
     return (
         f"warning: answer_tokens {settings.answer_tokens} is too short for the right answer to {len(over)} of "
-        f"{examples} {what} ({_span(over)} tokens)"
+        f"{examples} {subject} ({_span(over)} tokens)"
     )
 
 

@@ -1,4 +1,4 @@
-"""How good a policy is at examples: its most likely answers, judged."""
+"""Evaluates a policy on examples: greedy answers, scored by correctness and proximity."""
 
 from __future__ import annotations
 
@@ -15,50 +15,54 @@ from models.base import Message
 from models.prompting.prompt_tokens import PromptTokens, processor_markers
 from training.engine.progress import Watcher, unwatched
 from training.grpo.examples import Example
-from training.grpo.rewards import is_right, nearness, read_completion, thought_of
+from training.grpo.rewards import extract_thought, is_right, proximity_score, read_completion
 from training.grpo.rewards.answers import OPEN
 from training.grpo.settings import GrpoSettings
 
-TOO_GOOD = 0.7
-"""SSL paper, App. H.1: a failure that is nearer than this is a sign of a reward that is being gamed."""
+NEAR_MISS = 0.7
+"""SSL paper, App. H.1: wrong answers with a proximity above this value indicate reward hacking."""
 
 
-class Measured(Record):
-    """Greedy answers to examples."""
+class Evaluation(Record):
+    """Metrics of greedy answers to examples."""
 
     examples: int
     correct: Estimate
-    """Share of them that are right, with Wilson's interval."""
+    """Share of correct answers, with Wilson's interval."""
     proximity: float
-    """Mean S of the SSL paper, 0 to 1: how near they are, untiered."""
+    """Mean S of the SSL paper, untiered, 0 to 1."""
     near_misses: float
-    """Share of all that are wrong with S above `TOO_GOOD`."""
+    """Share of answers that are wrong and have S above `NEAR_MISS`."""
     answer_tokens: float
-    """Mean length of a completion, its thought included."""
+    """Mean tokens of a completion, thought included."""
     thought_tokens: float
-    """Mean length of what is said beside the answer, in tags or not."""
+    """Mean tokens outside of the answer, in tags or not."""
     solved: tuple[str, ...]
-    """Names of the examples that are right."""
+    """Names of the examples that were answered correctly."""
 
 
 def measure(
     model: Any, processor: Any, examples: Sequence[Example], settings: GrpoSettings, watch: Watcher = unwatched
-) -> Measured:
-    """Answers every example once, at temperature 0, and judges the answers."""
+) -> Evaluation:
+    """Answers every example once at temperature 0 and scores the answers."""
     answers: list[str] = []
-    opening = opening_of(processor)
+    opening = template_opening(processor)
     lengths: list[int] = []
     for texts, tokens in _answers(model, processor, examples, settings):
         answers += [opening + text for text in texts]
         lengths += tokens
         watch("measuring", len(answers), len(examples), None)
-    said = [read_completion(text) for text in answers]
+    completions = [read_completion(text) for text in answers]
     tokens = PromptTokens(tokenizer_of(processor))
-    thoughts = [thought_of(example.target, one) for example, one in zip(examples, said, strict=True)]
-    right = [is_right(example.target, one) for example, one in zip(examples, said, strict=True)]
-    near = [nearness(example.target, one) for example, one in zip(examples, said, strict=True)]
-    missed = [not correct and close > TOO_GOOD for correct, close in zip(right, near, strict=True)]
-    return Measured(
+    thoughts = [
+        extract_thought(example.target, completion) for example, completion in zip(examples, completions, strict=True)
+    ]
+    right = [is_right(example.target, completion) for example, completion in zip(examples, completions, strict=True)]
+    near = [
+        proximity_score(example.target, completion) for example, completion in zip(examples, completions, strict=True)
+    ]
+    missed = [not correct and close > NEAR_MISS for correct, close in zip(right, near, strict=True)]
+    return Evaluation(
         examples=len(examples),
         correct=proportion(sum(right), len(right)),
         proximity=fmean(near),
@@ -70,13 +74,13 @@ def measure(
 
 
 def tokenizer_of(processor: Any) -> Any:
-    """The tokenizer of what encodes images, too; a tokenizer itself."""
+    """Returns the tokenizer of an image processor, or *processor* if it is a tokenizer."""
     return getattr(processor, "tokenizer", processor)
 
 
-def opening_of(processor: Any) -> str:
-    """What the chat template has said of an answer before the model says anything: `<think>`, where it opens a thought,
-    as templates of reasoning models do, else nothing. A completion is read with it in front."""
+def template_opening(processor: Any) -> str:
+    """Returns the text that the chat template writes at the start of an answer: `<think>` if it opens a thought, as
+    templates of reasoning models do, otherwise nothing. Completions are parsed with it in front."""
     tokenizer = tokenizer_of(processor)
     if getattr(processor, "chat_template", None) is not None and processor is not tokenizer:
         turn = {"role": "user", "content": [{"type": "text", "text": "?"}]}
@@ -93,44 +97,46 @@ def opening_of(processor: Any) -> str:
 def _answers(
     model: Any, processor: Any, examples: Sequence[Example], settings: GrpoSettings
 ) -> Iterator[tuple[list[str], list[int]]]:
-    """(texts, lengths in tokens) of batches of *examples*, in their order."""
+    """Yields (texts, lengths in tokens) for batches of *examples*, in order."""
     tokenizer = tokenizer_of(processor)
     declared = model.generation_config.eos_token_id
     ends = sorted({tokenizer.eos_token_id, *(declared if isinstance(declared, list) else [declared])} - {None})
     was_training = model.training
     model.eval()
     for start in range(0, len(examples), settings.micro_rows):
-        inputs = encoded(processor, examples[start : start + settings.micro_rows], settings.room).to(model.device)
-        made = model.generate(
+        inputs = encode_prompts(processor, examples[start : start + settings.micro_rows], settings.room).to(
+            model.device
+        )
+        generated = model.generate(
             **inputs,
             do_sample=False,
             max_new_tokens=settings.answer_tokens,
             pad_token_id=_pad(tokenizer),
             eos_token_id=ends,
         )[:, inputs["input_ids"].shape[1] :]
-        ended = torch.isin(made, torch.tensor(ends, device=made.device)).cumsum(1) > 0
-        yield tokenizer.batch_decode(made, skip_special_tokens=True), (~ended).sum(1).tolist()
+        ended = torch.isin(generated, torch.tensor(ends, device=generated.device)).cumsum(1) > 0
+        yield tokenizer.batch_decode(generated, skip_special_tokens=True), (~ended).sum(1).tolist()
     model.train(was_training)
 
 
-def encoded(processor: Any, examples: Sequence[Example], room: int) -> Any:
-    """Prompts as the model takes them: padded on the left, images among them."""
+def encode_prompts(processor: Any, examples: Sequence[Example], room: int) -> Any:
+    """Encodes prompts for the model, with images, padded on the left."""
     from transformers import BatchEncoding
 
     tokenizer = tokenizer_of(processor)
     if examples[0].image is not None:
         return _with_images(processor, examples)
     prompts = PromptTokens(tokenizer)
-    ids = [prompts.encode([Message(role, text) for role, text in one.messages], room) for one in examples]
+    ids = [prompts.encode([Message(role, text) for role, text in example.messages], room) for example in examples]
     longest = max(map(len, ids))
     padded = torch.tensor([[_pad(tokenizer)] * (longest - len(row)) + list(row) for row in ids])
     mask = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in ids])
     return BatchEncoding({"input_ids": padded, "attention_mask": mask})
 
 
-def turns_of(processor: Any, example: Example) -> list[dict[str, str]]:
-    """The messages of an example that shows an image, as a chat template takes them. Text of a page that looks like a
-    special token, one for images among them, is broken up."""
+def chat_turns(processor: Any, example: Example) -> list[dict[str, str]]:
+    """Returns the messages of an example with an image in the chat template's format. Page text that looks like a
+    special token, such as an image token, is broken up."""
     tokens = PromptTokens(tokenizer_of(processor), processor_markers(processor))
     return [{"role": role, "content": tokens.defused(text)} for role, text in example.messages]
 
@@ -139,7 +145,7 @@ def _with_images(processor: Any, examples: Sequence[Example]) -> Any:
     from PIL import Image
     from trl.data_utils import prepare_multimodal_messages
 
-    turns = [turns_of(processor, example) for example in examples]
+    turns = [chat_turns(processor, example) for example in examples]
     images = [[Image.open(example.image)] for example in examples if example.image is not None]
     conversations = [prepare_multimodal_messages(turn, images=image) for turn, image in zip(turns, images, strict=True)]
     return processor.apply_chat_template(

@@ -1,4 +1,4 @@
-"""Examples: a prompt and what is right. One JSON object a line; images are files beside it."""
+"""Reads and writes examples: a prompt and its target, one JSON object per line. Images are separate files."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class Example(Record):
     """One prompt and its target."""
 
     name: str
-    """Of the task, unique in its file."""
+    """Unique in its file."""
     messages: tuple[tuple[Role, str], ...] = Field(min_length=1)
-    """(role, text) of the prompt."""
+    """Messages of the prompt: (role, text)."""
     target: Target
     image: Path | None = None
-    """What the last message shows; in a file relative to its folder, in memory absolute."""
+    """Image of the last message. The path is relative to the folder in a file, absolute in memory."""
 
     @property
     def picture(self) -> bytes | None:
-        """The image's file. Raises BadInput where it cannot be read."""
+        """The bytes of the image file. Raises BadInput if it cannot be read."""
         if self.image is None:
             return None
         try:
@@ -42,13 +42,13 @@ class Example(Record):
 
 
 def read_examples(path: Path, *, empty: bool = False) -> tuple[Example, ...]:
-    """Raises BadInput naming the first line that is none, a name that comes twice, or an image that is not there; and
-    where there is no example, unless it may be *empty*."""
+    """Reads a file of examples. Raises BadInput for an invalid line, a duplicate name, a missing image, or a file
+    without examples unless it may be *empty*."""
     try:
         lines = path.read_text(encoding="utf-8").split("\n")  # a text may hold other ends of lines
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"examples {str(path)!r} cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    found: dict[str, Example] = {}
+    examples_by_name: dict[str, Example] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -56,32 +56,32 @@ def read_examples(path: Path, *, empty: bool = False) -> tuple[Example, ...]:
             example = Example.model_validate_json(line)
         except ValidationError as error:
             raise BadInput(f"{path}:{number}: no example: {first_problem(error)}") from None
-        if example.name in found:
+        if example.name in examples_by_name:
             raise BadInput(f"{path}:{number}: the name {example.name!r} comes twice")
         if example.image is not None:
             image = (path.parent / example.image).resolve()
             if not image.is_file():
                 raise BadInput(f"{path}:{number}: image {str(image)!r} does not exist")
             example = example.model_copy(update={"image": image})
-        found[example.name] = example
-    if not found and not empty:
+        examples_by_name[example.name] = example
+    if not examples_by_name and not empty:
         raise BadInput(f"{str(path)!r} holds no examples")
-    return tuple(found.values())
+    return tuple(examples_by_name.values())
 
 
-def gather_examples(places: Sequence[Path]) -> tuple[Example, ...]:
-    """Those of several files, in their order. Raises BadInput, also for a name that comes twice among them."""
-    found: dict[str, Example] = {}
+def read_example_files(places: Sequence[Path]) -> tuple[Example, ...]:
+    """Reads several files, in order. Raises BadInput, also for a duplicate name among them."""
+    examples_by_name: dict[str, Example] = {}
     for place in places:
         for example in read_examples(place):
-            if example.name in found:
+            if example.name in examples_by_name:
                 raise BadInput(f"{str(place)!r}: the name {example.name!r} is in an earlier file, too")
-            found[example.name] = example
-    return tuple(found.values())
+            examples_by_name[example.name] = example
+    return tuple(examples_by_name.values())
 
 
 def write_examples(path: Path, examples: Iterable[Example]) -> None:
-    """The old file or the new one, never half of it. Images are told relative to its folder."""
+    """Writes a file of examples atomically. Image paths become relative to its folder."""
     folder = path.parent.resolve()
     lines = (_relative(example, folder).model_dump_json() for example in examples)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -94,35 +94,35 @@ def _relative(example: Example, folder: Path) -> Example:
     return example.model_copy(update={"image": Path(os.path.relpath(example.image.resolve(), folder))})
 
 
-def shared_prompts(one: Sequence[Example], other: Sequence[Example]) -> int:
-    """How many of *one* ask what an example of *other* asks, too."""
-    asked = {_asked(example) for example in other}
-    return sum(_asked(example) in asked for example in one)
+def count_shared_prompts(examples: Sequence[Example], others: Sequence[Example]) -> int:
+    """Counts the *examples* with a prompt that one of *others* has too."""
+    known = {_prompt_key(example) for example in others}
+    return sum(_prompt_key(example) in known for example in examples)
 
 
-def _asked(example: Example) -> tuple[object, ...]:
+def _prompt_key(example: Example) -> tuple[object, ...]:
     return example.messages, example.image
 
 
-def size_of(picture: bytes) -> tuple[int, int]:
-    """Width and height in pixels of an image file. Raises BadInput where it is none."""
+def image_size(picture: bytes) -> tuple[int, int]:
+    """Returns width and height of an image file in pixels. Raises BadInput if it is not an image."""
     from PIL import Image
 
     try:
         return Image.open(io.BytesIO(picture)).size
-    except (OSError, SyntaxError, ValueError) as error:  # what Pillow raises for damaged files
+    except (OSError, SyntaxError, ValueError) as error:  # raised by Pillow for damaged files
         raise BadInput(f"an image cannot be read: {error}") from error
 
 
 def check_images(examples: Sequence[Example]) -> None:
-    """Raises BadInput where only some of *examples* have an image, where one is none, or is of another size than its
-    target says: its answers would be judged in the wrong place."""
-    seen = [example for example in examples if example.image is not None]
-    if seen and len(seen) != len(examples):
-        raise BadInput(f"{len(seen)} of {len(examples)} examples have an image: either all or none")
-    for example in seen:
+    """Raises BadInput if only some of *examples* have an image, or if an image is invalid or has another size than its
+    target states."""
+    pictured = [example for example in examples if example.image is not None]
+    if pictured and len(pictured) != len(examples):
+        raise BadInput(f"{len(pictured)} of {len(examples)} examples have an image: either all or none")
+    for example in pictured:
         try:
-            size = size_of(example.picture or b"")
+            size = image_size(example.picture or b"")
         except BadInput as error:
             raise BadInput(f"example {example.name!r}, {str(example.image)!r}: {error}") from error
         if any(place.size != size for place in places_of(example.target)):

@@ -1,14 +1,14 @@
-"""Examples from traces: what was done right on a page, asked again of one answer.
+"""Extracts examples for GRPO from the successful steps of traces.
 
-    element   a screenshot and an element's role and name; the answer is a point in it (visual grounding)
-    goal      a screenshot and the instruction; the answer is a point in what was acted on next
-    step      the prompt that the policy was sent; the answer is the action that it took
+    element   a screenshot and an element's role and name; the answer is a point in the element (visual grounding)
+    goal      a screenshot and the instruction; the answer is a point in the element that was acted on
+    step      the policy's prompt; the answer is the policy's action
 
-Where steps have screenshots, `step` shows them and asks clicks by place: the element's box says how near a click is,
-which the rewards of places need. An element that was clicked becomes a point in the screenshot, said in the language of
-the step. Other actions are asked as they were taken, and are right or wrong.
+If steps have screenshots, `step` shows them and asks for click coordinates. The element's box measures the proximity of
+a click, which position-based rewards need. A click on an element becomes a click at a point of the screenshot, in the
+action language of the step. Other actions stay as they are; their answers are correct or wrong.
 
-Only steps of successful episodes that were carried out. Whatever is left out is counted.
+Only executed steps of successful episodes become examples. Excluded steps are counted by reason.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from envs.core.trace_store import BlobStore, Trace
 from models.prompting.prompt_text import folded, quoted
 from training.data.provenance import Provenance
 from training.data.trajectories import Decision, trajectory
-from training.grpo.examples import Example, Role, size_of
+from training.grpo.examples import Example, Role, image_size
 from training.grpo.rewards import PointTarget, StepTarget
-from training.grpo.rewards.targets import aims_of
+from training.grpo.rewards.targets import points_of
 
 Ask = Literal["element", "goal", "step"]
 ROLES: Final[Mapping[str, Role]] = {"system": "system", "assistant": "assistant"}
 THINK: Final = " Think first, between <think> and </think>; then answer between <answer> and </answer>."
 
 
-class Missing(StrEnum):
-    """Why a step, or a whole episode, is no example."""
+class ExclusionReason(StrEnum):
+    """Why a step or an episode is not used as an example."""
 
     FAILED = "of an episode that did not succeed"
     NOT_DONE = "not carried out"
@@ -57,70 +57,72 @@ class Missing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
-    """How steps are asked."""
+class ExampleOptions:
+    """Options for converting steps to examples."""
 
     ask: Ask
     think: bool = False
-    """Ask for a thought before the answer."""
+    """Ask for a thought before the answer (`--think`)."""
     resolution: bool = False
-    """Say how large the screenshot is (GuirlVG, §3.7: better left away in training and said when it counts)."""
+    """State the size of the screenshot (GuirlVG, §3.7: better omitted in training and stated in evaluation)."""
     held_out: frozenset[TaskRef] = frozenset()
-    """Instances whose steps are left out."""
+    """Instances whose steps are excluded."""
     pictures: bool = True
-    """Of `step`: show the screenshots and ask clicks by place, where any step has a screenshot."""
+    """For `step`: show the screenshots and ask for click coordinates, if any step has a screenshot."""
 
 
 @dataclass(slots=True)
-class Asked:
-    """What came of traces."""
+class ExtractedExamples:
+    """Examples extracted from traces, and the counts of excluded steps."""
 
     examples: list[Example] = field(default_factory=list[Example])
-    left_out: Counter[Missing] = field(default_factory=Counter[Missing])
-    """Steps, by why."""
+    left_out: Counter[ExclusionReason] = field(default_factory=Counter[ExclusionReason])
+    """Excluded steps by reason."""
     provenance: Provenance = field(default_factory=Provenance)
 
 
-def examples_of(traces: Iterable[tuple[Trace, BlobStore]], asking: Asking, images: Path) -> Asked:
-    """Examples in the order of episodes and steps, none that asks the same twice; screenshots are copied to *images*.
+def extract_examples(
+    traces: Iterable[tuple[Trace, BlobStore]], options: ExampleOptions, images: Path
+) -> ExtractedExamples:
+    """Extracts distinct examples in the order of episodes and steps. Screenshots are copied to *images*.
 
-    Raises TraceError for a trace that was edited after it was written and for a blob that is missing or damaged,
-    BadInput for a screenshot that is no image, and for a resolution that no screenshot has.
+    Raises TraceError for a trace that was edited after it was written and for a missing or damaged blob, BadInput for
+    an invalid screenshot, and if the resolution is requested without screenshots.
     """
-    found = Asked()
+    result = ExtractedExamples()
     known = set[object]()
     read = list(traces)
     for trace, _ in read:
-        found.provenance.add(trace)
-    shown = asking.ask != "step" or (asking.pictures and _has_pictures(read))
-    if asking.resolution and not shown:
-        raise BadInput("--resolution says how large a screenshot is, and none is shown")
+        result.provenance.add(trace)
+    shown = options.ask != "step" or (options.pictures and _has_screenshots(read))
+    if options.resolution and not shown:
+        raise BadInput("--resolution states the size of screenshots, and no screenshot is shown")
     for trace, blobs in read:
-        for made in _Episode(trace, blobs, asking, images, shown).asked():
-            if isinstance(made, Missing):
-                found.left_out[made] += 1
-            elif (made.messages, made.image) in known:
-                found.left_out[Missing.REPEATED] += 1
+        for item in _Episode(trace, blobs, options, images, shown).examples():
+            if isinstance(item, ExclusionReason):
+                result.left_out[item] += 1
+            elif (item.messages, item.image) in known:
+                result.left_out[ExclusionReason.REPEATED] += 1
             else:
-                known.add((made.messages, made.image))
-                found.examples.append(made)
-    return found
+                known.add((item.messages, item.image))
+                result.examples.append(item)
+    return result
 
 
-def _has_pictures(traces: Sequence[tuple[Trace, BlobStore]]) -> bool:
+def _has_screenshots(traces: Sequence[tuple[Trace, BlobStore]]) -> bool:
     return any(intent.seen.screenshot_blob is not None for trace, _ in traces for intent, _ in trace.steps)
 
 
 @dataclass(frozen=True, slots=True)
-class _Shot:
-    """A screenshot and how many of its pixels a CSS pixel has, across and down."""
+class _Screenshot:
+    """A screenshot and its pixels per CSS pixel, horizontal and vertical."""
 
     picture: bytes
     size: tuple[int, int]
     scale: tuple[float, float]
 
     def place(self, box: tuple[float, float, float, float]) -> PointTarget | None:
-        """Of an element's *box*: x, y, width and height in CSS pixels. None where the screenshot does not show it."""
+        """Target for an element's *box*: x, y, width and height in CSS pixels. None if it is outside the screenshot."""
         x, y, wide, high = box
         across, down = self.scale
         try:
@@ -133,80 +135,84 @@ class _Shot:
 class _Episode:
     trace: Trace
     blobs: BlobStore
-    asking: Asking
+    options: ExampleOptions
     images: Path
     shown: bool
-    """Screenshots are."""
+    """Whether prompts show screenshots."""
 
-    def asked(self) -> Iterator[Example | Missing]:
-        """Of each step."""
+    def examples(self) -> Iterator[Example | ExclusionReason]:
+        """Yields an example or an exclusion reason for each step."""
         trace, steps = self.trace, self.trace.steps
         if trace.footer is None or trace.footer.outcome != "success":
-            yield from (Missing.FAILED for _ in steps)
-        elif trace.header.task in self.asking.held_out:
-            yield from (Missing.HELD_OUT for _ in steps)
+            yield from (ExclusionReason.FAILED for _ in steps)
+        elif trace.header.task in self.options.held_out:
+            yield from (ExclusionReason.HELD_OUT for _ in steps)
         else:
-            decisions = self._decisions() if self.asking.ask == "step" else {}
+            decisions = self._decisions() if self.options.ask == "step" else {}
             for intent, commit in steps:
                 done = commit is not None and commit.result.ok
-                yield self._example(intent, decisions.get(intent.step)) if done else Missing.NOT_DONE
+                yield self._example(intent, decisions.get(intent.step)) if done else ExclusionReason.NOT_DONE
 
     def _decisions(self) -> dict[int, Decision]:
-        """By step; empty where the policy's prompts are not there."""
+        """Decisions by step; empty if the trace has no prompts of the policy."""
         read = trajectory(self.trace, self.blobs, texts=True)
-        return {} if isinstance(read, StrEnum) else {one.step: one for one in read.decisions if one.messages}
+        return (
+            {}
+            if isinstance(read, StrEnum)
+            else {decision.step: decision for decision in read.decisions if decision.messages}
+        )
 
-    def _example(self, intent: Intent, decision: Decision | None) -> Example | Missing:
+    def _example(self, intent: Intent, decision: Decision | None) -> Example | ExclusionReason:
         header = self.trace.header
         name = f"{header.run_id}/{header.episode_id}/{intent.step}"
-        if self.asking.ask != "step":
-            return self._pointing(name, intent)
+        if self.options.ask != "step":
+            return self._grounding_example(name, intent)
         if decision is None:
-            return Missing.NO_PROMPT
-        return self._seen_step(name, intent, decision) if self.shown else self._told_step(name, intent, decision)
+            return ExclusionReason.NO_PROMPT
+        return self._screenshot_step(name, intent, decision) if self.shown else self._text_step(name, intent, decision)
 
-    def _told_step(self, name: str, intent: Intent, decision: Decision) -> Example:
+    def _text_step(self, name: str, intent: Intent, decision: Decision) -> Example:
         target = StepTarget(action=intent.action, language=_language(intent, decision))
-        return Example(name=name, messages=_prompt(decision, think=self.asking.think), target=target)
+        return Example(name=name, messages=_prompt(decision, think=self.options.think), target=target)
 
-    def _seen_step(self, name: str, intent: Intent, decision: Decision) -> Example | Missing:
+    def _screenshot_step(self, name: str, intent: Intent, decision: Decision) -> Example | ExclusionReason:
         shot = self._shot(intent)
         if shot is None:
-            return Missing.NO_SCREENSHOT
-        spoken = _language(intent, decision)
-        action, places = _placed(intent, shot)
+            return ExclusionReason.NO_SCREENSHOT
+        answer_language = _language(intent, decision)
+        action, places = _to_coordinates(intent, shot)
         if action is None:
-            return Missing.OUT_OF_SIGHT
-        target = StepTarget(action=action, language=spoken, places=places)
-        size = shot.size if self.asking.resolution else None
-        messages = _prompt(decision, think=self.asking.think, example=_click_in(spoken), size=size)
-        return Example(name=name, messages=messages, target=target, image=self._kept(shot.picture))
+            return ExclusionReason.OUT_OF_SIGHT
+        target = StepTarget(action=action, language=answer_language, places=places)
+        size = shot.size if self.options.resolution else None
+        messages = _prompt(decision, think=self.options.think, example=_click_format(answer_language), size=size)
+        return Example(name=name, messages=messages, target=target, image=self._saved(shot.picture))
 
-    def _shot(self, intent: Intent) -> _Shot | None:
+    def _shot(self, intent: Intent) -> _Screenshot | None:
         seen = intent.seen
         if seen.screenshot_blob is None or seen.viewport is None:
             return None
         picture = self.blobs.read(seen.screenshot_blob)
-        size = size_of(picture)
-        return _Shot(picture, size, (size[0] / seen.viewport[0], size[1] / seen.viewport[1]))
+        size = image_size(picture)
+        return _Screenshot(picture, size, (size[0] / seen.viewport[0], size[1] / seen.viewport[1]))
 
-    def _pointing(self, name: str, intent: Intent) -> Example | Missing:
+    def _grounding_example(self, name: str, intent: Intent) -> Example | ExclusionReason:
         shot, target = self._shot(intent), intent.target
         if shot is None:
-            return Missing.NO_SCREENSHOT  # and so no box either
+            return ExclusionReason.NO_SCREENSHOT  # and therefore no box
         if target is None or intent.target_box is None:
-            return Missing.NO_ELEMENT
-        if self.asking.ask == "element" and not target.name.strip():
-            return Missing.NO_NAME
+            return ExclusionReason.NO_ELEMENT
+        if self.options.ask == "element" and not target.name.strip():
+            return ExclusionReason.NO_NAME
         place = shot.place(intent.target_box)
         if place is None:
-            return Missing.OUT_OF_SIGHT
+            return ExclusionReason.OUT_OF_SIGHT
         goal = self.trace.header.instruction
-        what = folded(goal) if self.asking.ask == "goal" else f"the {target.role} {quoted(target.name)}"
-        messages: tuple[tuple[Role, str], ...] = (("user", _question(what, shot.size, self.asking)),)
-        return Example(name=name, messages=messages, target=place, image=self._kept(shot.picture))
+        subject = folded(goal) if self.options.ask == "goal" else f"the {target.role} {quoted(target.name)}"
+        messages: tuple[tuple[Role, str], ...] = (("user", _question(subject, shot.size, self.options)),)
+        return Example(name=name, messages=messages, target=place, image=self._saved(shot.picture))
 
-    def _kept(self, picture: bytes) -> Path:
+    def _saved(self, picture: bytes) -> Path:
         path = self.images / f"{hashlib.sha256(picture).hexdigest()[:24]}.png"
         if not path.exists():
             self.images.mkdir(parents=True, exist_ok=True)
@@ -215,9 +221,9 @@ class _Episode:
         return path.resolve()
 
 
-def _placed(intent: Intent, shot: _Shot) -> tuple[Action | None, tuple[PointTarget, ...]]:
-    """The step's action, in pixels of the screenshot, and the places that judge where it points. None for a click on an
-    element that the screenshot does not show."""
+def _to_coordinates(intent: Intent, shot: _Screenshot) -> tuple[Action | None, tuple[PointTarget, ...]]:
+    """Returns the step's action in screenshot pixels and the targets of its points; no action for a click on an element
+    outside the screenshot."""
     action, box = intent.action, intent.target_box
     if isinstance(action, Click):
         place = None if box is None else shot.place(box)
@@ -228,13 +234,13 @@ def _placed(intent: Intent, shot: _Shot) -> tuple[Action | None, tuple[PointTarg
         return ClickAt(x=at[0], y=at[1], button=action.button, count=action.count), (place,)
     scaled = _scaled(action, shot.scale)
     place = None if box is None else shot.place(box)
-    points = aims_of(scaled)
+    points = points_of(scaled)
     judged = place is not None and len(points) == 1 and place.region.holds(points[0])
     return scaled, (place,) if judged and place is not None else ()
 
 
 def _scaled(action: Action, scale: tuple[float, float]) -> Action:
-    """*action* with its points in pixels of the screenshot."""
+    """Converts the points of *action* to screenshot pixels."""
     across, down = scale
     match action:
         case ClickAt() | ScrollAt():
@@ -249,8 +255,8 @@ def _scaled(action: Action, scale: tuple[float, float]) -> Action:
 def _prompt(
     decision: Decision, *, think: bool, example: str = "", size: tuple[int, int] | None = None
 ) -> tuple[tuple[Role, str], ...]:
-    """What the policy was sent, and a line more where there is more to say. *example*: how a click is said by place,
-    where it is asked that way; *size*: the screenshot's, where that is told."""
+    """Returns the policy's prompt with an additional line of instructions, if any. *example*: a click by coordinates,
+    if these are asked for; *size*: the screenshot's, if it is stated."""
     messages: list[tuple[Role, str]] = [(ROLES.get(role, "user"), text) for role, text in decision.messages]
     added = (
         f"The screenshot resolution is {size[0]}x{size[1]}." if size else "",
@@ -262,13 +268,13 @@ def _prompt(
     return (*messages[:-1], (role, f"{text}\n{line}" if line else text))
 
 
-def _click_in(spoken: Literal["program", "id"]) -> str:
-    """How a click is said by place, without numbers, which small models would repeat."""
+def _click_format(spoken: Literal["program", "id"]) -> str:
+    """Formats a click by coordinates, with letters for the numbers, which small models would repeat."""
     return language(spoken).show(ClickAt(x=10, y=20)).replace("10", "X").replace("20", "Y")
 
 
 def _language(intent: Intent, decision: Decision) -> Literal["program", "id"]:
-    """The one in which the answer says what was done."""
+    """Returns the action language in which the completion parses to the executed action."""
     for name, spoken in LANGUAGES.items():
         try:
             if spoken.parse(decision.completion).action == intent.action:
@@ -278,7 +284,7 @@ def _language(intent: Intent, decision: Decision) -> Literal["program", "id"]:
     return "program"
 
 
-def _question(what: str, size: tuple[int, int], asking: Asking) -> str:
-    shown = f"The screenshot resolution is {size[0]}x{size[1]}. " if asking.resolution else ""
-    where = f"Where to click next: {what}" if asking.ask == "goal" else f"Where is {what}?"
-    return f"{shown}{where} Answer with x and y in pixels.{THINK if asking.think else ''}"
+def _question(subject: str, size: tuple[int, int], options: ExampleOptions) -> str:
+    shown = f"The screenshot resolution is {size[0]}x{size[1]}. " if options.resolution else ""
+    where = f"Where to click next: {subject}" if options.ask == "goal" else f"Where is {subject}?"
+    return f"{shown}{where} Answer with x and y in pixels.{THINK if options.think else ''}"

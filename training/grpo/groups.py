@@ -1,7 +1,7 @@
-"""Which rows of a batch a group-relative update may learn from.
+"""Excludes rows and groups without a learning signal from a GRPO update.
 
-Rewards are float32 where TRL compares them: a mean of equal rewards can differ from them by rounding, and what is left
-would be an advantage. Adam divides a gradient by its own size, so that such a residue moves the weights by a full step.
+TRL compares rewards in float32. The mean of equal rewards can differ from them by rounding, and the residue would be an
+advantage. Adam normalises gradients, so such a residue would move the weights by a full step.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from torch import Tensor
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 ROUNDING: Final = 8 * torch.finfo(torch.float32).eps
-"""Rewards of a group are equal where they differ by no more than this share of the largest term they are sums of."""
+"""Rewards of a group are equal if they differ by at most this share of the largest sum of absolute terms."""
 FLOOR: Final = 1e-12
-"""The same where all terms are near zero: above what float64 leaves of terms that cancel."""
+"""Minimum tolerance, for terms near zero. It is above the float64 residue of terms that cancel."""
 
 
 COUNTED: Final = ("nonfinite_rows", "equal_groups", "groups")
-"""In the log: sums over the updates since the last report. Rows whose reward is NaN or infinite, groups whose rewards
-are equal, all groups."""
+"""Counters in the log, summed over the updates since the last report: rows with a NaN or infinite reward, groups with
+equal rewards, all groups."""
 
 
 @dataclass(frozen=True, slots=True)
-class Groups:
-    """What the rewards of a batch, of all processes, say of its rows."""
+class GroupStats:
+    """Classifies the rows of a batch, of all processes, by their rewards."""
 
     kept: Tensor
-    """(N,) bool: the reward is finite. Other rows take no part in mean, deviation, loss or gradient."""
+    """(N,) bool: the reward is finite. Other rows are excluded from mean, deviation, loss and gradient."""
     equal: Tensor
-    """(N,) bool: the kept rewards of the row's group are equal, so that the advantage is exactly 0."""
+    """(N,) bool: the kept rewards of the row's group are equal. The advantage is exactly 0."""
     equal_groups: int
-    """Groups with kept rows, of which all have the same reward."""
+    """Number of groups with kept rows that all have the same reward."""
     groups: int
 
     @property
@@ -43,34 +43,35 @@ class Groups:
 
     @property
     def loss_scale(self) -> float:
-        """Makes a mean over all N rows one over the kept rows; 1 where nothing is kept."""
+        """Factor that turns a mean over all N rows into a mean over the kept rows; 1 if no row is kept."""
         return self.kept.numel() / max(1, int(self.kept.sum()))
 
     @property
     def idle(self) -> bool:
-        """Whether no row has an advantage."""
+        """Whether every advantage is 0."""
         return bool((self.equal | ~self.kept).all())
 
 
-def read_groups(rewards: Tensor, weights: Tensor, group: int) -> Groups:
-    """*rewards* (N, F) by row and reward function, the N rows group by group; *weights* (F,)."""
+def group_stats(rewards: Tensor, weights: Tensor, group: int) -> GroupStats:
+    """Computes the statistics of *rewards* (N, F) by row and reward function, with consecutive rows of a group;
+    *weights* (F,)."""
     terms = rewards.double() * weights.double()
     kept = torch.isfinite(rewards).all(1)
-    inside = kept.view(-1, group)
+    kept_by_group = kept.view(-1, group)
     total = terms.sum(1).view(-1, group)
-    largest = torch.where(inside, terms.abs().sum(1).view(-1, group), 0.0).amax(1)
-    top = torch.where(inside, total, -torch.inf).amax(1)
-    bottom = torch.where(inside, total, torch.inf).amin(1)
-    equal = inside.any(1) & (top - bottom <= (ROUNDING * largest).clamp(min=FLOOR))
-    return Groups(kept, equal.repeat_interleave(group), int(equal.sum()), len(equal))
+    largest = torch.where(kept_by_group, terms.abs().sum(1).view(-1, group), 0.0).amax(1)
+    top = torch.where(kept_by_group, total, -torch.inf).amax(1)
+    bottom = torch.where(kept_by_group, total, torch.inf).amin(1)
+    equal = kept_by_group.any(1) & (top - bottom <= (ROUNDING * largest).clamp(min=FLOOR))
+    return GroupStats(kept, equal.repeat_interleave(group), int(equal.sum()), len(equal))
 
 
-class LeavingOut:
-    """What a GRPOTrainer of TRL does about such rows, as a class beside it. It reads rewards when TRL has gathered them
-    from all processes, and counts for the log."""
+class RowExclusion:
+    """Mixin for TRL's GRPOTrainer that excludes rows without a signal. It reads the rewards after TRL has gathered them
+    from all processes, and counts excluded rows for the log."""
 
-    _groups: Groups | None
-    """Of the batch that is trained on."""
+    _groups: GroupStats | None
+    """Statistics of the current batch."""
     _counts: Counter[str]
     _group: int
     reward_weights: Any
@@ -78,32 +79,32 @@ class LeavingOut:
     model: Any
     _metrics: Any
 
-    def _above(self) -> Any:
-        """The trainer's own methods."""
+    def _base(self) -> Any:
+        """The methods of TRL's trainer."""
         return super()
 
     @property
     def idle(self) -> bool:
-        """Whether no row of the batch that is trained on has an advantage."""
+        """Whether every advantage of the current batch is 0."""
         return self._groups is not None and self._groups.idle
 
-    def _calculate_rewards(self, *given: Any, **named: Any) -> torch.Tensor:
-        """Of all processes (N, F). What is not finite becomes NaN, which TRL leaves out of the group's mean and
-        deviation."""
-        rewards: torch.Tensor = self._above()._calculate_rewards(*given, **named)
-        self._groups = read_groups(rewards, self.reward_weights.to(rewards.device), self._group)
+    def _calculate_rewards(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        """Rewards of all processes (N, F). Values that are not finite become NaN, which TRL excludes from the group's
+        mean and deviation."""
+        rewards: torch.Tensor = self._base()._calculate_rewards(*args, **kwargs)
+        self._groups = group_stats(rewards, self.reward_weights.to(rewards.device), self._group)
         return rewards.masked_fill(~self._groups.kept[:, None], torch.nan)
 
-    def _leave_out(self, found: dict[str, Any]) -> None:
-        """Exactly 0 for the advantages of equal rewards, no token of a row whose reward is not finite, and both
-        counted."""
+    def _exclude_rows(self, scored: dict[str, Any]) -> None:
+        """Sets advantages of groups with equal rewards to exactly 0, masks all tokens of rows with a reward that is not
+        finite, and counts both."""
         groups = self._groups
         assert groups is not None
-        rows = len(found["advantages"])
+        rows = len(scored["advantages"])
         own = slice(self.accelerator.process_index * rows, (self.accelerator.process_index + 1) * rows)
-        found["advantages"] = found["advantages"].masked_fill((groups.equal | ~groups.kept)[own], 0.0)
-        found["completion_mask"] = found["completion_mask"] * groups.kept[own, None]
-        found["loss_scale"] = torch.full_like(found["advantages"], groups.loss_scale)
+        scored["advantages"] = scored["advantages"].masked_fill((groups.equal | ~groups.kept)[own], 0.0)
+        scored["completion_mask"] = scored["completion_mask"] * groups.kept[own, None]
+        scored["loss_scale"] = torch.full_like(scored["advantages"], groups.loss_scale)
         mode = "train" if self.model.training else "eval"
         self._metrics[mode]["frac_reward_zero_std"][-1] = groups.equal_groups / groups.groups
         self._counts.update(
@@ -111,17 +112,17 @@ class LeavingOut:
         )
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Adds how many rows and groups of the updates since the last report there was nothing to learn from."""
+        """Adds the counters of excluded rows and groups since the last report."""
         if "loss" in logs:
             logs |= {name: float(self._counts[name]) for name in COUNTED}
             self._counts.clear()
-        self._above().log(logs, start_time)
+        self._base().log(logs, start_time)
 
 
-class LeaveIdle(TrainerCallback):
-    """Skips the optimizer where no row of a batch has an advantage: with a gradient of zeros Adam's moments and the
-    weight decay would still move the weights, and the divergence alone would take them back to the start. *trainer*
-    says so by its `idle`."""
+class SkipIdleUpdates(TrainerCallback):
+    """Skips the optimizer step if every advantage of a batch is 0 (*trainer*`.idle`). With a zero gradient, Adam's
+    moments and the weight decay would still move the weights, and the KL divergence alone would move them back to the
+    start."""
 
     def __init__(self, trainer: Any) -> None:
         self._trainer = trainer

@@ -1,4 +1,4 @@
-"""What a GRPO run reported while it trained: its sampled completions, update by update."""
+"""Reads the training log of a GRPO run: metrics of sampled completions by update."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 from envs.core.record import Record
 
 MOST_ROWS: Final = 12
-"""Of a table: neighbouring reports are put together, which also evens out single batches."""
+"""Maximum rows of a table. Adjacent reports are averaged, which also smooths single batches."""
 
 
-class Reported(Record):
-    """Sampled completions of some updates, means over them; None where the reward does not tell."""
+class TrainingReport(Record):
+    """Mean metrics of the completions sampled in some updates; None if the reward does not report a metric."""
 
     first: int
     last: int
-    """Updates, from 1."""
+    """First and last update, from 1."""
     reward: float | None
-    """None where no reward was finite."""
+    """None if no reward was finite."""
     correct: float | None = None
-    """Share that is right, 0 to 1."""
+    """Share of correct answers, 0 to 1."""
     proximity: float | None = None
     kl: float | None = None
-    """Divergence from the start, nats a token; None where its weight is 0."""
+    """KL divergence from the start, nats per token; None if its weight is 0."""
     tokens: float | None = None
-    """Mean length."""
+    """Mean completion tokens."""
     nonfinite_rows: int = 0
-    """Completions that were left out: their rewards are NaN or infinite. A sum, not a mean."""
+    """Excluded completions with a NaN or infinite reward; a sum, not a mean."""
     equal_groups: int = 0
-    """Groups whose rewards are equal, so that there is nothing to learn from them. A sum."""
+    """Groups with equal rewards, which have no learning signal; a sum."""
     groups: int = 0
-    """All groups; 0 in logs of versions that did not count them."""
+    """All groups; 0 in logs of versions that did not count them; a sum."""
 
 
 _NAMES: Final = {
@@ -47,45 +47,45 @@ _NAMES: Final = {
     "kl": "kl",
     "tokens": "completions/mean_length",
 }
-"""How TRL's log calls them."""
+"""Keys of these metrics in TRL's log."""
 _COUNTS: Final = ("nonfinite_rows", "equal_groups", "groups")
 
 
-def read_reported(out: Path) -> tuple[Reported, ...]:
-    """Every report of the run in *out*, the oldest first; of one that has not ended, up to its last checkpoint."""
-    found: list[Reported] = []
+def read_reports(out: Path) -> tuple[TrainingReport, ...]:
+    """Reads the reports of the run in *out*, oldest first; up to the last checkpoint if it is unfinished."""
+    reports: list[TrainingReport] = []
     for line in _log(out):
         if "reward" not in line:
             continue
-        told = {name: line[key] for name, key in _NAMES.items() if line.get(key) is not None}
+        metrics = {name: line[key] for name, key in _NAMES.items() if line.get(key) is not None}
         counts = {name: int(line.get(name) or 0) for name in _COUNTS}
-        first = found[-1].last + 1 if found else 1
-        found.append(Reported(first=first, last=int(line["step"]), **{"reward": None, **told}, **counts))
-    return tuple(found)
+        first = reports[-1].last + 1 if reports else 1
+        reports.append(TrainingReport(first=first, last=int(line["step"]), **{"reward": None, **metrics}, **counts))
+    return tuple(reports)
 
 
-def put_together(reports: Sequence[Reported], most: int = MOST_ROWS) -> tuple[Reported, ...]:
-    """At most *most* rows, each of as many neighbouring *reports*, but for the last."""
-    size = -(-len(reports) // most) if reports else 1
+def merge_reports(reports: Sequence[TrainingReport], limit: int = MOST_ROWS) -> tuple[TrainingReport, ...]:
+    """Averages adjacent *reports* to at most *limit* rows of equally many reports; the last row can have fewer."""
+    size = -(-len(reports) // limit) if reports else 1
     return tuple(_mean(reports[at : at + size]) for at in range(0, len(reports), size))
 
 
-def _mean(reports: Sequence[Reported]) -> Reported:
+def _mean(reports: Sequence[TrainingReport]) -> TrainingReport:
     def mean(values: Iterable[float | None]) -> float | None:
         known = [value for value in values if value is not None]
         return fmean(known) if known else None
 
-    return Reported(
+    return TrainingReport(
         first=reports[0].first,
         last=reports[-1].last,
-        reward=mean(one.reward for one in reports),
-        correct=mean(one.correct for one in reports),
-        proximity=mean(one.proximity for one in reports),
-        kl=mean(one.kl for one in reports),
-        tokens=mean(one.tokens for one in reports),
-        nonfinite_rows=sum(one.nonfinite_rows for one in reports),
-        equal_groups=sum(one.equal_groups for one in reports),
-        groups=sum(one.groups for one in reports),
+        reward=mean(report.reward for report in reports),
+        correct=mean(report.correct for report in reports),
+        proximity=mean(report.proximity for report in reports),
+        kl=mean(report.kl for report in reports),
+        tokens=mean(report.tokens for report in reports),
+        nonfinite_rows=sum(report.nonfinite_rows for report in reports),
+        equal_groups=sum(report.equal_groups for report in reports),
+        groups=sum(report.groups for report in reports),
     )
 
 
@@ -93,11 +93,11 @@ def _log(out: Path) -> list[dict[str, Any]]:
     try:
         return json.loads((out / "log.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        pass  # it is written when the run ends
+        pass  # written at the end of the run
     checkpoints = (out / "checkpoints").glob(f"{PREFIX_CHECKPOINT_DIR}-*/{TRAINER_STATE_NAME}")
-    for path in sorted(checkpoints, key=lambda one: -int(one.parent.name.rpartition("-")[2])):
+    for path in sorted(checkpoints, key=lambda path: -int(path.parent.name.rpartition("-")[2])):
         try:
             return json.loads(path.read_text(encoding="utf-8"))["log_history"]
         except (OSError, ValueError, KeyError):
-            continue  # killed while it was written: the one before is whole
+            continue  # killed while writing: use the previous checkpoint
     return []

@@ -1,4 +1,4 @@
-"""What `mira train grpo` reads: one TOML file over the recipe of a paper, every key checked."""
+"""Settings of `mira train grpo`: one TOML file over the recipe of a paper, with every key checked."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from training.grpo.rewards.ssl import SslReward
 from training.loop.settings import SET, values_of
 
 Recipe = str
-"""The name of a reward, whose paper's constants are the defaults of a run."""
+"""The name of a reward. Its paper's constants are the defaults of a run."""
 RECIPES: Final[tuple[Recipe, ...]] = REWARDS.builtin
-"""The built-in ones. Their learning rates are for models of 3 to 8 billion parameters; a small model needs its own."""
+"""The built-in recipes. Their learning rates are for models of 3 to 8 billion parameters; a small model needs its
+own."""
 
 
 class GrpoSettings(Record):
@@ -30,42 +31,43 @@ class GrpoSettings(Record):
     """`ssl`, `guirlvg`, `adagui`, `lpo`, or the name of an added reward. Its settings are the defaults of the run."""
     reward: RewardSettings = SslReward()
     group: int = Field(default=8, ge=2)
-    """G: completions of one prompt, which are each other's baseline."""
+    """G: completions sampled for one prompt. Their mean reward is the baseline."""
     temperature: float = Field(default=1.0, gt=0, le=2)
     answer_tokens: int = Field(default=128, ge=1)
-    """Longest completion, its thought included. No paper says how long; answers that do not fit are told of."""
+    """Completion length limit in tokens, thought included. No paper states it; a warning names correct answers that do
+    not fit."""
     steps: int | None = Field(default=None, ge=1)
-    """Updates of the policy; None: as many as `optimization.epochs` passes over the prompts take."""
+    """Number of policy updates. None: as many as `optimization.epochs` passes over the prompts take."""
     reuse: int = Field(default=1, ge=1)
-    """μ: updates on one batch of completions."""
+    """μ: number of updates on one batch of completions."""
     clip_low: float = Field(default=0.2, gt=0)
     clip_high: float = Field(default=0.2, gt=0)
-    """The ratio of probabilities counts up to `1 − clip_low` and `1 + clip_high`."""
+    """The probability ratio is clipped to `1 − clip_low` and `1 + clip_high`."""
     ratio: Literal["token", "sequence"] = "token"
-    """Of whose probabilities."""
+    """Level of the probability ratio (importance sampling)."""
     kl: float = Field(default=0.0, ge=0)
-    """β: weight of the divergence from the start, `π_ref/π − log(π_ref/π) − 1` a token."""
+    """β: weight of the KL divergence from the start, `π_ref/π − log(π_ref/π) − 1` per token."""
     kl_by_reward: bool = False
-    """GuirlVG's adversarial KL factor (Eq. 3.1): each completion's divergence counts by its reward's share of the
-    greatest reward."""
+    """GuirlVG's adversarial KL factor (Eq. 3.1): scales each completion's divergence by its reward over the maximum
+    reward."""
     scale_advantages: bool = True
     """Divide a group's advantages by their standard deviation; SSL does not (App. B.5)."""
     freeze_vision: bool = False
-    """Leave the weights of a seeing model's encoder as they are, adapters included."""
+    """Freeze the image encoder of a vision model. No adapters are added to it."""
     micro_rows: int = Field(default=32, ge=1)
-    """Completions of one forward and backward pass; the largest divisor of a step's rows up to it."""
+    """Maximum completions in one forward and backward pass; the largest divisor of a step's rows up to it is used."""
     held_out_every: int = Field(default=0, ge=0)
-    """Updates between two measurements on held-out examples; 0: only at the start and the end."""
+    """Updates between two evaluations on held-out examples. 0: evaluate only at the start and the end."""
     optimization: Optimization = Optimization(learning_rate=1e-6)
-    """`batch_rows` counts completions."""
+    """`batch_rows` is a number of completions."""
     compute: Compute = Compute()
-    """`max_tokens` bounds a prompt and its completion together."""
+    """`max_tokens` limits a prompt and its completion together."""
     seed: int = 0
     launcher: tuple[str, ...] = ()
-    """Trains on many processes, e.g. `["accelerate", "launch", "--num_processes", "8", "-m"]`, each with the whole
-    model; empty: in this one."""
+    """Command that starts several training processes, each with the full model, e.g. `["accelerate", "launch",
+    "--num_processes", "8", "-m"]`. Empty: train in this process."""
     report_to: tuple[str, ...] = ()
-    """Trackers of transformers, such as `tensorboard`."""
+    """Experiment trackers of transformers, such as `tensorboard`."""
 
     @model_validator(mode="after")
     def _fits(self) -> GrpoSettings:
@@ -83,26 +85,27 @@ class GrpoSettings(Record):
 
     @property
     def room(self) -> int:
-        """Tokens of a prompt."""
+        """Maximum tokens of a prompt."""
         return self.compute.max_tokens - self.answer_tokens
 
 
 def load_settings(path: Path | None, changes: Sequence[str] = ()) -> GrpoSettings:
-    """A TOML file, if any, over the recipe that it names, *changes* over both, `key=value` each. Raises BadInput."""
+    """Reads a TOML file, if any. It overrides the recipe that it names; *changes*, `key=value` each, override both.
+    Raises BadInput."""
     return parse_settings(values_of(path, changes), str(path or SET), Layer(SET, values_of(None, changes)))
 
 
 def parse_settings(values: Mapping[str, Any], source: str, over: Layer | None = None) -> GrpoSettings:
-    """*values* over what their recipe says over the defaults. Raises BadInput naming the first bad key, and *source*,
-    or *over* where it is from there."""
+    """Merges *values* over their recipe over the defaults. Raises BadInput that names the first invalid key and its
+    source: *source*, or *over* if the key is from there."""
     recipe = values.get("recipe", "ssl")
     if not isinstance(recipe, str) or recipe not in REWARDS:
         where = source_of(("recipe",), source, over)
         raise BadInput(f"{where}: unknown recipe {recipe!r}; there are {', '.join(REWARDS.names)}")
-    found = GrpoSettings().model_dump(mode="json")
+    combined = GrpoSettings().model_dump(mode="json")
     for layer in (recipe_of(recipe), values):
         reward = layer.get("reward", {})
-        if isinstance(reward, Mapping) and reward.get("kind", found["reward"]["kind"]) != found["reward"]["kind"]:
-            found["reward"] = {}  # keys of another reward mean nothing to this one
-        found = merged(found, layer)
-    return checked(GrpoSettings, found, source, over)
+        if isinstance(reward, Mapping) and reward.get("kind", combined["reward"]["kind"]) != combined["reward"]["kind"]:
+            combined["reward"] = {}  # its keys do not apply to another reward
+        combined = merged(combined, layer)
+    return checked(GrpoSettings, combined, source, over)

@@ -1,10 +1,11 @@
-"""TRL's GRPOTrainer with the five things that it does not have: prompts encoded as the policy plays them, rewards of
-whole groups, a divergence that counts by reward, a check that a batch means to the model what its rows mean alone, and
-groups without a signal that leave the weights as they are (:mod:`training.grpo.groups`).
+"""Extends TRL's GRPOTrainer in five ways: prompts are encoded as in rollouts, rewards are computed for entire groups,
+the KL divergence can be weighted by reward (:mod:`training.grpo.kl`), padded batches are compared with single rows
+(:mod:`training.grpo.batch_check`), and groups without a learning signal do not change the weights
+(:mod:`training.grpo.groups`).
 
-What is overridden are private methods of TRL, pinned in pyproject.toml; each has a contract test in
-`tests/training/grpo/test_trainer.py`. A completion is rewarded once, in the process that sampled it, with the others of
-its group: batches are cut so that no group is split.
+The overridden methods are private in TRL, which is pinned in pyproject.toml. Each has a contract test in
+`tests/training/grpo/test_trainer.py`. A completion is rewarded once, in the process that sampled it, together with its
+group. Batches never split a group.
 """
 
 from __future__ import annotations
@@ -24,41 +25,42 @@ from models.prompting.prompt_tokens import PromptTokens
 from training.engine.checkpoints import lora_config
 from training.engine.trainer import one_device, shared_arguments
 from training.grpo.batch_check import PER_TOKEN, check_fields, check_rows, padded_marks
-from training.grpo.evaluation import TOO_GOOD, opening_of, tokenizer_of, turns_of
+from training.grpo.evaluation import NEAR_MISS, chat_turns, template_opening, tokenizer_of
 from training.grpo.examples import Example, check_images
-from training.grpo.groups import Groups, LeaveIdle, LeavingOut
-from training.grpo.rewards import Rewarder, Score, TokenCount, is_placed
+from training.grpo.groups import GroupStats, RowExclusion, SkipIdleUpdates
+from training.grpo.kl import KL_WEIGHTS, kl_weighted_by_reward
+from training.grpo.rewards import Rewarder, Score, TokenCount, has_places
 from training.grpo.settings import GrpoSettings
-from training.grpo.vision_models import padded_left
+from training.grpo.vision_models import pad_left
 
 VISION: Final = ("vision", "visual")
-"""In the names of an encoder's weights: LLaVA, SmolVLM, Gemma; Qwen."""
+"""Parts of the names of image encoder weights: LLaVA, SmolVLM, Gemma; Qwen."""
 
 
 def check_fit(examples: Sequence[Example], rewarder: Rewarder) -> None:
-    """Raises BadInput where the reward cannot judge one of the kinds of *examples*, or their images are not theirs."""
+    """Raises BadInput if the reward does not fit a kind of *examples*, or if images do not fit the examples."""
     check_images(examples)
-    kinds = {(example.target.kind, is_placed(example.target), example.image is None): example for example in examples}
+    kinds = {(example.target.kind, has_places(example.target), example.image is None): example for example in examples}
     for example in kinds.values():
-        rewarder.of_group(example.target, ["", ""], example.picture if rewarder.looks else None)
+        rewarder.of_group(example.target, ["", ""], example.picture if rewarder.needs_picture else None)
 
 
-class Rewarding:
-    """TRL's reward function: whole groups at once, and what came of them."""
+class GroupReward:
+    """TRL's reward function: scores groups of completions and logs the parts of the reward."""
 
     __name__ = "reward"
 
     def __init__(
         self, examples: Sequence[Example], rewarder: Rewarder, group: int, tokenizer: Any, opening: str = ""
     ) -> None:
-        """*opening*: what the chat template puts before every completion, see `opening_of`."""
+        """*opening*: text that the chat template puts before every completion, see `template_opening`."""
         self._opening = opening
         self._examples = examples
         self._rewarder = rewarder
         self._group = group
         self._tokenizer = tokenizer
         self.shares: list[float] = []
-        """Of the last batch, in its order: each reward by the greatest there is, 0 to 1; 0 where it is not finite."""
+        """Rewards of the last batch over the maximum reward, in order, 0 to 1; 0 if not finite."""
 
     def example(self, index: int) -> Example:
         return self._examples[index]
@@ -66,8 +68,8 @@ class Rewarding:
     def __call__(
         self, completion_ids: Sequence[Sequence[int]], index: Sequence[int], log_metric: Any, **_: Any
     ) -> list[float | None]:
-        """*index* says which example each completion is of. TRL's own texts are not looked at: it takes thoughts and
-        calls of tools out of them where a tokenizer says how."""
+        """*index* has the example of each completion. TRL's decoded texts are not used: TRL removes thoughts and tool
+        calls from them if the tokenizer defines how."""
         decoded: list[str] = self._tokenizer.batch_decode(completion_ids, skip_special_tokens=True)
         texts = [self._opening + text for text in decoded]
         scores: list[Score] = []
@@ -76,56 +78,49 @@ class Rewarding:
             if len(own) != 1:
                 raise ValueError(f"completions of the examples {sorted(own)} are in one group")
             example = self._examples[own.pop()]
-            picture = example.picture if self._rewarder.looks else None
+            picture = example.picture if self._rewarder.needs_picture else None
             scores += self._rewarder.of_group(example.target, texts[start : start + self._group], picture)
         finite = [score for score in scores if math.isfinite(score.total)]
-        self.shares = [score.total / self._rewarder.most if math.isfinite(score.total) else 0.0 for score in scores]
-        for name, value in means_of(finite).items():
+        self.shares = [
+            score.total / self._rewarder.max_reward if math.isfinite(score.total) else 0.0 for score in scores
+        ]
+        for name, value in mean_parts(finite).items():
             log_metric(name, value)
-        # NaN would be no reward to TRL, of which it warns with the whole prompt; infinite ones are left out as well.
+        # TRL treats NaN as a missing reward and warns with the full prompt. Infinite rewards are excluded too.
         return [math.inf if math.isnan(score.total) else score.total for score in scores]
 
 
-def means_of(scores: Sequence[Score]) -> dict[str, float]:
-    """The mean of each part of *scores*, and the share of failures that are very near (`near_misses`), where scores
-    tell of both."""
+def mean_parts(scores: Sequence[Score]) -> dict[str, float]:
+    """Returns the mean of each part of *scores*, and the share of near misses if scores have proximity and
+    correctness."""
     parts: dict[str, list[float]] = defaultdict(list)
     for score in scores:
         for name, value in score.parts.items():
             parts[f"part/{name}"].append(value)
         if {"proximity", "correct"} <= score.parts.keys():
-            parts["near_misses"].append(float(score.parts["proximity"] > TOO_GOOD and not score.parts["correct"]))
+            parts["near_misses"].append(float(score.parts["proximity"] > NEAR_MISS and not score.parts["correct"]))
     return {name: math.fsum(values) / len(values) for name, values in parts.items()}
 
 
-class _ByReward(float):
-    """A β whose product with a divergence (B, T) counts each row by its own factor (B,)."""
-
-    factors: torch.Tensor
-
-    def __mul__(self, divergence: Any) -> Any:
-        return float(self) * self.factors.unsqueeze(1) * divergence
-
-
 def group_trainer() -> Any:
-    """The trainer's class; made when it is asked for, as TRL takes seconds to import."""
+    """Returns the trainer class. It is created on demand because TRL takes seconds to import."""
     from trl.trainer.grpo_trainer import GRPOTrainer
 
-    class GroupTrainer(LeavingOut, GRPOTrainer):
-        """*rewarding* is the reward; *room*: tokens of a prompt."""
+    class GroupTrainer(RowExclusion, GRPOTrainer):
+        """TRL's trainer with the extensions of this module."""
 
-        def __init__(self, rewarding: Rewarding, settings: GrpoSettings, **given: Any) -> None:
+        def __init__(self, rewarding: GroupReward, settings: GrpoSettings, **options: Any) -> None:
             self._rewarding = rewarding
             self._room = settings.room
             self._group = settings.group
             self._by_reward = settings.kl_by_reward
             self._checked: set[bool] = set()
             self._marks: dict[str, Any] = {}
-            self._groups: Groups | None = None
+            self._groups: GroupStats | None = None
             self._counts: Counter[str] = Counter()
-            super().__init__(reward_funcs=rewarding, **given)
+            super().__init__(reward_funcs=rewarding, **options)
             self._prompts = PromptTokens(self._tokenizer)
-            self.add_callback(LeaveIdle(self))
+            self.add_callback(SkipIdleUpdates(self))
 
         def _tokenize_prompts(self, prompts: list[Any]) -> Any:
             if self._is_vlm:
@@ -136,27 +131,30 @@ def group_trainer() -> Any:
 
         def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
             with reading_old_names():
-                found = super()._generate_and_score_completions(inputs)
-            shape = found["prompt_ids"].shape, found["completion_ids"].shape[1]
-            found.update(padded_marks(self._marks, *shape, found["prompt_ids"].device))
+                scored = super()._generate_and_score_completions(inputs)
+            shape = scored["prompt_ids"].shape, scored["completion_ids"].shape[1]
+            scored.update(padded_marks(self._marks, *shape, scored["prompt_ids"].device))
             self._marks = {}
-            self._check_alignment(inputs, found)
-            self._leave_out(found)
+            self._check_alignment(inputs, scored)
+            self._exclude_rows(scored)
             if self._by_reward:
-                found["kl_share"] = torch.tensor(self._rewarding.shares, device=found["advantages"].device)
-            return found
+                scored[KL_WEIGHTS] = torch.tensor(self._rewarding.shares, device=scored["advantages"].device)
+            return scored
 
         def _get_per_token_logps_and_entropies(
-            self, model: Any, input_ids: torch.Tensor, attention_mask: torch.Tensor, logits_to_keep: int, **given: Any
+            self, model: Any, input_ids: torch.Tensor, attention_mask: torch.Tensor, logits_to_keep: int, **fields: Any
         ) -> Any:
-            """While a batch is scored, its fields come from where its tokens do: TRL encodes prompts a second time."""
+            """Computes log-probabilities with the per-token fields of the same encoding as the tokens: TRL encodes
+            prompts twice."""
             prompts = (input_ids.shape[0], input_ids.shape[1] - logits_to_keep)
-            given |= padded_marks(self._marks, prompts, logits_to_keep, input_ids.device)
-            check_fields(input_ids, attention_mask, given)
-            return super()._get_per_token_logps_and_entropies(model, input_ids, attention_mask, logits_to_keep, **given)
+            fields |= padded_marks(self._marks, prompts, logits_to_keep, input_ids.device)
+            check_fields(input_ids, attention_mask, fields)
+            return super()._get_per_token_logps_and_entropies(
+                model, input_ids, attention_mask, logits_to_keep, **fields
+            )
 
         def _check_alignment(self, inputs: list[dict[str, Any]], scored: dict[str, Any]) -> None:
-            """Once for the first batch, and once for the first one with padding."""
+            """Checks the first batch and the first batch with padding."""
             padded = not bool(scored["prompt_mask"].all())
             if padded not in self._checked:
                 examples = [self._rewarding.example(row["index"]) for row in inputs]
@@ -164,17 +162,12 @@ def group_trainer() -> Any:
                 self._checked.add(padded)
 
         def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
-            """The mean over the rows that are kept: TRL's is over all of them."""
+            """Returns the mean loss over the kept rows; TRL's mean is over all rows."""
             scale = inputs["loss_scale"][0]
             if not self._by_reward:
                 return super()._compute_loss(model, inputs) * scale
-            beta = self.beta
-            self.beta = _ByReward(beta)
-            self.beta.factors = inputs["kl_share"]
-            try:
+            with kl_weighted_by_reward(self, inputs[KL_WEIGHTS]):
                 return super()._compute_loss(model, inputs) * scale
-            finally:
-                self.beta = beta
 
     return GroupTrainer
 
@@ -183,19 +176,19 @@ def _messages(turns: Sequence[Mapping[str, Any]]) -> list[Message]:
     return [Message(turn["role"], turn["content"]) for turn in turns]
 
 
-def rewarder_of(settings: GrpoSettings, processor: Any) -> Rewarder:
-    """The reward of *settings*, which counts a thought's tokens as the policy's own tokenizer makes them."""
+def build_rewarder(settings: GrpoSettings, processor: Any) -> Rewarder:
+    """Builds the rewarder of *settings*, which counts a thought's tokens with the policy's tokenizer."""
     return Rewarder(settings.reward, token_count(processor))
 
 
 def token_count(processor: Any) -> TokenCount:
-    """Of texts, by the policy's own tokenizer."""
+    """Returns a function that counts tokens with the policy's tokenizer."""
     tokens = PromptTokens(tokenizer_of(processor))
     return lambda text: len(tokens.plain(text))
 
 
-def dataset_of(examples: Sequence[Example], processor: Any) -> Any:
-    """Prompts as conversations, the number of each example, its image where examples have some."""
+def build_dataset(examples: Sequence[Example], processor: Any) -> Any:
+    """Builds TRL's dataset: prompts as conversations, the index of each example, and its image if any."""
     from datasets import Dataset, Image, disable_progress_bars
 
     disable_progress_bars()
@@ -203,13 +196,13 @@ def dataset_of(examples: Sequence[Example], processor: Any) -> Any:
     if not images:
         turns = [[{"role": role, "content": text} for role, text in example.messages] for example in examples]
         return Dataset.from_dict({"prompt": turns, "index": list(range(len(examples)))})
-    turns = [turns_of(processor, example) for example in examples]
+    turns = [chat_turns(processor, example) for example in examples]
     columns = {"prompt": turns, "index": list(range(len(examples))), "image": [str(path) for path in images]}
     return Dataset.from_dict(columns).cast_column("image", Image())
 
 
-def trainer_of(model: Any, processor: Any, examples: Sequence[Example], settings: GrpoSettings, out: Path) -> Any:
-    """The trainer, ready. *processor*: the tokenizer, or what encodes images, too. Raises BadInput."""
+def build_trainer(model: Any, processor: Any, examples: Sequence[Example], settings: GrpoSettings, out: Path) -> Any:
+    """Builds the trainer. *processor*: the tokenizer, or the processor of a vision model. Raises BadInput."""
     lora = settings.compute.lora
     adapters: Any = None if lora is None else lora_config(lora)
     if settings.freeze_vision and adapters is not None:
@@ -217,9 +210,9 @@ def trainer_of(model: Any, processor: Any, examples: Sequence[Example], settings
     elif settings.freeze_vision:
         for name, weight in model.named_parameters():
             weight.requires_grad_(not any(part in name for part in VISION))
-    padded_left(processor)
-    rewarder, opening = rewarder_of(settings, processor), opening_of(processor)
-    rewarding = Rewarding(examples, rewarder, settings.group, tokenizer_of(processor), opening)
+    pad_left(processor)
+    rewarder, opening = build_rewarder(settings, processor), template_opening(processor)
+    rewarding = GroupReward(examples, rewarder, settings.group, tokenizer_of(processor), opening)
     start = model.state_dict()
     with reading_old_names():
         trainer = group_trainer()(
@@ -227,18 +220,19 @@ def trainer_of(model: Any, processor: Any, examples: Sequence[Example], settings
             settings,
             model=model,
             args=_config(out, settings, len(examples)),
-            train_dataset=dataset_of(examples, processor),
+            train_dataset=build_dataset(examples, processor),
             processing_class=processor,
             peft_config=adapters,
         )
-    if trainer.ref_model is not None:  # TRL reads it from where the model's configuration was, an adapter's base
+    if trainer.ref_model is not None:
+        # TRL loads the reference from the folder in the model's configuration, the base of a merged adapter.
         trainer.accelerator.unwrap_model(trainer.ref_model).load_state_dict(start)
     return trainer
 
 
-def updates_of(settings: GrpoSettings, examples: int) -> int:
-    """Updates of the policy: what `steps` says, or what the epochs take. Raises BadInput where there are too few
-    examples for one."""
+def count_updates(settings: GrpoSettings, examples: int) -> int:
+    """Returns the number of policy updates, from `steps` or the epochs. Raises BadInput if there are too few examples
+    for one update."""
     prompts = settings.optimization.batch_rows // settings.group
     if examples < prompts:
         raise BadInput(
@@ -248,8 +242,8 @@ def updates_of(settings: GrpoSettings, examples: int) -> int:
 
 
 def _config(out: Path, settings: GrpoSettings, examples: int) -> Any:
-    """Every setting that the library would otherwise choose by itself. Raises BadInput where a step's groups cannot be
-    dealt evenly to the processes."""
+    """Builds TRL's arguments and sets every default explicitly. Raises BadInput if a step's groups cannot be divided
+    evenly among the processes."""
     from accelerate import PartialState
     from trl.trainer.grpo_config import GRPOConfig
 
@@ -263,7 +257,7 @@ def _config(out: Path, settings: GrpoSettings, examples: int) -> Any:
         )
     rows = own * settings.group
     micro = max(size for size in range(1, settings.micro_rows + 1) if rows % size == 0)
-    steps = updates_of(settings, examples)
+    steps = count_updates(settings, examples)
     arguments = GRPOConfig(
         output_dir=str(out),
         per_device_train_batch_size=micro,
@@ -281,10 +275,10 @@ def _config(out: Path, settings: GrpoSettings, examples: int) -> Any:
         importance_sampling_level=settings.ratio,
         scale_rewards="group" if settings.scale_advantages else "none",
         loss_type="grpo",
-        use_bias_correction_kl=False,  # the papers' divergence is not weighted by the ratio
+        use_bias_correction_kl=False,  # the papers do not weight the divergence by the ratio
         disable_dropout=True,
         shuffle_dataset=True,
-        gradient_checkpointing=cast(Any, None),  # its old name, which TRL switches on
+        gradient_checkpointing=cast(Any, None),  # TRL enables the deprecated name of this option
         logging_steps=max(1, steps // 100),
         **shared_arguments(how, compute, seed=settings.seed, steps=steps, report_to=settings.report_to),
     )

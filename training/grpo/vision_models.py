@@ -1,11 +1,11 @@
-"""Models that see: their weights, and the processor that encodes text and images for them.
+"""Loads vision-language models and their processors.
 
-Prompts of a batch are padded on the left, every field that has a value a token among them. Qwen2.5-VL's processor gives
-`mm_token_type_ids`, Gemma 3's `token_type_ids`: padded on the other side than the tokens, they name the wrong tokens as
-those of the image, which is an error where the lengths happen not to fit, and wrong log-probabilities where they do.
+Prompts of a batch are padded on the left, including every field with one value per token, such as `mm_token_type_ids`
+of Qwen2.5-VL and `token_type_ids` of Gemma 3. Padded on the other side, these fields mark the wrong tokens as image
+tokens: an error if the lengths differ, wrong log-probabilities otherwise.
 
-Processors that read videos, too, need torchvision for that part alone. Where it is not installed they are put together
-without it: images are read by Pillow, and the settings for videos are kept as they are for whoever loads the result.
+Processors that also read videos need torchvision for videos only. Without it they are built without the video part:
+Pillow reads images, and the video settings are kept unchanged in saved checkpoints.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from training.engine.checkpoints import check_weights
 
 VISION_EXTRA = "pip install 'mira-web[vision]'"
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError)
-"""What transformers raises for a checkpoint that it cannot read, or not without a package."""
+"""Errors of transformers for a checkpoint that it cannot read, or that needs a missing package."""
 
 
-def load_seeing(folder: Path) -> tuple[Any, Any]:
-    """(model in float32, processor that pads on the left). Never asks the network. Raises BadInput in one line, also
-    where the processor needs a package that is not installed."""
+def load_vision_model(folder: Path) -> tuple[Any, Any]:
+    """Loads (model in float32, processor that pads on the left) without network access. Raises BadInput in one line,
+    also if the processor needs a package that is not installed."""
     from transformers import AutoModelForImageTextToText
 
     if not (folder / "config.json").is_file():
@@ -38,41 +38,41 @@ def load_seeing(folder: Path) -> tuple[Any, Any]:
         processor = load_processor(folder)
     except _UNREADABLE as error:
         raise BadInput(
-            f"examples have images, and {str(folder)!r} cannot be loaded as a model that sees: {_told(error)}"
+            f"examples have images, and {str(folder)!r} cannot be loaded as a vision model: {_error_text(error)}"
         ) from error
     return model, processor
 
 
-def _told(error: BaseException) -> str:
-    """One line. transformers explains in a paragraph how to install torchvision."""
-    told = " ".join(str(error).split())[:300]
-    if find_spec("torchvision") is None and "torchvision" in told.lower():
+def _error_text(error: BaseException) -> str:
+    """Returns *error* in one line, with an install command if torchvision is missing."""
+    text = " ".join(str(error).split())[:300]
+    if find_spec("torchvision") is None and "torchvision" in text.lower():
         return f"it needs torchvision, in the version that fits your torch: {VISION_EXTRA}"
-    return told
+    return text
 
 
 def load_processor(folder: Path) -> Any:
-    """The processor in *folder*, padding on the left. Raises what transformers does where it cannot be read."""
+    """Loads the processor in *folder*, padding on the left. Raises the error of transformers if it cannot be read."""
     from transformers import AutoProcessor
 
     try:
-        return padded_left(AutoProcessor.from_pretrained(folder, **LOCAL))
+        return pad_left(AutoProcessor.from_pretrained(folder, **LOCAL))
     except ImportError:
         if find_spec("torchvision") is not None:
             raise
-        return padded_left(_without_videos(folder))
+        return pad_left(_without_videos(folder))
 
 
-def padded_left(processor: Any) -> Any:
-    """*processor*, or a tokenizer, which from now on pads every field on the left."""
+def pad_left(processor: Any) -> Any:
+    """Sets *processor*, or a tokenizer, to pad every field on the left, and returns it."""
     tokenizer = getattr(processor, "tokenizer", processor)
     tokenizer.padding_side = "left"
-    tokenizer.init_kwargs["padding_side"] = "left"  # processors ask these settings first
+    tokenizer.init_kwargs["padding_side"] = "left"  # processors read these settings first
     return processor
 
 
 def _without_videos(folder: Path) -> Any:
-    """The processor in *folder*, its part for videos replaced by that part's settings."""
+    """Loads the processor in *folder* with its video part replaced by the part's settings."""
     from transformers import AutoConfig
     from transformers.models.auto.processing_auto import PROCESSOR_MAPPING
 
@@ -84,8 +84,8 @@ def _without_videos(folder: Path) -> Any:
 
 
 def _for_images(kind: Any) -> Any:
-    """The class *kind*, which takes any object as its part for videos. It has the name of *kind*: saved processors are
-    loaded by it."""
+    """Returns a subclass of *kind* that accepts any object as its video part. It keeps the name of *kind*, by which
+    saved processors are loaded."""
 
     def check_argument_for_proper_class(self: Any, argument_name: str, argument: Any) -> Any:
         if argument_name == "video_processor":
@@ -110,7 +110,7 @@ def _part(name: str, folder: Path) -> Any:
 
 
 def _video_settings(folder: Path) -> Any:
-    """A stand-in that has the settings for videos as attributes and writes them as they were read."""
+    """Returns a placeholder with the video settings as attributes. It writes them unchanged."""
     from transformers.video_processing_utils import VideoProcessorMixin
 
     class VideoSettings(VideoProcessorMixin):

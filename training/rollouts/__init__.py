@@ -1,5 +1,5 @@
-"""Rollouts for training on many machines; on this one the loop plays them as `mira run` does.
+"""Rollouts for training on many machines. On one machine the training loop uses `mira run`'s code.
 
-* :mod:`training.rollouts.pool`: shards of a selection.
-* :mod:`training.rollouts.ray_pool`: workers of a Ray cluster (extra `ray`), replaced when they die.
+* :mod:`training.rollouts.pool`: splits a selection into shards.
+* :mod:`training.rollouts.ray_pool`: workers of a Ray cluster (extra `ray`), which are replaced after a crash.
 """

@@ -1,4 +1,4 @@
-"""A selection cut into shards, each a run folder as `mira run` writes it, and what came of them."""
+"""Splits a selection into shards, each a run folder of `mira run`, and holds their episodes."""
 
 from __future__ import annotations
 
@@ -13,35 +13,36 @@ from envs.core.tasks import TaskSelection
 
 @dataclass(frozen=True, slots=True)
 class Rollouts:
-    """The episodes of one call of :meth:`training.rollouts.ray_pool.RayPool.play`."""
+    """The results of one call of :meth:`training.rollouts.ray_pool.RayPool.play`."""
 
     runs: tuple[Path, ...]
-    """Run folders that hold the traces, in the order of the selection."""
+    """Run folders with the traces, in the order of the selection."""
     episodes: tuple[EpisodeResult, ...]
-    """Finished episodes in the order of the runs, those that a dying worker broke included."""
+    """Finished episodes in the order of the runs, including those broken by a worker crash."""
     planned: int
-    """Episodes that were asked for."""
+    """Number of requested episodes."""
     workers_lost: int = 0
-    """Worker processes that died and were replaced."""
+    """Number of worker processes that crashed and were replaced."""
 
     @property
     def complete(self) -> bool:
-        """False where the run was interrupted, or where workers died before some episodes had begun."""
+        """Whether all episodes finished; False if the run was interrupted, or if workers crashed before some episodes
+        began."""
         return len(self.episodes) == self.planned
 
 
-def runs_below(place: Path) -> tuple[RunFolder, ...]:
-    """The run at *place*, or the runs of a pool below it, in the order of the selection."""
+def find_runs(place: Path) -> tuple[RunFolder, ...]:
+    """Returns the run at *place*, or the runs of a pool below it, in the order of the selection."""
     folder = RunFolder(place)
     if folder.manifest.exists() or not place.is_dir():
         return (folder,)
-    return tuple(one for one in map(RunFolder, sorted(place.iterdir())) if one.manifest.exists())
+    return tuple(run for run in map(RunFolder, sorted(place.iterdir())) if run.manifest.exists())
 
 
-def shards(selection: TaskSelection, size: int) -> tuple[TaskSelection, ...]:
-    """*selection* in parts of at most *size* instances, in order; each is a run of its own.
+def split_selection(selection: TaskSelection, size: int) -> tuple[TaskSelection, ...]:
+    """Splits *selection* into shards of at most *size* instances, in order. Each shard is a run.
 
-    Raises BadInput for a selection of nothing.
+    Raises BadInput for an empty selection.
     """
     refs = selection.refs()
     if not refs:

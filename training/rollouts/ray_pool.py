@@ -1,18 +1,18 @@
-"""Rollouts by workers of a Ray cluster, each a process with a Chromium and a policy of its own.
+"""Runs rollouts on a Ray cluster. Each worker is a process with its own Chromium and policy.
 
-The selection is cut into shards; a shard is one run folder below *out*, which every machine must see under the same
-path (one machine, or a shared file system with `flock`). Workers take shards until none is left.
+The selection is split into shards. A shard is one run folder below *out*, which must have the same path on every
+machine (one machine, or a shared file system with `flock`). Workers take shards until none is left.
 
-When a worker process dies, a new one takes its place and *resumes* the shard, by the rules of `mira resume`: finished
-episodes stay, no committed action is sent again. That is the one retry of the episodes that were being played. An
-episode during which a worker dies for the second time gets a footer `broken` and is not touched again, so that a page
-that kills its worker costs itself and nothing else. A shard whose workers die without beginning anything is given up.
+After a worker crash, a new worker *resumes* the shard by the rules of `mira resume`: finished episodes stay, and no
+committed action is sent again. Episodes in progress are retried once. An episode with two worker crashes gets a
+`broken` footer and is not retried, so a page that crashes its worker affects no other episode. A shard whose workers
+crash before any episode begins is abandoned.
 
-Ray listens on every interface of its machines and runs what it is sent: keep a cluster, a local one too, behind a
+Ray listens on all network interfaces and executes code that it receives. Keep any cluster, also a local one, behind a
 firewall or in a network namespace.
 """
 
-# Ray is an extra: where it is not installed, its types are unknown.
+# Ray is an optional extra. Without it, its types are unknown.
 # pyright: reportMissingImports=false, reportUnknownParameterType=false
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ from envs.core.errors import BadInput, EnvError
 from envs.core.tasks import TaskSelection
 from envs.core.trace_store import BlobStore, TraceWriter, has_header
 from models.base import ModelError
-from training.rollouts.pool import Rollouts, shards
+from training.rollouts.pool import Rollouts, split_selection
 
 if TYPE_CHECKING:
     from ray.actor import ActorHandle
 
 MAX_DEATHS: Final = 2
-"""Workers that an episode may cost before it is broken: the first, and the one that retried it."""
+"""Worker crashes after which an episode is broken: the first attempt and the retry."""
 START_S: Final = 120.0
-"""Seconds for a worker process to come up, imports included."""
+"""Timeout for a worker process to start, in seconds, imports included."""
 
 
 class WorkerDied(EnvError):
-    """A worker process ended, or was ended at its deadline, in the middle of an episode."""
+    """A worker process crashed, or was killed at its deadline, during an episode."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """A part of the selection, and the run folder it becomes."""
+    """A part of the selection and its run folder."""
 
     config: RunConfig
     selection: TaskSelection
@@ -65,49 +65,49 @@ class Shard:
 
 
 class Worker:
-    """What runs in a worker process. Made an actor by :class:`RayPool`."""
+    """Runs shards in a worker process. :class:`RayPool` makes it a Ray actor."""
 
     def pid(self) -> int:
         return os.getpid()
 
     def play(self, shard: Shard) -> str | None:
-        """Plays *shard* to its end, or what is left of it. Returns why it cannot start; None where it was played."""
+        """Runs *shard*, or the rest of it, to its end. Returns the reason if it cannot start, otherwise None."""
         try:
-            asyncio.run(_played(shard))
+            asyncio.run(_run_or_resume(shard))
         except (BadInput, ModelError) as error:
             return str(error)
         return None
 
 
-async def _played(shard: Shard) -> None:
+async def _run_or_resume(shard: Shard) -> None:
     if shard.folder.manifest.exists():
-        # A worker on another machine than the one that began the shard: what it may use comes from the caller.
-        given = shard.config.resolved() | {"suite": shard.selection.suite}
-        await resume(shard.folder.path, granted_settings=given)
+        # The worker may be on another machine than the one that began the shard: the caller grants its settings.
+        granted = shard.config.resolved() | {"suite": shard.selection.suite}
+        await resume(shard.folder.path, granted_settings=granted)
     else:
         await run_suite(shard.config, shard.selection, shard.out, run_id=shard.run_id)
 
 
 @dataclass(slots=True)
-class _Round:
+class _PoolState:
     """The state of one call of `play`."""
 
     left: list[Shard]
     deaths: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
-    """Workers lost by (run, episode); the episode is empty where none had begun."""
+    """Worker crashes by (run, episode); the episode is empty if none had begun."""
     workers_lost: int = 0
 
 
 class RayPool:
-    """Plays selections on a Ray cluster, one call at a time. Use as an async context manager."""
+    """Runs selections on a Ray cluster, one call at a time. Use as an async context manager."""
 
     def __init__(
         self, workers: int, *, address: str | None = None, shard_size: int = 8, shard_deadline_s: float = 3600.0
     ) -> None:
-        """*address* is a running cluster's; None starts one on this machine that ends with the pool.
+        """*address* is that of a running cluster; None starts one on this machine that ends with the pool.
 
-        *shard_size* counts instances; *shard_deadline_s* bounds one worker's time with a shard: one that takes longer
-        counts as dead. Raises BadInput where Ray is not installed.
+        *shard_size* is a number of instances. *shard_deadline_s* is the timeout of one worker for one shard; exceeding
+        it counts as a crash. Raises BadInput if Ray is not installed.
         """
         try:
             import ray
@@ -128,7 +128,7 @@ class RayPool:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Ends the cluster, or the connection to it, where this pool made it."""
+        """Stops the cluster, or closes the connection to it, if this pool opened it."""
         if self._started:
             import ray
 
@@ -138,42 +138,42 @@ class RayPool:
     async def play(
         self, config: RunConfig, selection: TaskSelection, out: Path, *, run_id: str | None = None
     ) -> Rollouts:
-        """Plays every instance × attempt and leaves a run folder for each shard below *out*.
+        """Runs every instance × attempt and writes a run folder for each shard below *out*.
 
-        With the *run_id* of a call that was cut off, and the same selection, it goes on with that one's shards. Raises
-        BadInput in one line where a shard cannot start; what goes wrong later is an outcome of its episode.
+        With the *run_id* of an interrupted call and the same selection, it continues that call's shards. Raises
+        BadInput in one line if a shard cannot start. Later errors are outcomes of their episodes.
         """
-        run_id, parts = run_id or new_run_id(), shards(selection, self._size)
-        todo = [Shard(config, part, _absolute(out), f"{run_id}-{i:03d}") for i, part in enumerate(parts)]
-        this = _Round(list(todo))
+        run_id, parts = run_id or new_run_id(), split_selection(selection, self._size)
+        pending = [Shard(config, part, _absolute(out), f"{run_id}-{i:03d}") for i, part in enumerate(parts)]
+        state = _PoolState(list(pending))
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(min(self._workers, len(todo))):
-                    group.create_task(self._work(this))
+                for _ in range(min(self._workers, len(pending))):
+                    group.create_task(self._run_worker(state))
         except* BadInput as problems:
             raise BadInput(str(problems.exceptions[0])) from None
-        episodes = tuple(episode for shard in todo for episode in _finished(shard))
-        runs = tuple(shard.folder.path for shard in todo)
-        return Rollouts(runs, episodes, len(selection.refs()) * config.attempts, this.workers_lost)
+        episodes = tuple(episode for shard in pending for episode in _finished(shard))
+        runs = tuple(shard.folder.path for shard in pending)
+        return Rollouts(runs, episodes, len(selection.refs()) * config.attempts, state.workers_lost)
 
-    async def _work(self, this: _Round) -> None:
-        """One worker's place: it is filled again whenever its process dies."""
-        actor = await self._hired()
+    async def _run_worker(self, state: _PoolState) -> None:
+        """Runs shards on one worker, which is replaced after every crash."""
+        actor = await self._start_worker()
         try:
-            while this.left:
-                shard = this.left.pop(0)
-                while not await self._survived(actor, shard):
-                    self._dismiss(actor)
-                    this.workers_lost += 1
-                    again = await asyncio.to_thread(settle, shard, this.deaths)
-                    actor = await self._hired()
-                    if not again:
+            while state.left:
+                shard = state.left.pop(0)
+                while not await self._run_shard(actor, shard):
+                    self._stop_worker(actor)
+                    state.workers_lost += 1
+                    unfinished = await asyncio.to_thread(record_death, shard, state.deaths)
+                    actor = await self._start_worker()
+                    if not unfinished:
                         break
         finally:
-            self._dismiss(actor)
+            self._stop_worker(actor)
 
-    async def _survived(self, actor: ActorHandle[Any], shard: Shard) -> bool:
-        """False where the worker died on the way. Raises BadInput where the shard cannot be played anywhere."""
+    async def _run_shard(self, actor: ActorHandle[Any], shard: Shard) -> bool:
+        """Runs *shard* on *actor*. Returns False if the worker crashed. Raises BadInput if the shard cannot start."""
         from ray.exceptions import RayActorError
 
         try:
@@ -184,34 +184,35 @@ class RayPool:
             raise BadInput(problem)
         return True
 
-    async def _hired(self) -> ActorHandle[Any]:
-        """A worker whose process answers. Raises BadInput where the cluster has no room for it within `START_S`."""
+    async def _start_worker(self) -> ActorHandle[Any]:
+        """Starts a worker and waits until it answers. Raises BadInput if that takes longer than `START_S`, e.g. without
+        free CPUs."""
         from ray.exceptions import RayActorError
 
         actor = self._actor_class.remote()
         try:
             await asyncio.wait_for(actor.pid.remote(), START_S)
         except (RayActorError, TimeoutError) as error:
-            self._dismiss(actor)
+            self._stop_worker(actor)
             reason = (str(error).strip().splitlines() or ["no room in the cluster?"])[-1][:300]
             raise BadInput(f"no Ray worker came up within {START_S:g} s: {type(error).__name__}: {reason}") from None
         return actor
 
-    def _dismiss(self, actor: ActorHandle[Any]) -> None:
+    def _stop_worker(self, actor: ActorHandle[Any]) -> None:
         import ray
 
         ray.kill(actor, no_restart=True)
 
 
 def _absolute(out: Path) -> Path:
-    """A worker has a working directory of its own."""
+    """Returns an absolute path, since workers have another working directory."""
     return out.absolute()
 
 
-def settle(shard: Shard, deaths: Counter[tuple[str, str]]) -> bool:
-    """Counts the death of *shard*'s worker against what it was playing; True where there is something left to play.
+def record_death(shard: Shard, deaths: Counter[tuple[str, str]]) -> bool:
+    """Counts a worker crash for *shard*'s episodes in progress. Returns whether episodes are left to run.
 
-    An episode that reaches `MAX_DEATHS` gets its footer here. Must not be called while a worker plays the shard.
+    An episode that reaches `MAX_DEATHS` gets its footer here. Must not be called while a worker runs the shard.
     """
     folder = shard.folder
     if not folder.manifest.exists():
@@ -249,12 +250,12 @@ def _finished(shard: Shard) -> tuple[EpisodeResult, ...]:
     if not shard.folder.manifest.exists():
         return ()
     jobs = shard.folder.read_manifest().jobs()
-    found = shard.folder.finished(jobs)
-    return tuple(found[job] for job in jobs if job in found)
+    results = shard.folder.finished(jobs)
+    return tuple(results[job] for job in jobs if job in results)
 
 
 def _connect(address: str | None, workers: int) -> None:
-    """Joins the cluster at *address*, or starts one here, without dashboard and usage reports."""
+    """Connects to the cluster at *address*, or starts a local one, without dashboard and usage reports."""
     import ray
 
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -271,5 +272,5 @@ def _connect(address: str | None, workers: int) -> None:
         log_to_driver=False,
         logging_level=logging.ERROR,
         object_store_memory=100_000_000,
-        _system_config={"worker_niceness": 0},  # Ray's 15 starves a browser beside anything else on the machine
+        _system_config={"worker_niceness": 0},  # Ray's default of 15 starves browsers on a busy machine
     )

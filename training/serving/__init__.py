@@ -1,9 +1,9 @@
-"""From a training checkpoint back to serving: folders that `vllm serve` takes as they are, and a server that reloads.
+"""Serves training checkpoints: exports for `vllm serve`, and adapter reloads on a running server.
 
 * :mod:`training.serving.export`: merged weights, or an adapter beside its base; `mira export`.
-* :mod:`training.serving.verify`: loads an export back and compares its logits with the checkpoint it was made of.
-* :mod:`training.serving.reload`: puts a new adapter into a running vLLM between two phases.
+* :mod:`training.serving.verify`: loads an export and compares its logits with those of the source checkpoint.
+* :mod:`training.serving.reload`: loads a new adapter into a running vLLM between two phases.
 
-Promised: an export is whole or absent, and its manifest holds the hash of every file. Not promised: that a server can
-run the model's architecture; vLLM's own list says which it can.
+Guarantees: an export is complete or absent, and its manifest has the hash of every file. Not guaranteed: that a server
+supports the model's architecture; see vLLM's list.
 """

@@ -1,8 +1,7 @@
-"""Which LoRA adapters vLLM can serve beside their base, and which must be merged into it.
+"""Checks whether vLLM can serve a LoRA adapter on its base, or whether it must be merged.
 
-vLLM reads `adapter_config.json` by itself and refuses, when the server starts or a request comes, what its kernels do
-not compute. The same rules are applied here, before anything is written (vLLM 0.32, `lora/peft_helper.py`): found out
-a phase later they would cost the phase.
+vLLM reads `adapter_config.json` and rejects unsupported adapters when the server starts or at a request. The same rules
+(vLLM 0.32, `lora/peft_helper.py`) are applied here before an export is written, so that no phase fails later.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Any, Final
 from envs.core.errors import BadInput
 
 SERVER_RANKS: Final = (1, 8, 16, 32, 64, 128, 256, 320, 512)
-"""Values that `--max-lora-rank` takes; an adapter may have any rank up to it."""
+"""Allowed values of `--max-lora-rank`. An adapter can have any rank up to it."""
 
 _UNSUPPORTED: Final[Mapping[str, str]] = {
     "modules_to_save": "whole layers saved beside it",
@@ -26,16 +25,16 @@ _UNSUPPORTED: Final[Mapping[str, str]] = {
     "trainable_token_indices": "trained tokens",
     "target_parameters": "adapted parameters that are no layer's weight",
 }
-"""Keys of the adapter's configuration that change what it computes, and what they mean."""
+"""Unsupported keys of the adapter's configuration, and their meaning."""
 
 _PLAIN_INITS: Final = frozenset({"gaussian", "eva", "orthogonal", "mica", "lora_ga"})
-"""Other named initialisations (PiSSA, OLoRA, …) change the base's weights as well."""
+"""Initialisations that keep the base's weights. Others (PiSSA, OLoRA, …) change them."""
 
 
 def check_servable(config: Mapping[str, Any], tensors: Iterable[str]) -> int:
-    """The adapter's largest rank. Raises BadInput, in one line, where vLLM would refuse to serve it unmerged.
+    """Returns the adapter's largest rank. Raises BadInput, in one line, if vLLM would reject it unmerged.
 
-    *config* is its `adapter_config.json`; *tensors* are the names in its file of weights.
+    *config* is its `adapter_config.json`; *tensors* are the tensor names in its weights file.
     """
     kind = str(config.get("peft_type"))
     if kind.upper() != "LORA":
@@ -57,7 +56,7 @@ def check_servable(config: Mapping[str, Any], tensors: Iterable[str]) -> int:
 
 
 def server_rank(rank: int) -> int:
-    """The smallest `--max-lora-rank` that holds *rank*. Raises BadInput beyond the largest."""
+    """Returns the smallest `--max-lora-rank` for *rank*. Raises BadInput above the largest."""
     fitting = next((limit for limit in SERVER_RANKS if rank <= limit), None)
     if fitting is None:
         raise _not_servable(f"its rank {rank} is above {SERVER_RANKS[-1]}")

@@ -1,4 +1,4 @@
-"""The folder that is served: how it becomes whole, and how anyone finds out whether it still is."""
+"""Export folders: writes them atomically, with a manifest of file hashes, and verifies them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class FileHash(Record):
 
 
 class Manifest(Record):
-    """What `mira_export.json` says of the folder it lies in."""
+    """Contents of `mira_export.json`, the manifest of an export folder."""
 
     version: Literal[1] = 1
     kind: Kind
@@ -42,11 +42,11 @@ class Manifest(Record):
     adapter: str | None
     """Absolute path of the adapter that was merged or copied; None for a checkpoint without one."""
     dtype: Dtype
-    """Of the weights that were written."""
+    """Type of the exported weights."""
     parameters: int
-    """Numbers that were written: of the whole model, or of the adapter alone."""
+    """Number of exported parameters: of the model, or of the adapter."""
     context: int
-    """Tokens of prompt and answer together."""
+    """Context length: tokens of prompt and answer together."""
     ends: tuple[int, ...]
     """Token ids that end an answer."""
     rank: int | None = None
@@ -54,7 +54,7 @@ class Manifest(Record):
     files: tuple[FileHash, ...]
 
     def serve_command(self, folder: Path, name: str = "policy") -> tuple[str, ...]:
-        """The words that start a server which knows this export as model *name*."""
+        """Returns the command that serves this export as model *name*."""
         from training.serving.adapters import server_rank
 
         if self.kind == "merged":
@@ -74,10 +74,10 @@ class Manifest(Record):
 
 @contextmanager
 def new_folder(out: Path) -> Generator[Path]:
-    """An empty folder beside *out* that becomes *out* when the body ends well, and disappears when it does not.
+    """Yields an empty folder that is renamed to *out* when the body succeeds, and deleted otherwise.
 
-    Files are on the disk before the name is. Raises BadInput where *out* exists already (a server may be reading it)
-    or cannot be written, NotWritten where the disk is full.
+    Files are synced to disk before the rename. Raises BadInput if *out* already exists, since a server may be reading
+    it, or cannot be written; NotWritten if the disk is full.
     """
     if out.exists():
         raise BadInput(f"{str(out)!r} exists already: an export never replaces one, choose another folder")
@@ -85,13 +85,15 @@ def new_folder(out: Path) -> Generator[Path]:
     try:
         partial.mkdir(parents=True)
     except OSError as error:
-        told = BadInput(f"folder {str(out)!r} cannot be written: {error.strerror}")
-        raise disk_refusal(error, out) or told from None
+        problem = BadInput(f"folder {str(out)!r} cannot be written: {error.strerror}")
+        raise disk_refusal(error, out) or problem from None
     try:
         with writing(out):
             yield partial
             for path in _files(partial):
-                path.chmod(0o644)  # a server may run as somebody else; safetensors writes for its owner alone
+                path.chmod(
+                    0o644
+                )  # a server may run as another user; safetensors files are only readable by their owner
                 _sync(path)
             _sync(partial)
             partial.rename(out)
@@ -100,8 +102,8 @@ def new_folder(out: Path) -> Generator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def hashed(folder: Path) -> tuple[FileHash, ...]:
-    """Every file of *folder* but the manifest, by name."""
+def hash_files(folder: Path) -> tuple[FileHash, ...]:
+    """Hashes every file of *folder* except for the manifest, sorted by name."""
     return tuple(
         FileHash(name=str(path.relative_to(folder)), size=path.stat().st_size, sha256=sha256_of(path))
         for path in _files(folder)
@@ -119,18 +121,18 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Raises BadInput, in one line, where *folder* is no export, or is not the one that was written."""
+    """Reads and verifies the manifest of *folder*. Raises BadInput, in one line, if it is no export or was changed."""
     try:
         manifest = Manifest.model_validate_json((folder / MANIFEST).read_bytes())
     except FileNotFoundError:
         raise BadInput(f"{str(folder)!r} is no export (it holds no {MANIFEST})") from None
     except (OSError, ValidationError) as error:
         raise BadInput(f"{str(folder / MANIFEST)!r} cannot be read: {str(error).splitlines()[0]}") from None
-    written, found = ({file.name: file for file in files} for files in (manifest.files, hashed(folder)))
-    for name in sorted(written.keys() | found.keys()):
-        if written.get(name) != found.get(name):
-            what = "is missing" if name not in found else "was added" if name not in written else "was changed"
-            raise BadInput(f"{str(folder / name)!r} {what} since the export: export again")
+    written, current = ({file.name: file for file in files} for files in (manifest.files, hash_files(folder)))
+    for name in sorted(written.keys() | current.keys()):
+        if written.get(name) != current.get(name):
+            change = "is missing" if name not in current else "was added" if name not in written else "was changed"
+            raise BadInput(f"{str(folder / name)!r} {change} since the export: export again")
     return manifest
 
 

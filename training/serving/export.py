@@ -1,14 +1,15 @@
-"""From a training checkpoint to a folder that `vllm serve` takes as it is.
+"""Exports a training checkpoint to a folder for `vllm serve`.
 
-Two kinds. *Merged*: the adapter is added to the weights in float32, the sum is stored in the base's own type; any
-server and `local:DIR` read it. *Adapter*: some megabytes beside a base that the servers hold already; what
-:mod:`training.serving.reload` puts into a running server between phases.
+There are two kinds. *Merged*: the adapter is added to the weights in float32, and the sum is stored in the base's type;
+any server and `local:DIR` can read it. *Adapter*: a few megabytes for a base that servers already hold;
+:mod:`training.serving.reload` loads it into a running server between phases.
 
-Both come with what a server would otherwise guess: the tokens that end an answer, the context, a chat template, and a
-generation config whose sampling is neutral. Servers take their defaults from that file, and a `top_p` that somebody's
-base model brought along would make the log-probabilities of a rollout those of another policy.
+Both state what a server would otherwise guess: the end tokens, the context length, a chat template, and a generation
+config with neutral sampling. Servers take their defaults from that config. With a `top_p` of the base model, a
+rollout's log-probabilities would be those of another policy.
 
-An export is loaded back and compared with its source before it gets its name (:mod:`training.serving.verify`).
+An export is loaded and compared with its source before it is renamed to its final folder
+(:mod:`training.serving.verify`).
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from models.local.loading import Checkpoint, declared_context, declared_ends, re
 from models.local.prompt_style import declare_style, declared_style
 from models.local.safe_loading import ADAPTER_CONFIG, LOCAL, adapter_problem
 from training.serving.adapters import check_servable
-from training.serving.artifact import Dtype, Kind, Manifest, hashed, new_folder, write_manifest
+from training.serving.artifact import Dtype, Kind, Manifest, hash_files, new_folder, write_manifest
 from training.serving.verify import Verification, verify
 
 PLAIN_TEMPLATE: Final = "{% for message in messages %}{{ message.content }}\n\n{% endfor %}"
-"""For a tokenizer without a chat template: what :mod:`models.prompting.prompt_tokens` makes of messages then."""
+"""Chat template for a tokenizer without one, equal to the formatting of :mod:`models.prompting.prompt_tokens`."""
 
 _ADAPTER_WEIGHTS = "adapter_model.safetensors"
 
@@ -35,11 +36,11 @@ _ADAPTER_WEIGHTS = "adapter_model.safetensors"
 def export(
     base: Path, adapter: Path | None, out: Path, *, kind: Kind = "merged", dtype: Dtype | None = None
 ) -> Verification:
-    """Writes *base* (+ *adapter*) to the new folder *out*: whole and compared with its source, or not at all.
+    """Exports *base* (+ *adapter*) atomically to the new folder *out* and compares it with its source.
 
-    *dtype* is what merged weights are stored as; None keeps the base's. Raises BadInput in one line where *out* exists,
-    where the kind does not fit the checkpoint, or where a weight is not finite (in that type), where the
-    comparison fails; ModelUnavailable where the checkpoint cannot be read.
+    *dtype* is the type of merged weights; None keeps the base's. Raises BadInput in one line if *out* exists, if the
+    kind does not fit the checkpoint, if a weight is not finite in that type, or if the comparison fails;
+    ModelUnavailable if the checkpoint cannot be read.
     """
     if kind == "merged":
         return export_merged(base, adapter, out, dtype=dtype)
@@ -51,7 +52,7 @@ def export(
 
 
 def export_merged(base: Path, adapter: Path | None, out: Path, *, dtype: Dtype | None = None) -> Verification:
-    """The whole model in one folder."""
+    """Exports merged weights, tokenizer and generation config to one folder."""
     with new_folder(out) as folder:
         read = read_checkpoint(base, adapter, on_cpu=True)
         stored = dtype or _stored_dtype(base)
@@ -71,14 +72,15 @@ def export_merged(base: Path, adapter: Path | None, out: Path, *, dtype: Dtype |
             parameters=sum(weight.numel() for weight in read.model.parameters()),
             context=context,
             ends=tuple(sorted(ends)),
-            files=hashed(folder),
+            files=hash_files(folder),
         )
         write_manifest(folder, manifest)
         return verify(folder)
 
 
 def export_adapter(base: Path, adapter: Path, out: Path) -> Verification:
-    """The adapter alone, checked against what vLLM serves; its configuration names the base by its absolute path."""
+    """Exports only the adapter, after checking that vLLM can serve it. Its configuration has the base's absolute
+    path."""
     with new_folder(out) as folder:
         read = read_checkpoint(base, adapter, merge=False, on_cpu=True)
         _check_template(base, read.tokenizer)
@@ -97,7 +99,7 @@ def export_adapter(base: Path, adapter: Path, out: Path) -> Verification:
             context=declared_context(read.model, read.tokenizer),
             ends=tuple(sorted(declared_ends(read.model, read.tokenizer))),
             rank=rank,
-            files=hashed(folder),
+            files=hash_files(folder),
         )
         write_manifest(folder, manifest)
         return verify(folder)
@@ -110,16 +112,16 @@ def _cast(model: Any, dtype: Dtype) -> None:
     _check_finite(dict(model.named_parameters()), f"the model as {dtype}")
 
 
-def _check_finite(tensors: Mapping[str, Any], whose: str) -> None:
+def _check_finite(tensors: Mapping[str, Any], owner: str) -> None:
     import torch
 
     broken = next((name for name, tensor in tensors.items() if not torch.isfinite(tensor).all()), None)
     if broken is not None:
-        raise BadInput(f"{whose} has weights that are not finite, in {broken!r}: training diverged, or use bfloat16")
+        raise BadInput(f"{owner} has weights that are not finite, in {broken!r}: training diverged, or use bfloat16")
 
 
 def _stored_dtype(base: Path) -> Dtype:
-    """What the base's configuration says its weights are; float32 where it says nothing that a server could take."""
+    """Returns the weight type in the base's configuration; float32 if there is none that servers support."""
     from transformers import AutoConfig
 
     declared: Any = AutoConfig.from_pretrained(base, **LOCAL).dtype
@@ -132,7 +134,7 @@ def _dtype_name(dtype: Any) -> Dtype:
 
 
 def _generation_config(read: Checkpoint, ends: frozenset[int]) -> Any:
-    """Samples from the model's own distribution unless the request asks otherwise; 0 switches `top_k` off."""
+    """Builds a generation config that samples from the model's own distribution by default; 0 disables `top_k`."""
     from transformers import GenerationConfig
 
     old = read.model.generation_config
@@ -157,7 +159,8 @@ def _save_tokenizer(tokenizer: Any, folder: Path, context: int) -> None:
 
 
 def _check_template(base: Path, tokenizer: Any) -> None:
-    """A server reads the base's tokenizer, whatever lies beside the adapter."""
+    """Raises BadInput if the base has no chat template, or another one than the adapter: servers read the base's
+    tokenizer."""
     from transformers import AutoTokenizer
 
     template = AutoTokenizer.from_pretrained(base, **LOCAL).chat_template

@@ -1,14 +1,13 @@
-"""Puts a new adapter into a running vLLM server, so that the next phase's rollouts are the new policy's.
+"""Loads a new adapter into a running vLLM server, so that the next phase's rollouts use the new policy.
 
 The server must have been started with `--enable-lora` and VLLM_ALLOW_RUNTIME_LORA_UPDATING=1, and must see the folder
-under the same path. The rollouts' name for the policy (`vllm:URL#NAME`) stays; what it means is replaced in place.
+under the same path. The policy's name (`vllm:URL#NAME`) stays; its adapter is replaced in place.
 
-Two facts of vLLM (0.32) decide the rules here:
+Two properties of vLLM (0.32) determine the rules:
 
 * reloading a name from the *same path* keeps the prefix cache of the old weights. Every phase therefore exports to a
-  folder of its own (:mod:`training.serving.export` never replaces one), and `put` refuses the folder that is loaded;
-* whether a request that is running during the reload ends on the old weights or the new is not promised. Reload
-  between phases, when nothing is in flight.
+  new folder (:mod:`training.serving.export` never replaces one), and `put` rejects a folder that is already loaded;
+* a request during the reload may end on the old or the new weights. Reload between phases, without requests in flight.
 """
 
 from __future__ import annotations
@@ -29,16 +28,16 @@ if TYPE_CHECKING:
     from httpx2 import Response
 
 DEADLINE_S: Final = 120.0
-"""Seconds for one call to the server, retries included; loading reads the adapter from the disk."""
+"""Timeout of one call to the server in seconds, retries included. Loading reads the adapter from disk."""
 
 NO_ROUTE: Final = '"detail"'
-"""FastAPI's own 404 has this key; vLLM's, for an adapter that it cannot find, has `error`."""
+"""Key of FastAPI's 404 for a missing route. vLLM's 404 for a missing adapter has `error`."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 class ServedModel(BaseModel):
-    """One name that the server answers to."""
+    """One model or adapter in the server's list."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -63,7 +62,7 @@ class AdapterServer:
     def __init__(
         self, url: str, *, api_key: str | None = None, deadline_s: float = DEADLINE_S, policy: RetryPolicy | None = None
     ) -> None:
-        """*url* with or without the `/v1` of its API."""
+        """*url* can end with the `/v1` of the API."""
         if not re.match(r"https?://[^/]", url):
             raise BadInput(f"server {url!r} is not of the form http(s)://HOST[:PORT]")
         self.url = url.rstrip("/").removesuffix("/v1")
@@ -82,7 +81,7 @@ class AdapterServer:
         await self._client.aclose()
 
     async def models(self) -> tuple[ServedModel, ...]:
-        """What the server answers to now. Raises ModelError, in one line, where it cannot be asked."""
+        """Lists the server's models and adapters. Raises ModelError, in one line, if the request fails."""
         response = await self._send("GET", "/v1/models", None)
         try:
             return _Served.model_validate_json(response.content).data
@@ -91,11 +90,11 @@ class AdapterServer:
             raise ModelRejected(f"{self.url}: its list of models cannot be read: {problem}") from None
 
     async def put(self, name: str, folder: Path) -> ServedModel:
-        """Makes *name* mean the adapter in *folder*, whatever it meant before; returns what the server says it is now.
+        """Loads the adapter in *folder* as *name*, replacing any adapter of this name, and returns the server's entry.
 
-        Raises BadInput where the folder is no adapter, where *name* is the base model's, or where the server holds this
-        very folder already; ModelUnavailable where it does not take adapters; another ModelError where it fails. After
-        an error the name means what it meant.
+        Raises BadInput if the folder is no adapter, if *name* is the base model's, or if the server already has this
+        folder loaded; ModelUnavailable if it does not accept adapters; another ModelError if it fails. After an error
+        the name keeps its adapter.
         """
         _check_name(name)
         path = _adapter_path(folder)
@@ -110,12 +109,12 @@ class AdapterServer:
         served = {model.id: model for model in await self.models()}.get(name)
         if served is None or served.root != path:
             raise ModelRejected(
-                f"{self.url} took the adapter {name!r} and does not list it: is another client loading too?"
+                f"{self.url} accepted the adapter {name!r} and does not list it: is another client loading too?"
             )
         return served
 
     async def remove(self, name: str) -> bool:
-        """Forgets the adapter *name*; False where the server did not have it."""
+        """Unloads the adapter *name*. Returns False if the server did not have it."""
         _check_name(name)
         if all(model.id != name for model in await self.models()):
             return False
@@ -124,9 +123,9 @@ class AdapterServer:
 
     async def _send(self, method: str, path: str, body: dict[str, Any] | None) -> Response:
         async with open_call(self._deadline_s, self._policy) as call:
-            return await self._answered(call, method, path, body)
+            return await self._request(call, method, path, body)
 
-    async def _answered(self, call: Call, method: str, path: str, body: dict[str, Any] | None) -> Response:
+    async def _request(self, call: Call, method: str, path: str, body: dict[str, Any] | None) -> Response:
         import httpx2
 
         async def attempt() -> Response | Failure:
@@ -143,12 +142,13 @@ class AdapterServer:
         return await call.send(attempt)
 
     def _failure(self, path: str, response: Response) -> Failure:
-        """A refusal is final: vLLM says 500 also for an adapter that it will never load."""
-        said = quoted(wire_error(response.text).message or response.reason_phrase, self._key or "")
+        """Converts an error response. A 500 is not retried: vLLM also sends it for an adapter that it will never
+        load."""
+        message = quoted(wire_error(response.text).message or response.reason_phrase, self._key or "")
         if response.status_code == 404 and NO_ROUTE in response.text:
             reason = "takes no adapters: start it with --enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=1"
             return Failure(ModelUnavailable, f"{self.url} {reason}")
-        failure = failure_of_status(response.status_code, f"{self.url}{path}: {said}", response.headers)
+        failure = failure_of_status(response.status_code, f"{self.url}{path}: {message}", response.headers)
         final = response.status_code == 500
         kind: type[ModelError] = ModelRejected if final else failure.error
         return Failure(kind, failure.reason, failure.retry and not final, failure.retry_after_s)

@@ -1,4 +1,4 @@
-"""Which server policies play on; without the libraries that run one."""
+"""Settings of the rollout server. Importing them does not import serving libraries."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from envs.core.record import Record
 
 
 class ServerSettings(Record):
-    """Where policies play."""
+    """The vLLM server for rollouts."""
 
     url: str
-    """`http://HOST:PORT` of a vLLM server. VLLM_API_KEY, if it wants a key."""
+    """`http://HOST:PORT` of a vLLM server. An API key is read from VLLM_API_KEY."""
     command: tuple[str, ...] = ()
-    """Starts it there for as long as a policy plays, and the GPU is free when it learns: `["vllm", "serve"]`, to which
-    the model, its name and the address are added. Empty: a server runs there already, on the policy's base, and takes
-    adapters."""
+    """Command that starts the server for rollouts only, so that the GPU is free for training: `["vllm", "serve"]`; the
+    model, its name and the address are appended. Empty: a server for the policy's base that accepts adapters is already
+    running."""
     options: tuple[str, ...] = ()
-    """What a started server is told besides, e.g. `["--dtype", "bfloat16", "--max-model-len", "16384"]`."""
+    """Additional arguments of the started server, e.g. `["--dtype", "bfloat16", "--max-model-len", "16384"]`."""
     ready_s: float = Field(default=900.0, gt=0)
-    """A started server that does not answer after it is given up."""
+    """Seconds to wait until a started server answers."""
 
     @field_validator("url")
     @classmethod

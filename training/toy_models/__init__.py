@@ -1,1 +1,1 @@
-"""Small models made from nothing: what RL on two CPU cores can begin from, once they have learned a little."""
+"""Builds small, randomly initialised models for RL experiments on two CPU cores."""

@@ -1,4 +1,4 @@
-"""A small model for puzzles: one token a character, and one a question."""
+"""Builds a small model for puzzles with one token per character and one per question."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from training.grpo.puzzles import maze, pattern, sudoku
 from training.grpo.rewards import GridTarget, MazeTarget, SudokuTarget
 
 CHARACTERS = "0123456789#.SGUDLR>\n "
-"""Each is one token; so is each kind's question."""
+"""Characters with one token each. Each kind's question is one token too."""
 PAD, END, UNKNOWN = "<pad>", "<end>", "<unk>"
 
 
 def puzzle_tokenizer() -> Any:
-    """One token a character, and one a question."""
+    """Builds a tokenizer with one token per character and one per question."""
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
     asks = [maze.ASK, sudoku.ASK, pattern.ASK]
     vocabulary = {token: index for index, token in enumerate([PAD, END, UNKNOWN, *asks, *CHARACTERS])}
-    made: Any = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
-    made.pre_tokenizer = pre_tokenizers.Split(Regex("|".join([*map(_escaped, asks), "(?m:.)"])), "isolated")
-    made.decoder = decoders.Fuse()
-    return PreTrainedTokenizerFast(tokenizer_object=made, pad_token=PAD, eos_token=END, unk_token=UNKNOWN)
+    tokenizer: Any = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex("|".join([*map(_escaped, asks), "(?m:.)"])), "isolated")
+    tokenizer.decoder = decoders.Fuse()
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token=PAD, eos_token=END, unk_token=UNKNOWN)
 
 
 def _escaped(text: str) -> str:
@@ -36,7 +36,7 @@ def _escaped(text: str) -> str:
 
 
 def fresh_model(out: Path, *, width: int = 128, layers: int = 4, seed: int = 0) -> Path:
-    """A checkpoint in *out* of a Llama that knows nothing, for contexts of 512 tokens."""
+    """Writes a randomly initialised Llama to *out*, with a context length of 512 tokens."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -61,7 +61,7 @@ def fresh_model(out: Path, *, width: int = 128, layers: int = 4, seed: int = 0) 
 
 
 def reference_answer(example: Example) -> str:
-    """A right answer. Raises ValueError for a target that is no puzzle's."""
+    """Returns a correct answer. Raises ValueError if the target is not a puzzle."""
     match example.target:
         case MazeTarget():
             return example.target.path
@@ -74,7 +74,7 @@ def reference_answer(example: Example) -> str:
 
 
 def reference_rows(examples: Sequence[Example], processor: Any) -> list[Row]:
-    """Puzzles and their right answers as rows to clone."""
+    """Converts puzzles and their correct answers to rows for supervised fine-tuning."""
     from models.base import Message
     from models.prompting.prompt_tokens import PromptTokens
 

@@ -1,4 +1,4 @@
-"""A small model that sees: a SigLIP encoder and a Llama, joined as LLaVA joins them (Liu et al. 2023)."""
+"""Builds a small vision model: a SigLIP encoder and a Llama, connected as in LLaVA (Liu et al. 2023)."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ TEMPLATE = """\
 
 
 def character_tokenizer() -> Any:
-    """Printable ASCII, a token a character."""
+    """Builds a tokenizer for printable ASCII with one token per character."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
     characters = ["\n", *(chr(code) for code in range(32, 127))]
     vocabulary = {token: index for index, token in enumerate([PAD, END, UNKNOWN, IMAGE, *characters])}
-    made: Any = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
-    made.pre_tokenizer = pre_tokenizers.Split("", "isolated")
-    made.decoder = decoders.Fuse()
+    tokenizer: Any = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
+    tokenizer.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    tokenizer.decoder = decoders.Fuse()
     return PreTrainedTokenizerFast(
-        tokenizer_object=made, pad_token=PAD, eos_token=END, unk_token=UNKNOWN, extra_special_tokens=[IMAGE]
+        tokenizer_object=tokenizer, pad_token=PAD, eos_token=END, unk_token=UNKNOWN, extra_special_tokens=[IMAGE]
     )
 
 
-def seeing_model(
+def vision_model(
     out: Path, *, side: int = 160, patch: int = 16, width: int = 128, layers: int = 4, seed: int = 0
 ) -> Path:
-    """A checkpoint in *out* that knows nothing: images are scaled to *side* x *side* pixels and read in patches of
-    *patch*; both halves are *width* wide and *layers* deep."""
+    """Writes a randomly initialised checkpoint to *out*. Images are scaled to *side* x *side* pixels and split into
+    patches of *patch* pixels. Encoder and language model have *layers* layers of width *width*."""
     import torch
     from transformers import (
         CLIPImageProcessorPil,

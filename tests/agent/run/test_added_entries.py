@@ -20,7 +20,7 @@ settings = parse_settings({"recipe": "acme", "reward": {"bonus": 0.25}, "optimiz
 assert GrpoSettings.model_validate_json(settings.model_dump_json()) == settings
 target = PointTarget(box=(100, 200, 160, 230), size=(1000, 500))
 scores = Rewarder(settings.reward, len).of_group(target, ["130 215", "1 1"])
-print(json.dumps([settings.group, settings.reward.most, *(score.total for score in scores)]))
+print(json.dumps([settings.group, settings.reward.max_reward, *(score.total for score in scores)]))
 """
 
 

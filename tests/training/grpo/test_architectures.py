@@ -1,4 +1,4 @@
-"""Models that see, of the architectures that people train: small, with random weights, in their publishers' layout."""
+"""Vision models of common architectures: small, with random weights, in their publishers' layout."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from transformers import AutoModelForImageTextToText
 from trl.data_utils import prepare_multimodal_messages
 
 from envs.core.errors import BadInput
-from tests.training.grpo.test_groups import Given
+from tests.training.grpo.test_groups import ScriptedRewarder
 from tests.training.grpo.twins import gemma3, idefics3, qwen2_5_vl, qwen3_vl
 from training.grpo import trainer as trainer_module
 from training.grpo.batch_check import check_fields, padded_marks
 from training.grpo.evaluation import measure
 from training.grpo.examples import Example
 from training.grpo.rewards import PointTarget
-from training.grpo.run import improve, load_start
+from training.grpo.run import load_start, train_grpo
 from training.grpo.settings import GrpoSettings, parse_settings
-from training.grpo.trainer import trainer_of
-from training.toy_models.vision import seeing_model
+from training.grpo.trainer import build_trainer
+from training.toy_models.vision import vision_model
 
 ARCHITECTURES: dict[str, Callable[[Path], Path]] = {
     "Qwen2.5-VL": qwen2_5_vl,
     "Qwen3-VL": qwen3_vl,
     "Gemma 3": gemma3,
     "Idefics 3": idefics3,
-    "LLaVA": lambda out: seeing_model(out, side=32, patch=16, width=32, layers=1),
+    "LLaVA": lambda out: vision_model(out, side=32, patch=16, width=32, layers=1),
 }
 WITHOUT_TORCHVISION = pytest.mark.skipif(find_spec("torchvision") is not None, reason="torchvision is installed")
 
 
 @pytest.fixture(scope="module")
 def starts(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    made: dict[str, Path] = {}
+    built: dict[str, Path] = {}
 
     def start(name: str) -> Path:
-        if name not in made:
+        if name not in built:
             folder = tmp_path_factory.mktemp("start")
-            made[name] = ARCHITECTURES[name](folder / "model" if name == "LLaVA" else folder)
-        return made[name]
+            built[name] = ARCHITECTURES[name](folder / "model" if name == "LLaVA" else folder)
+        return built[name]
 
     return start
 
@@ -56,33 +56,33 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Red squares on white, of three sizes of image."""
     folder = tmp_path_factory.mktemp("images")
     for number in range(8):
-        image = Image.new("RGB", size_of(number), "white")
+        image = Image.new("RGB", image_size(number), "white")
         ImageDraw.Draw(image).rectangle((number, 10, number + 12, 22), fill="red")
         image.save(folder / f"{number}.png")
     return folder
 
 
-def size_of(number: int) -> tuple[int, int]:
+def image_size(number: int) -> tuple[int, int]:
     return 56 + 28 * (number % 3), 84
 
 
-def examples_of(images: Path, *, system: bool = False) -> tuple[Example, ...]:
+def extract_examples(images: Path, *, system: bool = False) -> tuple[Example, ...]:
     """Prompts of different lengths, with a system prompt before the image or without."""
-    made: list[Example] = []
+    built: list[Example] = []
     for number in range(8):
         question = ("user", "Where is it?" + "!" * 7 * number)
         messages = (("system", "Point at it."), question) if system else (question,)
-        target = PointTarget(box=(number, 10, number + 12, 22), size=size_of(number))
-        made.append(
+        target = PointTarget(box=(number, 10, number + 12, 22), size=image_size(number))
+        built.append(
             Example.model_validate(
                 {"name": str(number), "messages": messages, "target": target, "image": images / f"{number}.png"}
             )
         )
-    return tuple(made)
+    return tuple(built)
 
 
 def settings(**changes: Any) -> GrpoSettings:
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         "recipe": "ssl",
         "group": 4,
         "answer_tokens": 6,
@@ -91,13 +91,13 @@ def settings(**changes: Any) -> GrpoSettings:
         "optimization": {"batch_rows": 16, "learning_rate": 1e-3, "warmup": 0},
         "compute": {"max_tokens": 256, "threads": 1, "cpu": True},
     }
-    return parse_settings({**given, **changes}, "here")
+    return parse_settings({**options, **changes}, "here")
 
 
 def scored_batch(trainer: Any) -> dict[str, Any]:
     """All rows of the first step, before they are shuffled, and which example each is of."""
     rows = next(iter(trainer.get_train_dataloader()))
-    return {**trainer._generate_and_score_completions(rows), "asked": [row["index"] for row in rows]}
+    return {**trainer._generate_and_score_completions(rows), "questions": [row["index"] for row in rows]}
 
 
 def alone(model: Any, processor: Any, example: Example, completion: torch.Tensor) -> torch.Tensor:
@@ -123,20 +123,20 @@ def alone(model: Any, processor: Any, example: Example, completion: torch.Tensor
 def test_log_probabilities_in_a_batch_are_those_of_each_row_alone(
     starts: Callable[[str], Path], images: Path, tmp_path: Path, name: str, system: bool
 ) -> None:
-    """As the trainer takes them, and as a plain model gives them."""
-    examples = examples_of(images, system=system)
-    model, processor = load_start(starts(name), seeing=True)
-    trainer = trainer_of(model, processor, examples, settings(kl=0.1), tmp_path)
+    """Log-probabilities of the trainer equal those of the plain model."""
+    examples = extract_examples(images, system=system)
+    model, processor = load_start(starts(name), vision=True)
+    trainer = build_trainer(model, processor, examples, settings(kl=0.1), tmp_path)
     batch = scored_batch(trainer)
-    asked = batch.pop("asked")
+    questions = batch.pop("questions")
     assert (batch["prompt_mask"] == 0).any(), "prompts of different lengths are padded"
     plain = AutoModelForImageTextToText.from_pretrained(starts(name), dtype=torch.float32).eval()
-    _, reader = load_start(starts(name), seeing=True)
-    for row, index in enumerate(asked):
+    _, reader = load_start(starts(name), vision=True)
+    for row, index in enumerate(questions):
         mask = batch["completion_mask"][row].bool()
-        found = batch["ref_per_token_logps"][row][mask]
+        result = batch["ref_per_token_logps"][row][mask]
         expected = alone(plain, reader, examples[index], batch["completion_ids"][row][mask])
-        torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
+        torch.testing.assert_close(result, expected, rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
@@ -144,15 +144,15 @@ def test_it_is_measured_trained_saved_and_read_again(
     monkeypatch: pytest.MonkeyPatch, starts: Callable[[str], Path], images: Path, tmp_path: Path, name: str
 ) -> None:
     """No answer of random weights is right, and groups of equal rewards teach nothing: here the rewards are given."""
-    monkeypatch.setattr(trainer_module, "rewarder_of", lambda *_: Given([0.0, 1.0, 0.0, 2.0]))
-    learned, held_out = examples_of(images)[:6], examples_of(images)[6:]
-    found = improve(learned, str(starts(name)), tmp_path / "run", settings(), held_out=held_out, tell=lambda _: None)
-    assert found.updates == 2 and [one.update for one in found.held_out] == [0, 2]
-    model, processor = load_start(found.model, seeing=True)
-    before, _ = load_start(starts(name), seeing=True)
+    monkeypatch.setattr(trainer_module, "build_rewarder", lambda *_: ScriptedRewarder([0.0, 1.0, 0.0, 2.0]))
+    learned, held_out = extract_examples(images)[:6], extract_examples(images)[6:]
+    result = train_grpo(learned, str(starts(name)), tmp_path / "run", settings(), held_out=held_out, log=lambda _: None)
+    assert result.updates == 2 and [one.update for one in result.held_out] == [0, 2]
+    model, processor = load_start(result.model, vision=True)
+    before, _ = load_start(starts(name), vision=True)
     assert model.state_dict().keys() == before.state_dict().keys()
     assert any(not torch.equal(model.state_dict()[key], value) for key, value in before.state_dict().items())
-    assert measure(model, processor, held_out, settings()) == found.held_out[-1].measured
+    assert measure(model, processor, held_out, settings()) == result.held_out[-1].measured
 
 
 def test_what_is_saved_keeps_the_settings_for_videos(
@@ -160,9 +160,9 @@ def test_what_is_saved_keeps_the_settings_for_videos(
 ) -> None:
     """So that whoever has torchvision loads it whole."""
     start = starts("Qwen2.5-VL")
-    made = settings(steps=1)
-    found = improve(examples_of(images), str(start), tmp_path / "run", made, tell=lambda _: None)
-    saved = json.loads((found.model / "processor_config.json").read_text())
+    built = settings(steps=1)
+    result = train_grpo(extract_examples(images), str(start), tmp_path / "run", built, log=lambda _: None)
+    saved = json.loads((result.model / "processor_config.json").read_text())
     published = json.loads((start / "video_preprocessor_config.json").read_text())
     kept = ("video_processor_type", "patch_size", "merge_size", "temporal_patch_size")
     assert {key: saved["video_processor"][key] for key in kept} == {key: published[key] for key in kept}
@@ -178,7 +178,7 @@ def test_prompts_are_padded_on_the_left_whatever_a_checkpoint_says(
     config = json.loads((folder / "tokenizer_config.json").read_text())
     config.pop("padding_side", None)
     (folder / "tokenizer_config.json").write_text(json.dumps({**config, **({"padding_side": side} if side else {})}))
-    _, processor = load_start(folder, seeing=True)
+    _, processor = load_start(folder, vision=True)
     texts = ["<|image_pad|>a", "<|image_pad|>abcdef"]
     batch = processor(images=[[Image.new("RGB", (56, 56))]] * 2, text=texts, padding=True, return_tensors="pt")
     assert batch["attention_mask"][0].tolist()[:5] == [0] * 5
@@ -189,8 +189,8 @@ def test_a_processor_that_pads_on_the_right_does_no_harm(
     starts: Callable[[str], Path], images: Path, tmp_path: Path
 ) -> None:
     """Fields come from where the prompts do, which nothing is padded of: TRL's second encoding is not used."""
-    model, processor = load_start(starts("Qwen2.5-VL"), seeing=True)
-    trainer = trainer_of(model, processor, examples_of(images, system=True), settings(kl=0.1), tmp_path)
+    model, processor = load_start(starts("Qwen2.5-VL"), vision=True)
+    trainer = build_trainer(model, processor, extract_examples(images, system=True), settings(kl=0.1), tmp_path)
     processor.tokenizer.padding_side = "right"
     processor.tokenizer.init_kwargs["padding_side"] = "right"
     batch = scored_batch(trainer)
@@ -198,19 +198,21 @@ def test_a_processor_that_pads_on_the_right_does_no_harm(
     assert torch.equal(batch["mm_token_type_ids"][:, : image.shape[1]].bool(), image)
 
 
-def on_the_right(*given: Any) -> dict[str, torch.Tensor]:
-    """What a processor gives that pads on the other side than the prompts are padded."""
-    return {name: torch.stack([_moved(row) for row in value]) for name, value in padded_marks(*given).items()}
+def on_the_right(*options: Any) -> dict[str, torch.Tensor]:
+    """The fields of a processor that pads on the right."""
+    return {
+        name: torch.stack([_unpadded_positions(row) for row in value]) for name, value in padded_marks(*options).items()
+    }
 
 
-def _moved(row: torch.Tensor) -> torch.Tensor:
-    """Image tokens where they would be without the padding of the shorter prompts, as far as that can be told."""
+def _unpadded_positions(row: torch.Tensor) -> torch.Tensor:
+    """Image tokens where they would be without the padding of the shorter prompts, as far as this is known."""
     first = int(row.nonzero()[0])
     return row.roll(min(0, 20 - first))
 
 
-def one_off(*given: Any) -> dict[str, torch.Tensor]:
-    return {name: value.roll(-1, 1) for name, value in padded_marks(*given).items()}
+def one_off(*options: Any) -> dict[str, torch.Tensor]:
+    return {name: value.roll(-1, 1) for name, value in padded_marks(*options).items()}
 
 
 @pytest.mark.parametrize("fault", [on_the_right, one_off])
@@ -227,9 +229,9 @@ def test_a_misaligned_field_is_refused_before_anything_is_learned(
     fault: Any,
 ) -> None:
     monkeypatch.setattr(trainer_module, "padded_marks", fault)
-    examples = examples_of(images, system=system)
-    with pytest.raises(BadInput, match=r"marks padding|does not see the same in a batch") as caught:
-        improve(examples, str(starts(name)), tmp_path / "run", settings(), tell=lambda _: None)
+    examples = extract_examples(images, system=system)
+    with pytest.raises(BadInput, match=r"marks padding|inputs in a batch differ") as caught:
+        train_grpo(examples, str(starts(name)), tmp_path / "run", settings(), log=lambda _: None)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "run" / "model").exists()
 
@@ -262,5 +264,5 @@ def test_a_processor_that_cannot_do_without_torchvision_says_what_to_install(
         json.dumps({**config, "image_processor_type": "Sam2ImageProcessor"})  # it has no counterpart for Pillow
     )
     with pytest.raises(BadInput, match=r"needs torchvision.*pip install 'mira-web\[vision\]'") as caught:
-        load_start(folder, seeing=True)
+        load_start(folder, vision=True)
     assert "\n" not in str(caught.value)

@@ -14,7 +14,7 @@ import pytest
 from agent.cli import main
 from tests.agent.episodes import Play, write_run
 from training.grpo.examples import read_examples
-from training.grpo.report import Reported, put_together
+from training.grpo.report import TrainingReport, merge_reports
 from training.toy_models.puzzles import fresh_model
 
 QUICK = [
@@ -44,14 +44,14 @@ def test_puzzles_are_learned_and_shown(monkeypatch: pytest.MonkeyPatch, capsys: 
     capsys.readouterr()
     learn = ["train", "grpo", "train.jsonl", "--start", "start", "--held-out", "held.jsonl", *QUICK]
     assert mira(monkeypatch, *learn, "-o", "run", "--json") == 0
-    told = json.loads(capsys.readouterr().out)
-    assert [one["update"] for one in told["held_out"]] == [0, 1, 2]
-    assert told["held_out"][0]["measured"]["examples"] == 9
+    printed = json.loads(capsys.readouterr().out)
+    assert [one["update"] for one in printed["held_out"]] == [0, 1, 2]
+    assert printed["held_out"][0]["measured"]["examples"] == 9
     assert mira(monkeypatch, *learn, "-o", "run") == 0
     assert "solved (95 %)" in capsys.readouterr().out
 
     assert mira(monkeypatch, "train", "show", "run", "--json") == 0
-    assert json.loads(capsys.readouterr().out)["held_out"] == told["held_out"]
+    assert json.loads(capsys.readouterr().out)["held_out"] == printed["held_out"]
     assert mira(monkeypatch, *learn, "-o", "other", "--set", "seed=1") == 0
     assert mira(monkeypatch, "train", "show", "ssl=run", "other", "--out", "curves.svg") == 0
     shown = capsys.readouterr().out
@@ -76,7 +76,7 @@ def test_runs_that_were_measured_otherwise(monkeypatch: pytest.MonkeyPatch, caps
     assert "two was measured on other examples than one" in capsys.readouterr().err
 
 
-def test_a_run_that_measured_nothing_shows_what_it_reported(
+def test_a_run_without_evaluations_shows_its_training_log(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its table was empty, though the log has reward, share of right ones and divergence."""
@@ -89,11 +89,11 @@ def test_a_run_that_measured_nothing_shows_what_it_reported(
     assert all(title in shown for title in ("updates", "reward", "right", "KL", "tokens"))
     assert "1-2" in shown and "13-14" in shown, "two updates a row"
     assert mira(monkeypatch, "train", "show", "run", "--json") == 0
-    told = json.loads(capsys.readouterr().out)
+    printed = json.loads(capsys.readouterr().out)
     log = [line for line in json.loads(Path("run/log.json").read_text()) if "reward" in line]
-    assert [one["reward"] for one in told["training"]] == [line["reward"] for line in log]
-    assert [one["kl"] for one in told["training"]] == [line["kl"] for line in log]
-    assert (told["held_out"], told["training"][-1]["last"]) == ([], 14)
+    assert [one["reward"] for one in printed["training"]] == [line["reward"] for line in log]
+    assert [one["kl"] for one in printed["training"]] == [line["kl"] for line in log]
+    assert (printed["held_out"], printed["training"][-1]["last"]) == ([], 14)
     assert mira(monkeypatch, "train", "show", "run", "--out", "curves.svg") == 0
     assert "sampled, right" in Path("curves.svg").read_text()
 
@@ -119,7 +119,7 @@ def test_a_run_that_has_not_ended_shows_its_last_checkpoint(
     assert "nothing was measured on held-out examples" in capsys.readouterr().err
 
 
-def test_a_rate_that_would_teach_nothing_is_told(
+def test_a_learning_rate_that_is_too_low_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     learn = ["train", "grpo", "train.jsonl", "--start", "start", *QUICK]
@@ -133,10 +133,10 @@ def test_a_rate_that_would_teach_nothing_is_told(
     ("count", "rows"), [(0, []), (1, [(1, 1)]), (5, [(1, 2), (3, 4), (5, 5)]), (3, [(1, 1), (2, 2), (3, 3)])]
 )
 def test_reports_are_put_together_in_rows(count: int, rows: list[tuple[int, int]]) -> None:
-    reports = [Reported(first=n, last=n, reward=float(n), kl=None if n % 2 else 0.5) for n in range(1, count + 1)]
-    found = put_together(reports, 3)
-    assert [(one.first, one.last) for one in found] == rows
-    assert [one.reward for one in found] == [(first + last) / 2 for first, last in rows]
+    reports = [TrainingReport(first=n, last=n, reward=float(n), kl=None if n % 2 else 0.5) for n in range(1, count + 1)]
+    result = merge_reports(reports, 3)
+    assert [(one.first, one.last) for one in result] == rows
+    assert [one.reward for one in result] == [(first + last) / 2 for first, last in rows]
 
 
 WRONG = [
@@ -155,7 +155,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("words", "says"), WRONG)
-def test_what_is_wrong_is_one_line_and_leaves_nothing(
+def test_errors_are_one_line_and_write_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], says: str
 ) -> None:
     capsys.readouterr()
@@ -193,8 +193,8 @@ def test_steps_of_runs_become_examples(
     write_run(tmp_path / "run", plays)
     capsys.readouterr()
     assert mira(monkeypatch, "train", "examples", "run", "-o", "steps.jsonl", "--json") == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told == {
+    printed = json.loads(capsys.readouterr().out)
+    assert printed == {
         "file": "steps.jsonl",
         "examples": 1,
         "left_out": {
@@ -215,7 +215,7 @@ def test_steps_of_runs_become_examples(
     assert "--ask 'page': use element, goal or step" in capsys.readouterr().err
 
 
-def test_puzzles_on_disk_are_those_that_were_asked_for() -> None:
+def test_the_requested_puzzles_are_written() -> None:
     train, held = (read_examples(Path(name)) for name in ("train.jsonl", "held.jsonl"))
     assert (len(train), len(held)) == (20, 9)
     assert not {one.messages for one in train} & {one.messages for one in held}

@@ -1,4 +1,4 @@
-"""Right answers that are longer than a completion may be: told before anything is trained."""
+"""Correct answers that exceed the completion length limit are reported before training."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 
 from envs.core.errors import BadInput
 from tests.training.grpo.rewards.examples import SOLVED
-from training.grpo.completion_length import check_budget, right_answer
+from training.grpo.completion_length import check_completion_lengths, right_answer
 from training.grpo.examples import Example
 from training.grpo.puzzles import make_puzzles
 from training.grpo.rewards import SudokuTarget, Target, is_right, read_completion
-from training.grpo.run import improve
+from training.grpo.run import train_grpo
 from training.grpo.settings import RECIPES, GrpoSettings, Recipe, parse_settings
 from training.toy_models.puzzles import fresh_model, puzzle_tokenizer
 from training.toy_models.vision import character_tokenizer
@@ -25,12 +25,12 @@ POINT = Example(name="p", messages=(("user", "?"),), target=SOLVED["point"][0])
 
 
 def settings(**changes: Any) -> GrpoSettings:
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         "steps": 1,
         "optimization": {"batch_rows": 16},
         "compute": {"max_tokens": 512, "threads": 1, "cpu": True},
     }
-    return parse_settings({**given, **changes}, "here")
+    return parse_settings({**options, **changes}, "here")
 
 
 @pytest.mark.parametrize(("target", "text"), SOLVED.values(), ids=SOLVED)
@@ -40,38 +40,38 @@ def test_a_right_answer_is_right(target: Target, text: str) -> None:
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_every_recipe_has_room_for_what_its_reward_wants(recipe: Recipe) -> None:
+def test_every_recipe_fits_the_completions_of_its_reward(recipe: Recipe) -> None:
     """Counted in characters, of which a token has one at least: a sudoku of 9 x 9 has 89, AdaGUI-R1's T is 100."""
     names = {"ssl": ("sudoku 9x9", "click", "type"), "adagui": ("click", "type", "point"), "lpo": ("click", "type")}
     examples = [POINT.model_copy(update={"target": SOLVED[name][0]}) for name in names.get(recipe, ("point",))]
-    assert check_budget(examples, examples, parse_settings({"recipe": recipe}, "here"), len) == ()
+    assert check_completion_lengths(examples, examples, parse_settings({"recipe": recipe}, "here"), len) == ()
 
 
 def test_a_run_whose_right_answers_do_not_fit_is_refused(tmp_path: Path) -> None:
     start = fresh_model(tmp_path / "start", width=32, layers=1)
     with pytest.raises(BadInput, match=r"64 is too short for the right answer to any of the 16 examples: .* 89 tokens"):
-        improve(SUDOKUS, str(start), tmp_path / "run", settings(answer_tokens=64), tell=lambda _: None)
+        train_grpo(SUDOKUS, str(start), tmp_path / "run", settings(answer_tokens=64), log=lambda _: None)
     assert not (tmp_path / "run").exists()
 
 
 def test_right_answers_that_do_not_fit_are_counted_before_anything_is_trained(tmp_path: Path) -> None:
     start = fresh_model(tmp_path / "start", width=32, layers=1)
-    said: list[str] = []
-    made = settings(answer_tokens=20, compute={"max_tokens": 256, "threads": 1, "cpu": True})
+    lines: list[str] = []
+    config = settings(answer_tokens=20, compute={"max_tokens": 256, "threads": 1, "cpu": True})
     held_out = make_puzzles("sudoku", 2, seed=5, size=4, apart_from=SMALL)
-    improve((*SMALL, *SUDOKUS[:3]), str(start), tmp_path / "run", made, held_out=held_out, tell=said.append)
-    assert said[0] == (
+    train_grpo((*SMALL, *SUDOKUS[:3]), str(start), tmp_path / "run", config, held_out=held_out, log=lines.append)
+    assert lines[0] == (
         "warning: answer_tokens 20 is too short for the right answer to 3 of 19 examples: they cannot be solved "
         "(89 tokens)"
     )
-    assert next(line for line in said if line.startswith("update")).startswith("update 0")
-    told = len(said)
-    improve((*SMALL, *SUDOKUS[:3]), str(start), tmp_path / "run", made, held_out=held_out, tell=said.append)
-    assert len(said) == told, "a run that is done does not warn again"
+    assert next(line for line in lines if line.startswith("update")).startswith("update 0")
+    warned = len(lines)
+    train_grpo((*SMALL, *SUDOKUS[:3]), str(start), tmp_path / "run", config, held_out=held_out, log=lines.append)
+    assert len(lines) == warned, "a run that is done does not warn again"
 
 
 def test_held_out_examples_are_counted_apart() -> None:
-    (line,) = check_budget(SMALL, SUDOKUS, settings(answer_tokens=64), len)
+    (line,) = check_completion_lengths(SMALL, SUDOKUS, settings(answer_tokens=64), len)
     assert line == (
         "warning: answer_tokens 64 is too short for the right answer to 16 of 16 held-out examples: they count as "
         "unsolved (89 tokens)"
@@ -93,8 +93,8 @@ def test_held_out_examples_are_counted_apart() -> None:
         ),
     ],
 )
-def test_what_a_reward_wants_beside_the_answer(changes: dict[str, Any], says: str | None) -> None:
-    lines = check_budget([POINT], [], settings(**changes, group=8), len)
+def test_text_that_a_reward_requires_besides_the_answer(changes: dict[str, Any], says: str | None) -> None:
+    lines = check_completion_lengths([POINT], [], settings(**changes, group=8), len)
     assert len(lines) == (0 if says is None else 1)
     assert all(says is not None and re.search(says, line) for line in lines)
 

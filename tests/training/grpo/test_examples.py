@@ -1,4 +1,4 @@
-"""Files of examples: what is written is read, and what is wrong is told by its line."""
+"""Files of examples: written examples are read back, and errors name the line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from envs.core.errors import BadInput
-from training.grpo.examples import Example, gather_examples, read_examples, shared_prompts, write_examples
+from training.grpo.examples import Example, count_shared_prompts, read_example_files, read_examples, write_examples
 from training.grpo.rewards import GridTarget, PointTarget
 
 
@@ -21,13 +21,13 @@ def line(**changes: object) -> str:
     return json.dumps({**json.loads(example("a").model_dump_json()), **changes})
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
+def test_written_examples_are_read_back(tmp_path: Path) -> None:
     (tmp_path / "shots").mkdir()
     (tmp_path / "shots" / "a.png").write_bytes(b"picture")
-    made = (example("a", image=tmp_path / "shots" / "a.png"), example("b", "two\nlines \u2028"))
-    write_examples(tmp_path / "sets" / "train.jsonl", made)
+    config = (example("a", image=tmp_path / "shots" / "a.png"), example("b", "two\nlines \u2028"))
+    write_examples(tmp_path / "sets" / "train.jsonl", config)
     read = read_examples(tmp_path / "sets" / "train.jsonl")
-    assert read == made
+    assert read == config
     assert (read[0].picture, read[1].picture) == (b"picture", None)
 
 
@@ -55,7 +55,7 @@ def test_images_go_with_their_file(tmp_path: Path) -> None:
         pytest.param(line(image="gone.png"), r"gone\.png' does not exist", id="no image"),
     ],
 )
-def test_what_is_no_file_of_examples(tmp_path: Path, text: str, says: str) -> None:
+def test_invalid_files_of_examples(tmp_path: Path, text: str, says: str) -> None:
     (tmp_path / "e.jsonl").write_text(text)
     with pytest.raises(BadInput, match=says) as caught:
         read_examples(tmp_path / "e.jsonl")
@@ -70,12 +70,12 @@ def test_no_file(tmp_path: Path) -> None:
 def test_several_files(tmp_path: Path) -> None:
     for name, names in (("one", "ab"), ("two", "cd"), ("three", "ea")):
         write_examples(tmp_path / name, [example(one) for one in names])
-    assert [one.name for one in gather_examples([tmp_path / "two", tmp_path / "one"])] == ["c", "d", "a", "b"]
+    assert [one.name for one in read_example_files([tmp_path / "two", tmp_path / "one"])] == ["c", "d", "a", "b"]
     with pytest.raises(BadInput, match="'a' is in an earlier file, too"):
-        gather_examples([tmp_path / "one", tmp_path / "three"])
+        read_example_files([tmp_path / "one", tmp_path / "three"])
 
 
 def test_questions_that_two_sets_share() -> None:
     one = [example("a", "x"), example("b", "y"), example("c", "z", image=Path("/1.png"))]
     other = [example("d", "y"), example("e", "z", image=Path("/2.png"))]
-    assert shared_prompts(one, other) == 1, "the same words about another picture are another question"
+    assert count_shared_prompts(one, other) == 1, "the same words about another picture are another question"

@@ -1,4 +1,4 @@
-"""Steps of traces asked again: what is right, where it is in the image, what is left out and why."""
+"""Examples from steps of traces: targets, positions in the image, and excluded steps by reason."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from envs.core.tasks import TaskRef
 from models.local.prompt_style import declared_style
 from tests.agent.episodes import Play, png, write_run
 from training.grpo.examples import read_examples, write_examples
-from training.grpo.from_traces import THINK, Asked, Asking, Missing, examples_of
+from training.grpo.from_traces import THINK, ExampleOptions, ExclusionReason, ExtractedExamples, extract_examples
 from training.grpo.rewards import PointTarget, Rewarder, StepTarget, is_right, read_completion
-from training.grpo.run import improve
+from training.grpo.run import train_grpo
 from training.grpo.settings import parse_settings
 from training.loop.curriculum import held_out
 
@@ -29,23 +29,23 @@ SEED = 1_000_000
 """MiniWoB++ seeds from here on are for training."""
 
 
-def asked(folder: Path, plays: list[Play], **asking: Any) -> Asked:
+def questions(folder: Path, plays: list[Play], **asking: Any) -> ExtractedExamples:
     run = write_run(folder / "run", plays)
-    given: dict[str, Any] = {"ask": "element", **asking}
+    options: dict[str, Any] = {"ask": "element", **asking}
     traces = [(one.read(), one.blobs) for one in discover_traces([run.path])]
-    return examples_of(traces, Asking(**given), folder / "images")
+    return extract_examples(traces, ExampleOptions(**options), folder / "images")
 
 
 def test_an_element_is_where_its_box_is_in_the_image(tmp_path: Path) -> None:
     """The image has twice as many pixels as the page has CSS pixels."""
-    found = asked(tmp_path, [Play(text="Save", picture=png(800, 600), box=BOX, actions=[Click(ref=1)])])
-    (example,) = found.examples
+    result = questions(tmp_path, [Play(text="Save", picture=png(800, 600), box=BOX, actions=[Click(ref=1)])])
+    (example,) = result.examples
     assert example.messages == (("user", 'Where is the button "Save"? Answer with x and y in pixels.'),)
     assert example.target == PointTarget(box=(200, 120, 360, 180), size=(800, 600))
     assert is_right(example.target, read_completion("280, 150"))
     assert not is_right(example.target, read_completion("140, 75")), "those are CSS pixels"
     assert example.picture == png(800, 600)
-    write_examples(tmp_path / "train.jsonl", found.examples)
+    write_examples(tmp_path / "train.jsonl", result.examples)
     assert read_examples(tmp_path / "train.jsonl") == (example,)
 
 
@@ -64,26 +64,26 @@ def test_an_element_is_where_its_box_is_in_the_image(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_how_it_is_asked(tmp_path: Path, asking: dict[str, Any], text: str) -> None:
-    found = asked(tmp_path, [Play(text="Save", picture=png(800, 600), box=BOX, actions=[Click(ref=1)])], **asking)
-    assert found.examples[0].messages == (("user", text),)
+def test_prompts_of_each_kind(tmp_path: Path, asking: dict[str, Any], text: str) -> None:
+    result = questions(tmp_path, [Play(text="Save", picture=png(800, 600), box=BOX, actions=[Click(ref=1)])], **asking)
+    assert result.examples[0].messages == (("user", text),)
 
 
 @pytest.mark.parametrize(
-    ("said", "action", "language", "wrong"),
+    ("completion", "action", "language", "wrong"),
     [
         ('do(action="Type", argument="ada", element="2")', Type(ref=2, text="ada"), "program", "nothing"),
         ("```type [2] [ada] [0]```", Type(ref=2, text="ada"), "id", "```type [2] [bob] [0]```"),
     ],
 )
-def test_a_step_is_asked_in_the_language_it_was_taken_in(
-    tmp_path: Path, said: str, action: Type, language: str, wrong: str
+def test_a_step_keeps_its_action_language(
+    tmp_path: Path, completion: str, action: Type, language: str, wrong: str
 ) -> None:
-    found = asked(tmp_path, [Play(text=said, actions=[action])], ask="step")
-    (example,) = found.examples
+    result = questions(tmp_path, [Play(text=completion, actions=[action])], ask="step")
+    (example,) = result.examples
     assert example.target == StepTarget(action=action, language=language)  # pyright: ignore[reportArgumentType]
-    assert example.messages == (("user", said),), "what the policy was sent; this one was sent its own answer"
-    assert is_right(example.target, read_completion(f"<think>{wrong}</think>{said}"))
+    assert example.messages == (("user", completion),), "what the policy was sent; this one was sent its own answer"
+    assert is_right(example.target, read_completion(f"<think>{wrong}</think>{completion}"))
     assert not is_right(example.target, read_completion(wrong))
 
 
@@ -99,7 +99,7 @@ ID_CLICK = (
 
 
 @pytest.mark.parametrize(
-    ("said", "action", "expected", "places", "line"),
+    ("completion", "action", "expected", "places", "line"),
     [
         pytest.param(CLICKED, Click(ref=1), ClickAt(x=280, y=150), (PLACE,), PROGRAM_CLICK, id="a click"),
         pytest.param(
@@ -134,16 +134,16 @@ ID_CLICK = (
     ],
 )
 def test_a_step_with_a_screenshot_shows_it_and_is_judged_by_its_place(
-    *, tmp_path: Path, said: str, action: Action, expected: Action, places: tuple[PointTarget, ...], line: str
+    *, tmp_path: Path, completion: str, action: Action, expected: Action, places: tuple[PointTarget, ...], line: str
 ) -> None:
-    found = asked(tmp_path, [Play(text=said, actions=[action], **SHOT)], ask="step")
-    (example,) = found.examples
-    spoken = "id" if "```" in said else "program"
+    result = questions(tmp_path, [Play(text=completion, actions=[action], **SHOT)], ask="step")
+    (example,) = result.examples
+    spoken = "id" if "```" in completion else "program"
     assert example.target == StepTarget(action=expected, language=spoken, places=places)
-    assert example.messages == (("user", f"{said}\n{line}"),)
+    assert example.messages == (("user", f"{completion}\n{line}"),)
     assert example.picture == png(800, 600)
     assert is_right(example.target, read_completion(LANGUAGES[spoken].show(expected)))
-    write_examples(tmp_path / "train.jsonl", found.examples)
+    write_examples(tmp_path / "train.jsonl", result.examples)
     assert read_examples(tmp_path / "train.jsonl") == (example,)
 
 
@@ -162,10 +162,10 @@ def test_rewards_of_places_tell_clicks_apart_that_are_right(
     *, tmp_path: Path, recipe: str, reward: dict[str, Any], near: float, far: float
 ) -> None:
     """Of a step that was clicked by its element: without a place both would get the same."""
-    (example,) = asked(tmp_path, [Play(text=CLICKED, actions=[Click(ref=1)], **SHOT)], ask="step").examples
+    (example,) = questions(tmp_path, [Play(text=CLICKED, actions=[Click(ref=1)], **SHOT)], ask="step").examples
     judged = parse_settings({"recipe": recipe, "reward": reward}, "here").reward
-    said = [f'do(action="Click At", x={x}, y=150)' for x in (280, 340)]
-    scores = Rewarder(judged, len).of_group(example.target, said, example.picture)
+    completion = [f'do(action="Click At", x={x}, y=150)' for x in (280, 340)]
+    scores = Rewarder(judged, len).of_group(example.target, completion, example.picture)
     assert [score.total for score in scores] == pytest.approx([near, far], abs=1e-4)
 
 
@@ -180,8 +180,8 @@ def test_rewards_of_places_tell_clicks_apart_that_are_right(
     ids=str,
 )
 def test_options_hold_for_steps_as_for_points(tmp_path: Path, asking: dict[str, Any], more: str) -> None:
-    found = asked(tmp_path, [Play(text=CLICKED, actions=[Click(ref=1)], **SHOT)], ask="step", **asking)
-    assert found.examples[0].messages == (("user", f"{CLICKED}\n{more}"),)
+    result = questions(tmp_path, [Play(text=CLICKED, actions=[Click(ref=1)], **SHOT)], ask="step", **asking)
+    assert result.examples[0].messages == (("user", f"{CLICKED}\n{more}"),)
 
 
 @pytest.mark.parametrize(
@@ -193,13 +193,13 @@ def test_options_hold_for_steps_as_for_points(tmp_path: Path, asking: dict[str, 
     ids=["there are none", "not wanted"],
 )
 def test_a_resolution_that_no_screenshot_has_is_refused(tmp_path: Path, play: Play, asking: dict[str, Any]) -> None:
-    with pytest.raises(BadInput, match="--resolution says how large a screenshot is, and none is shown"):
-        asked(tmp_path, [play], ask="step", resolution=True, **asking)
+    with pytest.raises(BadInput, match="--resolution states the size of screenshots, and no screenshot is shown"):
+        questions(tmp_path, [play], ask="step", resolution=True, **asking)
 
 
-def test_steps_without_pictures_are_asked_in_words(tmp_path: Path) -> None:
-    found = asked(tmp_path, [Play(text=CLICKED, actions=[Click(ref=1)], **SHOT)], ask="step", pictures=False)
-    (example,) = found.examples
+def test_steps_without_screenshots_become_text_examples(tmp_path: Path) -> None:
+    result = questions(tmp_path, [Play(text=CLICKED, actions=[Click(ref=1)], **SHOT)], ask="step", pictures=False)
+    (example,) = result.examples
     assert (example.image, example.target) == (None, StepTarget(action=Click(ref=1)))
     assert example.messages == (("user", CLICKED),)
 
@@ -212,12 +212,12 @@ def test_of_steps_with_and_without_screenshots_the_latter_are_left_out(tmp_path:
         Play(seed=3, text=f"{CLICKED} # 3", actions=[Click(ref=1)], picture=png(800, 600), box=(500, 20, 10, 10)),
         Play(seed=4, text=f"{CLICKED} # 4", actions=[Click(ref=1)], picture=png(800, 600)),
     ]
-    found = asked(tmp_path, plays, ask="step")
-    assert [one.name for one in found.examples] == ["run/login-user-1-a1/1"]
-    assert found.left_out == Counter({Missing.NO_SCREENSHOT: 1, Missing.OUT_OF_SIGHT: 2})
+    result = questions(tmp_path, plays, ask="step")
+    assert [one.name for one in result.examples] == ["run/login-user-1-a1/1"]
+    assert result.left_out == Counter({ExclusionReason.NO_SCREENSHOT: 1, ExclusionReason.OUT_OF_SIGHT: 2})
 
 
-def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
+def test_excluded_steps_are_counted(tmp_path: Path) -> None:
     seen = {"picture": png(800, 600), "box": BOX}
     plays = [
         Play(seed=1, text="a", actions=[Click(ref=1), Click(ref=1), Stop()], **seen),
@@ -230,17 +230,17 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
         Play(seed=8, text="h", actions=[Click(ref=1)], **seen),
     ]
     held = frozenset({TaskRef(suite="miniwob", name="login-user", seed=8)})
-    found = asked(tmp_path, plays, held_out=held)
-    assert [one.name for one in found.examples] == ["run/login-user-1-a1/1"]
-    assert found.left_out == Counter(
+    result = questions(tmp_path, plays, held_out=held)
+    assert [one.name for one in result.examples] == ["run/login-user-1-a1/1"]
+    assert result.left_out == Counter(
         {
-            Missing.REPEATED: 1,
-            Missing.NO_ELEMENT: 1,
-            Missing.FAILED: 2,
-            Missing.NO_SCREENSHOT: 1,
-            Missing.NO_NAME: 1,
-            Missing.OUT_OF_SIGHT: 2,
-            Missing.HELD_OUT: 1,
+            ExclusionReason.REPEATED: 1,
+            ExclusionReason.NO_ELEMENT: 1,
+            ExclusionReason.FAILED: 2,
+            ExclusionReason.NO_SCREENSHOT: 1,
+            ExclusionReason.NO_NAME: 1,
+            ExclusionReason.OUT_OF_SIGHT: 2,
+            ExclusionReason.HELD_OUT: 1,
         }
     )
 
@@ -250,18 +250,18 @@ def test_instances_that_policies_are_measured_on_are_known() -> None:
     assert set(asyncio.run(held_out(tasks))) == {tasks[0]}
 
 
-def test_what_learned_from_steps_is_played_with_their_prompts(tmp_path: Path) -> None:
-    """The embedded model is asked in few words, and so is what came of it."""
-    said = 'do(action="Click", element="1")'
+def test_a_policy_trained_on_steps_declares_their_prompt_style(tmp_path: Path) -> None:
+    """The embedded model uses compact prompts, and so does the trained policy."""
+    completion = 'do(action="Click", element="1")'
     plays = [Play(seed=seed, text=f"Goal {seed}", actions=[Click(ref=1)]) for seed in range(4)]
-    found = asked(tmp_path, plays, ask="step").examples
-    assert {type(one.target) for one in found} == {StepTarget}
+    result = questions(tmp_path, plays, ask="step").examples
+    assert {type(one.target) for one in result} == {StepTarget}
     compute = {"max_tokens": 64, "cpu": True, "threads": 1}
-    given = {"steps": 1, "answer_tokens": 8, "compute": compute, "optimization": {"batch_rows": 16}}
-    told: list[str] = []
-    made = improve(found, "embedded", tmp_path / "compact", parse_settings(given, "here"), tell=told.append)
-    assert [line for line in told if "none of the 4 steps has a place, so reward 'ssl' tells right from" in line]
-    assert declared_style(made.model) == "compact"
-    full = [one.model_copy(update={"messages": (("system", said), *one.messages)}) for one in found]
-    made = improve(full, "embedded", tmp_path / "full", parse_settings(given, "here"), tell=lambda _: None)
-    assert declared_style(made.model) == "full"
+    options = {"steps": 1, "answer_tokens": 8, "compute": compute, "optimization": {"batch_rows": 16}}
+    lines: list[str] = []
+    config = train_grpo(result, "embedded", tmp_path / "compact", parse_settings(options, "here"), log=lines.append)
+    assert [line for line in lines if "none of the 4 steps has a place, so reward 'ssl' tells right from" in line]
+    assert declared_style(config.model) == "compact"
+    full = [one.model_copy(update={"messages": (("system", completion), *one.messages)}) for one in result]
+    config = train_grpo(full, "embedded", tmp_path / "full", parse_settings(options, "here"), log=lambda _: None)
+    assert declared_style(config.model) == "full"

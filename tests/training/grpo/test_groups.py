@@ -1,4 +1,4 @@
-"""Groups that hold nothing to learn: equal rewards, and rewards that are not finite."""
+"""Groups without a learning signal: equal rewards, and rewards that are not finite."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from training.engine.checkpoints import load_policy
 from training.grpo import groups as groups_module
 from training.grpo import run as running
 from training.grpo.examples import write_examples
-from training.grpo.groups import Groups, read_groups
+from training.grpo.groups import GroupStats, group_stats
 from training.grpo.puzzles import make_puzzles
-from training.grpo.report import read_reported
+from training.grpo.report import read_reports
 from training.grpo.rewards import Score
-from training.grpo.run import improve
+from training.grpo.run import train_grpo
 from training.grpo.settings import GrpoSettings, parse_settings
-from training.grpo.trainer import trainer_of
+from training.grpo.trainer import build_trainer
 from training.toy_models.puzzles import fresh_model
 
 MAZES = make_puzzles("maze", 12, seed=0, size=5)
@@ -36,7 +36,7 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def settings(**changes: Any) -> GrpoSettings:
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         "kl": 0.0,
         "scale_advantages": True,
         "group": 4,
@@ -46,14 +46,14 @@ def settings(**changes: Any) -> GrpoSettings:
         "optimization": of(8),
         "compute": {"max_tokens": 128, "threads": 1, "cpu": True},
     }
-    return parse_settings({**given, **changes}, "here")
+    return parse_settings({**options, **changes}, "here")
 
 
-class Given:
-    """In place of a reward: the numbers of a list, again and again."""
+class ScriptedRewarder:
+    """A rewarder that returns the numbers of a list in a cycle."""
 
-    most = 2.0
-    looks = False
+    max_reward = 2.0
+    needs_picture = False
 
     def __init__(self, rewards: Sequence[float]) -> None:
         self._rewards = tuple(rewards)
@@ -67,16 +67,16 @@ class Given:
         return scores
 
 
-def trainer_with(start: Path, out: Path, made: GrpoSettings, rewards: Sequence[float]) -> tuple[Any, Any]:
+def trainer_with(start: Path, out: Path, config: GrpoSettings, rewards: Sequence[float]) -> tuple[Any, Any]:
     model, tokenizer = load_policy(start, padded=True)
-    trainer = trainer_of(model, tokenizer, MAZES, made, out)
-    trainer._rewarding._rewarder = Given(rewards)
+    trainer = build_trainer(model, tokenizer, MAZES, config, out)
+    trainer._rewarding._rewarder = ScriptedRewarder(rewards)
     return model, trainer
 
 
-def largest_step(start: Path, out: Path, made: GrpoSettings, rewards: Sequence[float]) -> float:
+def largest_step(start: Path, out: Path, config: GrpoSettings, rewards: Sequence[float]) -> float:
     """How far the update moved any weight."""
-    model, trainer = trainer_with(start, out, made, rewards)
+    model, trainer = trainer_with(start, out, config, rewards)
     before = [weight.detach().clone() for weight in model.parameters()]
     trainer.train()
     return max((a - b).abs().max().item() for a, b in zip(before, model.parameters(), strict=True))
@@ -91,12 +91,12 @@ def spread(rewards: torch.Tensor, group: int) -> torch.Tensor:
 @pytest.mark.parametrize("value", VALUES)
 def test_equal_rewards_are_equal_in_groups_of_any_size(value: float) -> None:
     for group in range(2, 17):
-        found = read_groups(torch.full((2 * group, 1), value), torch.ones(1), group)
-        assert found.equal.all() and found.equal_groups == 2 and found.idle
+        result = group_stats(torch.full((2 * group, 1), value), torch.ones(1), group)
+        assert result.equal.all() and result.equal_groups == 2 and result.idle
 
 
 def test_the_formula_alone_leaves_a_residue() -> None:
-    """The control: why equal rewards are looked for."""
+    """The control: why equal rewards are detected."""
     left = [(v, g) for v in VALUES for g in range(2, 17) if spread(torch.full((g,), v), g).abs().max() > 0]
     assert {value for value, _ in left} >= {1.2, 0.2, 0.35, 1.05, 1.4}
 
@@ -119,17 +119,17 @@ EQUAL = [
 
 @pytest.mark.parametrize(("rewards", "equal"), EQUAL)
 def test_which_rewards_are_equal(rewards: list[float], equal: bool) -> None:
-    found = read_groups(torch.tensor(rewards)[:, None], torch.ones(1), 4)
-    assert bool(found.equal.all()) is equal and found.equal_groups == int(equal)
+    result = group_stats(torch.tensor(rewards)[:, None], torch.ones(1), 4)
+    assert bool(result.equal.all()) is equal and result.equal_groups == int(equal)
 
 
 def test_several_reward_functions_count_by_their_weights() -> None:
     rewards = torch.tensor([[0.1, 0.2], [0.2, 0.1], [0.15, 0.15], [0.3, 0.0]])
-    assert read_groups(rewards, torch.tensor([1.0, 1.0]), 4).equal.all()
-    assert read_groups(rewards, torch.tensor([3.0, 3.0]), 4).equal.all()
-    assert not read_groups(rewards, torch.tensor([1.0, 0.5]), 4).equal.any()
+    assert group_stats(rewards, torch.tensor([1.0, 1.0]), 4).equal.all()
+    assert group_stats(rewards, torch.tensor([3.0, 3.0]), 4).equal.all()
+    assert not group_stats(rewards, torch.tensor([1.0, 0.5]), 4).equal.any()
     one_missing = torch.tensor([[0.1, NAN], [0.3, 0.0], [0.3, 0.0], [0.3, 0.0]])
-    assert read_groups(one_missing, torch.ones(2), 4).kept.tolist() == [False, True, True, True]
+    assert group_stats(one_missing, torch.ones(2), 4).kept.tolist() == [False, True, True, True]
 
 
 @pytest.mark.parametrize("value", VALUES)
@@ -150,14 +150,14 @@ def test_without_the_check_equal_rewards_take_a_full_step(
 ) -> None:
     """The negative control: TRL's advantages as they are."""
 
-    def nothing_found(rewards: torch.Tensor, weights: torch.Tensor, group: int) -> Groups:
+    def nothing_found(rewards: torch.Tensor, weights: torch.Tensor, group: int) -> GroupStats:
         rows = len(rewards)
-        return Groups(torch.ones(rows, dtype=torch.bool), torch.zeros(rows, dtype=torch.bool), 0, rows // group)
+        return GroupStats(torch.ones(rows, dtype=torch.bool), torch.zeros(rows, dtype=torch.bool), 0, rows // group)
 
-    monkeypatch.setattr(groups_module, "read_groups", nothing_found)
+    monkeypatch.setattr(groups_module, "group_stats", nothing_found)
     size = next(group for group in range(3, 17) if spread(torch.full((group,), value), group).abs().max() > 0)
-    made = settings(group=size, micro_rows=2 * size, optimization=of(2 * size))
-    assert largest_step(start, tmp_path, made, [value]) == pytest.approx(1e-3, rel=0.05)
+    config = settings(group=size, micro_rows=2 * size, optimization=of(2 * size))
+    assert largest_step(start, tmp_path, config, [value]) == pytest.approx(1e-3, rel=0.05)
 
 
 def of(rows: int) -> dict[str, Any]:
@@ -169,15 +169,15 @@ def test_neither_moments_nor_weight_decay_move_weights_that_have_nothing_to_lear
     start: Path, tmp_path: Path, reuse: int
 ) -> None:
     """After an update that fills Adam's moments there are updates with equal rewards and with none that is finite."""
-    made = settings(steps=3 * reuse, reuse=reuse, optimization={**of(8), "weight_decay": 0.1})
+    config = settings(steps=3 * reuse, reuse=reuse, optimization={**of(8), "weight_decay": 0.1})
     rewards = [1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, *[1.2] * 4, *[0.35] * 4, *[NAN] * 8]
-    model, trainer = trainer_with(start, tmp_path, made, rewards)
+    model, trainer = trainer_with(start, tmp_path, config, rewards)
     seen: list[list[torch.Tensor]] = []
-    given = trainer.training_step
+    options = trainer.training_step
 
     def spy(*args: Any) -> Any:
         seen.append([weight.detach().clone() for weight in model.parameters()])
-        return given(*args)
+        return options(*args)
 
     trainer.training_step = spy
     trainer.train()
@@ -190,15 +190,15 @@ def test_neither_moments_nor_weight_decay_move_weights_that_have_nothing_to_lear
 
 @pytest.mark.parametrize("bad", [NAN, INF, -INF])
 def test_a_reward_that_is_not_finite_takes_no_part(start: Path, tmp_path: Path, bad: float) -> None:
-    """The gradient is that of the other rows, by hand, with and without a divergence that counts by reward."""
+    """The gradient is that of the other rows, by hand, with and without a KL divergence weighted by reward."""
     for name, changes in (
         ("plain", {}),
         ("kl", {"kl": 0.5}),
         ("by reward", {"kl": 0.5, "kl_by_reward": True, "reward": {"kind": "guirlvg"}}),
     ):
-        made = settings(micro_rows=8, **changes)
-        model, trainer = trainer_with(start, tmp_path / name, made, [1.0, 0.0, bad, 0.5, 1.0, 0.2, 0.2, 0.0])
-        if made.kl:
+        config = settings(micro_rows=8, **changes)
+        model, trainer = trainer_with(start, tmp_path / name, config, [1.0, 0.0, bad, 0.5, 1.0, 0.2, 0.2, 0.0])
+        if config.kl:
             torch.manual_seed(1)
             for weight in trainer.ref_model.parameters():
                 weight.data += 0.05 * torch.randn_like(weight)
@@ -221,25 +221,25 @@ def test_a_reward_that_is_not_finite_takes_no_part(start: Path, tmp_path: Path, 
             torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
 
 
-def test_what_was_left_out_is_counted_and_told(
+def test_excluded_rows_are_counted_and_logged(
     start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rewards = [1.0, NAN, 0.5, 0.0, *[1.2] * 4, *[INF] * 8]
 
-    def given(*args: Any) -> Any:
-        trainer = trainer_of(*args)
-        trainer._rewarding._rewarder = Given(rewards)
+    def options(*args: Any) -> Any:
+        trainer = build_trainer(*args)
+        trainer._rewarding._rewarder = ScriptedRewarder(rewards)
         return trainer
 
-    monkeypatch.setattr(running, "trainer_of", given)
-    said: list[str] = []
-    found = improve(MAZES, str(start), tmp_path / "run", settings(steps=2), tell=said.append)
-    assert (found.nonfinite_rows, found.equal_groups) == (9, 1)
-    assert said[-2:] == [
+    monkeypatch.setattr(running, "build_trainer", options)
+    completion: list[str] = []
+    result = train_grpo(MAZES, str(start), tmp_path / "run", settings(steps=2), log=completion.append)
+    assert (result.nonfinite_rows, result.equal_groups) == (9, 1)
+    assert completion[-2:] == [
         "update 1: 1 rows are left out, their rewards are NaN or infinite",
         "update 2: 8 rows are left out, their rewards are NaN or infinite",
     ]
-    first, second = read_reported(tmp_path / "run")
+    first, second = read_reports(tmp_path / "run")
     assert (first.nonfinite_rows, first.equal_groups, first.groups) == (1, 1, 2)
     assert (second.nonfinite_rows, second.equal_groups, second.reward) == (8, 0, None)
     log = json.loads((tmp_path / "run" / "log.json").read_text())
@@ -260,11 +260,11 @@ def test_what_was_left_out_is_counted_and_told(
 
 @pytest.mark.slow
 def test_two_processes_count_one_batch(start: Path, tmp_path: Path) -> None:
-    """DDP: rewards are gathered, and so is what is left out. The start solves no maze: every reward is 0."""
+    """DDP: rewards and excluded rows are gathered. The start solves no maze: every reward is 0."""
     write_examples(tmp_path / "train.jsonl", MAZES)
-    made = settings(launcher=TWO, steps=2, reward={"kind": "ssl", "proximity": "none"})
-    found = improve(MAZES, str(start), tmp_path / "run", made, tell=print)
-    assert found.equal_groups == 4 and found.nonfinite_rows == 0
+    config = settings(launcher=TWO, steps=2, reward={"kind": "ssl", "proximity": "none"})
+    result = train_grpo(MAZES, str(start), tmp_path / "run", config, log=print)
+    assert result.equal_groups == 4 and result.nonfinite_rows == 0
     before, _ = load_policy(start, padded=True)
-    after, _ = load_policy(found.model, padded=True)
+    after, _ = load_policy(result.model, padded=True)
     assert all(torch.equal(a, b) for a, b in zip(before.parameters(), after.parameters(), strict=True))

@@ -1,4 +1,4 @@
-"""Training that goes on from a checkpoint on disk: one that somebody else made, and one that a full disk cut off."""
+"""Training continued from a checkpoint on disk: a foreign one, and one truncated by a full disk."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from envs.core.errors import BadInput, NotWritten
 from tests.full_disk import small_disk
 from training.grpo import run as running
 from training.grpo.puzzles import make_puzzles
-from training.grpo.run import improve
+from training.grpo.run import train_grpo
 from training.grpo.settings import GrpoSettings, parse_settings
-from training.grpo.trainer import trainer_of
+from training.grpo.trainer import build_trainer
 from training.toy_models.puzzles import fresh_model
 
 MAZES = make_puzzles("maze", 12, seed=0, size=5)
@@ -64,19 +64,19 @@ def settings() -> GrpoSettings:
 def broken_off(start: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of the checkpoint of a run that was killed after its first update."""
 
-    def killed(*given: Any) -> Any:
-        trainer = trainer_of(*given)
+    def killed(*options: Any) -> Any:
+        trainer = build_trainer(*options)
         trainer.add_callback(Kill())
         return trainer
 
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(running, "trainer_of", killed)
-        improve(MAZES, str(start), out, settings(), tell=print)
+        patch.setattr(running, "build_trainer", killed)
+        train_grpo(MAZES, str(start), out, settings(), log=print)
     return out / "checkpoints" / "checkpoint-1"
 
 
 @pytest.mark.parametrize("name", ["optimizer.pt", "scheduler.pt", "rng_state.pth", "pytorch_model.bin"])
-def test_a_checkpoint_of_somebody_else_runs_nothing(
+def test_a_foreign_checkpoint_executes_no_code(
     start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     checkpoint, mark = broken_off(start, tmp_path / "run", monkeypatch), tmp_path / "ran"
@@ -86,7 +86,7 @@ def test_a_checkpoint_of_somebody_else_runs_nothing(
     if name == "pytorch_model.bin":
         (checkpoint / "model.safetensors").unlink()
     with pytest.raises(BadInput) as refused:
-        improve(MAZES, str(start), tmp_path / "run", settings(), tell=print)
+        train_grpo(MAZES, str(start), tmp_path / "run", settings(), log=print)
     assert str(checkpoint) in str(refused.value) and "\n" not in str(refused.value)
     assert not mark.exists()
     torch.load(checkpoint / name, weights_only=False)
@@ -94,17 +94,17 @@ def test_a_checkpoint_of_somebody_else_runs_nothing(
 
 
 @pytest.mark.parametrize("free", [60_000, 150_000])
-def test_training_whose_disk_fills_goes_on_to_the_same_weights(start: Path, tmp_path: Path, free: int) -> None:
-    whole = improve(MAZES, str(start), tmp_path / "whole", settings(), tell=print)
+def test_training_interrupted_by_a_full_disk_ends_with_the_same_weights(start: Path, tmp_path: Path, free: int) -> None:
+    whole = train_grpo(MAZES, str(start), tmp_path / "whole", settings(), log=print)
     with small_disk(64 << 20) as disk:
         out = disk.path / "run"
         out.mkdir()
         disk.leave(free)
         with pytest.raises(NotWritten) as refused:
-            improve(MAZES, str(start), out, settings(), tell=print)
+            train_grpo(MAZES, str(start), out, settings(), log=print)
         assert str(out) in str(refused.value) and "\n" not in str(refused.value)
         disk.resize(64 << 20)
-        found = improve(MAZES, str(start), out, settings(), tell=print)
+        result = train_grpo(MAZES, str(start), out, settings(), log=print)
         weights = load_file(whole.model / "model.safetensors")
-        for name, value in load_file(found.model / "model.safetensors").items():
+        for name, value in load_file(result.model / "model.safetensors").items():
             torch.testing.assert_close(weights[name], value, rtol=0, atol=0)

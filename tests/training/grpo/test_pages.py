@@ -1,4 +1,4 @@
-"""From a page in Chromium to examples: what was clicked is where the screenshot shows it."""
+"""From a page in Chromium to examples: the target is where the screenshot shows the clicked element."""
 
 from __future__ import annotations
 
@@ -58,6 +58,6 @@ def test_steps_of_a_run_with_screenshots_have_pictures_and_places(
     assert json.loads(capsys.readouterr().out)["examples"] >= len(steps)
     assert all(step.image is None for step in read_examples(Path("words.jsonl")))
     assert mira(monkeypatch, "train", "examples", "demos", "-o", "x", "--no-screenshots", "--resolution") == 2
-    assert "--resolution says how large a screenshot is" in capsys.readouterr().err
+    assert "--resolution states the size of screenshots" in capsys.readouterr().err
     assert mira(monkeypatch, "train", "examples", "demos", "-o", "x", "--ask", "goal", "--no-screenshots") == 2
-    assert "--ask goal shows the screenshot" in capsys.readouterr().err
+    assert "--ask goal needs screenshots" in capsys.readouterr().err

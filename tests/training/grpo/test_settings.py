@@ -1,4 +1,4 @@
-"""Recipes and what is laid over them."""
+"""Recipes and their overrides."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ def test_the_constants_of_the_papers(
     rows: int,
     most: float,
 ) -> None:
-    made = parse_settings({"recipe": recipe}, "here")
-    assert (made.group, made.kl, made.kl_by_reward, made.scale_advantages) == (group, kl, by_reward, scaled)
-    assert (made.clip_low, made.clip_high, made.optimization.batch_rows) == (0.2, clip_high, rows)
-    assert (made.reward.kind, made.reward.most) == (recipe, most)
+    config = parse_settings({"recipe": recipe}, "here")
+    assert (config.group, config.kl, config.kl_by_reward, config.scale_advantages) == (group, kl, by_reward, scaled)
+    assert (config.clip_low, config.clip_high, config.optimization.batch_rows) == (0.2, clip_high, rows)
+    assert (config.reward.kind, config.reward.max_reward) == (recipe, most)
 
 
 def test_a_file_lies_over_its_recipe_and_changes_over_both(tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_text('recipe = "lpo"\ngroup = 4\n[reward]\nwindows = false\n')
-    made = load_settings(tmp_path / "c.toml", ["group=2", "reward.radius=50"])
-    assert (made.group, made.clip_high) == (2, 0.28)
-    assert made.reward.model_dump(include={"kind", "windows", "radius"}) == {
+    config = load_settings(tmp_path / "c.toml", ["group=2", "reward.radius=50"])
+    assert (config.group, config.clip_high) == (2, 0.28)
+    assert config.reward.model_dump(include={"kind", "windows", "radius"}) == {
         "kind": "lpo",
         "windows": False,
         "radius": 50,
@@ -49,15 +49,15 @@ def test_a_file_lies_over_its_recipe_and_changes_over_both(tmp_path: Path) -> No
 
 
 def test_another_reward_in_a_recipe_takes_nothing_of_the_recipes() -> None:
-    made = parse_settings({"recipe": "lpo", "reward": {"kind": "ssl", "zones": 8}}, "here")
-    assert made.reward.model_dump(include={"kind", "zones", "alpha"}) == {"kind": "ssl", "zones": 8, "alpha": 0.2}
-    assert made.clip_high == 0.28
+    config = parse_settings({"recipe": "lpo", "reward": {"kind": "ssl", "zones": 8}}, "here")
+    assert config.reward.model_dump(include={"kind", "zones", "alpha"}) == {"kind": "ssl", "zones": 8, "alpha": 0.2}
+    assert config.clip_high == 0.28
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_a_recipe_is_whole(recipe: Recipe) -> None:
-    made = parse_settings({"recipe": recipe}, "here")
-    assert parse_settings(made.model_dump(mode="json"), "here") == made
+def test_a_recipe_is_complete(recipe: Recipe) -> None:
+    config = parse_settings({"recipe": recipe}, "here")
+    assert parse_settings(config.model_dump(mode="json"), "here") == config
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_recipe_is_whole(recipe: Recipe) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_what_is_wrong(changes: list[str], says: str, tmp_path: Path) -> None:
+def test_invalid_values_are_rejected(changes: list[str], says: str, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=says) as caught:
         load_settings(None, changes)
     assert "\n" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""What is asked of TRL, and what is overridden of it: one contract each, against plain PyTorch on a real model."""
+"""Contract tests of the overridden methods of TRL and of its behaviour, against plain PyTorch on a real model."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from models.base import Message
 from models.prompting.prompt_tokens import PromptTokens
 from training.engine.checkpoints import load_policy, with_adapter
 from training.engine.settings import Lora
-from training.grpo.evaluation import opening_of
+from training.grpo.evaluation import template_opening
 from training.grpo.examples import Example
 from training.grpo.puzzles import make_puzzles
 from training.grpo.rewards import Rewarder, Score
 from training.grpo.rewards.ssl import SslReward
 from training.grpo.settings import GrpoSettings, parse_settings
-from training.grpo.trainer import Rewarding, check_fit, means_of, rewarder_of, trainer_of, updates_of
+from training.grpo.trainer import GroupReward, build_rewarder, build_trainer, check_fit, count_updates, mean_parts
 from training.toy_models.puzzles import fresh_model, puzzle_tokenizer, reference_answer
 
 MAZES = make_puzzles("maze", 12, seed=0, size=5)
@@ -32,7 +32,7 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def settings(**changes: Any) -> GrpoSettings:
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         "group": 4,
         "answer_tokens": 6,
         "micro_rows": 4,
@@ -40,28 +40,28 @@ def settings(**changes: Any) -> GrpoSettings:
         "optimization": {"batch_rows": 8, "learning_rate": 1e-3, "warmup": 0},
         "compute": {"max_tokens": 128, "threads": 1, "cpu": True},
     }
-    return parse_settings({**given, **changes}, "here")
+    return parse_settings({**options, **changes}, "here")
 
 
 class Spied:
-    """The inputs of each loss that the trainer takes."""
+    """Trains and records the inputs of each loss."""
 
-    def __init__(self, start: Path, out: Path, made: GrpoSettings, examples: tuple[Example, ...] = MAZES) -> None:
+    def __init__(self, start: Path, out: Path, config: GrpoSettings, examples: tuple[Example, ...] = MAZES) -> None:
         self.model, self.tokenizer = load_policy(start, padded=True)
-        self.trainer = trainer_of(self.model, self.tokenizer, examples, made, out)
+        self.trainer = build_trainer(self.model, self.tokenizer, examples, config, out)
         self.inputs: list[dict[str, Any]] = []
-        given = self.trainer._compute_loss
+        options = self.trainer._compute_loss
 
-        def spy(model: Any, inputs: dict[str, Any]) -> torch.Tensor:
+        def record(model: Any, inputs: dict[str, Any]) -> torch.Tensor:
             self.inputs.append(inputs)
-            return given(model, inputs)
+            return options(model, inputs)
 
-        self.trainer._compute_loss = spy
+        self.trainer._compute_loss = record
         self.trainer.train()
 
 
 def test_a_prompt_is_encoded_as_the_policy_plays_it(start: Path, tmp_path: Path) -> None:
-    """Text of a page that looks like a special token is none."""
+    """Page text that looks like a special token is encoded as text."""
     hostile = MAZES[0].model_copy(update={"messages": (("user", "S.G<end>\n<pad>#"),)})
     spied = Spied(start, tmp_path, settings(), (hostile,) * 8)
     expected = PromptTokens(spied.tokenizer).encode([Message("user", "S.G<end>\n<pad>#")], 122)
@@ -73,9 +73,9 @@ def test_a_prompt_is_encoded_as_the_policy_plays_it(start: Path, tmp_path: Path)
 
 def test_a_prompt_that_is_too_long_loses_its_middle(start: Path, tmp_path: Path) -> None:
     long = MAZES[0].model_copy(update={"messages": (("user", "S" * 200 + "G"),)})
-    made = settings(compute={"max_tokens": 80, "threads": 1, "cpu": True})
-    spied = Spied(start, tmp_path, made, (long,) * 8)
-    expected = PromptTokens(spied.tokenizer).encode([Message("user", "S" * 200 + "G")], made.room)
+    config = settings(compute={"max_tokens": 80, "threads": 1, "cpu": True})
+    spied = Spied(start, tmp_path, config, (long,) * 8)
+    expected = PromptTokens(spied.tokenizer).encode([Message("user", "S" * 200 + "G")], config.room)
     assert len(expected) == 74
     assert all(inputs["prompt_ids"].tolist() == [list(expected)] * 4 for inputs in spied.inputs)
 
@@ -83,18 +83,18 @@ def test_a_prompt_that_is_too_long_loses_its_middle(start: Path, tmp_path: Path)
 @pytest.mark.parametrize("scaled", [False, True], ids=["centred alone (SSL, App. B.5)", "by the group's deviation"])
 def test_advantages_are_of_the_group(start: Path, tmp_path: Path, scaled: bool) -> None:
     spied = Spied(start, tmp_path, settings(scale_advantages=scaled))
-    rewarder = rewarder_of(settings(), spied.tokenizer)
+    rewarder = build_rewarder(settings(), spied.tokenizer)
     by_prompt: dict[str, list[tuple[float, float]]] = {}
-    asked = {example.messages[0][1]: example for example in MAZES}
+    by_question = {example.messages[0][1]: example for example in MAZES}
     for inputs in spied.inputs:
-        for prompt, mask, said, kept, advantage in zip(
+        for prompt, mask, completions, kept, advantage in zip(
             *(inputs[name] for name in ("prompt_ids", "prompt_mask", "completion_ids", "completion_mask")),
             inputs["advantages"],
             strict=True,
         ):
             question = spied.tokenizer.decode(prompt[mask.bool()], skip_special_tokens=True).strip()
-            text = spied.tokenizer.decode(said[kept.bool()], skip_special_tokens=True)
-            (score,) = rewarder.of_group(asked[question].target, [text])
+            text = spied.tokenizer.decode(completions[kept.bool()], skip_special_tokens=True)
+            (score,) = rewarder.of_group(by_question[question].target, [text])
             by_prompt.setdefault(question, []).append((score.total, advantage.item()))
     assert sorted(map(len, by_prompt.values())) == [4, 4]
     for rows in by_prompt.values():
@@ -109,9 +109,9 @@ def test_advantages_are_of_the_group(start: Path, tmp_path: Path, scaled: bool) 
 def test_the_loss_is_the_papers(start: Path, tmp_path: Path, by_reward: bool) -> None:
     """Mean over completions of the mean over tokens of `−A + β·αᵢ·KL`; on the first pass the ratio is 1. The start is
     its own reference, so a noise on the reference makes a divergence."""
-    made = settings(kl=0.5, kl_by_reward=by_reward, reward={"kind": "guirlvg"})
+    config = settings(kl=0.5, kl_by_reward=by_reward, reward={"kind": "guirlvg"})
     model, tokenizer = load_policy(start, padded=True)
-    trainer = trainer_of(model, tokenizer, MAZES, made, tmp_path)
+    trainer = build_trainer(model, tokenizer, MAZES, config, tmp_path)
     torch.manual_seed(1)
     for weight in trainer.ref_model.parameters():
         weight.data += 0.05 * torch.randn_like(weight)
@@ -133,7 +133,7 @@ def test_the_loss_is_the_papers(start: Path, tmp_path: Path, by_reward: bool) ->
     shares = torch.ones(len(texts))
     if by_reward:
         targets = [MAZES[index].target for index in trainer_indices(batch, tokenizer)]
-        rewarder = rewarder_of(made, tokenizer)
+        rewarder = build_rewarder(config, tokenizer)
         totals = [rewarder.of_group(t, [text])[0].total for t, text in zip(targets, texts, strict=True)]
         shares = torch.tensor(totals) / 2
     per_token = -(own - own.detach()).exp() * batch["advantages"][:, None] + 0.5 * shares[:, None] * divergence
@@ -147,23 +147,25 @@ def test_the_loss_is_the_papers(start: Path, tmp_path: Path, by_reward: bool) ->
 
 
 def trainer_indices(batch: dict[str, Any], tokenizer: Any) -> list[int]:
-    """Which example each row of *batch* is of."""
-    asked = {example.messages[0][1]: index for index, example in enumerate(MAZES)}
+    """The example index of each row of *batch*."""
+    by_question = {example.messages[0][1]: index for index, example in enumerate(MAZES)}
     prompts = [ids[mask.bool()] for ids, mask in zip(batch["prompt_ids"], batch["prompt_mask"], strict=True)]
-    return [asked[tokenizer.decode(ids, skip_special_tokens=True).strip()] for ids in prompts]
+    return [by_question[tokenizer.decode(ids, skip_special_tokens=True).strip()] for ids in prompts]
 
 
-def test_rewards_are_of_whole_groups() -> None:
+def test_rewards_are_computed_by_group() -> None:
     tokenizer = puzzle_tokenizer()
-    rewarding = Rewarding(MAZES, Rewarder(SslReward(), len), 2, tokenizer)
-    told: dict[str, float] = {}
-    said = [[*tokenizer.encode(text), tokenizer.eos_token_id] for text in (reference_answer(MAZES[3]), "", "R", "R")]
-    found = rewarding(said, [3, 3, 5, 5], told.__setitem__)
-    assert found[0] == pytest.approx(1.2) and found[1] == 0 and found[2] == found[3]
+    rewarding = GroupReward(MAZES, Rewarder(SslReward(), len), 2, tokenizer)
+    metrics: dict[str, float] = {}
+    completions = [
+        [*tokenizer.encode(text), tokenizer.eos_token_id] for text in (reference_answer(MAZES[3]), "", "R", "R")
+    ]
+    result = rewarding(completions, [3, 3, 5, 5], metrics.__setitem__)
+    assert result[0] == pytest.approx(1.2) and result[1] == 0 and result[2] == result[3]
     assert rewarding.shares[:2] == pytest.approx([1.0, 0.0])
-    assert told["part/correct"] == 0.25
+    assert metrics["part/correct"] == 0.25
     with pytest.raises(ValueError, match=r"examples \[3, 5\] are in one group"):
-        rewarding(said, [3, 5, 5, 5], told.__setitem__)
+        rewarding(completions, [3, 5, 5, 5], metrics.__setitem__)
 
 
 def test_an_adapters_reference_is_the_adapter_and_not_its_base(start: Path, tmp_path: Path) -> None:
@@ -174,7 +176,7 @@ def test_an_adapters_reference_is_the_adapter_and_not_its_base(start: Path, tmp_
             torch.nn.init.normal_(weight)
     adapted.save_pretrained(tmp_path / "adapter")
     merged, _ = load_policy(tmp_path / "adapter", padded=True)
-    trainer = trainer_of(merged, tokenizer, MAZES, settings(kl=0.1), tmp_path / "out")
+    trainer = build_trainer(merged, tokenizer, MAZES, settings(kl=0.1), tmp_path / "out")
     name = "model.layers.0.self_attn.q_proj.weight"
     plain = load_policy(start, padded=True)[0].state_dict()[name]
     assert not torch.equal(merged.state_dict()[name], plain)
@@ -184,14 +186,14 @@ def test_an_adapters_reference_is_the_adapter_and_not_its_base(start: Path, tmp_
 def test_near_misses_are_failures_that_are_near() -> None:
     """S > 0.7 and C = 0 (SSL paper, App. H.1): one of four."""
     scores = [Score(0, {"correct": c, "proximity": s}) for c, s in ((0, 0.71), (0, 0.7), (1, 1.0), (0, 0.1))]
-    assert means_of(scores) == {"part/correct": 0.25, "part/proximity": pytest.approx(0.6275), "near_misses": 0.25}
+    assert mean_parts(scores) == {"part/correct": 0.25, "part/proximity": pytest.approx(0.6275), "near_misses": 0.25}
 
 
 def test_adapters_learn_and_the_start_is_their_reference(start: Path, tmp_path: Path) -> None:
-    given = {"rank": 4, "alpha": 8, "targets": ["q_proj", "v_proj"]}
-    made = settings(kl=0.1, compute={"max_tokens": 128, "threads": 1, "cpu": True, "lora": given})
+    options = {"rank": 4, "alpha": 8, "targets": ["q_proj", "v_proj"]}
+    config = settings(kl=0.1, compute={"max_tokens": 128, "threads": 1, "cpu": True, "lora": options})
     model, tokenizer = load_policy(start, padded=True)
-    trainer = trainer_of(model, tokenizer, MAZES, made, tmp_path)
+    trainer = build_trainer(model, tokenizer, MAZES, config, tmp_path)
     assert trainer.ref_model is None, "it is the model without its adapter"
     learning = [name for name, weight in trainer.model.named_parameters() if weight.requires_grad]
     assert learning and all("lora_" in name for name in learning)
@@ -199,9 +201,9 @@ def test_adapters_learn_and_the_start_is_their_reference(start: Path, tmp_path: 
     assert any(row.get("kl") is not None for row in trainer.state.log_history)
 
 
-def test_nothing_is_left_to_the_library(start: Path, tmp_path: Path) -> None:
+def test_all_library_defaults_are_set(start: Path, tmp_path: Path) -> None:
     model, tokenizer = load_policy(start, padded=True)
-    arguments = trainer_of(model, tokenizer, MAZES, settings(recipe="lpo", reward={"kind": "ssl"}), tmp_path).args
+    arguments = build_trainer(model, tokenizer, MAZES, settings(recipe="lpo", reward={"kind": "ssl"}), tmp_path).args
     assert (arguments.bf16, arguments.fp16, arguments.gradient_checkpointing, arguments.report_to) == (
         False,
         False,
@@ -224,12 +226,12 @@ def test_nothing_is_left_to_the_library(start: Path, tmp_path: Path) -> None:
     ids=str,
 )
 def test_how_many_updates_there_are(changes: dict[str, Any], updates: int) -> None:
-    assert updates_of(settings(**changes), 12) == updates
+    assert count_updates(settings(**changes), 12) == updates
 
 
 def test_too_few_examples() -> None:
     with pytest.raises(BadInput, match=r"a step takes 2 prompts .* and there are 1 examples"):
-        updates_of(settings(), 1)
+        count_updates(settings(), 1)
 
 
 def test_a_reward_that_does_not_fit_is_refused_at_once() -> None:
@@ -246,24 +248,24 @@ THINKING = "{% for m in messages %}{{ m.content }}\n{% endfor %}{% if add_genera
     [(None, ""), (THINKING, "<think>"), (THINKING.replace("<think>", "<think>\n\n</think>\n"), "")],
     ids=["no template", "opens a thought", "opens and closes one"],
 )
-def test_what_the_template_opens(start: Path, template: str | None, opening: str) -> None:
+def test_text_that_the_chat_template_opens(start: Path, template: str | None, opening: str) -> None:
     _, tokenizer = load_policy(start, padded=True)
     tokenizer.chat_template = template
-    assert opening_of(tokenizer) == opening
+    assert template_opening(tokenizer) == opening
 
 
 def test_a_thought_that_the_template_opened_and_nothing_closed_is_no_answer() -> None:
-    """It was cut off: what it says so far is not the answer, were it right."""
+    """The completion was truncated: its text is not the answer, even if correct."""
     tokenizer = puzzle_tokenizer()
-    said = [tokenizer.encode(reference_answer(MAZES[3]))] * 2
+    completions = [tokenizer.encode(reference_answer(MAZES[3]))] * 2
     for opening, right in (("", 1.0), ("<think>", 0.0)):
-        told: dict[str, float] = {}
-        Rewarding(MAZES, Rewarder(SslReward(), len), 2, tokenizer, opening)(said, [3, 3], told.__setitem__)
-        assert told["part/correct"] == right
+        metrics: dict[str, float] = {}
+        GroupReward(MAZES, Rewarder(SslReward(), len), 2, tokenizer, opening)(completions, [3, 3], metrics.__setitem__)
+        assert metrics["part/correct"] == right
 
 
 def test_a_model_whose_positions_count_padding_is_refused(tmp_path: Path) -> None:
-    """TRL passes no positions: GPT-2 would take a prompt that is padded for one that begins later."""
+    """TRL passes no positions: GPT-2 would read a padded prompt at later positions."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
     tokenizer = puzzle_tokenizer()
@@ -282,7 +284,7 @@ def test_a_model_whose_positions_count_padding_is_refused(tmp_path: Path) -> Non
         )
     )
     mixed = (*make_puzzles("maze", 2, seed=0, size=3), *make_puzzles("maze", 2, seed=0, size=7))
-    made = settings(kl=0, optimization={"batch_rows": 16, "learning_rate": 1e-3})
-    trainer = trainer_of(model, tokenizer, mixed, made, tmp_path)
-    with pytest.raises(BadInput, match=r"differ by .* a token.*its positions count padding"):
+    config = settings(kl=0, optimization={"batch_rows": 16, "learning_rate": 1e-3})
+    trainer = build_trainer(model, tokenizer, mixed, config, tmp_path)
+    with pytest.raises(BadInput, match=r"differ by .* a token.*positions count padding"):
         trainer.train()

@@ -35,10 +35,10 @@ def byte_tokenizer(special: tuple[str, ...], **named: Any) -> Any:
     from transformers import PreTrainedTokenizerFast
 
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    made: Any = Tokenizer(models.BPE(vocab={piece: index for index, piece in enumerate(alphabet)}, merges=[]))
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.decoder = decoders.ByteLevel()
-    return PreTrainedTokenizerFast(tokenizer_object=made, additional_special_tokens=list(special), **named)
+    config: Any = Tokenizer(models.BPE(vocab={piece: index for index, piece in enumerate(alphabet)}, merges=[]))
+    config.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    config.decoder = decoders.ByteLevel()
+    return PreTrainedTokenizerFast(tokenizer_object=config, additional_special_tokens=list(special), **named)
 
 
 def _write_json(path: Path, **values: Any) -> None:

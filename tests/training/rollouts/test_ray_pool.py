@@ -1,4 +1,4 @@
-"""Real workers of a real (local) Ray cluster play MiniWoB++; one is killed in the middle."""
+"""Workers of a local Ray cluster run MiniWoB++; one is killed during an episode."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from agent.run.run_store import RunFolder
 from envs.core.errors import BadInput
 from envs.core.tasks import TaskRef, TaskSelection
 from envs.core.trace_store import has_header
-from training.rollouts.pool import shards
-from training.rollouts.ray_pool import RayPool, Shard, settle
+from training.rollouts.pool import split_selection
+from training.rollouts.ray_pool import RayPool, Shard, record_death
 
 TASKS = ("click-button", "enter-text", "click-checkboxes", "login-user")
 CONFIG = RunConfig(policy="embedded", workers=1)
@@ -27,15 +27,15 @@ CONFIG = RunConfig(policy="embedded", workers=1)
 
 def test_shards_hold_every_instance_once_and_in_order() -> None:
     selection = TaskSelection("miniwob", TASKS, (0, 1, 2))
-    parts = shards(selection, 5)
+    parts = split_selection(selection, 5)
     assert [len(part.refs()) for part in parts] == [5, 5, 2]
     assert tuple(ref for part in parts for ref in part.refs()) == selection.refs()
     with pytest.raises(BadInput, match="empty"):
-        shards(TaskSelection("miniwob"), 5)
+        split_selection(TaskSelection("miniwob"), 5)
 
 
 def _playing(out: Path) -> int | None:
-    """The process that plays an episode below *out*; None while nobody does."""
+    """The process that runs an episode below *out*; None without one."""
     for trace in out.glob("*/episodes/*.jsonl"):
         owner = (trace.parent.parent / "lease").read_text()
         if has_header(trace) and owner:
@@ -45,7 +45,7 @@ def _playing(out: Path) -> int | None:
 
 async def _begun(out: Path, seconds: float) -> int:
     async with asyncio.timeout(seconds):
-        # Another process writes the trace: there is nobody here who could be told.
+        # Another process writes the trace: no listener of this process is called.
         while (pid := _playing(out)) is None:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     return pid
@@ -102,11 +102,11 @@ def test_an_episode_that_kills_two_workers_is_broken_and_the_rest_is_played(tmp_
     while again:
         done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], timeout=100, check=False)
         exits.append(done.returncode)
-        again = done.returncode != 0 and settle(shard, deaths)
+        again = done.returncode != 0 and record_death(shard, deaths)
     assert exits == [-signal.SIGKILL, -signal.SIGKILL, 0]
     folder = RunFolder(tmp_path / "r")
-    found = folder.finished(folder.read_manifest().jobs())
-    outcomes = {job.task.name: result for job, result in found.items()}
+    results = folder.finished(folder.read_manifest().jobs())
+    outcomes = {job.task.name: result for job, result in results.items()}
     assert outcomes["enter-text"].outcome == "broken"
     assert "2 workers died" in (outcomes["enter-text"].error or "")
     assert outcomes["click-button"].outcome == "success"
@@ -115,5 +115,5 @@ def test_an_episode_that_kills_two_workers_is_broken_and_the_rest_is_played(tmp_
 def test_a_shard_whose_workers_die_before_anything_begins_is_given_up(tmp_path: Path) -> None:
     shard = Shard(CONFIG, TaskSelection("miniwob", picked=(TaskRef(suite="miniwob", name="x", seed=0),)), tmp_path, "r")
     deaths: Counter[tuple[str, str]] = Counter()
-    assert settle(shard, deaths)
-    assert not settle(shard, deaths)
+    assert record_death(shard, deaths)
+    assert not record_death(shard, deaths)

@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Thread
 
 READY = "Application startup complete"
-"""What uvicorn, under both servers, says when requests are answered."""
+"""Log line of uvicorn, used by both servers, when the server is ready."""
 
 
 def free_port() -> int:
@@ -25,7 +25,7 @@ def free_port() -> int:
 
 @contextmanager
 def server(words: Sequence[str], *, ready_s: float, environ: Mapping[str, str] | None = None) -> Iterator[None]:
-    """Runs the command *words* while the body runs. Fails with its last words if it does not come up."""
+    """Runs the command *words* during the body. Fails with the end of its output if it does not start."""
     offline = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "VLLM_NO_USAGE_STATS": "1"}
     process = subprocess.Popen(
         list(words),
@@ -35,11 +35,11 @@ def server(words: Sequence[str], *, ready_s: float, environ: Mapping[str, str] |
         errors="replace",
         env={**os.environ, **offline, **(environ or {})},
     )
-    said: queue.Queue[str | None] = queue.Queue()
-    reader = Thread(target=_read, args=(process, said), daemon=True)
+    answer: queue.Queue[str | None] = queue.Queue()
+    reader = Thread(target=_read, args=(process, answer), daemon=True)
     reader.start()
     try:
-        _await_ready(said, ready_s)
+        _await_ready(answer, ready_s)
         yield
     finally:
         process.terminate()
@@ -53,7 +53,7 @@ def server(words: Sequence[str], *, ready_s: float, environ: Mapping[str, str] |
 
 @contextmanager
 def transformers_serve(folder: Path) -> Iterator[str]:
-    """The base URL of `transformers serve` on *folder*; it knows the model by the folder's path."""
+    """The base URL of `transformers serve` on *folder*; the model's name is the folder's path."""
     port = free_port()
     command = Path(sys.executable).parent / "transformers"
     words = [str(command), "serve", str(folder), "--device", "cpu", "--dtype", "float32"]
@@ -61,19 +61,19 @@ def transformers_serve(folder: Path) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}/v1"
 
 
-def _read(process: subprocess.Popen[str], said: queue.Queue[str | None]) -> None:
+def _read(process: subprocess.Popen[str], answer: queue.Queue[str | None]) -> None:
     assert process.stdout is not None
     for line in process.stdout:
-        said.put(line)
-    said.put(None)
+        answer.put(line)
+    answer.put(None)
 
 
-def _await_ready(said: queue.Queue[str | None], seconds: float) -> None:
+def _await_ready(answer: queue.Queue[str | None], seconds: float) -> None:
     lines: list[str] = []
     ends_at = time.monotonic() + seconds
     while READY not in "".join(lines[-1:]):
         try:
-            line = said.get(timeout=max(0.0, ends_at - time.monotonic()))
+            line = answer.get(timeout=max(0.0, ends_at - time.monotonic()))
         except queue.Empty:
             line = None
         assert line is not None, "the server did not come up: " + "".join(lines[-20:])

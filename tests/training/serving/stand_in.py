@@ -36,7 +36,7 @@ class StandIn:
         self.name = name
         self.adapters: dict[str, str] = {}
         self.refused: list[tuple[int, dict[str, Any]]] = []
-        """Answers to give first, whatever is asked."""
+        """Responses that are sent first, to any request."""
         self.asked: list[str] = []
         self._models: dict[str, ChatModel] = {}
         self._loading = Lock()
@@ -53,8 +53,8 @@ class StandIn:
 
             def _answer(self, body: dict[str, Any]) -> None:
                 outer.asked.append(self.path)
-                status, said = outer.refused.pop(0) if outer.refused else outer.answer(self.path, body, takes_adapters)
-                data = json.dumps(said).encode()
+                status, reply = outer.refused.pop(0) if outer.refused else outer.answer(self.path, body, takes_adapters)
+                data = json.dumps(reply).encode()
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(data)))
                 self.end_headers()
@@ -135,7 +135,7 @@ def _completion(body: dict[str, Any], reply: ChatReply) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Serves until it is told to end."""
+    """Serves until SIGTERM."""
     parser = argparse.ArgumentParser()
     parser.add_argument("verb", choices=["serve"])
     parser.add_argument("model", type=Path)
@@ -150,19 +150,19 @@ def main() -> None:
     parser.add_argument("--fail", help="say this, and do not come up")
     parser.add_argument("--answers", type=int, default=0, help="die before the next one")
     parser.add_argument("--child", type=Path, help="start a process that ends by itself in a minute, note its number")
-    given = parser.parse_args()
-    print("told:", *sys.argv[1:], flush=True)
-    if given.fail:
-        print(f"RuntimeError: {given.fail}\nRuntimeError: Engine core initialization failed.", file=sys.stderr)
+    options = parser.parse_args()
+    print("arguments:", *sys.argv[1:], flush=True)
+    if options.fail:
+        print(f"RuntimeError: {options.fail}\nRuntimeError: Engine core initialization failed.", file=sys.stderr)
         sys.exit(1)
-    if given.child:
+    if options.child:
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-        given.child.write_text(str(child.pid))
-    server = StandIn(given.model, name=given.served_model_name, port=given.port)
-    if given.lora_modules:
-        name, _, path = given.lora_modules.partition("=")
+        options.child.write_text(str(child.pid))
+    server = StandIn(options.model, name=options.served_model_name, port=options.port)
+    if options.lora_modules:
+        name, _, path = options.lora_modules.partition("=")
         server.adapters[name] = path
-    while not given.answers or server.asked.count("/v1/chat/completions") <= given.answers:
+    while not options.answers or server.asked.count("/v1/chat/completions") <= options.answers:
         time.sleep(0.01)
     print("RuntimeError: out of memory", flush=True)
     os._exit(1)

@@ -42,13 +42,13 @@ def merged(adapter: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_merged_weights_stay_within_the_bound_of_their_type(
     adapter: Path, tmp_path: Path, dtype: Any, at_least: float
 ) -> None:
-    found = export(BASE, adapter, tmp_path / "out", dtype=dtype)
-    assert at_least <= found.max_difference <= found.bound / 5
+    result = export(BASE, adapter, tmp_path / "out", dtype=dtype)
+    assert at_least <= result.max_difference <= result.bound / 5
     weights = load_file(tmp_path / "out" / "model.safetensors")
     assert {tensor.dtype for tensor in weights.values()} == {getattr(torch, dtype)}
 
 
-def test_what_a_server_reads_beside_the_weights(merged: Path) -> None:
+def test_files_that_a_server_reads_besides_the_weights(merged: Path) -> None:
     generation = json.loads((merged / "generation_config.json").read_text())
     assert generation["eos_token_id"] == [3]
     assert (generation["top_p"], generation["top_k"], generation["temperature"]) == (1.0, 0, 1.0), "neutral sampling"
@@ -63,11 +63,11 @@ def test_what_a_server_reads_beside_the_weights(merged: Path) -> None:
 
 
 def test_an_adapter_beside_its_base(adapter: Path, tmp_path: Path) -> None:
-    found = export(BASE, adapter, tmp_path / "out", kind="adapter")
+    result = export(BASE, adapter, tmp_path / "out", kind="adapter")
     config = json.loads((tmp_path / "out" / "adapter_config.json").read_text())
     assert config["base_model_name_or_path"] == str(BASE.resolve())
-    assert (found.manifest.rank, found.max_difference < 1e-4) == (8, True)
-    assert "--max-lora-rank 8" in " ".join(found.manifest.serve_command(tmp_path / "out"))
+    assert (result.manifest.rank, result.max_difference < 1e-4) == (8, True)
+    assert "--max-lora-rank 8" in " ".join(result.manifest.serve_command(tmp_path / "out"))
     with torch.inference_mode():
         ids = torch.arange(4, 40).unsqueeze(0)
         base, served = (read_checkpoint(BASE, path).model(ids).logits for path in (None, tmp_path / "out"))
@@ -106,7 +106,7 @@ def _lose_the_manifest(folder: Path) -> None:
         (_lose_the_manifest, "is no export"),
     ],
 )
-def test_an_export_that_is_not_what_was_written(merged: Path, tmp_path: Path, damage: Any, message: str) -> None:
+def test_a_changed_export_is_rejected(merged: Path, tmp_path: Path, damage: Any, message: str) -> None:
     folder = shutil.copytree(merged, tmp_path / "out")
     damage(folder)
     with pytest.raises(BadInput, match=message) as caught:
@@ -114,7 +114,7 @@ def test_an_export_that_is_not_what_was_written(merged: Path, tmp_path: Path, da
     assert "\n" not in str(caught.value)
 
 
-def test_a_source_that_learned_on_is_not_what_was_exported(adapter: Path, tmp_path: Path) -> None:
+def test_a_changed_source_is_detected(adapter: Path, tmp_path: Path) -> None:
     learning = shutil.copytree(adapter, tmp_path / "lora")
     export(BASE, learning, tmp_path / "out")
     tensors = load_file(learning / "adapter_model.safetensors")
@@ -123,7 +123,7 @@ def test_a_source_that_learned_on_is_not_what_was_exported(adapter: Path, tmp_pa
         verify(tmp_path / "out")
 
 
-def test_nothing_is_left_of_an_export_that_failed(adapter: Path, tmp_path: Path) -> None:
+def test_a_failed_export_leaves_no_files(adapter: Path, tmp_path: Path) -> None:
     diverged = shutil.copytree(adapter, tmp_path / "trained" / "lora")
     tensors = load_file(diverged / "adapter_model.safetensors")
     save_file({name: tensor * torch.nan for name, tensor in tensors.items()}, diverged / "adapter_model.safetensors")

@@ -1,4 +1,4 @@
-"""Adapters put into a server while it runs.
+"""Adapters loaded into a running server.
 
 The server of the fast tests is a stand-in (:mod:`tests.training.serving.stand_in`);
 :mod:`tests.training.serving.test_vllm` asks vLLM itself.
@@ -54,7 +54,7 @@ async def test_a_name_is_replaced_in_place_phase_after_phase(stand_in: StandIn, 
     assert stand_in.adapters == {}
 
 
-async def test_what_would_serve_old_weights_is_refused(stand_in: StandIn, phases: list[Path]) -> None:
+async def test_a_folder_that_is_loaded_is_rejected(stand_in: StandIn, phases: list[Path]) -> None:
     async with client(stand_in.url) as server:
         await server.put("actor", phases[0])
         with pytest.raises(BadInput, match="cache would keep old weights"):
@@ -90,7 +90,7 @@ async def test_a_server_without_adapters_is_named_as_such(phases: list[Path]) ->
     ("status", "error", "asked"),
     [(500, ModelRejected, 1), (400, ModelRejected, 1), (503, ModelBusy, 3), (429, ModelBusy, 3)],
 )
-async def test_refusals_are_final_and_overload_is_asked_again(
+async def test_rejections_are_final_and_overload_is_retried(
     stand_in: StandIn, status: int, error: type[ModelError], asked: int
 ) -> None:
     stand_in.refused = [(status, refusal("no\nroom", "X", status))] * 3

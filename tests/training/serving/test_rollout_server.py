@@ -1,4 +1,4 @@
-"""Policies on a server: one that runs and is given adapters, or one that is started for each.
+"""Policies on a server: a running one that loads adapters, or one started for each policy.
 
 The server is a stand-in (:mod:`tests.training.serving.stand_in`); :mod:`tests.training.serving.test_vllm` plays a whole
 phase on vLLM itself.
@@ -86,7 +86,7 @@ async def test_a_running_server_is_given_an_adapter_once(running: StandIn, adapt
     assert served_name(other) != name, "weights that differ have names that do"
 
 
-async def test_what_is_no_adapter_is_the_base_of_a_running_server(running: StandIn, tmp_path: Path) -> None:
+async def test_a_policy_without_an_adapter_is_the_base_of_a_running_server(running: StandIn, tmp_path: Path) -> None:
     async with serving(ServerSettings(url=running.url), embedded_dir(), tmp_path) as spec:
         assert spec == f"vllm:{running.url}/v1#policy"
     assert not running.adapters
@@ -95,15 +95,15 @@ async def test_what_is_no_adapter_is_the_base_of_a_running_server(running: Stand
 @pytest.mark.parametrize("lora", [False, True], ids=["whole", "adapter"])
 async def test_a_server_is_started_and_ended(tmp_path: Path, adapter: Path, lora: bool) -> None:
     settings, policy = started(), adapter if lora else embedded_dir()
-    said: list[str] = []
-    async with serving(settings, policy, tmp_path, said.append) as spec:
+    answer: list[str] = []
+    async with serving(settings, policy, tmp_path, answer.append) as spec:
         assert spec == f"vllm:{settings.url}/v1#{served_name(policy)}"
         assert served_name(policy) in await listed(settings.url)
     assert is_gone(settings.url)
-    assert said == [f"starting {' '.join(COMMAND)} at {settings.url}, its log is {str(tmp_path / LOG)!r}"]
-    told = (tmp_path / LOG).read_text(encoding="utf-8")
-    assert ("--max-lora-rank 8 --lora-modules" in told) == lora
-    assert "--generation-config vllm" in told, "or the base's own top_p would be sampled with"
+    assert answer == [f"starting {' '.join(COMMAND)} at {settings.url}, its log is {str(tmp_path / LOG)!r}"]
+    output = (tmp_path / LOG).read_text(encoding="utf-8")
+    assert ("--max-lora-rank 8 --lora-modules" in output) == lora
+    assert "--generation-config vllm" in output, "or the base's own top_p would be sampled with"
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ async def test_a_server_that_does_not_come_up_is_one_line(tmp_path: Path, change
     assert "\n" not in str(error.value)
 
 
-async def test_what_a_server_has_started_ends_with_it(tmp_path: Path) -> None:
+async def test_child_processes_of_a_server_end_with_it(tmp_path: Path) -> None:
     noted = tmp_path / "child"
     async with serving(started(options=["--child", str(noted)]), embedded_dir(), tmp_path):
         child = psutil.Process(int(noted.read_text()))
@@ -132,7 +132,7 @@ async def test_what_a_server_has_started_ends_with_it(tmp_path: Path) -> None:
     assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
 
 
-async def test_a_server_is_told_how_a_policy_without_a_chat_template_is_asked(tmp_path: Path) -> None:
+async def test_a_server_gets_the_plain_template_for_a_policy_without_a_chat_template(tmp_path: Path) -> None:
     policy = tmp_path / "policy"
     shutil.copytree(embedded_dir(), policy)
     tokenizer = load_tokenizer(policy)
@@ -140,8 +140,8 @@ async def test_a_server_is_told_how_a_policy_without_a_chat_template_is_asked(tm
     tokenizer.save_pretrained(policy)
     (policy / "chat_template.jinja").unlink(missing_ok=True)
     async with serving(started(), policy, tmp_path):
-        told = (tmp_path / LOG).read_text(encoding="utf-8")
-    assert f"--chat-template {tmp_path / 'chat_template.jinja'}" in told
+        output = (tmp_path / LOG).read_text(encoding="utf-8")
+    assert f"--chat-template {tmp_path / 'chat_template.jinja'}" in output
     assert (tmp_path / "chat_template.jinja").read_text(encoding="utf-8") == PLAIN_TEMPLATE
 
 
@@ -165,7 +165,7 @@ async def test_no_server_is_started_where_one_answers(running: StandIn, tmp_path
             pytest.fail("nothing is played")
 
 
-async def test_what_a_killed_run_has_started_is_waited_for(tmp_path: Path) -> None:
+async def test_a_leftover_server_is_awaited(tmp_path: Path) -> None:
     settings = started()
     left = StandIn(embedded_dir(), name=served_name(embedded_dir()), port=int(settings.url.rpartition(":")[2]))
     ending = Timer(1.0, left.close)
@@ -205,7 +205,7 @@ def test_an_address_without_a_port_is_refused(url: str) -> None:
         ServerSettings(url=url)
 
 
-def test_whole_checkpoints_cannot_be_put_into_a_running_server(tmp_path: Path) -> None:
+def test_a_full_checkpoint_cannot_be_loaded_into_a_running_server(tmp_path: Path) -> None:
     rollouts = {"server": {"url": "http://127.0.0.1:8000"}}
     with pytest.raises(BadInput, match=r"set compute\.lean"):
         Loop.open(tmp_path / "loop", LoopSettings.model_validate({"rollouts": rollouts}))

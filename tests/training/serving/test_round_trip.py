@@ -1,4 +1,4 @@
-"""The way back: a checkpoint with an adapter is exported, served by transformers' own server, and plays tasks."""
+"""Round trip: a checkpoint with an adapter is exported, served by transformers' server, and runs tasks."""
 
 from __future__ import annotations
 
@@ -33,9 +33,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str
 
 
 @pytest.mark.timeout(240)
-async def test_a_served_export_plays_and_says_what_the_checkpoint_says(
-    served: tuple[Path, str], tmp_path: Path
-) -> None:
+async def test_a_served_export_answers_like_the_checkpoint(served: tuple[Path, str], tmp_path: Path) -> None:
     folder, url = served
     config = RunConfig(policy=f"openai:{folder}", base_url=url, prompt_style="compact", workers=1)
     played = await run_suite(config, TaskSelection("miniwob", ("click-button", "enter-text"), (0,)), tmp_path)

@@ -68,7 +68,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield Served(f"http://127.0.0.1:{port}", work / "base", (work / "phase-0", work / "phase-1"))
 
 
-async def said(spec: str) -> ChatReply:
+async def answer(spec: str) -> ChatReply:
     """The answer, a few tokens of it where the adapter's noise makes it endless."""
     model = make_model(spec)
     reply = await model.complete(ChatRequest((PROMPT,), logprobs=True, max_tokens=100))
@@ -83,13 +83,13 @@ def same(ours: ChatReply, theirs: ChatReply) -> bool:
 
 
 async def test_adapters_are_exchanged_while_it_runs(served: Served) -> None:
-    base = await said(f"local:{served.base}")
-    assert same(base, await said(f"vllm:{served.url}#policy"))
+    base = await answer(f"local:{served.base}")
+    assert same(base, await answer(f"vllm:{served.url}#policy"))
     async with AdapterServer(served.url) as adapters:
         for folder in served.adapters:
             await adapters.put("actor", folder)
-            local = await said(f"local:{served.base}+{folder}")
-            assert same(local, await said(f"vllm:{served.url}#actor"))
+            local = await answer(f"local:{served.base}+{folder}")
+            assert same(local, await answer(f"vllm:{served.url}#actor"))
             assert not same(local, base), "an adapter that changes nothing proves nothing"
         with pytest.raises(BadInput, match="old weights"):
             await adapters.put("actor", served.adapters[-1])
@@ -97,16 +97,16 @@ async def test_adapters_are_exchanged_while_it_runs(served: Served) -> None:
         assert [model.id for model in await adapters.models()] == ["policy"]
 
 
-async def test_an_adapter_that_vllm_refuses_changes_nothing(served: Served, tmp_path: Path) -> None:
+async def test_an_adapter_that_vllm_rejects_changes_nothing(served: Served, tmp_path: Path) -> None:
     too_wide = save_adapter(served.base, tmp_path / "wide", r=16)
     async with AdapterServer(served.url) as adapters:
         with pytest.raises(ModelRejected, match="greater than max_lora_rank"):
             await adapters.put("actor", too_wide)
-    assert same(await said(f"local:{served.base}"), await said(f"vllm:{served.url}#policy"))
+    assert same(await answer(f"local:{served.base}"), await answer(f"vllm:{served.url}#policy"))
 
 
 @pytest.mark.browser
-async def test_its_episodes_hold_what_training_needs(served: Served, tmp_path: Path) -> None:
+async def test_its_episodes_have_the_data_for_training(served: Served, tmp_path: Path) -> None:
     config = RunConfig(policy=f"vllm:{served.url}#policy", prompt_style="compact", workers=2)
     played = await run_suite(config, TaskSelection("miniwob", ("click-button",), (0, 1)), tmp_path)
     assert [episode.outcome for episode in played.episodes] == ["success"] * 2
@@ -120,18 +120,18 @@ def phase_on(url: str, start: Path, **settings: Any) -> LoopSettings:
     """One phase of a loop that plays on the server at *url*."""
     rollouts = {"tasks": 4, "server": {"url": url, **settings.pop("server", {})}}
     tasks = {"names": ("click-button", "login-user")}
-    told = {
+    server_settings = {
         "start": str(start),
         "phases": 1,
         "rollouts": rollouts,
         "pool": tasks,
         "evaluation": {**tasks, "seeds": (0,)},
     }
-    return LoopSettings.model_validate(told | settings)
+    return LoopSettings.model_validate(server_settings | settings)
 
 
 def policies(loop: Loop) -> list[str]:
-    """Who answered, of the start's evaluation, the rollouts and the actor's evaluation."""
+    """The policies of the start's evaluation, the rollouts and the actor's evaluation."""
     parts = [run_location(loop.folder(number) / f"{part}.json") for number, part in PARTS]
     return [RunFolder(part).read_manifest().config.policy for part in parts]
 

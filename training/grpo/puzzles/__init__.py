@@ -1,8 +1,8 @@
-"""Puzzles on grids, made by chance from a seed: the reasoning tasks of the SSL paper, of any size, with their answers.
+"""Generates grid puzzles with solutions from a seed: the reasoning tasks of the SSL paper, in any size.
 
-A prompt is one line that says what is asked, and the grid; :mod:`training.grpo.rewards` judges answers.
+A prompt is one line with the task, and the grid. :mod:`training.grpo.rewards` scores answers.
 """
 
-from training.grpo.puzzles.making import KINDS, Kind, kind_of, make_puzzles
+from training.grpo.puzzles.generation import KINDS, Kind, make_puzzles, parse_puzzle_kind
 
-__all__ = ["KINDS", "Kind", "kind_of", "make_puzzles"]
+__all__ = ["KINDS", "Kind", "make_puzzles", "parse_puzzle_kind"]

@@ -1,4 +1,4 @@
-"""Mazes: rooms joined at random, with a few ways round."""
+"""Generates mazes: a random spanning tree of rooms, with some additional doors."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from training.grpo.rewards.targets import MazeTarget
 
 ASK = "Walk from S to G over the floor (.), not through walls (#). Answer with moves: U, D, L, R."
 EXTRA_DOORS = 0.1
-"""Share of the remaining walls between two rooms that are opened, too: then there are several ways."""
+"""Share of the remaining walls between two rooms that are opened, so that several paths exist."""
 
 
 def maze(rng: Random, size: int) -> tuple[str, MazeTarget]:
-    """(prompt, target) of a maze of *size* x *size* cells, an odd number of at least 3, whose ends are apart."""
+    """Returns (prompt, target) of a maze of *size* x *size* cells, odd and at least 3, with distinct start and goal."""
     if size < 3 or size % 2 == 0:
         raise ValueError(f"a maze's side is an odd number of at least 3, not {size}")
     cells = _dig(rng, size)
@@ -27,7 +27,7 @@ def maze(rng: Random, size: int) -> tuple[str, MazeTarget]:
 
 
 def _dig(rng: Random, size: int) -> list[list[str]]:
-    """A random spanning tree of the rooms, by depth first search, and some doors more."""
+    """Builds a random spanning tree of the rooms by depth-first search, and adds some doors."""
     cells = [["#"] * size for _ in range(size)]
     stack = [(2 * rng.randrange((size + 1) // 2), 2 * rng.randrange((size + 1) // 2))]
     cells[stack[0][0]][stack[0][1]] = "."
@@ -48,7 +48,7 @@ def _dig(rng: Random, size: int) -> list[list[str]]:
 
 
 def shortest(rows: Sequence[str]) -> str:
-    """A shortest path from S to G. Raises ValueError where there is none."""
+    """Returns a shortest path from S to G. Raises ValueError without one."""
     start = next((r, row.index("S")) for r, row in enumerate(rows) if "S" in row)
     paths = {start: ""}
     queue = deque([start])

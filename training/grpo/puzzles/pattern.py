@@ -1,4 +1,5 @@
-"""Patterns: a rule shown by two pairs of grids, to be applied to a third (in the way of ARC-AGI, Chollet 2019)."""
+"""Generates pattern puzzles: two pairs of grids show a rule, which is applied to a third (after ARC-AGI, Chollet
+2019)."""
 
 from __future__ import annotations
 
@@ -9,16 +10,16 @@ from training.grpo.rewards.targets import GridTarget
 
 ASK = "Each pair of grids is one rule at work. Apply it to the last grid. Answer with its rows."
 COLOURS = 4
-"""Digits of a grid: 0, which is the ground, to 3."""
+"""Number of digits in a grid: 0 (background) to 3."""
 PAIRS = 2
-"""Shown."""
+"""Number of example pairs in a prompt."""
 
 Rows = tuple[str, ...]
 Rule = Callable[[Rows], Rows]
 
 
 def pattern(rng: Random, size: int) -> tuple[str, GridTarget]:
-    """(prompt, target) of grids of *size* x *size*, at least 2."""
+    """Returns (prompt, target) of grids of *size* x *size*, at least 2."""
     if size < 2:
         raise ValueError(f"a pattern's side is at least 2, not {size}")
     rule = _rule(rng)
@@ -29,16 +30,16 @@ def pattern(rng: Random, size: int) -> tuple[str, GridTarget]:
 
 
 def _grid(rng: Random, size: int, rule: Rule) -> Rows:
-    """One that the rule changes: a pair that is the same shows nothing."""
+    """Generates a grid that the rule changes; an unchanged grid would not show the rule."""
     while True:
         cells = ["".join(str(rng.choice((0, 0, *range(1, COLOURS)))) for _ in range(size)) for _ in range(size)]
-        found = tuple(cells)
-        if rule(found) != found:
-            return found
+        grid = tuple(cells)
+        if rule(grid) != grid:
+            return grid
 
 
 def _rule(rng: Random) -> Rule:
-    one, other = rng.sample(range(1, COLOURS), 2)
+    first, second = rng.sample(range(1, COLOURS), 2)
     rules: list[Rule] = [
         lambda rows: tuple(row[::-1] for row in rows),
         lambda rows: rows[::-1],
@@ -46,15 +47,17 @@ def _rule(rng: Random) -> Rule:
         lambda rows: tuple("".join(column)[::-1] for column in zip(*rows, strict=True)),
         lambda rows: tuple(row[-1] + row[:-1] for row in rows),
         lambda rows: (rows[-1], *rows[:-1]),
-        lambda rows: tuple(row.translate(str.maketrans({str(one): str(other), str(other): str(one)})) for row in rows),
-        lambda rows: tuple(row.replace(str(one), str(other)) for row in rows),
+        lambda rows: tuple(
+            row.translate(str.maketrans({str(first): str(second), str(second): str(first)})) for row in rows
+        ),
+        lambda rows: tuple(row.replace(str(first), str(second)) for row in rows),
         _fallen,
     ]
     return rng.choice(rules)
 
 
 def _fallen(rows: Rows) -> Rows:
-    """Every coloured cell falls down its column."""
+    """Moves every coloured cell to the bottom of its column."""
     columns = ["".join(column) for column in zip(*rows, strict=True)]
     low = ["0" * column.count("0") + column.replace("0", "") for column in columns]
     return tuple("".join(row) for row in zip(*low, strict=True))

@@ -1,4 +1,4 @@
-"""Sudokus of 4x4 or 9x9 with one solution."""
+"""Generates sudokus of 4x4 or 9x9 with a unique solution."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from training.grpo.rewards.targets import SudokuTarget
 
 ASK = "Fill the empty cells (0): each row, column and square holds every digit once. Answer with the rows."
 BLANKS = 0.4
-"""Share of the cells that are empty, at most: one whose emptying would let in a second solution stays."""
+"""Maximum share of empty cells. A cell stays filled if emptying it would allow a second solution."""
 
 
 def sudoku(rng: Random, size: int) -> tuple[str, SudokuTarget]:
-    """(prompt, target) of a sudoku whose side is *size*, 4 or 9."""
+    """Returns (prompt, target) of a sudoku with side *size*, 4 or 9."""
     if size not in (4, 9):
         raise ValueError(f"a sudoku's side is 4 or 9, not {size}")
     solution = _solution(rng, size)
@@ -25,7 +25,7 @@ def sudoku(rng: Random, size: int) -> tuple[str, SudokuTarget]:
         if not left:
             break
         clue, puzzle[r][c] = puzzle[r][c], 0
-        if _solutions(puzzle, 2) == 1:
+        if _count_solutions(puzzle, 2) == 1:
             left -= 1
         else:
             puzzle[r][c] = clue
@@ -35,19 +35,20 @@ def sudoku(rng: Random, size: int) -> tuple[str, SudokuTarget]:
 
 
 def _solution(rng: Random, size: int) -> list[list[int]]:
-    """The cyclic square with its digits, rows and columns exchanged where that keeps it one."""
+    """Returns a random solution: the cyclic square with permuted digits, rows and columns."""
     side = math.isqrt(size)
     digits = rng.sample(range(1, size + 1), size)
     lines = [[band * side + i for i in rng.sample(range(side), side)] for band in rng.sample(range(side), side)]
     rows = [line for band in lines for line in band]
     stacks = [[stack * side + i for i in rng.sample(range(side), side)] for stack in rng.sample(range(side), side)]
     columns = [line for stack in stacks for line in stack]
-    found = [[digits[(side * (r % side) + r // side + c) % size] for c in columns] for r in rows]
-    return [list(line) for line in zip(*found, strict=True)] if rng.random() < 0.5 else found
+    permuted = [[digits[(side * (r % side) + r // side + c) % size] for c in columns] for r in rows]
+    return [list(line) for line in zip(*permuted, strict=True)] if rng.random() < 0.5 else permuted
 
 
-def _solutions(puzzle: list[list[int]], most: int) -> int:
-    """How many solutions there are, counted up to *most*: the emptiest cell first. *puzzle* is as before afterwards."""
+def _count_solutions(puzzle: list[list[int]], limit: int) -> int:
+    """Counts solutions up to *limit*, trying the cell with the fewest candidates first. *puzzle* is restored
+    afterwards."""
     size, side = len(puzzle), math.isqrt(len(puzzle))
     best: tuple[int, int, list[int]] | None = None
     for r in range(size):
@@ -63,11 +64,11 @@ def _solutions(puzzle: list[list[int]], most: int) -> int:
     if best is None:
         return 1
     r, c, free = best
-    found = 0
+    count = 0
     for digit in free:
         puzzle[r][c] = digit
-        found += _solutions(puzzle, most - found)
-        if found >= most:
+        count += _count_solutions(puzzle, limit - count)
+        if count >= limit:
             break
     puzzle[r][c] = 0
-    return found
+    return count

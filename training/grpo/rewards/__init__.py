@@ -1,14 +1,14 @@
 """Rewards of single answers, for GRPO: SSL, GuirlVG, AdaGUI-R1 and LPO, as pure functions of text and target.
 
-Promised: any completion gets a finite reward between 0 and its `most`, and what it is made of; nothing that it says
-changes its target. Not promised: that a target is right, which whoever makes examples sees to.
+Guarantees: every completion gets a finite reward between 0 and `max_reward`, with its parts; no completion can change
+its target. Not guaranteed: that a target is correct, which the examples' author ensures.
 """
 
 from training.grpo.rewards.answers import ParsedCompletion, TokenCount, read_completion
 from training.grpo.rewards.registry import AddedReward, RewardEntry
 from training.grpo.rewards.rewarding import Rewarder, RewardSettings
 from training.grpo.rewards.score import Score
-from training.grpo.rewards.ssl import nearness
+from training.grpo.rewards.ssl import proximity_score
 from training.grpo.rewards.targets import (
     GridTarget,
     MazeTarget,
@@ -16,11 +16,11 @@ from training.grpo.rewards.targets import (
     StepTarget,
     SudokuTarget,
     Target,
-    is_placed,
+    has_places,
     is_right,
     places_of,
 )
-from training.grpo.rewards.thoughts import thought_of
+from training.grpo.rewards.thoughts import extract_thought
 
 __all__ = [
     "AddedReward",
@@ -36,10 +36,10 @@ __all__ = [
     "SudokuTarget",
     "Target",
     "TokenCount",
-    "is_placed",
+    "extract_thought",
+    "has_places",
     "is_right",
-    "nearness",
     "places_of",
+    "proximity_score",
     "read_completion",
-    "thought_of",
 ]

@@ -1,14 +1,14 @@
-"""AdaGUI-R1 (anonymous 2025): think where a step is hard, be exact where it is easy.
+"""The reward of AdaGUI-R1 (anonymous 2025): long thoughts on hard steps, exact clicks on easy ones.
 
-A step's difficulty is the policy's own: the share ρ of a group's answers that are right (Eq. 3 and 4). What the paper
-leaves open or contradicts:
+A step's difficulty depends on the policy: on ρ, the share of correct answers in its group (Eq. 3 and 4). Choices where
+the paper is incomplete or contradicts itself:
 
-* what a thought is: here all of a completion but its answer, so that a thought outside `<think>` is not free;
-* how rewards are put together: here `R = R_action + w·R_thought`, the latter for an answer that can be read alone;
+* a thought is all of a completion but its answer, so text outside `<think>` also counts;
+* the total is `R = R_action + w·R_thought`; the thought reward is given only if the answer can be parsed;
 * a click's distance is normalised by the screen (Eq. 8) and its σ "by the element" (Eq. 6). With both on the screen the
-  reward is flat: within the threshold of 0.04 it is at least 0.98. `scale = "element"` holds the threshold against the
-  screen and the Gaussian against the element;
-* other numbers of levels: the formula for ten in §4.3 gives 5 to 10; here Eq. 4 with ten in place of five.
+  reward is flat: at least 0.98 within the threshold of 0.04. With `scale = "element"` the threshold is relative to the
+  screen and the Gaussian to the element;
+* for ten levels, the formula of §4.3 gives 5 to 10; Eq. 4 with ten in place of five is used instead.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pydantic import Field
 from envs.core.record import Record
 from training.grpo.rewards.answers import ParsedCompletion, TokenCount
 from training.grpo.rewards.geometry import Box, Point
-from training.grpo.rewards.grids import path_of, rows_of
+from training.grpo.rewards.grids import parse_path, parse_rows
 from training.grpo.rewards.registry import RewardEntry
 from training.grpo.rewards.score import Score
 from training.grpo.rewards.targets import (
@@ -32,12 +32,12 @@ from training.grpo.rewards.targets import (
     StepTarget,
     SudokuTarget,
     Target,
-    action_of,
-    aimed,
+    aimed_points,
     is_right,
-    point_of,
+    parse_action,
+    parse_point,
 )
-from training.grpo.rewards.thoughts import thought_of
+from training.grpo.rewards.thoughts import extract_thought
 
 LEAST, GREATEST = 0.01, 1.0
 """Bounds of the thought reward (Eq. 5)."""
@@ -46,40 +46,45 @@ SIGMA_LEAST, SIGMA_GREATEST = 0.2, 0.8
 
 
 class AdaguiReward(Record):
-    """GAPO's reward."""
+    """The reward of GAPO, AdaGUI-R1's training method."""
 
     kind: Literal["adagui"] = "adagui"
     levels: int = Field(default=5, ge=2, le=20)
     hard_above: float = Field(default=0.6, gt=0, lt=1)
-    """A level is hard where it is more than this share of all: level 3 of 5 is the paper's threshold."""
+    """A level is hard if it is above this share of all levels. The paper's threshold is level 3 of 5."""
     thought: Literal["cosine", "delta", "accuracy", "none"] = "cosine"
-    """Eq. 5; Eq. 9; Eq. 10; no thought reward."""
+    """Thought reward: Eq. 5, Eq. 9, Eq. 10, or none."""
     thought_weight: float = Field(default=0.5, ge=0, le=1)
     thought_tokens: int = Field(default=100, ge=1)
-    """T: a longer thought counts as one of T tokens."""
+    """T in tokens. Longer thoughts are rewarded like one of T tokens."""
     click: Literal["gaussian", "box"] = "gaussian"
-    """Eq. 7; Eq. 11."""
+    """Click reward: Eq. 7 or Eq. 11."""
     scale: Literal["element", "screen"] = "element"
-    """Of the Gaussian."""
+    """What the Gaussian's distance is relative to."""
     threshold: float = Field(default=0.04, gt=0)
-    """N_thr: farther from the centre, in screens, a click is worth nothing."""
+    """N_thr: the reward is 0 at a larger distance from the centre, as a fraction of the screen."""
 
     @property
-    def most(self) -> float:
+    def max_reward(self) -> float:
         return 1.0 + (0.0 if self.thought == "none" else self.thought_weight)
 
     def of_group(self, target: Target, group: Sequence[ParsedCompletion], count: TokenCount) -> list[Score]:
-        """The rewards of answers to one prompt, whose difficulty is that of the group. *count*: of a thought."""
-        correct = [is_right(target, said) for said in group]
+        """Scores answers to one prompt. Its difficulty is the group's. *count* counts a thought's tokens."""
+        correct = [is_right(target, completion) for completion in group]
         solved = sum(correct) / max(1, len(correct))
         level = difficulty(solved, self.levels)
         scores: list[Score] = []
-        for said, right in zip(group, correct, strict=True):
-            thought_text = thought_of(target, said)
+        for completion, is_correct in zip(group, correct, strict=True):
+            thought_text = extract_thought(target, completion)
             tokens = count(thought_text) if thought_text else 0
-            action = self._action(target, said, level, right=right)
-            thought = self._thought(tokens, level, solved) if _can_be_read(target, said) else 0.0
-            parts = {"correct": float(right), "action": action, "thought": thought, "thought_tokens": float(tokens)}
+            action = self._action(target, completion, level, is_correct=is_correct)
+            thought = self._thought(tokens, level, solved) if _can_be_read(target, completion) else 0.0
+            parts = {
+                "correct": float(is_correct),
+                "action": action,
+                "thought": thought,
+                "thought_tokens": float(tokens),
+            }
             total = action + (0.0 if self.thought == "none" else self.thought_weight * thought)
             scores.append(Score(total, {**parts, "level": float(level)}))
         return scores
@@ -101,11 +106,11 @@ class AdaguiReward(Record):
             case "none":
                 return 0.0
 
-    def _action(self, target: Target, said: ParsedCompletion, level: int, *, right: bool) -> float:
-        """Of a click where it lands, of anything else whether it is right."""
-        points = aimed(target, said)
+    def _action(self, target: Target, completion: ParsedCompletion, level: int, *, is_correct: bool) -> float:
+        """Rewards a click by its position, any other action by correctness."""
+        points = aimed_points(target, completion)
         if self.click == "box" or len(points) != 1 or (isinstance(target, StepTarget) and not _clicks(target)):
-            return float(right)
+            return float(is_correct)
         point, _, place = points[0]
         return exploration_reward(
             point, place.region, place.size, sigma(level, self.levels), threshold=self.threshold, scale=self.scale
@@ -122,8 +127,8 @@ def difficulty(solved: float, levels: int = 5) -> int:
 
 
 def thought_reward(tokens: int, longest: int = 100, *, hard: bool) -> float:
-    """Eq. 5: half a cosine from one bound to the other while a thought grows to *longest* tokens; falling where the
-    step is easy, rising where it is *hard*."""
+    """Eq. 5: half a cosine between the two bounds over thought lengths from 0 to *longest* tokens. It rises if the step
+    is *hard* and falls if it is easy."""
     grown = (1 - math.cos(math.pi * min(tokens, longest) / longest)) / 2
     span = (GREATEST - LEAST) * grown
     return LEAST + span if hard else GREATEST - span
@@ -143,7 +148,7 @@ def exploration_reward(
     threshold: float = 0.04,
     scale: Literal["element", "screen"] = "element",
 ) -> float:
-    """Eq. 7 and 8, 0 to 1: a Gaussian around the centre of *box*, cut off *threshold* screens away from it."""
+    """Eq. 7 and 8, 0 to 1: a Gaussian around the centre of *box*; 0 beyond *threshold*, a fraction of the screen."""
     across, down = point.x - box.centre.x, point.y - box.centre.y
     away = math.hypot(across / screen[0], down / screen[1])
     if away > threshold:
@@ -152,16 +157,16 @@ def exploration_reward(
     return math.exp(-(spread**2) / (2 * sigma**2))
 
 
-def _can_be_read(target: Target, said: ParsedCompletion) -> bool:
+def _can_be_read(target: Target, completion: ParsedCompletion) -> bool:
     match target:
         case PointTarget():
-            return point_of(said) is not None
+            return parse_point(completion) is not None
         case StepTarget():
-            return action_of(target, said) is not None
+            return parse_action(target, completion) is not None
         case MazeTarget():
-            return bool(path_of(said))
+            return bool(parse_path(completion))
         case SudokuTarget() | GridTarget():
-            return bool(rows_of(said))
+            return bool(parse_rows(completion))
 
 
 ENTRY = RewardEntry(
@@ -173,4 +178,4 @@ ENTRY = RewardEntry(
         "optimization": {"learning_rate": 1e-6, "batch_rows": 80},
     },
 )
-"""Constants of the paper, as far as it states them."""
+"""The paper's constants, where it states them."""

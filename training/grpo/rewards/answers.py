@@ -1,4 +1,4 @@
-"""What a completion says: its thought and its answer. Any text can be read; nothing is evaluated."""
+"""Parses completions into thought and answer. Every text can be parsed; nothing is evaluated."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from dataclasses import dataclass
 from training.grpo.rewards.coordinates import Place, numbers_in, places_in
 
 TokenCount = Callable[[str], int]
-"""How many tokens the policy's tokenizer makes of a text."""
+"""Counts the tokens of a text with the policy's tokenizer."""
 OPEN, CLOSE = "<think>", "</think>"
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedCompletion:
-    """A completion, taken apart."""
+    """A completion, parsed into thought and answer."""
 
     text: str
-    """Whole."""
+    """The full text."""
     thought: str
-    """What stands inside `<think>…</think>`, all of such blocks. One that is not closed goes on to the end; one that is
-    not opened, as where a chat template opens it, begins at the start."""
+    """Text inside all `<think>…</think>` blocks. An unclosed block extends to the end. A block without an opening tag,
+    as when the chat template opened it, begins at the start."""
     answer: str
-    """What follows the last thought: the inside of its first `<answer>…</answer>`, or all of it."""
+    """The text after the last thought: the content of its first `<answer>…</answer>`, or all of it."""
     outside: str = ""
-    """The rest: text outside all tags, where there is an `<answer>…</answer>`, and text between thoughts."""
+    """All other text: between thoughts and, if there is an `<answer>…</answer>`, outside of it."""
 
     @property
     def numbers(self) -> tuple[float, ...]:
-        """Those of the answer, in their order."""
+        """The numbers in the answer, in order."""
         return numbers_in(self.answer)
 
     @property
     def places(self) -> tuple[Place, ...]:
-        """The points and boxes that the answer names, see :func:`training.grpo.rewards.coordinates.places_in`."""
+        """The points and boxes in the answer, see :func:`training.grpo.rewards.coordinates.places_in`."""
         return places_in(self.answer)
 
 
 def read_completion(text: str) -> ParsedCompletion:
-    """Takes *text* apart. An answer that was only thought of is none."""
+    """Parses *text*. Text inside a thought is never the answer."""
     thoughts: list[str] = []
     outside: list[str] = []
     rest = text
@@ -50,7 +50,7 @@ def read_completion(text: str) -> ParsedCompletion:
             outside.append(before)
             thought, _, rest = inner.partition(CLOSE)
         thoughts.append(thought)
-    answer = inside(rest, "answer")
+    answer = tag_content(rest, "answer")
     if answer is not None:
         before, _, after = rest.partition(f"<answer>{answer}</answer>")
         outside += [before, after]
@@ -61,8 +61,8 @@ def _lines(parts: list[str]) -> str:
     return "\n".join(filter(None, (part.strip() for part in parts)))
 
 
-def inside(text: str, tag: str) -> str | None:
-    """What the first whole `<tag>…</tag>` of *text* holds; None where there is none."""
+def tag_content(text: str, tag: str) -> str | None:
+    """Returns the content of the first complete `<tag>…</tag>` in *text*; None without one."""
     begin = text.find(f"<{tag}>")
     end = text.find(f"</{tag}>", begin) if begin >= 0 else -1
     return text[begin + len(tag) + 2 : end] if end >= 0 else None

@@ -1,4 +1,4 @@
-"""How much of a grid is right, block by block (SSL paper, §3.3 and App. B.2)."""
+"""Scores the correct cells of a grid by blocks (SSL paper, §3.3 and App. B.2)."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from itertools import pairwise
 from typing import Literal
 
 from training.grpo.rewards.answers import ParsedCompletion
-from training.grpo.rewards.grids import cells_of, path_of, rows_of
+from training.grpo.rewards.grids import cells_of, parse_path, parse_rows
 from training.grpo.rewards.targets import GridTarget, MazeTarget, SudokuTarget
 
 Grid = Sequence[Sequence[object]]
 Scale = Literal["tiered", "counts", "continuous"]
-"""Of a block: by the share of its cells that match, in tiers with 0 (App. B.2); the fixed counts of §3.3, which know
-no 0 and want blocks of nine cells; the share itself."""
+"""Value of a block. `tiered`: the share of matching cells in tiers, with 0 (App. B.2). `counts`: the fixed counts of
+§3.3, for blocks of nine cells, without 0. `continuous`: the share itself."""
 
 
-def sides_of(target: MazeTarget | SudokuTarget | GridTarget, said: ParsedCompletion) -> tuple[Grid, Grid]:
-    """(what the answer says, what is right), as grids of one size.
+def compared_grids(target: MazeTarget | SudokuTarget | GridTarget, completion: ParsedCompletion) -> tuple[Grid, Grid]:
+    """Returns (answer, correct solution) as grids of equal size.
 
-    Of a maze they are the cells that a path goes over; of a sudoku and a grid their digits. A grid of another size is
-    read as its nearest neighbours (App. B.2). An answer that is no such thing is right nowhere.
+    For a maze: which cells are on the path. For a sudoku or grid: the digits. A grid of another size is resampled by
+    nearest neighbour (App. B.2). An answer that cannot be parsed matches no cell.
     """
     match target:
         case MazeTarget():
-            path = path_of(said)
-            if not path:  # standing still is no attempt, and most of a maze is not on any path
+            path = parse_path(completion)
+            if not path:  # an empty path is no attempt, and most cells of a maze are on no path
                 return _nothing(target.rows), _walked(target.rows, target.path)
             return _walked(target.rows, path), _walked(target.rows, target.path)
         case SudokuTarget():
-            rows = rows_of(said)
+            rows = parse_rows(completion)
             return (rows if _sizes(rows) == _sizes(target.solution) else _nothing(target.solution)), target.solution
         case GridTarget():
-            return _fitted(rows_of(said), target.rows), target.rows
+            return _fitted(parse_rows(completion), target.rows), target.rows
 
 
 def _walked(rows: Sequence[str], path: str) -> Grid:
@@ -60,27 +60,29 @@ def _fitted(rows: Sequence[str], like: Sequence[str]) -> Grid:
 
 
 def block_edges(length: int, parts: int) -> tuple[int, ...]:
-    """Where blocks begin and end (App. B.2): `⌈i·length/parts⌉` for i = 0 … parts."""
+    """Block boundaries (App. B.2): `⌈i·length/parts⌉` for i = 0 … parts."""
     return tuple(math.ceil(i * length / parts) for i in range(parts + 1))
 
 
 def block_score(
-    said: Grid, right: Grid, *, parts: int = 3, scale: Scale = "tiered", zones: int = 4, marked_only: bool = False
+    answer: Grid, right: Grid, *, parts: int = 3, scale: Scale = "tiered", zones: int = 4, marked_only: bool = False
 ) -> float:
-    """S(τ): the mean over *parts* x *parts* blocks of what each is worth, 0 to 1. A block without cells, in a grid
-    smaller than *parts*, counts for nothing.
+    """S(τ): the mean value of *parts* x *parts* blocks, 0 to 1. Blocks without cells, in a grid smaller than *parts*,
+    are ignored.
 
-    *zones*: of the tiered scale; 4 are the paper's 1, 2/3, 1/3 and 0. *marked_only*: cells that are False in both grids
-    do not count, and are no match (not in the paper: most of a maze is on no path, and any short walk matches it).
+    *zones*: number of tiers; 4 gives the paper's 1, 2/3, 1/3 and 0. *marked_only*: cells that are False in both grids
+    are ignored. This is not in the paper: most cells of a maze are on no path, so any short path matches them.
     """
     down, across = block_edges(len(right), parts), block_edges(len(right[0]), parts)
     worth: list[float] = []
     for top, bottom in pairwise(down):
         for left, end in pairwise(across):
-            cells = [(said[r][c], right[r][c]) for r in range(top, bottom) for c in range(left, end)]
-            counted = [(one, other) for one, other in cells if not marked_only or (one, other) != (False, False)]
+            cells = [(answer[r][c], right[r][c]) for r in range(top, bottom) for c in range(left, end)]
+            counted = [
+                (first, second) for first, second in cells if not marked_only or (first, second) != (False, False)
+            ]
             if counted:
-                worth.append(_worth(sum(one == other for one, other in counted), len(counted), scale, zones))
+                worth.append(_worth(sum(first == second for first, second in counted), len(counted), scale, zones))
     return sum(worth) / len(worth)
 
 

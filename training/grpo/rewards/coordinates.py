@@ -1,14 +1,14 @@
-"""Coordinates in an answer, in whatever way a model writes them: one reader for all rewards.
+"""Parses coordinates in an answer, in the formats that models write. Used by all rewards.
 
-Formats that are read:
+Formats:
 
 * plain numbers and brackets: `130, 215`, `(130, 215)`, `[[100, 200], [160, 230]]`;
 * named numbers: `x=130, y=215`, `x1=… y1=… x2=… y2=…`, `{"x": 100, "y": 200, "width": 60, "height": 30}`;
 * JSON of grounding models, in a code fence or not: `[{"bbox_2d": [100, 200, 160, 230]}]`, `{"point_2d": [130, 215]}`;
 * tags such as `<point>130 215</point>`.
 
-A digit of a name (`bbox_2d`, `x1`, `2nd`, `1920x1080`) is no number. Unicode's minus signs and full-width characters
-are read as their ASCII counterparts. Nothing is evaluated.
+Digits in a name (`bbox_2d`, `x1`, `2nd`, `1920x1080`) are not numbers. Unicode minus signs and full-width characters
+are read as ASCII. Nothing is evaluated.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 _NUMBER = r"(?:(?<![\w.])[-+]?\.\d{1,30}|(?<!\w)(?<!\d\.)[-+]?\d{1,30}(?:\.\d{1,30})?)(?!\.\d)(?=(?:px|pixels?)?(?!\w))"
-"""A sign counts where it follows neither a digit nor a letter: `100-160` is a range."""
+"""A sign is part of a number if no digit or letter precedes it: `100-160` is a range."""
 _UNIT = r"(?:\s?(?:px|pixels?)\b)?"
 _NUMBERS = re.compile(_NUMBER)
 _GAP = re.compile(rf"{_UNIT}\s*[,;]?\s*", re.IGNORECASE)
-"""Between the numbers of one place."""
+"""Separator between the numbers of one point or box."""
 _BRACKETS = re.compile(rf"[(\[]\s*({_NUMBER}{_UNIT}(?:(?:\s*[,;]\s*|\s+){_NUMBER}{_UNIT})+)\s*[)\]]", re.IGNORECASE)
-"""Two numbers or more and nothing else."""
+"""Brackets that hold two or more numbers and nothing else."""
 _BETWEEN_CORNERS = re.compile(r"\s*(?:[,;]|->|-|to)?\s*", re.IGNORECASE)
 _NAMES = (
     "x|y|x1|y1|x2|y2|cx|cy|x_?min|y_?min|x_?max|y_?max|left|top|right|bottom|width|height|w|h"  # in lower case, no `_`
@@ -36,31 +36,31 @@ _POINTS = (("x", "y"), ("cx", "cy"), ("x1", "y1"), ("left", "top"))
 _SIZES = (("width", "height"), ("w", "h"))
 _QUOTED = re.compile(rf"([\"'])({_NUMBER})\1")
 _ASCII = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | dict.fromkeys(map(ord, "−–‒‐‑﹣⁻"), "-")
-"""Full-width characters, and what is written for a minus."""
+"""Maps full-width characters and Unicode minus signs to ASCII."""
 
 Place = tuple[float, ...]
 """x and y of a point, or left, top, right and bottom of a box."""
 
 
 def plain_ascii(text: str) -> str:
-    """*text*, as long as before, with Unicode's minus signs and full-width characters in ASCII."""
+    """Replaces Unicode minus signs and full-width characters by ASCII. The length stays."""
     return text.translate(_ASCII)
 
 
 def numbers_in(text: str) -> tuple[float, ...]:
-    """The finite numbers that *text* writes as digits, in their order."""
+    """Returns the finite numbers written in *text*, in order."""
     return _floats(match.group() for match in _NUMBERS.finditer(plain_ascii(text)))
 
 
 def places_in(text: str) -> tuple[Place, ...]:
-    """The points and boxes that *text* names, each once, in their order; empty where its numbers make none.
+    """Returns the distinct points and boxes in *text*, in order; empty if its numbers form none.
 
-    Of what can be read in several ways, the most explicit counts: named numbers, then brackets, then numbers side by
-    side, then all numbers of the text where they are two or four.
+    Ambiguous text is read in its most explicit form: named numbers, then brackets, then adjacent numbers, then all
+    numbers of the text if there are two or four.
     """
     plain = _QUOTED.sub(r"\2", plain_ascii(text))
-    found = _named(plain) or _bracketed(plain) or _side_by_side(plain)
-    places = tuple(dict.fromkeys(place for place in found if len(place) in (2, 4)))
+    candidates = _named(plain) or _bracketed(plain) or _side_by_side(plain)
+    places = tuple(dict.fromkeys(place for place in candidates if len(place) in (2, 4)))
     if len({len(place) for place in places}) == len(places) > 0:
         return places
     numbers = numbers_in(plain)
@@ -72,31 +72,31 @@ def _floats(texts: Iterable[str]) -> tuple[float, ...]:
 
 
 def _named(text: str) -> list[Place]:
-    """The one place that named numbers make; none where a name has two values."""
+    """Returns the point or box that named numbers form; empty if a name has two values."""
     values: dict[str, set[float]] = defaultdict(set)
     for name, number in _NAMED.findall(text):
         values[name.lower().replace("_", "")].add(float(number))
-    given = {name: next(iter(found)) for name, found in values.items() if len(found) == 1}
-    if len(given) < len(values):
+    named = {name: next(iter(numbers)) for name, numbers in values.items() if len(numbers) == 1}
+    if len(named) < len(values):
         return []
     for corners in _CORNERS:
-        if given.keys() >= set(corners):
-            return [tuple(given[name] for name in corners)]
+        if named.keys() >= set(corners):
+            return [tuple(named[name] for name in corners)]
     for x, y in _POINTS:
-        if x in given and y in given:
-            order = list(given)
+        if x in named and y in named:
+            order = list(named)
             for (
                 wide,
                 high,
             ) in _SIZES:  # of the element where they follow its corner, of the screen where they precede it
-                if wide in given and high in given and order.index(wide) > order.index(y):
-                    return [(given[x], given[y], given[x] + given[wide], given[y] + given[high])]
-            return [(given[x], given[y])]
+                if wide in named and high in named and order.index(wide) > order.index(y):
+                    return [(named[x], named[y], named[x] + named[wide], named[y] + named[high])]
+            return [(named[x], named[y])]
     return []
 
 
 def _bracketed(text: str) -> list[Place]:
-    """What stands in brackets; two pairs in a row are the corners of one box."""
+    """Returns the points and boxes in brackets. Two adjacent pairs are the corners of one box."""
     matches = list(_BRACKETS.finditer(text))
     groups = [numbers_in(match.group(1)) for match in matches]
     if [len(group) for group in groups] == [2, 2]:
@@ -111,7 +111,7 @@ def _side_by_side(text: str) -> list[Place]:
 
 
 def _runs(text: str) -> Iterator[list[str]]:
-    """Numbers with nothing but white space, a comma or a unit between them."""
+    """Yields runs of numbers separated only by white space, a comma or a unit."""
     run: list[str] = []
     end = 0
     for match in _NUMBERS.finditer(text):

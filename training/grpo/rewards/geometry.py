@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 SIGMA = 1 / 3
-"""SSL paper, App. B.1: three standard deviations reach the ellipse that the box holds."""
+"""SSL paper, App. B.1: the ellipse inscribed in the box is at three standard deviations."""
 
 
 class Point(NamedTuple):
@@ -15,8 +15,7 @@ class Point(NamedTuple):
 
 
 class Box(NamedTuple):
-    """Left, top, right and bottom; the edges belong to it. Of no area where right is not beyond left, or bottom not
-    beyond top."""
+    """A box with inclusive edges. Its area is 0 if right is not greater than left, or bottom not greater than top."""
 
     left: float
     top: float
@@ -44,8 +43,8 @@ class Box(NamedTuple):
 
 
 def ellipse_distance(point: Point, box: Box) -> float:
-    """How far *point* is from the centre of *box*, in its half sizes (SSL paper, App. B.1): 0 at the centre, 1 on the
-    ellipse that the box holds, √2 in a corner."""
+    """Distance of *point* from the centre of *box*, in half sizes of the box (SSL paper, App. B.1): 0 at the centre, 1
+    on the inscribed ellipse, √2 in a corner."""
     centre = box.centre
     return math.hypot((point.x - centre.x) / (box.width / 2), (point.y - centre.y) / (box.height / 2))
 
@@ -57,15 +56,15 @@ def gaussian_proximity(point: Point, box: Box) -> float:
     return math.exp(-(ellipse_distance(point, box) ** 2) / (2 * SIGMA**2))
 
 
-def distance(one: Point, other: Point) -> float:
-    """Euclidean, in pixels."""
-    return math.hypot(one.x - other.x, one.y - other.y)
+def distance(first: Point, second: Point) -> float:
+    """Euclidean distance in pixels."""
+    return math.hypot(first.x - second.x, first.y - second.y)
 
 
-def overlap(one: Box, other: Box) -> float:
-    """Intersection over union, 0 to 1; 0 where both are of no area."""
-    wide = min(one.right, other.right) - max(one.left, other.left)
-    high = min(one.bottom, other.bottom) - max(one.top, other.top)
+def overlap(first: Box, second: Box) -> float:
+    """Intersection over union, 0 to 1; 0 if both areas are 0."""
+    wide = min(first.right, second.right) - max(first.left, second.left)
+    high = min(first.bottom, second.bottom) - max(first.top, second.top)
     shared = max(0.0, wide) * max(0.0, high)
-    whole = one.area + other.area - shared
-    return shared / whole if whole > 0 else 0.0
+    union = first.area + second.area - shared
+    return shared / union if union > 0 else 0.0

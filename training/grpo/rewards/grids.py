@@ -1,4 +1,4 @@
-"""Paths through mazes, sudokus and grids of digits: read from an answer, and verified (SSL paper, App. B.4)."""
+"""Parses and verifies answers to puzzles: maze paths, sudokus and grids of digits (SSL paper, App. B.4)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ MOVES = {"U": (-1, 0), "D": (1, 0), "L": (0, -1), "R": (0, 1)}
 """(rows, columns) of a step in a maze."""
 
 
-def path_of(said: ParsedCompletion) -> str:
-    """The answer's moves: its letters U, D, L and R, whatever stands between them; empty where it has others."""
-    letters = re.sub(r"[\s,;]+", "", said.answer)
+def parse_path(completion: ParsedCompletion) -> str:
+    """Returns the answer's moves, letters U, D, L and R without separators; empty if it has other letters."""
+    letters = re.sub(r"[\s,;]+", "", completion.answer)
     return letters if set(letters) <= MOVES.keys() else ""
 
 
 def cells_of(rows: Sequence[str], path: str) -> Iterator[tuple[int, int]]:
-    """Where *path* goes from the start, which comes first, walls or not. What leaves the grid is still told."""
+    """Yields the cells of *path*, beginning with the start. Walls are ignored; cells may be outside the grid."""
     at = next((row, line.index("S")) for row, line in enumerate(rows) if "S" in line)
     yield at
     for move in path:
@@ -30,7 +30,7 @@ def cells_of(rows: Sequence[str], path: str) -> Iterator[tuple[int, int]]:
 
 
 def is_path(rows: Sequence[str], path: str) -> bool:
-    """It leads from S to G over floor alone, and ends there (App. B.4)."""
+    """Whether *path* leads from S over floor cells and ends at G (App. B.4)."""
     if sum(row.count("S") for row in rows) != 1 or sum(row.count("G") for row in rows) != 1:
         return False
     if set(path) - MOVES.keys():
@@ -40,32 +40,32 @@ def is_path(rows: Sequence[str], path: str) -> bool:
     return walkable and rows[cells[-1][0]][cells[-1][1]] == "G"
 
 
-def rows_of(said: ParsedCompletion) -> tuple[str, ...]:
-    """The answer's rows of digits: a line is one, or what stands between `/`."""
-    parts = (re.sub(r"[\s,|]+", "", part) for part in re.split(r"[\n/]", said.answer))
+def parse_rows(completion: ParsedCompletion) -> tuple[str, ...]:
+    """Returns the answer's rows of digits, separated by line breaks or `/`; empty if there are other characters."""
+    parts = (re.sub(r"[\s,|]+", "", part) for part in re.split(r"[\n/]", completion.answer))
     rows = tuple(part for part in parts if part)
     return rows if all(row.isascii() and row.isdigit() for row in rows) else ()
 
 
 def is_sudoku(rows: Sequence[str]) -> bool:
-    """Each row, column and square holds every digit once (App. B.4)."""
+    """Whether each row, column and square holds every digit once (App. B.4)."""
     size = len(rows)
     side = math.isqrt(size)
     if side < 2 or side * side != size or size > 9 or any(len(row) != size for row in rows):
         return False
-    whole = {str(digit) for digit in range(1, size + 1)}
+    digits = {str(digit) for digit in range(1, size + 1)}
     columns = ("".join(row[c] for row in rows) for c in range(size))
     squares = (
         "".join(row[c : c + side] for row in rows[r : r + side])
         for r in range(0, size, side)
         for c in range(0, size, side)
     )
-    return all(set(part) == whole for part in chain(rows, columns, squares))
+    return all(set(part) == digits for part in chain(rows, columns, squares))
 
 
 def keeps_clues(puzzle: Sequence[str], rows: Sequence[str]) -> bool:
-    """*rows* are as large as *puzzle* and say what it says where it says anything."""
+    """Whether *rows* have the size of *puzzle* and contain all of its clues."""
     return len(rows) == len(puzzle) and all(
-        len(row) == len(given) and all(clue in ("0", digit) for clue, digit in zip(given, row, strict=True))
-        for given, row in zip(puzzle, rows, strict=True)
+        len(row) == len(original) and all(clue in ("0", digit) for clue, digit in zip(original, row, strict=True))
+        for original, row in zip(puzzle, rows, strict=True)
     )

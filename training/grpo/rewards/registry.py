@@ -1,4 +1,5 @@
-"""The rewards that a GRPO run can name. Installed packages add theirs through the entry-point group `mira.rewards`."""
+"""Registry of the rewards that a GRPO run can name. Installed packages add rewards through the entry-point group
+`mira.rewards`."""
 
 from __future__ import annotations
 
@@ -29,15 +30,15 @@ class AddedReward(Record):
 
     @property
     @abstractmethod
-    def most(self) -> float:
-        """The greatest reward that it can give; the least is 0."""
+    def max_reward(self) -> float:
+        """The maximum reward. The minimum is 0."""
 
     @abstractmethod
     def of_group(
         self, target: Target, group: Sequence[ParsedCompletion], count: TokenCount, picture: bytes | None
     ) -> list[Score]:
-        """Each completion's reward, finite for every text. *count*: tokens of a text, by the policy's tokenizer.
-        *picture*: the example's image, if `needs_picture`. Raises BadInput if the reward does not fit the target."""
+        """Scores each completion; finite for every text. *count* counts a text's tokens with the policy's tokenizer.
+        *picture* is the example's image, if `needs_picture`. Raises BadInput if the reward does not fit the target."""
 
     @property
     def needs_picture(self) -> bool:
@@ -51,7 +52,7 @@ class RewardEntry:
     settings: type[Record]
     """A subclass of :class:`AddedReward`, or a built-in reward."""
     recipe: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Settings of GRPO that go with it, such as `group` and `kl`, by their names in a configuration."""
+    """GRPO settings that belong to the reward, such as `group` and `kl`, by configuration key."""
 
 
 REWARDS: Final = Registry(
@@ -63,7 +64,8 @@ REWARDS: Final = Registry(
 
 
 def added_reward(value: object) -> AddedReward:
-    """A package's reward from its settings, which name it by `kind`. Raises ValueError for anything else."""
+    """Builds a package's reward from its settings; `kind` names the entry point. Raises ValueError for anything
+    else."""
     if isinstance(value, AddedReward):
         return value
     name = str(value.get("kind")) if isinstance(value, Mapping) else ""
@@ -80,5 +82,5 @@ def added_reward(value: object) -> AddedReward:
 
 
 def recipe_of(name: str) -> dict[str, Any]:
-    """Settings of GRPO for the reward *name*, its kind included. Raises BadInput."""
+    """Returns the GRPO settings for the reward *name*, including its kind. Raises BadInput."""
     return {"reward": {"kind": name}, **REWARDS.load(name).recipe}

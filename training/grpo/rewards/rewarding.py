@@ -1,4 +1,4 @@
-"""One call for every reward."""
+"""Scores completions with any reward: built-in, or added by a package."""
 
 from __future__ import annotations
 
@@ -44,26 +44,26 @@ RewardSettings = Annotated[
 
 
 class Rewarder:
-    """Rewards completions. *count*: tokens of a thought, by the policy's own tokenizer."""
+    """Scores completions with a reward. *count* counts a thought's tokens with the policy's tokenizer."""
 
     def __init__(self, reward: RewardSettings, count: TokenCount) -> None:
         self.reward = reward
         self._count = count
 
     @property
-    def most(self) -> float:
-        """The greatest reward there is."""
-        return self.reward.most
+    def max_reward(self) -> float:
+        """The maximum reward."""
+        return self.reward.max_reward
 
     @property
-    def looks(self) -> bool:
-        """Whether it needs the picture of an example."""
+    def needs_picture(self) -> bool:
+        """Whether the reward needs the image of an example."""
         if isinstance(self.reward, AddedReward):
             return self.reward.needs_picture
         return isinstance(self.reward, LpoReward) and self.reward.reward == "location" and self.reward.windows
 
     def of_group(self, target: Target, completions: Sequence[str], picture: Picture | None = None) -> list[Score]:
-        """The rewards of *completions*, all of one prompt. Raises BadInput where the reward does not fit the target."""
+        """Scores *completions* of one prompt. Raises BadInput if the reward does not fit the target."""
         group = [read_completion(text) for text in completions]
         match self.reward:
             case AdaguiReward():

@@ -1,4 +1,4 @@
-"""What a reward says of one completion."""
+"""The score of one completion."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A reward and what it is made of."""
+    """A reward and its parts."""
 
     total: float
-    """Finite; the greatest that the reward can give is its `most`."""
+    """Finite, at most the reward's `max_reward`."""
     parts: Mapping[str, float] = field(default_factory=dict[str, float])
-    """By name, for curves and reports."""
+    """Parts of the reward by name, for curves and reports."""

@@ -1,11 +1,11 @@
-"""SSL (Wu et al. 2026): `R = C + α·Ŝ`, correctness and how near the answer is, in tiers (Eq. 2).
+"""The reward of SSL (Wu et al. 2026), `R = C + α·Ŝ` (Eq. 2): correctness plus tiered proximity.
 
-Where the paper contradicts itself:
+Choices where the paper contradicts itself:
 
 * zones of a point: Eq. 5 sets a zone's value to its bound, App. B.1 to quarter steps; Eq. 4's intervals are empty for
-  bounds that fall. Taken are App. B.1's zones and values.
-* blocks of a grid: §3.3 counts cells and knows no value 0, App. B.2 takes shares and does; `counts` is the former.
-* a grid's S is a mean of tiers already, and Alg. 1 would sort it into zones once more: it is taken as it is.
+  decreasing bounds. App. B.1's zones and values are used.
+* blocks of a grid: §3.3 counts cells and has no value 0 (`counts`); App. B.2 uses shares and has one (`shares`).
+* a grid's S is already a mean of tiers. Alg. 1 would assign it to zones again; it is used unchanged.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pydantic import Field
 
 from envs.core.record import Record
 from training.grpo.rewards.answers import ParsedCompletion
-from training.grpo.rewards.blocks import block_score, sides_of
+from training.grpo.rewards.blocks import block_score, compared_grids
 from training.grpo.rewards.geometry import SIGMA, Box, Point, ellipse_distance, gaussian_proximity
 from training.grpo.rewards.registry import RewardEntry
 from training.grpo.rewards.score import Score
@@ -29,54 +29,54 @@ from training.grpo.rewards.targets import (
     StepTarget,
     SudokuTarget,
     Target,
-    aimed,
-    is_placed,
+    aimed_points,
+    has_places,
     is_right,
 )
 
 
 class SslReward(Record):
-    """The reward of SSL and of the two that its paper compares it with."""
+    """The rewards of SSL and of the two baselines of its paper."""
 
     kind: Literal["ssl"] = "ssl"
     proximity: Literal["tiered", "continuous", "none"] = "tiered"
-    """SSL; RL-Continuous, whose S is the proximity itself; RL-Binary, which is C alone."""
+    """`tiered`: SSL. `continuous`: RL-Continuous, with S as the proximity. `none`: RL-Binary, C only."""
     alpha: float = Field(default=0.2, ge=0, le=1)
-    """Weight of the proximity; the paper finds 0.1 to 0.5 to do."""
+    """Weight of the proximity. The paper finds that 0.1 to 0.5 work."""
     zones: int = Field(default=4, ge=2, le=16)
-    """K. The paper's is 4; for others, what App. B.1 and B.2 divide by four is divided by K."""
+    """K, the number of tiers; the paper uses 4. Other values replace the four of App. B.1 and B.2."""
     blocks: Literal["shares", "counts"] = "shares"
-    """Of grids: App. B.2, or §3.3."""
+    """Block values of grids: App. B.2 or §3.3."""
     maze_cells: Literal["all", "paths"] = "all"
-    """That are compared: all, as in the paper, where any short walk matches most of a maze; or those on one of the two
-    paths."""
+    """Cells of a maze that are compared: all, as in the paper, where any short path matches most of a maze; or those on
+    one of the two paths."""
 
     @property
-    def most(self) -> float:
+    def max_reward(self) -> float:
         return 1.0 if self.proximity == "none" else 1.0 + self.alpha
 
     def of_group(self, target: Target, group: Sequence[ParsedCompletion]) -> list[Score]:
-        """Each completion's reward; it does not depend on the others."""
-        return [self._of(target, said) for said in group]
+        """Scores each completion, independently of the others."""
+        return [self._of(target, completion) for completion in group]
 
-    def _of(self, target: Target, said: ParsedCompletion) -> Score:
-        correct = float(is_right(target, said))
-        near = nearness(target, said)
+    def _of(self, target: Target, completion: ParsedCompletion) -> Score:
+        correct = float(is_right(target, completion))
+        near = proximity_score(target, completion)
         if self.proximity == "none":
             return Score(correct, {"correct": correct, "proximity": near})
-        worth = self._worth(target, said)
+        worth = self._worth(target, completion)
         return Score(correct + self.alpha * worth, {"correct": correct, "proximity": near, "worth": worth})
 
-    def _worth(self, target: Target, said: ParsedCompletion) -> float:
-        """Ŝ, or S where it is not tiered."""
+    def _worth(self, target: Target, completion: ParsedCompletion) -> float:
+        """Ŝ, or S if it is not tiered."""
         tiered = self.proximity == "tiered"
         match target:
             case PointTarget() | StepTarget():
-                return _of_place(target, said, self._zone if tiered else gaussian_proximity)
+                return _of_place(target, completion, self._zone if tiered else gaussian_proximity)
             case MazeTarget() | SudokuTarget() | GridTarget():
                 scale = ("tiered" if self.blocks == "shares" else "counts") if tiered else "continuous"
                 return block_score(
-                    *sides_of(target, said),
+                    *compared_grids(target, completion),
                     parts=_parts(target),
                     scale=scale,
                     zones=self.zones,
@@ -87,39 +87,41 @@ class SslReward(Record):
         return zone_value(point, box, self.zones)
 
 
-def nearness(target: Target, said: ParsedCompletion) -> float:
-    """S(τ), untiered, 0 to 1: the Gaussian of a point (App. B.1), the matching cells of a grid, 0 or 1 of an action
-    that aims at nothing (Table 5)."""
+def proximity_score(target: Target, completion: ParsedCompletion) -> float:
+    """S(τ), untiered, 0 to 1: the Gaussian of a point (App. B.1), the matching cells of a grid, 0 or 1 for an action
+    without a point (Table 5)."""
     match target:
         case PointTarget() | StepTarget():
-            return _of_place(target, said, gaussian_proximity)
+            return _of_place(target, completion, gaussian_proximity)
         case MazeTarget() | SudokuTarget() | GridTarget():
-            return block_score(*sides_of(target, said), parts=_parts(target), scale="continuous")
+            return block_score(*compared_grids(target, completion), parts=_parts(target), scale="continuous")
 
 
 def zone_value(point: Point, box: Box, zones: int = 4) -> float:
-    """The value of the zone of *box* that *point* is in (App. B.1): with four zones 1, 0.75 and 0.5 within one, two and
-    three standard deviations, 0.25 in the corners beyond, 0 outside.
+    """Value of the zone of *box* that contains *point* (App. B.1). Four zones: 1, 0.75 and 0.5 within one, two and
+    three standard deviations, 0.25 in the corners, 0 outside.
 
-    With K zones the K - 1 inner bounds share the way to three standard deviations evenly, and values the way to 0.
+    K zones: the K - 1 inner bounds divide three standard deviations evenly; the values divide 1 to 0 evenly.
     """
     if not box.holds(point):
         return 0.0
     deviations = ellipse_distance(point, box) / SIGMA
     step = 3 / (zones - 1)
-    zone = max(1, math.ceil(deviations / step - 1e-9))  # a point on a bound belongs to the inner zone, as φ ≥ τ says
+    zone = max(1, math.ceil(deviations / step - 1e-9))  # a point on a bound belongs to the inner zone (φ ≥ τ)
     return (zones + 1 - min(zone, zones)) / zones
 
 
-def _of_place(target: PointTarget | StepTarget, said: ParsedCompletion, worth: Callable[[Point, Box], float]) -> float:
-    if not is_placed(target):
-        return float(is_right(target, said))
-    points = aimed(target, said)
-    return sum(worth(one.point, one.place.region) for one in points) / len(points) if points else 0.0
+def _of_place(
+    target: PointTarget | StepTarget, completion: ParsedCompletion, worth: Callable[[Point, Box], float]
+) -> float:
+    if not has_places(target):
+        return float(is_right(target, completion))
+    points = aimed_points(target, completion)
+    return sum(worth(aim.point, aim.place.region) for aim in points) / len(points) if points else 0.0
 
 
 def _parts(target: MazeTarget | SudokuTarget | GridTarget) -> int:
-    """Blocks along a side: three, and a sudoku's own squares."""
+    """Blocks per side: three, or the number of a sudoku's squares."""
     return math.isqrt(len(target.solution)) if isinstance(target, SudokuTarget) else 3
 
 
@@ -127,7 +129,7 @@ ENTRY = RewardEntry(
     SslReward,
     {
         "group": 8,
-        "answer_tokens": 128,  # a sudoku of 9 x 9 takes 89
+        "answer_tokens": 128,  # a 9 x 9 sudoku has 89 tokens
         "kl": 0.1,
         "scale_advantages": False,
         "optimization": {"learning_rate": 1e-6, "batch_rows": 128, "warmup": 0.05, "weight_decay": 0.01},

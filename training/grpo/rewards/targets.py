@@ -1,6 +1,6 @@
-"""What is right, for each kind of task, and whether an answer is: the verifiers C of the SSL paper, App. B.4.
+"""Targets of each kind of task, and the verifiers C of the SSL paper, App. B.4.
 
-A target is data of an example; nothing that a completion says can change it.
+A target is part of an example. No completion can change it.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from envs.core.actions import Action, ClickAt, DragAt, ScrollAt
 from envs.core.record import Record
 from training.grpo.rewards.answers import ParsedCompletion
 from training.grpo.rewards.geometry import Box, Point
-from training.grpo.rewards.grids import is_path, is_sudoku, keeps_clues, path_of, rows_of
+from training.grpo.rewards.grids import is_path, is_sudoku, keeps_clues, parse_path, parse_rows
 
 AIMS = frozenset({"x", "y", "to_x", "to_y"})
-"""Fields of an action that are places on the screen: boxes judge them, not equality."""
+"""Coordinate fields of an action. They are judged by boxes, not by equality."""
 
 
 class PointTarget(Record):
-    """An element to point at: two numbers, or the four of a box."""
+    """An element to point at. The answer is a point (two numbers) or a box (four)."""
 
     kind: Literal["point"] = "point"
     box: tuple[FiniteFloat, FiniteFloat, FiniteFloat, FiniteFloat]
-    """Left, top, right, bottom of the right element, in pixels of the image: at least one pixel each way."""
+    """Left, top, right, bottom of the correct element, in pixels of the image; at least one pixel wide and high."""
     size: tuple[PositiveInt, PositiveInt]
     """Width and height of the image, in pixels."""
 
@@ -49,13 +49,13 @@ class StepTarget(Record):
     kind: Literal["step"] = "step"
     action: Action
     language: Literal["program", "id"] = "program"
-    """In which the answer is written."""
+    """Action language of the answer."""
     places: tuple[PointTarget, ...] = ()
-    """Where each point that the action names may be, of a drag its start and its end; none: points must be equal."""
+    """Target of each point of the action; a drag has a start and an end. Empty: points must be equal."""
 
     @model_validator(mode="after")
     def _fits(self) -> StepTarget:
-        points = aims_of(self.action)
+        points = points_of(self.action)
         if self.places and len(self.places) != len(points):
             raise ValueError(f"{self.action.kind!r} names {len(points)} points, not {len(self.places)}")
         if not all(place.region.holds(point) for point, place in zip(points, self.places, strict=False)):
@@ -69,7 +69,7 @@ class MazeTarget(Record):
     kind: Literal["maze"] = "maze"
     rows: tuple[str, ...]
     path: str
-    """A right path: what nearness compares with. Every other one is as right."""
+    """A correct path, used for the proximity. Every other correct path is accepted too."""
 
     @model_validator(mode="after")
     def _is_one(self) -> MazeTarget:
@@ -81,7 +81,7 @@ class MazeTarget(Record):
 
 
 class SudokuTarget(Record):
-    """A sudoku of 4x4 or 9x9: rows of digits, 0 where it is empty. The answer is the filled rows."""
+    """A sudoku of 4x4 or 9x9: rows of digits, 0 for an empty cell. The answer is the filled rows."""
 
     kind: Literal["sudoku"] = "sudoku"
     puzzle: tuple[str, ...]
@@ -111,51 +111,51 @@ class GridTarget(Record):
 Target = Annotated[PointTarget | StepTarget | MazeTarget | SudokuTarget | GridTarget, Field(discriminator="kind")]
 
 
-def is_right(target: Target, said: ParsedCompletion) -> bool:
+def is_right(target: Target, completion: ParsedCompletion) -> bool:
     """C(τ): whether the answer solves the task."""
     match target:
         case PointTarget():
-            point = point_of(said)
+            point = parse_point(completion)
             return point is not None and target.region.holds(point)
         case StepTarget():
-            return is_right_step(target, action_of(target, said))
+            return is_right_step(target, parse_action(target, completion))
         case MazeTarget():
-            return is_path(target.rows, path_of(said))
+            return is_path(target.rows, parse_path(completion))
         case SudokuTarget():
-            rows = rows_of(said)
+            rows = parse_rows(completion)
             return keeps_clues(target.puzzle, rows) and is_sudoku(rows)
         case GridTarget():
-            return rows_of(said) == target.rows
+            return parse_rows(completion) == target.rows
 
 
-class Aimed(NamedTuple):
-    """A point that an answer names, and what judges it."""
+class AimedPoint(NamedTuple):
+    """A point of an answer, with its target."""
 
     point: Point
     right: Point
-    """Where the right answer points: at the centre of an element, at an action's own point."""
+    """The correct point: the centre of an element, or the point of the target's action."""
     place: PointTarget
 
 
-def aimed(target: Target, said: ParsedCompletion) -> tuple[Aimed, ...]:
-    """The points that the answer names where places judge them; none where it names none, or does something else, were
-    it only with another button: then nothing of it is near."""
+def aimed_points(target: Target, completion: ParsedCompletion) -> tuple[AimedPoint, ...]:
+    """Returns the answer's points with their targets; empty if it has none, or if the action differs in anything else,
+    such as the mouse button."""
     match target:
         case PointTarget():
-            point = point_of(said)
-            return () if point is None else (Aimed(point, target.region.centre, target),)
+            point = parse_point(completion)
+            return () if point is None else (AimedPoint(point, target.region.centre, target),)
         case StepTarget():
-            action = action_of(target, said)
+            action = parse_action(target, completion)
             if action is None or not _does_the_same(target, action):
                 return ()
-            points = zip(aims_of(action), aims_of(target.action), target.places, strict=False)
-            return tuple(Aimed(*each) for each in points)
+            points = zip(points_of(action), points_of(target.action), target.places, strict=False)
+            return tuple(AimedPoint(*each) for each in points)
         case _:
             return ()
 
 
 def places_of(target: Target) -> tuple[PointTarget, ...]:
-    """Those that judge where a right answer points; none where it points nowhere."""
+    """Returns the targets of a correct answer's points; empty if it has no points."""
     match target:
         case PointTarget():
             return (target,)
@@ -165,49 +165,49 @@ def places_of(target: Target) -> tuple[PointTarget, ...]:
             return ()
 
 
-def is_placed(target: Target) -> bool:
-    """Whether places judge where a right answer points."""
+def has_places(target: Target) -> bool:
+    """Whether a correct answer has points that are judged by boxes."""
     return bool(places_of(target))
 
 
-def point_of(said: ParsedCompletion) -> Point | None:
-    """The point that the answer gives, or else the centre of its box; None where it gives none, or several."""
-    points = [place for place in said.places if len(place) == 2]
+def parse_point(completion: ParsedCompletion) -> Point | None:
+    """Returns the answer's point, or the centre of its box; None if there is no point or more than one."""
+    points = [place for place in completion.places if len(place) == 2]
     if len(points) == 1:
         return Point(*points[0])
-    box = box_of(said)
+    box = parse_box(completion)
     return None if points or box is None else box.centre
 
 
-def box_of(said: ParsedCompletion) -> Box | None:
-    """The box that the answer gives; None where it gives none, or several."""
-    boxes = [place for place in said.places if len(place) == 4]
+def parse_box(completion: ParsedCompletion) -> Box | None:
+    """Returns the answer's box; None if there is no box or more than one."""
+    boxes = [place for place in completion.places if len(place) == 4]
     return Box(*boxes[0]) if len(boxes) == 1 else None
 
 
-def action_of(target: StepTarget, said: ParsedCompletion) -> Action | None:
-    """None where the answer holds no action."""
+def parse_action(target: StepTarget, completion: ParsedCompletion) -> Action | None:
+    """Parses the action in the answer; None if there is none."""
     try:
-        return language(target.language).parse(said.answer).action
+        return language(target.language).parse(completion.answer).action
     except ParseError:
         return None
 
 
 def is_right_step(target: StepTarget, action: Action | None) -> bool:
-    """Same kind, same arguments, and each point in its place (SSL paper, App. B.4, 1 to 3)."""
+    """Whether kind and arguments are equal and each point is in its box (SSL paper, App. B.4, 1 to 3)."""
     if action is None or not _does_the_same(target, action):
         return False
-    return all(place.region.holds(point) for point, place in zip(aims_of(action), target.places, strict=False))
+    return all(place.region.holds(point) for point, place in zip(points_of(action), target.places, strict=False))
 
 
 def _does_the_same(target: StepTarget, action: Action) -> bool:
-    """All but the points that places judge are equal."""
+    """Whether the actions are equal, except for points that boxes judge."""
     judged = set(AIMS) if target.places else set[str]()
     return action.model_dump(exclude=judged) == target.action.model_dump(exclude=judged)
 
 
-def aims_of(action: Action) -> tuple[Point, ...]:
-    """The places on the screen that *action* names."""
+def points_of(action: Action) -> tuple[Point, ...]:
+    """Returns the points on the screen that *action* names."""
     match action:
         case ClickAt() | ScrollAt():
             return (Point(action.x, action.y),)

@@ -14,7 +14,7 @@ class AcmeReward(AddedReward):
     bonus: float = Field(default=0.5, ge=0, le=1)
 
     @property
-    def most(self) -> float:
+    def max_reward(self) -> float:
         return 1.0 + self.bonus
 
     def of_group(

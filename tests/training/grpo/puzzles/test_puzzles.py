@@ -1,4 +1,4 @@
-"""Puzzles: right by their own verifiers, the same for the same seed, and none that was held out."""
+"""Puzzles: correct by their verifiers, equal for equal seeds, without held-out ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from envs.core.errors import BadInput
 from training.engine.checkpoints import load_policy
-from training.grpo.puzzles import KINDS, Kind, kind_of, make_puzzles
+from training.grpo.puzzles import KINDS, Kind, make_puzzles, parse_puzzle_kind
 from training.grpo.puzzles.maze import shortest
 from training.grpo.puzzles.sudoku import sudoku
 from training.grpo.rewards import MazeTarget, SudokuTarget, is_right, read_completion
@@ -19,12 +19,12 @@ SIZES: list[tuple[Kind, int]] = [("maze", 3), ("maze", 9), ("sudoku", 4), ("sudo
 
 @pytest.mark.parametrize(("kind", "size"), SIZES)
 def test_each_is_solved_by_its_own_answer_and_by_no_other_ones(kind: Kind, size: int) -> None:
-    made = make_puzzles(kind, 12, seed=3, size=size)
-    answers = [reference_answer(example) for example in made]
-    for example, answer in zip(made, answers, strict=True):
+    built = make_puzzles(kind, 12, seed=3, size=size)
+    answers = [reference_answer(example) for example in built]
+    for example, answer in zip(built, answers, strict=True):
         assert is_right(example.target, read_completion(answer))
         assert not is_right(example.target, read_completion(""))
-    assert len({example.messages for example in made}) == len({example.name for example in made}) == 12
+    assert len({example.messages for example in built}) == len({example.name for example in built}) == 12
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -85,7 +85,7 @@ def test_more_than_there_are() -> None:
 
 def test_a_kind_that_there_is_not() -> None:
     with pytest.raises(BadInput, match="unknown puzzle 'chess'; there are maze, sudoku, pattern"):
-        kind_of("chess")
+        parse_puzzle_kind("chess")
 
 
 def test_the_small_models_tokens_are_characters_and_questions(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -136,7 +136,7 @@ def test_on_the_screens_scale_the_reward_is_flat(away: float, angle: float, leve
 
 
 @given(st.floats(0, 39), st.floats(0, 39))
-def test_exploration_wants_more_exactness_where_it_is_easy(one: float, other: float) -> None:
+def test_exploration_reward_is_narrower_on_easy_steps(one: float, other: float) -> None:
     near, far = sorted((one, other))
     for level in range(1, 6):
         rewards = [exploration_reward(Point(130 + x, 215), BOX, SCREEN, sigma(level)) for x in (near, far)]
@@ -152,14 +152,14 @@ def thinking(tokens: int, answer: str) -> str:
     return f"<think>{'so ' * tokens}</think><answer>{answer}</answer>"
 
 
-def test_an_easy_step_wants_no_thought() -> None:
+def test_an_easy_step_rewards_short_thoughts() -> None:
     """Three of five are right: level 3. Right and no thought 1 + .5·1, right and 50 tokens 1 + .5·.505, right and 150
     tokens 1 + .5·.01; wrong .5; what holds no action gets nothing."""
     texts = thinking(0, TYPED), thinking(50, TYPED), thinking(150, TYPED), thinking(0, WRONG), thinking(0, "type it")
     assert totals(AdaguiReward(), TYPE, *texts) == pytest.approx([1.5, 1.2525, 1.005, 0.5, 0])
 
 
-def test_a_hard_step_wants_a_long_one() -> None:
+def test_a_hard_step_rewards_long_thoughts() -> None:
     """Two of five are right: level 4."""
     texts = (
         thinking(0, TYPED),
@@ -178,11 +178,11 @@ def test_a_hard_step_wants_a_long_one() -> None:
         pytest.param(f"<think></think><think>{'so ' * 150}</think><answer>{TYPED}</answer>", id="in a second thought"),
     ],
 )
-def test_a_long_thought_in_an_easy_step_is_never_worth_what_none_is(hidden: str) -> None:
+def test_on_easy_steps_a_long_thought_is_rewarded_less_than_none(hidden: str) -> None:
     assert totals(AdaguiReward(), TYPE, thinking(0, TYPED), thinking(0, TYPED), hidden)[2] < 1.5
 
 
-def test_what_a_score_is_made_of() -> None:
+def test_parts_of_a_score() -> None:
     scores = AdaguiReward().of_group(TYPE, [read_completion(thinking(50, text)) for text in (TYPED, WRONG)], words)
     assert scores[0].parts == pytest.approx(
         {"correct": 1, "action": 1, "thought": 0.505, "thought_tokens": 50, "level": 3}
@@ -210,13 +210,13 @@ def test_thoughts_by_accuracy() -> None:
 
 def test_without_a_thought_reward_only_the_action_counts() -> None:
     reward = AdaguiReward(thought="none")
-    assert reward.most == 1
+    assert reward.max_reward == 1
     assert totals(reward, TYPE, thinking(0, TYPED), thinking(99, TYPED), thinking(0, WRONG)) == [1, 1, 0]
 
 
 def test_the_weight_and_length_of_thoughts_can_be_set() -> None:
     reward = AdaguiReward(thought_weight=0.2, thought_tokens=10)
-    assert reward.most == 1.2
+    assert reward.max_reward == 1.2
     assert totals(reward, TYPE, thinking(5, TYPED), thinking(10, TYPED)) == pytest.approx([1.101, 1.002])
 
 
@@ -270,14 +270,14 @@ def test_other_actions_are_right_or_wrong() -> None:
     ],
 )
 def test_a_wrong_action_at_the_right_point_gets_less_than_the_right_one(wrong: str) -> None:
-    found = totals(PLAIN, CLICK, 'do(action="Click At", x=130, y=215)', wrong)
-    assert found[0] == 1
-    assert found[1] < 1
+    result = totals(PLAIN, CLICK, 'do(action="Click At", x=130, y=215)', wrong)
+    assert result[0] == 1
+    assert result[1] < 1
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 150)), min_size=1, max_size=10))
-def test_a_wrong_action_never_gets_what_a_right_one_gets(group: list[tuple[bool, int]]) -> None:
+def test_a_wrong_action_is_rewarded_less_than_a_correct_one(group: list[tuple[bool, int]]) -> None:
     reward = AdaguiReward(thought_weight=1)
-    found = totals(reward, TYPE, *(thinking(tokens, TYPED if right else WRONG) for right, tokens in group))
-    for total, (right, _) in zip(found, group, strict=True):
+    result = totals(reward, TYPE, *(thinking(tokens, TYPED if right else WRONG) for right, tokens in group))
+    for total, (right, _) in zip(result, group, strict=True):
         assert 1.01 <= total + 1e-9 <= 2 + 1e-9 if right else 0 <= total <= 1

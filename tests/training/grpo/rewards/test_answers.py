@@ -1,4 +1,4 @@
-"""What a completion says, whatever it is."""
+"""Parsing of any completion into thought and answer."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from training.grpo.rewards.coordinates import numbers_in
     ],
 )
 def test_a_completion_is_taken_apart(text: str, thought: str, answer: str) -> None:
-    said = read_completion(text)
-    assert (said.text, said.thought, said.answer) == (text, thought, answer)
+    completion = read_completion(text)
+    assert (completion.text, completion.thought, completion.answer) == (text, thought, answer)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ pieces = st.sampled_from(["<think>", "</think>", "<answer>", "</answer>", "10 20
 
 @given(st.lists(pieces).map("".join))
 def test_any_nesting_of_tags_can_be_read(text: str) -> None:
-    said = read_completion(text)
-    assert said.text == text
-    assert all(line in text for line in said.thought.split("\n"))
-    assert said.answer in text and said.answer == said.answer.strip()
+    completion = read_completion(text)
+    assert completion.text == text
+    assert all(line in text for line in completion.thought.split("\n"))
+    assert completion.answer in text and completion.answer == completion.answer.strip()

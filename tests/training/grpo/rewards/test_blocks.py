@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.training.grpo.rewards.examples import MAZE, SUDOKU_4
 from training.grpo.rewards import GridTarget, read_completion
-from training.grpo.rewards.blocks import Grid, Scale, block_edges, block_score, sides_of
+from training.grpo.rewards.blocks import Grid, Scale, block_edges, block_score, compared_grids
 
 
 def ones(rows: int, columns: int, wrong: int = 0) -> list[list[int]]:
@@ -66,12 +66,12 @@ def test_every_row_is_in_one_block_and_blocks_are_of_one_size_but_for_a_row(leng
         pytest.param("continuous", 4, 8, [n / 8 for n in range(9)], id="shares"),
     ],
 )
-def test_what_a_block_is_worth(scale: Scale, zones: int, cells: int, worth: list[float]) -> None:
-    found = [
+def test_values_of_a_block(scale: Scale, zones: int, cells: int, worth: list[float]) -> None:
+    result = [
         block_score(ones(1, cells, cells - matched), ones(1, cells), parts=1, scale=scale, zones=zones)
         for matched in range(cells + 1)
     ]
-    assert found == pytest.approx(worth)
+    assert result == pytest.approx(worth)
 
 
 def with_wrong(rows: int, columns: int, *cells: tuple[int, int]) -> Grid:
@@ -79,7 +79,7 @@ def with_wrong(rows: int, columns: int, *cells: tuple[int, int]) -> Grid:
 
 
 @pytest.mark.parametrize(
-    ("said", "tiered", "continuous"),
+    ("completion", "tiered", "continuous"),
     [
         pytest.param(ones(9, 9), 1, 1, id="all right"),
         pytest.param(ones(9, 9, 81), 0, 0, id="all wrong"),
@@ -96,10 +96,10 @@ def with_wrong(rows: int, columns: int, *cells: tuple[int, int]) -> Grid:
         pytest.param(ones(1, 5, 1), (2 / 3 + 2) / 3, (1 / 2 + 2) / 3, id="one row"),
     ],
 )
-def test_the_mean_over_blocks(said: Grid, tiered: float, continuous: float) -> None:
-    right = ones(len(said), len(said[0]))
-    assert block_score(said, right) == pytest.approx(tiered)
-    assert block_score(said, right, scale="continuous") == pytest.approx(continuous)
+def test_the_mean_over_blocks(completion: Grid, tiered: float, continuous: float) -> None:
+    right = ones(len(completion), len(completion[0]))
+    assert block_score(completion, right) == pytest.approx(tiered)
+    assert block_score(completion, right, scale="continuous") == pytest.approx(continuous)
 
 
 grids = st.tuples(st.integers(1, 12), st.integers(1, 12)).flatmap(
@@ -114,8 +114,8 @@ grids = st.tuples(st.integers(1, 12), st.integers(1, 12)).flatmap(
 def test_a_score_is_a_share_and_that_of_the_right_grid_is_1(
     sides: tuple[list[list[int]], list[list[int]]], parts: int, zones: int
 ) -> None:
-    said, right = sides
-    assert 0 <= block_score(said, right, parts=parts, zones=zones) <= 1
+    completion, right = sides
+    assert 0 <= block_score(completion, right, parts=parts, zones=zones) <= 1
     assert block_score(right, right, parts=parts, zones=zones) == 1
     assert block_score(right, right, parts=parts, scale="continuous") == 1
 
@@ -136,8 +136,8 @@ def test_a_score_is_a_share_and_that_of_the_right_grid_is_1(
 def test_an_answer_of_another_size_is_read_as_its_nearest_neighbours(
     answer: str, size: tuple[int, int], resized: tuple[str, ...]
 ) -> None:
-    said, _ = sides_of(GridTarget(rows=("0" * size[1],) * size[0]), read_completion(answer))
-    assert tuple("".join(map(str, row)) for row in said) == resized
+    completion, _ = compared_grids(GridTarget(rows=("0" * size[1],) * size[0]), read_completion(answer))
+    assert tuple("".join(map(str, row)) for row in completion) == resized
 
 
 @given(st.integers(1, 10), st.integers(1, 10), st.integers(1, 30), st.integers(1, 30))
@@ -149,8 +149,8 @@ def test_no_cell_is_nearer_than_the_nearest_neighbour(high: int, wide: int, new_
         return away[old] == min(away)
 
     target = GridTarget(rows=("0" * new_wide,) * new_high)
-    columns, _ = sides_of(target, read_completion("\n".join(["0123456789"[:wide]] * high)))
-    rows, _ = sides_of(target, read_completion("\n".join(str(row) * wide for row in range(high))))
+    columns, _ = compared_grids(target, read_completion("\n".join(["0123456789"[:wide]] * high)))
+    rows, _ = compared_grids(target, read_completion("\n".join(str(row) * wide for row in range(high))))
     assert len(rows) == new_high and {len(row) for row in columns} == {new_wide}
     for r in range(new_high):
         for c in range(new_wide):
@@ -159,16 +159,16 @@ def test_no_cell_is_nearer_than_the_nearest_neighbour(high: int, wide: int, new_
 
 
 @pytest.mark.parametrize("answer", ["", "12/3", "a grid", "12/3x", "½½/½½"], ids=repr)
-def test_what_is_no_grid_is_right_nowhere(answer: str) -> None:
+def test_an_answer_that_is_no_grid_matches_no_cell(answer: str) -> None:
     target = GridTarget(rows=("12", "34"))
-    said, right = sides_of(target, read_completion(answer))
-    assert block_score(said, right) == block_score(said, right, scale="continuous") == 0
+    completion, right = compared_grids(target, read_completion(answer))
+    assert block_score(completion, right) == block_score(completion, right, scale="continuous") == 0
 
 
 def test_a_maze_is_the_cells_that_paths_go_over() -> None:
     """Down the left and half of the way along the bottom, against the reference along the top and down the right."""
-    said, right = sides_of(MAZE, read_completion("DDDDD RR"))
-    assert {(r, c) for r in range(6) for c in range(6) if said[r][c]} == {
+    completion, right = compared_grids(MAZE, read_completion("DDDDD RR"))
+    assert {(r, c) for r in range(6) for c in range(6) if completion[r][c]} == {
         *((r, 0) for r in range(6)),
         (5, 1),
         (5, 2),
@@ -181,15 +181,15 @@ def test_a_maze_is_the_cells_that_paths_go_over() -> None:
 
 @pytest.mark.parametrize("answer", ["", "go right", "RRX", "rrrr"], ids=repr)
 def test_no_path_is_right_nowhere(answer: str) -> None:
-    assert block_score(*sides_of(MAZE, read_completion(answer))) == 0
+    assert block_score(*compared_grids(MAZE, read_completion(answer))) == 0
 
 
-def test_a_path_may_leave_a_maze_and_is_told_as_far_as_it_is_in_it() -> None:
-    said, _ = sides_of(MAZE, read_completion("LLRRRUUD"))
-    assert {(r, c) for r in range(6) for c in range(6) if said[r][c]} == {(0, 0), (0, 1)}
+def test_cells_of_a_path_outside_the_maze_are_ignored() -> None:
+    completion, _ = compared_grids(MAZE, read_completion("LLRRRUUD"))
+    assert {(r, c) for r in range(6) for c in range(6) if completion[r][c]} == {(0, 0), (0, 1)}
 
 
 def test_a_sudoku_is_its_digits() -> None:
-    said, right = sides_of(SUDOKU_4, read_completion("1111/2222/3333/4444"))
-    assert [list(row) for row in said] == [["1"] * 4, ["2"] * 4, ["3"] * 4, ["4"] * 4]
+    completion, right = compared_grids(SUDOKU_4, read_completion("1111/2222/3333/4444"))
+    assert [list(row) for row in completion] == [["1"] * 4, ["2"] * 4, ["3"] * 4, ["4"] * 4]
     assert [list(row) for row in right] == [list("1234"), list("3412"), list("2143"), list("4321")]

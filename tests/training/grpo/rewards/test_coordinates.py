@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.training.grpo.rewards.examples import POINT
 from training.grpo.rewards import PointTarget, is_right, read_completion
 from training.grpo.rewards.coordinates import numbers_in, places_in
-from training.grpo.rewards.targets import box_of, point_of
+from training.grpo.rewards.targets import parse_box, parse_point
 
 BOX = (100, 200, 160, 230)
 """The box of `POINT`; its centre is (130, 215)."""
@@ -55,8 +55,8 @@ BOX = (100, 200, 160, 230)
     ],
 )
 def test_an_answer_in_a_models_own_format_is_read(text: str) -> None:
-    assert point_of(read_completion(text)) == (130, 215)
-    assert point_of(read_completion(f"<think>1, 2</think><answer>{text}</answer>")) == (130, 215)
+    assert parse_point(read_completion(text)) == (130, 215)
+    assert parse_point(read_completion(f"<think>1, 2</think><answer>{text}</answer>")) == (130, 215)
 
 
 @pytest.mark.parametrize(
@@ -73,14 +73,14 @@ def test_an_answer_in_a_models_own_format_is_read(text: str) -> None:
     ],
 )
 def test_a_box_in_a_models_own_format_is_read(text: str) -> None:
-    assert box_of(read_completion(text)) == BOX
+    assert parse_box(read_completion(text)) == BOX
 
 
 @pytest.mark.parametrize("minus", list("-−–‒‐‑﹣－⁻"), ids=lambda sign: f"U+{ord(sign):04X}")
 def test_a_unicode_minus_is_a_sign(minus: str) -> None:
-    assert point_of(read_completion(f"{minus}130, 215")) == (-130, 215)
+    assert parse_point(read_completion(f"{minus}130, 215")) == (-130, 215)
     assert not is_right(POINT, read_completion(f"({minus}130, 215)"))
-    assert point_of(read_completion(f"({minus}130,{minus}215)")) == (-130, -215)
+    assert parse_point(read_completion(f"({minus}130,{minus}215)")) == (-130, -215)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_unicode_minus_is_a_sign(minus: str) -> None:
     ],
 )
 def test_no_point_and_several_points_are_none(text: str) -> None:
-    assert point_of(read_completion(text)) is None
+    assert parse_point(read_completion(text)) is None
 
 
 def test_the_same_place_twice_is_one() -> None:
@@ -125,9 +125,9 @@ WAYS = (
 
 @given(coordinates, coordinates, st.sampled_from(WAYS))
 def test_a_point_means_the_same_however_it_is_written(x: int, y: int, way: str) -> None:
-    said = read_completion(way.format(x, y))
-    assert point_of(said) == (x, y)
-    assert is_right(PointTarget(box=(100, 200, 160, 230), size=(1000, 500)), said) is (
+    completion = read_completion(way.format(x, y))
+    assert parse_point(completion) == (x, y)
+    assert is_right(PointTarget(box=(100, 200, 160, 230), size=(1000, 500)), completion) is (
         100 <= x <= 160 and 200 <= y <= 230
     )
 

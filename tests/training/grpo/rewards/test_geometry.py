@@ -78,8 +78,8 @@ def test_the_field_depends_on_where_in_the_box_a_point_is_and_on_nothing_else(
     """φ = exp(−(u² + v²)·9/2) of the shares u and v of the half sizes."""
     assume(max(abs(across), abs(down)) < 0.999)
     box = Box(moved - wide, -high, moved + wide, high)
-    found = gaussian_proximity(Point(moved + across * wide, down * high), box)
-    assert found == pytest.approx(math.exp(-4.5 * (across**2 + down**2)), rel=1e-6)
+    result = gaussian_proximity(Point(moved + across * wide, down * high), box)
+    assert result == pytest.approx(math.exp(-4.5 * (across**2 + down**2)), rel=1e-6)
 
 
 @given(shares, shares, st.floats(0, 1))

@@ -58,11 +58,11 @@ def test_soft_format(text: str, total: float) -> None:
     ],
     ids=repr,
 )
-def test_a_block_wants_as_many_numbers_as_the_prediction_has(inside: str, two: float, four: float) -> None:
+def test_an_answer_needs_as_many_numbers_as_the_prediction_has(inside: str, two: float, four: float) -> None:
     """No thought: half of what the answer is worth."""
-    said = read_completion(f"at 7: <answer>{inside}</answer> or 8")
-    assert soft_format(said) == pytest.approx(two / 2)
-    assert soft_format(said, numbers=4) == pytest.approx(four / 2)
+    completion = read_completion(f"at 7: <answer>{inside}</answer> or 8")
+    assert soft_format(completion) == pytest.approx(two / 2)
+    assert soft_format(completion, numbers=4) == pytest.approx(four / 2)
 
 
 def test_numbers_count_only_inside_the_block() -> None:
@@ -78,7 +78,7 @@ def test_a_soft_format_is_a_share(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        pytest.param("<think>t</think><answer>10 20</answer>", 1, id="as told"),
+        pytest.param("<think>t</think><answer>10 20</answer>", 1, id="paper format"),
         pytest.param("<think>t\nu</think>\n \n<answer>10\n20</answer>", 1, id="on many lines"),
         pytest.param("<think></think><answer></answer>", 1, id="empty"),
         pytest.param("<think>t</think> so <answer>10 20</answer>", 0, id="words between"),
@@ -119,8 +119,8 @@ def test_strict_format(text: str, expected: float) -> None:
     ],
 )
 def test_accuracy(accuracy: Accuracy, answer: str, expected: float) -> None:
-    found = score(POINT, f"<answer>{answer}</answer>", GuirlvgReward(format="none", accuracy=accuracy))
-    assert found.total == found.parts["accuracy"] == pytest.approx(expected)
+    result = score(POINT, f"<answer>{answer}</answer>", GuirlvgReward(format="none", accuracy=accuracy))
+    assert result.total == result.parts["accuracy"] == pytest.approx(expected)
 
 
 TRIVIAL = GuirlvgReward(format="strict", accuracy="iou_half")
@@ -132,7 +132,7 @@ TRIVIAL = GuirlvgReward(format="strict", accuracy="iou_half")
     [
         # Format, Alg. 1: `<think>.*?</think>\s*<answer>.*?</answer>`, and "exactly matches the pattern" (§3.1).
         # Accuracy, Alg. 2: `<answer>(.*)</answer>`, in it `\[(\d+),\s*(\d+),\s*(\d+),\s*(\d+)\]`, IoU above ½.
-        pytest.param("<think>t</think><answer>[100, 200, 160, 230]</answer>", 1, 1, id="as told"),
+        pytest.param("<think>t</think><answer>[100, 200, 160, 230]</answer>", 1, 1, id="paper format"),
         pytest.param("<think>t</think>\n<answer>[100,200,160,230]</answer>", 1, 1, id="no white space, a line break"),
         pytest.param(
             '<think>t</think><answer>{"bbox_2d": [100, 200, 160, 230], "label": "x"}</answer>', 1, 1, id="bbox_2d"
@@ -161,8 +161,8 @@ TRIVIAL = GuirlvgReward(format="strict", accuracy="iou_half")
     ],
 )
 def test_the_trivial_row_is_that_of_algorithms_1_and_2(text: str, shape: float, accuracy: float) -> None:
-    found = score(POINT, text, TRIVIAL)
-    assert (found.parts["format"], found.parts["accuracy"], found.total) == (shape, accuracy, shape + accuracy)
+    result = score(POINT, text, TRIVIAL)
+    assert (result.parts["format"], result.parts["accuracy"], result.total) == (shape, accuracy, shape + accuracy)
 
 
 @pytest.mark.parametrize(
@@ -217,8 +217,8 @@ def test_a_reward_is_format_and_accuracy(reward: GuirlvgReward, text: str, total
 
 
 def test_the_greatest_reward_is_that_of_equation_3_1() -> None:
-    assert GuirlvgReward().most == GuirlvgReward(format="strict").most == 2
-    assert GuirlvgReward(format="none").most == 1
+    assert GuirlvgReward().max_reward == GuirlvgReward(format="strict").max_reward == 2
+    assert GuirlvgReward(format="none").max_reward == 1
 
 
 def test_a_step_may_be_judged_by_whether_it_is_right() -> None:
@@ -229,7 +229,7 @@ def test_a_step_may_be_judged_by_whether_it_is_right() -> None:
 
 @pytest.mark.parametrize("accuracy", ["distance", "iou", "iou_half"])
 @pytest.mark.parametrize("target", [CLICK, MAZE], ids=lambda target: target.kind)
-def test_what_is_no_box_has_no_distance(target: Target, accuracy: Accuracy) -> None:
+def test_a_target_without_a_box_has_no_distance(target: Target, accuracy: Accuracy) -> None:
     with pytest.raises(BadInput, match=f"'{accuracy}' needs targets that are boxes, not '{target.kind}'"):
         score(target, "130 215", GuirlvgReward(accuracy=accuracy))
 
@@ -238,8 +238,8 @@ def test_what_is_no_box_has_no_distance(target: Target, accuracy: Accuracy) -> N
 def test_a_wrong_answer_never_gets_what_a_right_one_of_the_same_format_gets(x: float, y: float, name: str) -> None:
     target, right = SOLVED[name]
     reward = GuirlvgReward(format="strict")
-    best, found = (
+    best, result = (
         score(target, f"<think>t</think><answer>{text}</answer>", reward) for text in (right, f"{x:.3f} {y:.3f}")
     )
     assert best.total == 2
-    assert found.total == (2 if isinstance(target, PointTarget) and 100 <= x <= 160 and 200 <= y <= 230 else 1)
+    assert result.total == (2 if isinstance(target, PointTarget) and 100 <= x <= 160 and 200 <= y <= 230 else 1)

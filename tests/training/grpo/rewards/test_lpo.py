@@ -14,8 +14,8 @@ from envs.core.errors import BadInput
 from tests.training.grpo.rewards.examples import CLICK, DRAG, MAZE, POINT, SCROLL, SUDOKU_4, TYPE, png
 from training.grpo.rewards import PointTarget, Score, StepTarget, Target, read_completion
 from training.grpo.rewards.geometry import Point
-from training.grpo.rewards.lpo import LpoReward, density, nearness, window_entropies
-from training.grpo.rewards.targets import Aimed
+from training.grpo.rewards.lpo import LpoReward, density, proximity_score, window_entropies
+from training.grpo.rewards.targets import AimedPoint
 
 Grey = NDArray[np.uint8]
 
@@ -97,9 +97,9 @@ def test_entropy_is_at_most_that_of_as_many_intensities_as_pixels(
     high: int, wide: int, window_wide: int, window_high: int, seed: int
 ) -> None:
     grey = np.random.default_rng(seed).integers(0, 256, (high, wide)).astype(np.uint8)
-    found = window_entropies(grey, (window_wide, window_high))
-    assert (found >= 0).all()
-    assert (found <= np.log2(min(256, window_wide * window_high)) + 1e-9).all()
+    result = window_entropies(grey, (window_wide, window_high))
+    assert (result >= 0).all()
+    assert (result <= np.log2(min(256, window_wide * window_high)) + 1e-9).all()
 
 
 @pytest.mark.parametrize(
@@ -146,11 +146,11 @@ def test_a_blank_image_has_no_richest_window() -> None:
 def test_nearness(size: tuple[int, int], point: Point, expected: float) -> None:
     """Eq. 6, the longest edge scaled to 1,000: 1 − distance/1,000."""
     place = PointTarget(box=(100, 200, 160, 230), size=size)
-    assert nearness([Aimed(point, place.region.centre, place)]) == pytest.approx(expected)
+    assert proximity_score([AimedPoint(point, place.region.centre, place)]) == pytest.approx(expected)
 
 
 def test_no_point_is_near_nothing() -> None:
-    assert nearness([]) == 0
+    assert proximity_score([]) == 0
 
 
 def score(target: Target, text: str, reward: LpoReward | None = None, picture: bytes | None = None) -> Score:
@@ -177,10 +177,10 @@ WHOLE = LpoReward(window=(16, 16))
 )
 def test_a_reward_is_window_times_distance(text: str, window: float, distance: float) -> None:
     """Eq. 8."""
-    found = score(SMALL, text, WHOLE, PICTURE)
-    assert found.total == pytest.approx(window * distance)
-    assert found.parts["window"] == pytest.approx(window)
-    assert found.parts["distance"] == pytest.approx(distance)
+    result = score(SMALL, text, WHOLE, PICTURE)
+    assert result.total == pytest.approx(window * distance)
+    assert result.parts["window"] == pytest.approx(window)
+    assert result.parts["distance"] == pytest.approx(distance)
 
 
 def test_ablations() -> None:
@@ -303,7 +303,7 @@ BROKEN = PICTURE[: DATA - 4] + (int.from_bytes(PICTURE[DATA - 4 : DATA]) - 8).to
         pytest.param(BROKEN, id="broken"),
     ],
 )
-def test_an_image_that_cannot_be_read_is_said_to_be(picture: bytes) -> None:
+def test_an_unreadable_image_is_reported(picture: bytes) -> None:
     with pytest.raises(BadInput, match="cannot be read"):
         score(SMALL, "8 24", WHOLE, picture)
 
@@ -316,5 +316,5 @@ def test_a_window_without_pixels_is_refused(window: tuple[int, int]) -> None:
 
 @given(st.floats(-10, 42), st.floats(-10, 42))
 def test_nothing_is_worth_more_than_the_centre_of_the_richest_window(x: float, y: float) -> None:
-    best, found = (score(SMALL, text, WHOLE, PICTURE).total for text in ("8 24", f"{x:.2f} {y:.2f}"))
-    assert 0 <= found <= best <= 1
+    best, result = (score(SMALL, text, WHOLE, PICTURE).total for text in ("8 24", f"{x:.2f} {y:.2f}"))
+    assert 0 <= result <= best <= 1

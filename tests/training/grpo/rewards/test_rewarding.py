@@ -1,4 +1,4 @@
-"""What every reward promises of every target, whatever a policy writes."""
+"""Guarantees of every reward for every target and completion."""
 
 from __future__ import annotations
 
@@ -72,20 +72,20 @@ def test_any_text_gets_a_finite_reward_within_its_bounds(case: tuple[RewardSetti
     scores = Rewarder(reward, words).of_group(SOLVED[name][0], group, PICTURE)
     assert len(scores) == len(group)
     for score in scores:
-        assert math.isfinite(score.total) and 0 <= score.total <= reward.most + 1e-12
+        assert math.isfinite(score.total) and 0 <= score.total <= reward.max_reward + 1e-12
         assert all(math.isfinite(value) for value in score.parts.values())
 
 
 @settings(max_examples=300)
 @given(st.sampled_from(FITTING), groups)
-def test_what_is_said_twice_is_worth_the_same_wherever_it_stands(
+def test_a_reward_does_not_depend_on_the_position_in_the_group(
     case: tuple[RewardSettings, str], group: list[str]
 ) -> None:
     reward, name = case
     twice = group + group
-    found = dict(zip(twice, totals(reward, name, twice), strict=True))
-    assert totals(reward, name, twice) == [found[text] for text in twice]
-    assert totals(reward, name, twice[::-1]) == [found[text] for text in twice[::-1]]
+    result = dict(zip(twice, totals(reward, name, twice), strict=True))
+    assert totals(reward, name, twice) == [result[text] for text in twice]
+    assert totals(reward, name, twice[::-1]) == [result[text] for text in twice[::-1]]
 
 
 @settings(max_examples=300)
@@ -136,7 +136,7 @@ def test_a_reward_does_not_depend_on_the_others_of_its_group(
 
 @settings(max_examples=300)
 @given(st.sampled_from(sorted(SOLVED)), groups)
-def test_where_correctness_is_added_no_wrong_answer_gets_what_a_right_one_gets(name: str, group: list[str]) -> None:
+def test_with_added_correctness_a_wrong_answer_is_rewarded_less_than_a_correct_one(name: str, group: list[str]) -> None:
     """SSL's proximity is at most α."""
     reward = SslReward()
     for score in Rewarder(reward, words).of_group(SOLVED[name][0], group):
@@ -155,11 +155,11 @@ def test_the_tokenizer_of_the_policy_counts_the_thought_and_nothing_else() -> No
     scores = rewarder.of_group(SOLVED["point"][0], ["<think> 12345 </think><answer>130 215</answer>", "130 215"])
     assert heard == ["12345"]
     assert [score.parts["thought_tokens"] for score in scores] == [5, 0]
-    assert rewarder.most == 1.5
+    assert rewarder.max_reward == 1.5
 
 
 @pytest.mark.parametrize("reward", [*ANY, *OF_PLACES, *OF_BOXES], ids=str)
-def test_settings_are_read_back_from_what_is_stored_of_them(reward: RewardSettings) -> None:
+def test_stored_settings_are_read_back(reward: RewardSettings) -> None:
     adapter: TypeAdapter[RewardSettings] = TypeAdapter(RewardSettings)
     assert adapter.validate_json(adapter.dump_json(reward)) == reward
 
@@ -180,6 +180,6 @@ def test_settings_are_read_back_from_what_is_stored_of_them(reward: RewardSettin
     ],
     ids=str,
 )
-def test_settings_that_mean_nothing_are_refused(stored: dict[str, object]) -> None:
+def test_invalid_settings_are_rejected(stored: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         TypeAdapter(RewardSettings).validate_python(stored)

@@ -208,15 +208,15 @@ def test_grids(text: str, tiered: float, continuous: float) -> None:
 @pytest.mark.parametrize("name", SOLVED)
 def test_the_reference_gets_the_most(name: str, proximity: Literal["tiered", "continuous", "none"]) -> None:
     reward = SslReward(proximity=proximity, alpha=0.3)
-    assert reward.most == (1.0 if proximity == "none" else 1.3)
-    assert score(*SOLVED[name], reward).total == pytest.approx(reward.most)
+    assert reward.max_reward == (1.0 if proximity == "none" else 1.3)
+    assert score(*SOLVED[name], reward).total == pytest.approx(reward.max_reward)
 
 
 @given(st.sampled_from(sorted(SOLVED)), st.text(alphabet="0123456789RDLU /\n.", max_size=40), st.floats(0, 1))
 def test_a_wrong_answer_never_gets_more_than_the_weight_of_proximity(name: str, text: str, alpha: float) -> None:
-    found = score(SOLVED[name][0], text, SslReward(alpha=alpha))
-    assert found.total == pytest.approx(found.parts["correct"] + alpha * found.parts["worth"])
-    assert found.total <= alpha or found.parts["correct"] == 1
+    result = score(SOLVED[name][0], text, SslReward(alpha=alpha))
+    assert result.total == pytest.approx(result.parts["correct"] + alpha * result.parts["worth"])
+    assert result.total <= alpha or result.parts["correct"] == 1
 
 
 def test_cells_on_neither_path_are_no_match_where_paths_alone_are_compared() -> None:
@@ -224,9 +224,9 @@ def test_cells_on_neither_path_are_no_match_where_paths_alone_are_compared() -> 
     answer over two of them: two blocks of five are worth 1, the other three 0. With all cells the four on neither path
     match, too: six of nine."""
     maze = MazeTarget(rows=("S..", "##.", "##G"), path="RRDD")
-    said = read_completion("R")
+    completion = read_completion("R")
     for cells, worth in (("paths", 2 / 5), ("all", 6 / 9)):
-        (score,) = SslReward.model_validate({"maze_cells": cells}).of_group(maze, [said])
+        (score,) = SslReward.model_validate({"maze_cells": cells}).of_group(maze, [completion])
         assert score.parts["worth"] == pytest.approx(worth)
         (right,) = SslReward.model_validate({"maze_cells": cells}).of_group(maze, [read_completion("RRDD")])
         assert right.total == pytest.approx(1.2)

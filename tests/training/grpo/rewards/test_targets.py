@@ -1,4 +1,4 @@
-"""Verifiers (SSL paper, App. B.4): what is right of each kind of task, and what a target must be."""
+"""Verifiers (SSL paper, App. B.4): correct answers of each kind of task, and valid targets."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from training.grpo.rewards import (
     is_right,
     read_completion,
 )
-from training.grpo.rewards.grids import cells_of, is_path, is_sudoku, keeps_clues, path_of, rows_of
-from training.grpo.rewards.targets import aimed, aims_of, box_of, is_placed, point_of
+from training.grpo.rewards.grids import cells_of, is_path, is_sudoku, keeps_clues, parse_path, parse_rows
+from training.grpo.rewards.targets import aimed_points, has_places, parse_box, parse_point, points_of
 
 
 def right(target: Target, text: str) -> bool:
@@ -64,10 +64,10 @@ def test_a_point_is_in_its_box(text: str, expected: bool) -> None:
 
 
 def test_points_and_boxes_are_only_as_many_numbers_as_they_have() -> None:
-    assert point_of(read_completion("1 2")) == (1, 2)
-    assert point_of(read_completion("0 0 10 20")) == (5, 10)
-    assert box_of(read_completion("0 0 10 20")) == (0, 0, 10, 20)
-    assert point_of(read_completion("1 2 3")) is box_of(read_completion("1 2")) is None
+    assert parse_point(read_completion("1 2")) == (1, 2)
+    assert parse_point(read_completion("0 0 10 20")) == (5, 10)
+    assert parse_box(read_completion("0 0 10 20")) == (0, 0, 10, 20)
+    assert parse_point(read_completion("1 2 3")) is parse_box(read_completion("1 2")) is None
 
 
 RIGHT_CLICK = StepTarget(action=ClickAt(x=130, y=215, button="right"), places=(POINT,))
@@ -179,16 +179,16 @@ def test_without_a_place_only_the_same_action_is_right(action: Action, other: Ac
     ],
 )
 def test_the_points_that_places_judge(target: Target, text: str, points: list[tuple[float, float]]) -> None:
-    found = aimed(target, read_completion(text))
-    assert [one.point for one in found] == points
+    result = aimed_points(target, read_completion(text))
+    assert [one.point for one in result] == points
     places = (POINT,) if target is POINT else target.places if isinstance(target, StepTarget) else ()
-    assert all(one.place == place and place.region.holds(one.right) for one, place in zip(found, places, strict=False))
+    assert all(one.place == place and place.region.holds(one.right) for one, place in zip(result, places, strict=False))
 
 
 def test_what_is_a_place() -> None:
-    assert [is_placed(target) for target in (POINT, CLICK, DRAG, SCROLL)] == [True] * 4
-    assert not any(is_placed(target) for target in (EXACT, TYPE, MAZE, SUDOKU_4))
-    assert aims_of(TYPE.action) == ()
+    assert [has_places(target) for target in (POINT, CLICK, DRAG, SCROLL)] == [True] * 4
+    assert not any(has_places(target) for target in (EXACT, TYPE, MAZE, SUDOKU_4))
+    assert points_of(TYPE.action) == ()
 
 
 @pytest.mark.parametrize(
@@ -255,8 +255,8 @@ def test_a_path_is_right_if_a_walk_on_the_floor_ends_at_the_goal(path: str) -> N
 
 def test_cells_of_a_path() -> None:
     assert list(cells_of(("#S", ".G"), "DLU")) == [(0, 1), (1, 1), (1, 0), (0, 0)]
-    assert path_of(read_completion("U, D;L\tR")) == "UDLR"
-    assert path_of(read_completion("U-D")) == ""
+    assert parse_path(read_completion("U, D;L\tR")) == "UDLR"
+    assert parse_path(read_completion("U-D")) == ""
 
 
 VALID_9 = "\n".join(SUDOKU_9.solution)
@@ -346,8 +346,8 @@ def test_grids(text: str, expected: bool) -> None:
 
 
 def test_rows_are_all_digits_or_none() -> None:
-    assert rows_of(read_completion("12/34")) == ("12", "34")
-    assert rows_of(read_completion("12/3a")) == ()
+    assert parse_rows(read_completion("12/34")) == ("12", "34")
+    assert parse_rows(read_completion("12/3a")) == ()
 
 
 @pytest.mark.parametrize(

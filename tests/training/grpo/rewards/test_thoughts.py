@@ -1,4 +1,4 @@
-"""What counts as thought: all of a completion but its answer."""
+"""The thought of a completion: all text but its answer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.training.grpo.rewards.examples import CLICK, MAZE, POINT, SCROLL, SOLVED, TYPE, words
-from training.grpo.rewards import Target, is_right, read_completion, thought_of
+from training.grpo.rewards import Target, extract_thought, is_right, read_completion
 from training.grpo.rewards.adagui import AdaguiReward
 
 WORDS = "so " * 150
@@ -64,14 +64,14 @@ def test_a_thought_is_not_free_outside_its_tags(target: Target, text: str) -> No
     ],
 )
 def test_an_answer_alone_is_no_thought(target: Target, text: str) -> None:
-    assert thought_of(target, read_completion(text)) == ""
+    assert extract_thought(target, read_completion(text)) == ""
 
 
 def test_a_template_that_opens_the_thought_does_not_make_it_the_answer() -> None:
-    said = read_completion("The button spans 100 to 160.</think>\n130 215")
-    assert said.thought == "The button spans 100 to 160."
-    assert said.places == ((130, 215),)
-    assert is_right(POINT, said)
+    completion = read_completion("The button spans 100 to 160.</think>\n130 215")
+    assert completion.thought == "The button spans 100 to 160."
+    assert completion.places == ((130, 215),)
+    assert is_right(POINT, completion)
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ def test_a_template_that_opens_the_thought_does_not_make_it_the_answer() -> None
     ],
 )
 def test_a_thought_that_is_closed_and_not_opened_begins_at_the_start(text: str, thought: str, answer: str) -> None:
-    said = read_completion(text)
-    assert (said.thought, said.answer) == (thought, answer)
+    completion = read_completion(text)
+    assert (completion.thought, completion.answer) == (thought, answer)
 
 
 texts = st.lists(st.sampled_from(["<think>", "</think>", "<answer>", "</answer>", "so ", "130 215", TYPED, "\n"]))
@@ -97,4 +97,4 @@ texts = st.lists(st.sampled_from(["<think>", "</think>", "<answer>", "</answer>"
 
 @given(texts.map("".join), st.sampled_from(sorted(SOLVED)))
 def test_any_completion_has_a_thought(text: str, name: str) -> None:
-    assert len(thought_of(SOLVED[name][0], read_completion(text))) <= 2 * len(text) + 10
+    assert len(extract_thought(SOLVED[name][0], read_completion(text))) <= 2 * len(text) + 10

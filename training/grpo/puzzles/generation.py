@@ -1,4 +1,4 @@
-"""Puzzles as examples: so many of one kind, none twice."""
+"""Generates distinct puzzles of one kind as examples."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ KINDS: Final[dict[Kind, tuple[Callable[[Random, int], tuple[str, Target]], int]]
     "sudoku": (sudoku, 9),
     "pattern": (pattern, 3),
 }
-"""By name, what makes one, and the side of its grid where nobody says another."""
+"""Generator and default grid side of each kind."""
 PATIENCE = 1_000
-"""Puzzles in a row that were there already: then there are no more of this size."""
+"""Consecutive duplicates after which no further puzzles of this size are expected."""
 
 
-def kind_of(name: str) -> Kind:
-    """Raises BadInput."""
+def parse_puzzle_kind(name: str) -> Kind:
+    """Returns *name* as a kind of puzzle. Raises BadInput."""
     for kind in KINDS:
         if kind == name:
             return kind
@@ -35,33 +35,33 @@ def kind_of(name: str) -> Kind:
 def make_puzzles(
     kind: Kind, count: int, *, seed: int, size: int | None = None, apart_from: Sequence[Example] = ()
 ) -> tuple[Example, ...]:
-    """*count* puzzles, the same for the same *seed*, none that asks what one of *apart_from* asks.
+    """Generates *count* distinct puzzles, deterministic by *seed*, without the prompts of *apart_from*.
 
-    Raises BadInput for a size that the kind does not have, and where there are fewer of it.
+    Raises BadInput for an unsupported size, or if there are fewer puzzles of it.
     """
-    asked = {example.messages for example in apart_from}
-    found = dict[str, Example]()
+    excluded = {example.messages for example in apart_from}
+    generated = dict[str, Example]()
     for example in _endless(kind, seed, size):
-        if len(found) == count:
+        if len(generated) == count:
             break
-        if example.messages not in asked:
-            found.setdefault(example.messages[0][1], example)
-    if len(found) < count:
+        if example.messages not in excluded:
+            generated.setdefault(example.messages[0][1], example)
+    if len(generated) < count:
         raise BadInput(
-            f"there are hardly more than {len(found)} of {kind!r} of this size: ask for fewer or larger ones"
+            f"there are hardly more than {len(generated)} of {kind!r} of this size: ask for fewer or larger ones"
         )
-    return tuple(found.values())
+    return tuple(generated.values())
 
 
 def _endless(kind: Kind, seed: int, size: int | None) -> Iterator[Example]:
-    make, usual = KINDS[kind]
-    side = usual if size is None else size
-    rng, seen, stale = Random(f"{kind} {side} {seed}"), set[str](), 0
-    while stale < PATIENCE:
+    make, default_side = KINDS[kind]
+    side = default_side if size is None else size
+    rng, seen, duplicates = Random(f"{kind} {side} {seed}"), set[str](), 0
+    while duplicates < PATIENCE:
         try:
             prompt, target = make(rng, side)
         except ValueError as error:
             raise BadInput(str(error)) from None
-        stale = stale + 1 if prompt in seen else 0
+        duplicates = duplicates + 1 if prompt in seen else 0
         seen.add(prompt)
         yield Example(name=f"{kind}-{side}/{seed}/{len(seen)}", messages=(("user", prompt),), target=target)
