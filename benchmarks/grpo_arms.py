@@ -13,7 +13,7 @@ from envs.core.errors import BadInput
 from envs.core.plain_values import merged
 from judges.statistics import Estimate
 from training.grpo.examples import Example
-from training.grpo.run import HeldOut, improve, read_held_out
+from training.grpo.run import HeldOutEvaluation, read_held_out, train_grpo
 from training.grpo.settings import parse_settings
 from training.loop.evaluation import Trial, compare_arms
 from training.loop.evaluation.arms import ArmResult
@@ -39,7 +39,7 @@ class Worked(NamedTuple):
     out: Path
 
 
-Run = tuple[str, int, tuple[HeldOut, ...]]
+Run = tuple[str, int, tuple[HeldOutEvaluation, ...]]
 """Arm, seed, measurements."""
 
 
@@ -54,13 +54,13 @@ def play(world: Worked, arms: Sequence[str], seeds: Sequence[int]) -> None:
             begun = time.monotonic()
             print(f"{arm}, seed {seed}", flush=True)
             learned = world.sets.learned[: len(world.sets.learned) * int(share or 100) // 100]
-            found = improve(
+            found = train_grpo(
                 learned,
                 str(world.start),
                 world.out / arm / f"seed-{seed}",
                 parse_settings(merged(merged(world.base, world.arms[name]), {"seed": seed}), arm),
                 held_out=world.sets.measured,
-                tell=lambda line: print(f"  {line}", flush=True),
+                log=lambda line: print(f"  {line}", flush=True),
             )
             took = time.monotonic() - begun
             print(f"  {took:.0f} s, {found.held_out[-1].measured.correct}", flush=True)
@@ -96,7 +96,7 @@ def table(out: Path, write: Path, measured: Sequence[Example]) -> None:
     print(text)
 
 
-def _curve(arm: str, seed: int, run: Sequence[HeldOut]) -> Curve:
+def _curve(arm: str, seed: int, run: Sequence[HeldOutEvaluation]) -> Curve:
     return Curve(
         arm,
         seed,

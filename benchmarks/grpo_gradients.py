@@ -26,11 +26,11 @@ from benchmarks.grpo_puzzles import BASE, sets_of
 from envs.core.errors import BadInput
 from envs.core.plain_values import merged
 from training.engine.checkpoints import load_policy
-from training.grpo.puzzles import kind_of
+from training.grpo.puzzles import parse_puzzle_kind
 from training.grpo.rewards import Rewarder
 from training.grpo.rewards.ssl import SslReward
 from training.grpo.settings import parse_settings
-from training.grpo.trainer import trainer_of
+from training.grpo.trainer import build_trainer
 
 REWARDS: Final = {
     "binary": SslReward(proximity="none"),
@@ -44,15 +44,15 @@ RESAMPLES = 2_000
 
 def gradients(kind: str, out: Path, batches: int) -> dict[str, torch.Tensor]:
     """By reward, (batches, weights): the gradient of each batch under it. Raises BadInput."""
-    start = out / kind_of(kind) / "start" / "model"
+    start = out / parse_puzzle_kind(kind) / "start" / "model"
     if not start.exists():
         raise BadInput(f"{str(start)!r} is not there: benchmarks.grpo_puzzles makes it")
     model, tokenizer = load_policy(start, padded=True)
-    learned = sets_of(kind_of(kind))[1]
+    learned = sets_of(parse_puzzle_kind(kind))[1]
     asked = {example.messages[0][1]: example for example in learned}
     settings = parse_settings(merged(BASE, {"kl": 0.0, "steps": batches}), "here")
     with tempfile.TemporaryDirectory() as folder:
-        trainer = trainer_of(model, tokenizer, learned, settings, Path(folder))
+        trainer = build_trainer(model, tokenizer, learned, settings, Path(folder))
         passes = chain.from_iterable(trainer.get_train_dataloader() for _ in count())
         rows: dict[str, list[torch.Tensor]] = {name: [] for name in REWARDS}
         for inputs in islice(passes, batches):

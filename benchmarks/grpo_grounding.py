@@ -29,11 +29,11 @@ from typing import Any, Final
 from agent.cli.options import parse_seeds
 from benchmarks.grpo_arms import Sets, Worked, play, table
 from envs.core.errors import BadInput
-from training.grpo.evaluation import encoded, tokenizer_of
+from training.grpo.evaluation import encode_prompts, tokenizer_of
 from training.grpo.examples import Example, read_examples, write_examples
 from training.grpo.rewards import PointTarget
 from training.grpo.run import load_start, save_start
-from training.toy_models.vision import seeing_model
+from training.toy_models.vision import vision_model
 
 AREA: Final = (160, 210)
 """Pixels of a MiniWoB++ task."""
@@ -105,7 +105,7 @@ def start_of(cloned: Sequence[Example], out: Path) -> Path:
     if place.exists():
         return place
     torch.set_num_threads(1)
-    model, processor = load_start(seeing_model(out / "start" / "fresh"), seeing=True)
+    model, processor = load_start(vision_model(out / "start" / "fresh"), vision=True)
     rng, rows = random.Random(0), list(cloned)
     steps = EPOCHS * (len(rows) // BATCH)
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE)
@@ -129,7 +129,7 @@ def _with_answers(processor: Any, examples: Sequence[Example]) -> dict[str, Any]
     import torch
 
     tokenizer = tokenizer_of(processor)
-    inputs = encoded(processor, examples, 512)
+    inputs = encode_prompts(processor, examples, 512)
     points = [example.target.region.centre for example in examples if isinstance(example.target, PointTarget)]
     answers = [[*tokenizer.encode(f"{p.x:.0f}, {p.y:.0f}"), tokenizer.eos_token_id] for p in points]
     longest = max(map(len, answers))

@@ -22,7 +22,7 @@ from envs.core.errors import BadInput
 from training.engine.settings import Compute, Optimization
 from training.engine.sft import SupervisedJob, supervised
 from training.grpo.examples import Example
-from training.grpo.puzzles import Kind, kind_of, make_puzzles
+from training.grpo.puzzles import Kind, make_puzzles, parse_puzzle_kind
 from training.toy_models.puzzles import fresh_model, puzzle_tokenizer, reference_rows
 
 ARMS: Final[dict[str, dict[str, Any]]] = {
@@ -96,7 +96,7 @@ def main() -> None:
     parser.add_argument("--write", type=Path)
     given = parser.parse_args()
     try:
-        kind = kind_of(given.kind)
+        kind = parse_puzzle_kind(given.kind)
         if kind not in WORLDS:
             raise BadInput(f"--kind {kind}: there are {', '.join(WORLDS)}")
         _, learned, measured = sets_of(kind)

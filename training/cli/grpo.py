@@ -15,8 +15,8 @@ from envs.core.errors import BadInput
 from training.cli.messages import AsJson, Changes, Config, importing, log, needs_extra, reporting_full_disk, watcher_of
 
 if TYPE_CHECKING:
-    from training.grpo.report import Reported
-    from training.grpo.run import HeldOut
+    from training.grpo.report import TrainingReport
+    from training.grpo.run import HeldOutEvaluation
 
 Examples = Annotated[list[Path], typer.Argument(help="JSON Lines files of examples.", metavar="EXAMPLES")]
 File = Annotated[Path, typer.Option("--out", "-o", help="Output file, e.g. train.jsonl.")]
@@ -35,19 +35,19 @@ def grpo(
     """Train on single answers with group-relative policy optimization (TRL): SSL, GuirlVG, AdaGUI-R1, LPO."""
     needs_extra()
     from agent.cli.display import RunDisplay
-    from training.grpo.examples import gather_examples, read_examples
+    from training.grpo.examples import read_example_files, read_examples
     from training.grpo.settings import load_settings
 
     settings = load_settings(config, change or ())
-    learned = gather_examples(examples)
+    learned = read_example_files(examples)
     measured = () if held_out is None else read_examples(held_out)
     with reporting_full_disk(out), RunDisplay(stderr, None if as_json else stderr) as display:
         importing("torch", "TRL")
         from training.engine.trainer import TrainingDiverged
-        from training.grpo.run import improve
+        from training.grpo.run import train_grpo
 
         try:
-            result = improve(learned, start, out, settings, held_out=measured, tell=log, watch=watcher_of(display))
+            result = train_grpo(learned, start, out, settings, held_out=measured, log=log, watch=watcher_of(display))
         except TrainingDiverged as error:
             print_problem(str(error))
             return EXIT_FAILED
@@ -81,13 +81,13 @@ def puzzles(
     as_json: AsJson = False,
 ) -> int:
     """Generate grid puzzles as examples for `mira train grpo`, the reasoning tasks of SSL."""
-    from training.grpo.examples import gather_examples, write_examples
-    from training.grpo.puzzles import kind_of, make_puzzles
+    from training.grpo.examples import read_example_files, write_examples
+    from training.grpo.puzzles import make_puzzles, parse_puzzle_kind
 
     if out.is_dir():
         raise BadInput(f"--out {str(out)!r} is a folder: name a file")
-    known = gather_examples(apart_from) if apart_from else ()
-    generated = make_puzzles(kind_of(kind), count, seed=seed, size=size, apart_from=known)
+    known = read_example_files(apart_from) if apart_from else ()
+    generated = make_puzzles(parse_puzzle_kind(kind), count, seed=seed, size=size, apart_from=known)
     write_examples(out, generated)
     if as_json:
         print_json({"file": str(out), "examples": len(generated)})
@@ -128,7 +128,7 @@ def examples(
 
     from agent.run.discover_traces import discover_traces
     from training.grpo.examples import write_examples
-    from training.grpo.from_traces import Asking, examples_of
+    from training.grpo.from_traces import ExampleOptions, extract_examples
     from training.loop.curriculum import held_out
 
     if ask not in ("element", "goal", "step"):
@@ -139,8 +139,8 @@ def examples(
         raise BadInput(f"--out {str(out)!r} is a folder: name a file")
     traces = [(one.read(), one.blobs) for one in discover_traces(runs)]
     held = {} if allow_evaluation else asyncio.run(held_out(trace.header.task for trace, _ in traces))
-    question = Asking(ask, think, resolution, frozenset(held), screenshots)
-    result = examples_of(traces, question, out.parent / f"{out.stem}-images")
+    question = ExampleOptions(ask, think, resolution, frozenset(held), screenshots)
+    result = extract_examples(traces, question, out.parent / f"{out.stem}-images")
     for notice in result.provenance.notices():
         log(notice)
     for reason, count in result.left_out.items():
@@ -163,17 +163,17 @@ def is_group_run(folder: Path) -> bool:
 
 def show_group_runs(named: Sequence[tuple[str, Path]], out: Path | None, *, as_json: bool) -> None:
     """Prints the progress of runs, and writes their curves by update to *out*. Raises BadInput."""
-    from training.grpo.report import read_reported
-    from training.grpo.run import Begun, read_held_out
+    from training.grpo.report import read_reports
+    from training.grpo.run import GrpoInputs, read_held_out
     from training.loop.evaluation.curves import Curve, write_curves
     from training.loop.parts import read_record
 
-    begun = [read_record(folder / "grpo.json", Begun) for _, folder in named]
+    begun = [read_record(folder / "grpo.json", GrpoInputs) for _, folder in named]
     if odd := next((i for i, one in enumerate(begun) if one.held_out != begun[0].held_out), None):
         print_problem(f"{named[odd][1]} was measured on other examples than {named[0][1]}: they are not comparable")
     names = [name or folder.name for name, folder in named]
     evaluations = [read_held_out(folder) for _, folder in named]
-    reported = [read_reported(folder) for _, folder in named]
+    reported = [read_reports(folder) for _, folder in named]
     if out is not None:
         lines = [_lines(run, trained) for run, trained in zip(evaluations, reported, strict=True)]
         if not any(points for drawn in lines for points in drawn.values()):
@@ -205,23 +205,23 @@ def show_group_runs(named: Sequence[tuple[str, Path]], out: Path | None, *, as_j
         stdout.print(f"curves: {out}", highlight=False, markup=False)
 
 
-def _lines(run: Sequence[HeldOut], reported: Sequence[Reported]) -> dict[str, dict[int, float]]:
+def _lines(run: Sequence[HeldOutEvaluation], reported: Sequence[TrainingReport]) -> dict[str, dict[int, float]]:
     """The curves of a run, by title."""
-    from training.grpo.report import put_together
+    from training.grpo.report import merge_reports
 
     lines = {
         "held out, solved": {one.update: one.measured.correct.value or 0.0 for one in run},
         "held out, wrong and near": {one.update: one.measured.near_misses for one in run},
-        "sampled, right": {one.last: one.correct for one in put_together(reported) if one.correct is not None},
+        "sampled, right": {one.last: one.correct for one in merge_reports(reported) if one.correct is not None},
     }
     return {title: points for title, points in lines.items() if points or title != "sampled, right"}
 
 
-def reported_table(reports: Sequence[Reported], name: str) -> FittedTable:
+def reported_table(reports: Sequence[TrainingReport], name: str) -> FittedTable:
     """A table with means over groups of updates, without columns that the reward does not report."""
-    from training.grpo.report import put_together
+    from training.grpo.report import merge_reports
 
-    rows = put_together(reports)
+    rows = merge_reports(reports)
     columns: dict[str, list[str]] = {
         "updates": [f"{one.first}-{one.last}" if one.first < one.last else str(one.last) for one in rows],
         "reward": ["" if one.reward is None else f"{one.reward:.3f}" for one in rows],
@@ -240,7 +240,7 @@ def reported_table(reports: Sequence[Reported], name: str) -> FittedTable:
     return table
 
 
-def measured_table(evaluations: Sequence[HeldOut], name: str = "held-out examples") -> FittedTable:
+def measured_table(evaluations: Sequence[HeldOutEvaluation], name: str = "held-out examples") -> FittedTable:
     """A table with one row per evaluation."""
     columns = ("update", "solved (95 %)", "proximity", "near\nmisses", "answer\ntokens", "thought\ntokens")
     ranked = (Column(column, right=True, drop=max(0, place - 1)) for place, column in enumerate(columns))
@@ -250,7 +250,7 @@ def measured_table(evaluations: Sequence[HeldOut], name: str = "held-out example
     return table
 
 
-def _cells(one: HeldOut) -> tuple[str, ...]:
+def _cells(one: HeldOutEvaluation) -> tuple[str, ...]:
     metrics = one.measured
     rate = metrics.correct
     return (

@@ -13,7 +13,7 @@ from pydantic import Field
 from envs.core.record import Record
 from judges.statistics import Interval, rank_correlation, wilson
 from training.loop.data import ReplayCounts
-from training.rollouts.pool import runs_below
+from training.rollouts.pool import find_runs
 
 
 class PlayedRun(Record):
@@ -94,7 +94,7 @@ class PhaseMetrics(Record):
 
 def played_in(run: Path) -> PlayedRun:
     """Counts the episodes of a finished run, or of the runs of a cluster."""
-    rows = [row for part in runs_below(run) for row in part.finished(part.read_manifest().jobs()).values()]
+    rows = [row for part in find_runs(run) for row in part.finished(part.read_manifest().jobs()).values()]
     judged = [row for row in rows if row.outcome in ("success", "failure")]
     failures: dict[str, int] = {}
     for row in judged:

@@ -20,7 +20,7 @@ from training.engine.checkpoints import check_weights, is_adapter, policy_spec, 
 from training.engine.tree_attention import check_layers
 from training.loop.parts import RunLocation, load_or_compute, run_location
 from training.loop.settings import EvaluationSettings, RaySettings, RolloutSettings
-from training.rollouts.pool import runs_below
+from training.rollouts.pool import find_runs
 from training.serving.rollout_server import ServerSettings, serving
 
 RUN = "run"
@@ -118,7 +118,7 @@ async def play_run(
 
 def _finished(place: Path) -> int:
     """Number of finished episodes of the run at *place*, or of a cluster's runs below it."""
-    begun = [run for run in runs_below(place) if run.manifest.exists()]
+    begun = [run for run in find_runs(place) if run.manifest.exists()]
     return sum(len(run.finished(run.read_manifest().jobs())) for run in begun)
 
 

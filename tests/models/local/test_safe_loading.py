@@ -26,7 +26,7 @@ from tests.models.local.adapters import save_adapter
 from training.engine.checkpoints import load_policy
 from training.engine.critic_model import Critic
 from training.grpo.run import load_start
-from training.grpo.vision_models import load_seeing
+from training.grpo.vision_models import load_vision_model
 from training.loop.rollouts import check_policy
 from training.serving.export import export
 
@@ -112,8 +112,8 @@ READERS: dict[str, Callable[[Path], object]] = {
     "training start": load_policy,
     "phase loop": check_policy,
     "critic": Critic.from_policy,
-    "grpo": lambda folder: load_start(folder, seeing=False),
-    "grpo that sees": load_seeing,
+    "grpo": lambda folder: load_start(folder, vision=False),
+    "grpo that sees": load_vision_model,
     "export": lambda folder: export(folder, None, folder.with_name("out")),
 }
 

@@ -17,7 +17,7 @@ from tests.agent.episodes import Play, write_run
 from tests.envs.core.edits import EDITS, Edit, chained_anew, rewrite, unchained
 from training.data.trajectories import select
 from training.embedded.lessons import lessons_of
-from training.grpo.from_traces import Asking, examples_of
+from training.grpo.from_traces import ExampleOptions, extract_examples
 
 FAILED, WON = Play(outcome="failure"), Play(seed=1)
 
@@ -51,7 +51,7 @@ def test_every_edit_is_refused_by_every_reader(
         traces = ((file.read(), file.blobs) for file in discover_traces([run.path]))
         if reader == "trajectories":
             return len(select(traces).kept)
-        return len(examples_of(traces, Asking("step"), tmp_path / "images").examples)
+        return len(extract_examples(traces, ExampleOptions("step"), tmp_path / "images").examples)
 
     assert learned() > 0, "control: an unedited trace is accepted"
     rewrite(failed(run), edit)

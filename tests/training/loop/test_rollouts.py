@@ -25,7 +25,7 @@ from training.loop.evaluating import evaluation_refs
 from training.loop.metrics import played_in
 from training.loop.rollouts import check_policy, evaluation_config, play_run, rollout_config, shared_key
 from training.loop.settings import EvaluationSettings, RaySettings, RolloutSettings
-from training.rollouts.pool import runs_below
+from training.rollouts.pool import find_runs
 
 TASKS = tuple(TaskRef(suite="miniwob", name="click-test", seed=seed) for seed in (3, 4))
 
@@ -119,7 +119,7 @@ async def test_a_phase_is_played_by_a_cluster_and_resumed(policy: Path, tmp_path
             ray=ray(workers=1, shard_size=1),
         )
         assert run == tmp_path / "rollouts" / "run"
-        assert [item.path.name for item in runs_below(run)] == ["shard-000", "shard-001"]
+        assert [item.path.name for item in find_runs(run)] == ["shard-000", "shard-001"]
         counts = played_in(run)
         assert (counts.episodes, counts.successes, counts.broken) == (2, 2, 0)
         assert len(discover_traces([run])) == 2, "nothing was played twice"
