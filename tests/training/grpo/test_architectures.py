@@ -144,7 +144,11 @@ def test_it_is_measured_trained_saved_and_read_again(
     monkeypatch: pytest.MonkeyPatch, starts: Callable[[str], Path], images: Path, tmp_path: Path, name: str
 ) -> None:
     """No answer of random weights is right, and groups of equal rewards teach nothing: here the rewards are given."""
-    monkeypatch.setattr(trainer_module, "rewarder_of", lambda *_: Given([0.0, 1.0, 0.0, 2.0]))
+
+    def rewarder(*_: object) -> Given:
+        return Given([0.0, 1.0, 0.0, 2.0])
+
+    monkeypatch.setattr(trainer_module, "rewarder_of", rewarder)
     learned, held_out = examples_of(images)[:6], examples_of(images)[6:]
     found = improve(learned, str(starts(name)), tmp_path / "run", settings(), held_out=held_out, tell=lambda _: None)
     assert found.updates == 2 and [one.update for one in found.held_out] == [0, 2]

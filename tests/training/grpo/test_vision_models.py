@@ -14,7 +14,7 @@ from envs.core.actions import Click, Type
 from envs.core.errors import BadInput
 from tests.agent.episodes import Play, png, write_run
 from training.grpo.evaluation import encoded
-from training.grpo.examples import Example
+from training.grpo.examples import Example, Role
 from training.grpo.from_traces import Asking, examples_of
 from training.grpo.rewards import PointTarget, is_placed
 from training.grpo.run import improve, load_start
@@ -40,7 +40,7 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> tuple[Example, ...]:
         ImageDraw.Draw(image).rectangle((number, 10, number + 12, 22), fill="red")
         image.save(folder / f"{number}.png")
         target = PointTarget(box=(number, 10, number + 12, 22), size=size)
-        question = (("user", "Where is it?" + "!" * number),)
+        question: tuple[tuple[Role, str], ...] = (("user", "Where is it?" + "!" * number),)
         made.append(Example(name=str(number), messages=question, target=target, image=folder / f"{number}.png"))
     return tuple(made)
 

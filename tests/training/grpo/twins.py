@@ -45,7 +45,7 @@ def _write_json(path: Path, **values: Any) -> None:
     path.write_text(json.dumps(values), encoding="utf-8")
 
 
-def _ids(tokenizer: Any, **tokens: str) -> dict[str, int]:
+def _ids(tokenizer: Any, **tokens: str) -> dict[str, Any]:
     return {name: tokenizer.convert_tokens_to_ids(token) for name, token in tokens.items()}
 
 

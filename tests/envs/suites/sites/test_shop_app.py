@@ -118,15 +118,15 @@ async def test_only_public_files_are_served(site: SiteCopy, path: str) -> None:
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
-        ("copper kettles", lambda title: "Copper Kettle" in title),
-        ("KETTLE", lambda title: "Kettle" in title),
-        ("lighthouse", lambda title: "Lighthouse" in title),
+        ("copper kettles", "Copper Kettle"),
+        ("KETTLE", "Kettle"),
+        ("lighthouse", "Lighthouse"),
     ],
 )
-async def test_a_search_finds_products_with_every_word(site: SiteCopy, query: str, expected: object) -> None:
+async def test_a_search_finds_products_with_every_word(site: SiteCopy, query: str, expected: str) -> None:
     _, page = Visitor(site, "customer").get(f"/search/?{urlencode({'q': query})}")
     known = [row[0] for row in rows(site, "SELECT title FROM catalogue_product ORDER BY title")]
-    expected_titles = [title.replace("'", "&#x27;") for title in known if callable(expected) and expected(title)]
+    expected_titles = [title.replace("'", "&#x27;") for title in known if expected in title]
     assert titles(page) == expected_titles
 
 

@@ -147,7 +147,7 @@ UNREADABLE = [
 
 
 @pytest.mark.parametrize("answers", [answers for _, answers in UNREADABLE], ids=[name for name, _ in UNREADABLE])
-async def test_an_unreadable_answer_is_an_error_and_never_a_score(answers: list) -> None:
+async def test_an_unreadable_answer_is_an_error_and_never_a_score(answers: list[str | Exception]) -> None:
     with pytest.raises(SimilarityFailed) as error:
         await rate_similarity(ScriptedModel(answers), [BASKET], [DRIVE, OTHER_BASKET])
     assert "\n" not in str(error.value)
