@@ -117,7 +117,7 @@ class Later:
         found: dict[Any, tuple[Row, float, bool]] = {}
         for other in (Phase.read(folder) for folder in others):
             columns = other.columns
-            for row, advantage, won in zip(other.rows, columns["advantage"], columns["success"], strict=True):
+            for row, advantage, won in zip(other.rows, columns[Column.ADVANTAGE], columns[Column.SUCCESS], strict=True):
                 if (row.prompt, row.completion) not in known:
                     found[row.prompt, row.completion, won] = (row, advantage, won > 0)
         rows, advantages, wins = zip(*found.values(), strict=True)

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import closing
 from http.cookies import SimpleCookie
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -215,6 +216,6 @@ def lines(path: Path) -> list[str]:
         return [line for line in database.iterdump() if 'INTO "django_session"' not in line]
 
 
-def rows(site: SiteCopy, sql: str) -> list[tuple[object, ...]]:
+def rows(site: SiteCopy, sql: str) -> list[tuple[Any, ...]]:
     with closing(sqlite3.connect(site.database)) as database:
         return database.execute(sql).fetchall()

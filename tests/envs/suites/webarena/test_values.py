@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from envs.suites.webarena.sites import Sites
 from envs.suites.webarena.task import Format, Shape
-from envs.suites.webarena.values import _FORMATS, matches, same_items  # pyright: ignore[reportPrivateUsage]
+from envs.suites.webarena.values import _FORMATS, matches, same_items
 
 SITES = Sites.from_environment({"WA_REDDIT": "http://127.0.0.1:9999", "WA_GITLAB": "http://127.0.0.1:8023"})
 
