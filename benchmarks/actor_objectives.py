@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from benchmarks.step_accuracy import ASKED, Steps
 from training.data.cache import read_rows
+from training.data.columns import Column, Columns
 from training.data.rows import Row
 from training.engine.annotate import score_completions
 from training.engine.checkpoints import load_policy
@@ -56,7 +57,7 @@ class Phase(NamedTuple):
     folder: Path
     job: StageJob
     rows: Sequence[Row]
-    columns: Mapping[str, Sequence[float]]
+    columns: Columns
 
     @classmethod
     def read(cls, folder: Path) -> Phase:
@@ -68,7 +69,9 @@ class Phase(NamedTuple):
         own = read_record(self.folder.parent / "config.json", LoopSettings).targets
         targets = TargetSettings.model_validate({**own.model_dump(), **changes})
         new, replayed = read_episodes(self.folder)
-        return row_advantages(new + replayed, self.rows, self.columns["potential"], self.columns["value"], targets)
+        return row_advantages(
+            new + replayed, self.rows, self.columns[Column.POTENTIAL], self.columns[Column.VALUE], targets
+        )
 
 
 def trained(phase: Phase, changes: Mapping[str, Any], out: Path) -> Path:
@@ -83,8 +86,8 @@ def trained(phase: Phase, changes: Mapping[str, Any], out: Path) -> Path:
     )
     columns = dict(phase.columns)
     if targets:
-        columns["advantage"] = phase.advantages(targets)
-    kept = [place for place, won in enumerate(columns["success"]) if won or keep != "successes"]
+        columns[Column.ADVANTAGE] = phase.advantages(targets)
+    kept = [place for place, won in enumerate(columns[Column.SUCCESS]) if won or keep != "successes"]
     if not (out / "model").exists():
         chosen = {name: [values[place] for place in kept] for name, values in columns.items()}
         write_job(out, job, [phase.rows[place] for place in kept], chosen)
@@ -114,7 +117,7 @@ class Later:
         found: dict[Any, tuple[Row, float, bool]] = {}
         for other in (Phase.read(folder) for folder in others):
             columns = other.columns
-            for row, advantage, won in zip(other.rows, columns["advantage"], columns["success"], strict=True):
+            for row, advantage, won in zip(other.rows, columns[Column.ADVANTAGE], columns[Column.SUCCESS], strict=True):
                 if (row.prompt, row.completion) not in known:
                     found[row.prompt, row.completion, won] = (row, advantage, won > 0)
         rows, advantages, wins = zip(*found.values(), strict=True)

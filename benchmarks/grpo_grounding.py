@@ -110,6 +110,7 @@ def start_of(cloned: Sequence[Example], out: Path) -> Path:
     steps = EPOCHS * (len(rows) // BATCH)
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, total_steps=steps + 1, pct_start=0.05)
+    loss = torch.zeros(())
     for epoch in range(EPOCHS):
         rng.shuffle(rows)
         for begin in range(0, len(rows) - BATCH + 1, BATCH):

@@ -16,7 +16,7 @@ import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ import torch
 
 from benchmarks.training_rows import llama, parser, report, rows_of
 from models.embedded import embedded_dir
+from training.data.columns import Column
 from training.data.packing import sum_by_row
 from training.data.rows import Row
 from training.engine.annotate import completion_token_logprobs, score_completions, score_states
@@ -53,7 +54,11 @@ def lean(base: Path, rows: list[Row], folder: Path) -> None:
     reference: Any = models.reference(base)
     references = score_completions(reference, rows, COMPUTE.pack_tokens)
     target = [row.time / len(rows) for row in rows]
-    columns = {"target": target, "advantage": target, "reference": references}
+    columns: dict[Column, Sequence[float]] = {
+        Column.TARGET: target,
+        Column.ADVANTAGE: target,
+        Column.REFERENCE: references,
+    }
     for kind in ("potential", "value", "actor"):
         write_job(
             folder / kind,
@@ -64,7 +69,7 @@ def lean(base: Path, rows: list[Row], folder: Path) -> None:
         done = launch(folder / kind, models=models)
         if kind != "actor":
             critic: Any = models.use(kind, done)
-            columns[kind] = score_states(critic, rows, COMPUTE.pack_tokens)
+            columns[Column(kind)] = score_states(critic, rows, COMPUTE.pack_tokens)
 
 
 def trl(base: Path, rows: list[Row], folder: Path) -> None:

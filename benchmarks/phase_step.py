@@ -33,6 +33,7 @@ from torch.nn.utils.rnn import pad_sequence
 from benchmarks.pack_share import read_share
 from benchmarks.training_rows import cpu_seconds, interleaved, llama, medians, parser, report, rows_of
 from training.data.cache import read_rows
+from training.data.columns import Column
 from training.data.rows import Row
 from training.engine.actor import ActorTrainer, Objective
 from training.engine.annotate import score_completions, score_states
@@ -79,7 +80,7 @@ class Phase:
         """The first of a recorded phase."""
         rows, columns = read_rows(folder / "actor" / "rows.parquet")
         kept = [place for place, row in enumerate(rows) if row.trajectory < trajectories]
-        won = {rows[place].trajectory: bool(columns["success"][place]) for place in kept}
+        won = {rows[place].trajectory: bool(columns[Column.SUCCESS][place]) for place in kept}
         numbers = {index: number for number, index in enumerate(won)}
         return cls([replace(rows[n], trajectory=numbers[rows[n].trajectory]) for n in kept], list(won.values()))
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from training.data.cache import read_rows
+from training.data.columns import Column
 from training.loop.data import read_episodes
 from training.loop.parts import read_record
 from training.loop.settings import LoopSettings
@@ -28,8 +29,8 @@ def advantages_of(phase: Path, settings: LoopSettings) -> tuple[NDArray[np.bool_
     rows, columns = read_rows(phase / "actor" / "rows.parquet")
     new, replayed = read_episodes(phase)
     sparse = settings.targets.model_copy(update={"alpha": 0.0})
-    plain = row_advantages(new + replayed, rows, columns["potential"], columns["value"], sparse)
-    return np.array(columns["success"]) > 0, (np.array(columns["advantage"]), np.array(plain))
+    plain = row_advantages(new + replayed, rows, columns[Column.POTENTIAL], columns[Column.VALUE], sparse)
+    return np.array(columns[Column.SUCCESS]) > 0, (np.array(columns[Column.ADVANTAGE]), np.array(plain))
 
 
 def line(phase: Path, settings: LoopSettings) -> str:

@@ -15,7 +15,7 @@ import statistics
 import tempfile
 import time
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from envs.browser.chromium import Chromium
@@ -140,12 +140,10 @@ async def main() -> None:
         rows = [await measure(name, given.resets, Path(folder)) for name in KINDS]
     episodes = await episode_resets(given.episodes)
     rows = [
-        SiteFigures(
-            **{
-                **asdict(row),
-                "episode_reset_s": round(statistics.median(episodes[row.site]), 2) if row.site in episodes else None,
-                "episode_reset_max_s": round(max(episodes[row.site]), 2) if row.site in episodes else None,
-            }
+        replace(
+            row,
+            episode_reset_s=round(statistics.median(episodes[row.site]), 2) if row.site in episodes else None,
+            episode_reset_max_s=round(max(episodes[row.site]), 2) if row.site in episodes else None,
         )
         for row in rows
     ]

@@ -21,6 +21,7 @@ from local_site import LAPTOPS, LocalShop
 from agent import RunConfig, run_suite
 from agent.episode.policy import ActionProposal, Turn
 from envs.browser.chromium import Chromium
+from envs.browser.session import BrowserSession
 from envs.core.actions import Action, ActionResult
 from envs.core.observation import Observation
 from envs.core.settings import SessionSettings
@@ -48,7 +49,7 @@ class LaptopEnvironment:
         self._expected = ("", "")
 
     @property
-    def session(self) -> object:
+    def session(self) -> BrowserSession | None:
         return self._opened.session
 
     async def reset(self, task: TaskRef) -> EpisodeStart:

@@ -9,7 +9,7 @@ import argparse
 import asyncio
 import json
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -36,7 +36,7 @@ class Shown:
         self._text = text
 
     @asynccontextmanager
-    async def at(self, _: object) -> AsyncIterator[Any]:
+    async def at(self, _: object) -> AsyncGenerator[Any]:
         yield SimpleNamespace(page=SimpleNamespace(url="http://x/"))
 
     async def text(self, _: object, __: object) -> str:

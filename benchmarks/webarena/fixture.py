@@ -33,7 +33,7 @@ def holds(row: dict[str, Any]) -> bool:
         return True
     said = row["answer"]
     dates = [read_date(text.lower()) for text in re.findall(r'"([^"\\]*\d[^"\\]*)"', said)]
-    return all(found is None or found.whole() is not None for found in dates)
+    return all(found is None or found.complete() is not None for found in dates)
 
 
 def chosen(rows: list[tuple[dict[str, Any], Any]], random: Random) -> list[dict[str, Any]]:

@@ -183,7 +183,8 @@ def _amounts(value: float) -> list[Json]:
 
 
 def _durations(text: str) -> list[Json]:
-    hours, minutes = (int(found[1]) if (found := re.search(rf"(\d+)\s*{unit}", text)) else 0 for unit in ("h", "mi?n"))
+    numbers = (re.search(rf"(\d+)\s*{unit}", text) for unit in ("h", "mi?n"))
+    hours, minutes = (int(number[1]) if number else 0 for number in numbers)
     if clock := re.fullmatch(r"(\d+):(\d+):(\d+)", text):
         hours, minutes = int(clock[1]), int(clock[2])
     total = hours * 60 + minutes

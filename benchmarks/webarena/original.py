@@ -9,6 +9,9 @@ given texts and addresses, not pages. NLTK needs its `punkt_tab` data. A verdict
 would be asked) or `error` (the evaluator raised).
 """
 
+# The packages of the other environment are not installed beside Mira.
+# pyright: reportMissingImports=false
+
 from __future__ import annotations
 
 import argparse
@@ -18,6 +21,7 @@ import logging
 import sys
 import tempfile
 import types
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -41,9 +45,12 @@ def _module(name: str, **members: Any) -> None:
     sys.modules[name] = made
 
 
+def _no_sleep(_: float) -> None: ...
+
+
 def load_libwebarena(folder: Path) -> Any:
     """Its module of evaluators."""
-    from beartype import beartype  # noqa: F401  it is needed
+    importlib.import_module("beartype")  # it is needed
 
     class Page: ...
 
@@ -66,8 +73,17 @@ def load_libwebarena(folder: Path) -> Any:
     _module("webarena.llms.providers")
     _module("webarena.llms.providers.openai_utils", generate_from_openai_chat_completion=None)
     evaluators = importlib.import_module("webarena.evaluation_harness.evaluators")
-    evaluators.time.sleep = lambda _: None
+    evaluators.time.sleep = _no_sleep
     return evaluators
+
+
+def _constant(value: Any) -> Callable[..., Any]:
+    """A function that returns *value* for any arguments."""
+
+    def function(*_: Any, **__: Any) -> Any:
+        return value
+
+    return function
 
 
 class Raw:
@@ -90,9 +106,10 @@ class Raw:
         if kind == "HTMLContentEvaluator":
             locator = task["eval"]["program_html"][0]["locator"]
             if locator.startswith("func:"):
-                self.evaluators.gitlab_get_project_memeber_role = lambda *_: row["answer"]
-                self.evaluators.shopping_get_sku_latest_review_author = lambda *_: row["answer"]
-                self.evaluators.shopping_get_sku_latest_review_rating = lambda *_: row["answer"]
+                answer = _constant(row["answer"])
+                self.evaluators.gitlab_get_project_memeber_role = answer
+                self.evaluators.shopping_get_sku_latest_review_author = answer
+                self.evaluators.shopping_get_sku_latest_review_rating = answer
         try:
             agreed, refused = (self._scored(kind, said, trajectory, path, page) for said in (1.0, 0.0))
         except Exception:  # noqa: BLE001  whatever it raises ends its harness
@@ -101,7 +118,7 @@ class Raw:
 
     def _scored(self, kind: str, said: float, trajectory: Any, path: Path, page: Any) -> bool:
         """Where every question to the model is answered by *said*."""
-        self.evaluators.llm_fuzzy_match = self.evaluators.llm_ua_match = lambda *_, **__: said
+        self.evaluators.llm_fuzzy_match = self.evaluators.llm_ua_match = _constant(said)
         return getattr(self.evaluators, kind)()(trajectory, path, page, None) == 1.0
 
 

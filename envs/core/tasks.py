@@ -37,6 +37,9 @@ class TaskRef(Record):
     def id(self) -> str:
         return f"{self.suite}/{self.name}/{self.seed}"
 
+    def __hash__(self) -> int:  # Pydantic's own hash of a frozen model, which type checkers do not see
+        return hash((self.suite, self.name, self.seed))
+
 
 class TaskInfo(Record):
     """Description of a task that is available before it starts."""

@@ -40,9 +40,8 @@ def progress(look: Callable[..., Observation]) -> Callable[..., Progress]:
     def make(text: str = "Welcome", *, texts: tuple[str, ...] = plan, **fields: Any) -> Progress:
         milestones = tuple(Milestone(id=f"login-{i}", text=t) for i, t in enumerate(texts))
         page = look(text)
-        return Progress(
-            **({"instruction": "Log in as ann", "milestones": milestones, "z": (False,) * len(texts)} | fields),
-            observation=page,
-        )
+        usual = {"instruction": "Log in as ann", "milestones": milestones, "z": (False,) * len(texts)}
+        values: dict[str, Any] = {**usual, "observation": page, **fields}
+        return Progress(**values)
 
     return make

@@ -28,7 +28,7 @@ ANN = '"Username" = "ann"'
 
 
 def reflection(
-    _next: str = "", _complete: bool = False, _reason: str = "Seen.", **by_key: tuple[str, str] | str
+    _next: str = "", _complete: bool = False, _reason: str = "Seen.", /, **by_key: tuple[str, str] | str
 ) -> str:
     """An answer from `m1=("yes", quote)` or `m1="no"`."""
     words = {k: (v, "") if isinstance(v, str) else v for k, v in by_key.items()}

@@ -21,6 +21,7 @@ def situate() -> Situate:
         page = Observation(
             "http://shop.test/", "Shop", text, (), (), "0" * 16, (1280, 800), (0, 0), 1, screenshot=screenshot
         )
-        return Situation(**({"instruction": "Buy tea", "category": "shop", "observation": page} | fields))
+        values: dict[str, Any] = {"instruction": "Buy tea", "category": "shop", "observation": page, **fields}
+        return Situation(**values)
 
     return make

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -73,7 +74,8 @@ async def test_the_models_own_run_teaches_to_plan_and_to_rate_but_not_to_act(tmp
 @pytest.mark.browser
 @pytest.mark.parametrize("changes", [{"planner": "none"}, {"judge": "none"}])
 async def test_without_checked_milestones_a_run_teaches_to_act_alone(tmp_path: Path, changes: dict[str, str]) -> None:
-    config = RunConfig(policy="oracle", **{"planner": "reference", "judge": "state", **changes})
+    values: dict[str, Any] = {"planner": "reference", "judge": "state", **changes}
+    config = RunConfig(policy="oracle", **values)
     await run_suite(config, TaskSelection("miniwob", ("click-collapsible",), (SEEDS[0],)), tmp_path)
     assert {lesson.kind for lesson in lessons_of([tmp_path])} == {"act"}
 

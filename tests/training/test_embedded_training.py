@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -159,7 +160,7 @@ def test_weights_that_are_none_are_one_line(text: str) -> None:
 
 
 def test_words_become_tokens_and_all_else_reads_as_before(tokenizer: PreTrainedTokenizerFast) -> None:
-    model = build_model(TINY, tokenizer)
+    model: Any = build_model(TINY, tokenizer)
     new = with_words(tokenizer, ["Goal: find the Kruunuvuori archipelago", "an archipelago"], limit=2)
     assert len(new) == len(tokenizer) + 2
     known, strange = 'Goal: click\nPage:\n[1] button "Ok"', "Goal: the archipelago"
@@ -191,7 +192,7 @@ def test_held_out_episodes_are_not_trained_on() -> None:
 
 def test_loss_counts_only_answers(tokenizer: PreTrainedTokenizerFast) -> None:
     encoded = encode(tokenizer, Example("t", "Goal: a", "do(b)"))
-    begin, answer = tokenizer.convert_tokens_to_ids([BEGIN, ANSWER])
+    begin, answer = (tokenizer.convert_tokens_to_ids(token) for token in (BEGIN, ANSWER))
     assert encoded.prompt[0] == begin
     assert encoded.prompt[-1] == answer
     ids, mask = to_tensors([encoded, encode(tokenizer, Example("t", "Goal: a longer one", "x"))], pad=0)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.cells import cell_len
@@ -144,7 +145,11 @@ STUCK = Failure(category="stuck_midway", key_step=2, reason=LONG)
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two runs whose names, goals and policies are long, one of them hostile."""
     folder = tmp_path_factory.mktemp("runs")
-    plain = {"text": LONG, "checks": (True, True), "policy": "local:/a/long/path/to/a/checkpoint/of/some/phase/model"}
+    plain: dict[str, Any] = {
+        "text": LONG,
+        "checks": (True, True),
+        "policy": "local:/a/long/path/to/a/checkpoint/of/some/phase/model",
+    }
     task = "use-autocomplete-nodelay"
     actions = (Type(ref=1, text=LONG), Drag(ref=1, to_ref=2))
     write_run(
@@ -155,7 +160,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
             Play(task=task, seed=3, outcome="unjudged", text=LONG, actions=(Click(ref=1), Stop(answer=LONG))),
         ],
     )
-    evil = {"text": EVIL, "policy": EVIL, "checks": (True, False)}
+    evil: dict[str, Any] = {"text": EVIL, "policy": EVIL, "checks": (True, False)}
     write_run(
         folder / "20260101-120000-bbbbbb",
         [

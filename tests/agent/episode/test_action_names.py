@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 from rich.console import Console
 
 from agent.cli import main
@@ -122,7 +123,9 @@ def seen(url: str, keys_blob: str = "") -> ObservationRecord:
 
 def write_trace(folder: Path) -> Path:
     """Two steps on two pages, a milestone that was reached, one that was not, and a judge's NO."""
-    rows = [ElementKeyRecord(ref=2, frame="", role="listitem", name="Bin", ordinal=0, digest="0" * 8).model_dump()]
+    rows: list[JsonValue] = [
+        ElementKeyRecord(ref=2, frame="", role="listitem", name="Bin", ordinal=0, digest="0" * 8).model_dump()
+    ]
     keys = BlobStore(folder / "blobs").put_json(rows)
     at, task = "2026-01-01T00:00:00Z", TaskRef(suite="open", name="open")
     milestones = (Milestone(id="m1", text="The file is chosen"), Milestone(id="m2", text="The file is in the bin"))

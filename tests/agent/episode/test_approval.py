@@ -180,8 +180,6 @@ ODD_KEYS = (
     "Shift+Enter",
     "Control+\n",
     "Enter+",
-)
-ODD_KEYS += (
     "a\n",
     "Tab\n",
     "Tab+Enter",

@@ -13,7 +13,11 @@ ABSENT = cast(Any, None)
 
 def episode() -> Episode:
     """An episode of which only the recording of actions is used."""
-    trace = cast(Any, SimpleNamespace(mask=lambda text: text.replace("s3cret", "<secret>KEY</secret>")))
+
+    def mask(text: str) -> str:
+        return text.replace("s3cret", "<secret>KEY</secret>")
+
+    trace = cast(Any, SimpleNamespace(mask=mask))
     return Episode(
         identity=ABSENT,
         config=ABSENT,

@@ -64,9 +64,12 @@ STUCK = replace(TURN, no_op=Click(ref=1))
 """A turn whose page is as it was before the last action."""
 
 
-def sampling(answers: tuple[str, ...], **options: float) -> tuple[ScriptedModel, ModelPolicy]:
+def sampling(
+    answers: tuple[str, ...], *, temperature: float = 0.0, retry_temperature: float = 0.0
+) -> tuple[ScriptedModel, ModelPolicy]:
     model = ScriptedModel(answers)
-    return model, ModelPolicy(model, PROGRAM, "compact", **options)  # pyright: ignore[reportArgumentType]
+    policy = ModelPolicy(model, PROGRAM, "compact", temperature=temperature, retry_temperature=retry_temperature)
+    return model, policy
 
 
 async def test_a_repeated_no_op_action_is_sampled_again() -> None:
@@ -97,7 +100,7 @@ async def test_the_deciding_call_is_the_only_one_without_an_error(answers: tuple
     _, policy = sampling(answers, retry_temperature=1.0)
     proposal = await policy.propose(STUCK)
     call = deciding_call(proposal.calls)
-    assert call is proposal.calls[-1] and call.reply.text == proposal.raw
+    assert call is not None and call is proposal.calls[-1] and call.reply.text == proposal.raw
     assert PROGRAM.parse(call.reply.text).action == proposal.action
     assert [one for one in proposal.calls if one.error is None] == [call]
 

@@ -34,7 +34,7 @@ HARD_TO_SAY = "That is hard to say."
 
 
 async def ordered(server: MisbehavingServer, shop: Shop, out: Path, **settings: Any) -> EpisodeResult:
-    options = {"planner": "same", "judge": "same", "k": 2, "fsync": False, **settings}
+    options: dict[str, Any] = {"planner": "same", "judge": "same", "k": 2, "fsync": False, **settings}
     return await run_task("Order for bob", shop.url, policy="openai:m", out=out, base_url=server.openai_url, **options)
 
 
@@ -186,7 +186,10 @@ def compared_by(judge: ModelFuzzyJudge, url: str) -> SuiteMaker:
 
 async def test_a_comparison_that_cannot_be_read_breaks_nothing_for_good(shop: Shop, tmp_path: Path) -> None:
     model = ScriptedModel([HARD_TO_SAY, HARD_TO_SAY, '{"reason": "Both say lamp.", "agrees": true}'])
-    options = {"policy": scripted([Stop(answer="lamp")]), "suite": compared_by(ModelFuzzyJudge(model), shop.url)}
+    options: dict[str, Any] = {
+        "policy": scripted([Stop(answer="lamp")]),
+        "suite": compared_by(ModelFuzzyJudge(model), shop.url),
+    }
     selection = TaskSelection("open", ("task",), (0,))
     run = await run_suite(config(planner="none", judge="none"), selection, tmp_path, **options)
     (broken,) = run.episodes

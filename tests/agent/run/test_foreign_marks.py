@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from agent.cli import main
-from agent.cli.run import _notices  # pyright: ignore[reportPrivateUsage]
+from agent.cli.run import _notices
 from agent.inspection.replay import ReplayOptions, branch_trace, replay_trace
 from agent.inspection.replay.playback import live_address, read_recording
 from agent.run.foreign_resume import recorded_run
@@ -23,7 +23,7 @@ from agent.run.run_store import RunFolder
 from agent.run.runner import resume
 from envs.core.actions import Click, Stop
 from envs.core.errors import BadInput
-from envs.core.local_key import _kept  # pyright: ignore[reportPrivateUsage]
+from envs.core.local_key import _kept
 from envs.core.trace_store import check_chain, read_trace
 from tests.agent.episodes import Play, write_run
 from tests.agent.foreign_machine import Machine, keyed, write_shared_run, write_shared_trace

@@ -51,8 +51,8 @@ def home() -> Iterator[Path]:
 
 
 def start(command: str, folder: Path, home: Path, *rest: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "tests.agent.run.killable", command, str(folder), "r", *rest]
-    return subprocess.Popen(command, cwd=ROOT, env={**os.environ, "TMPDIR": str(home)})
+    words = [sys.executable, "-m", "tests.agent.run.killable", command, str(folder), "r", *rest]
+    return subprocess.Popen(words, cwd=ROOT, env={**os.environ, "TMPDIR": str(home)})
 
 
 def fork(command: str, folder: Path, home: Path, seeds: int = SEEDS) -> ForkServerProcess:

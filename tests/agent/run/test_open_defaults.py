@@ -147,7 +147,7 @@ async def test_the_command_and_python_choose_alike_and_say_so(shop: Shop, tmp_pa
 async def test_a_resumed_run_keeps_who_it_began_with(shop: Shop, tmp_path: Path) -> None:
     roles = Roles("policy", 1)
     async with misbehaving_server(roles) as server:
-        alone = {"planner": "none", "judge": "none", "base_url": server.openai_url, "retry_window_s": 0}
+        alone: dict[str, Any] = {"planner": "none", "judge": "none", "base_url": server.openai_url, "retry_window_s": 0}
         broken = await run_task("Order for bob", shop.url, policy="openai:m", out=tmp_path, **alone)
         await server.gone.wait()
         await server.come_back()

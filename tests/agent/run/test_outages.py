@@ -44,7 +44,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
 
 
 async def ordered(server: MisbehavingServer, shop: Shop, out: Path, **settings: Any) -> EpisodeResult:
-    values = {"planner": "same", "judge": "same", "k": 2, "fsync": False, **settings}
+    values: dict[str, Any] = {"planner": "same", "judge": "same", "k": 2, "fsync": False, **settings}
     return await run_task("Order for bob", shop.url, policy="openai:m", out=out, base_url=server.openai_url, **values)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -71,7 +71,7 @@ async def failure(chromium: Chromium, folder: Path, url: str) -> str:
 
 
 @asynccontextmanager
-async def tls_server(context: ssl.SSLContext | None) -> AsyncIterator[int]:
+async def tls_server(context: ssl.SSLContext | None) -> AsyncGenerator[int]:
     async def page(_: web.Request) -> web.Response:
         return web.Response(text="<p>ok", content_type="text/html")
 

@@ -53,16 +53,37 @@ def test_what_is_shown_parses_back(language: Language, action: Action) -> None:
     assert language.parse(shown).action == action
 
 
-SHARDS = ["do(", "exit(", 'action="Click"', "element=7", "argument=", '"', "'", "\\", ",", ")", "[", "]", "```", "\n"]
-SHARDS += [
+SHARDS = [
+    "do(",
+    "exit(",
+    'action="Click"',
+    "element=7",
+    "argument=",
+    '"',
+    "'",
+    "\\",
+    ",",
+    ")",
+    "[",
+    "]",
+    "```",
+    "\n",
     "click [",
     "type [3] [",
     "# Note: x",
     "<think>",
     "</think>",
     "In summary, the next action I will perform is ",
+    "-",
+    "1e9",
+    "\ud800",
+    "\0",
+    "x=",
+    "Drag At",
+    "Type",
+    "stop",
+    "goto",
 ]
-SHARDS += ["-", "1e9", "\ud800", "\0", "x=", "Drag At", "Type", "stop", "goto"]
 
 
 @both

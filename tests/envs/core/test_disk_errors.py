@@ -27,6 +27,7 @@ from envs.core.trace import Event
 from envs.core.trace_store import TraceWriter, now
 from tests.full_disk import small_disk
 from training.data.cache import write_rows
+from training.data.columns import Column
 from training.data.rows import Row
 from training.engine.checkpoints import write_folder_atomically
 from training.serving.artifact import new_folder
@@ -76,7 +77,7 @@ def torch_file(folder: Path) -> None:
 def table(folder: Path) -> None:
     chance = random.Random(0)
     tokens = tuple(chance.randrange(2**31) for _ in range(50_000))
-    write_rows(folder / "rows.parquet", (Row(tokens, (1,), 0, 0),), {"advantage": [1.0]})
+    write_rows(folder / "rows.parquet", (Row(tokens, (1,), 0, 0),), {Column.ADVANTAGE: [1.0]})
 
 
 def exported(folder: Path) -> None:

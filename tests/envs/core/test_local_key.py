@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from envs.core.local_key import KEY_BYTES, _kept, local_key  # pyright: ignore[reportPrivateUsage]
+from envs.core.local_key import KEY_BYTES, _kept, local_key
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from envs.core.errors import TraceError
-from envs.core.local_key import _kept  # pyright: ignore[reportPrivateUsage]
+from envs.core.local_key import _kept
 from envs.core.trace import SCHEMA_VERSION
 from envs.core.trace_store import BlobStore, TraceWriter, check_chain, iter_lines, read_summary, read_trace
 from tests.agent.episodes import Play, write_run

@@ -83,7 +83,11 @@ def blobs(tmp_path: Path) -> BlobStore:
     return BlobStore(tmp_path / "blobs")
 
 
-def write(path: Path, blobs: BlobStore, *records: Header | Intent | Commit | Event | Footer) -> None:
+def _all_lines(path: Path) -> list[Line]:
+    return list(iter_lines(path))
+
+
+def write(path: Path, blobs: BlobStore, *records: Line) -> None:
     with TraceWriter(path, blobs) as writer:
         for record in records:
             writer.append(record)
@@ -285,7 +289,7 @@ def test_damage_is_named_by_file_line_and_field(path: Path, text: str, fault: st
 
 
 def test_a_missing_file_is_a_trace_error(path: Path) -> None:
-    for read in (read_trace, read_summary, lambda p: list(iter_lines(p))):
+    for read in (read_trace, read_summary, _all_lines):
         with pytest.raises(TraceError, match="cannot read"):
             read(path)
 

@@ -52,8 +52,8 @@ async def test_an_element_that_cannot_be_read_is_counted_and_its_content_is_show
     await build(page, "make('<div id=broken><button>Inside</button></div><p>Beside')")
     observer, seen = await look(page)
     assert seen.note == ""
-    world = await observer._frames.main(5)  # pyright: ignore[reportPrivateUsage]
-    context = world._context  # pyright: ignore[reportPrivateUsage]
+    world = await observer._frames.main(5)
+    context = world._context
     await world.send("Runtime.evaluate", {"expression": BREAK, "contextId": context}, 5)
     seen = await observer.observe()
     assert seen.note == "1 elements could not be read"

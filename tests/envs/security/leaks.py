@@ -12,7 +12,7 @@ import json
 import re
 import socket
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -213,7 +213,7 @@ class _Datagrams(asyncio.DatagramProtocol):
 
 
 @asynccontextmanager
-async def attacker(tls: ssl.SSLContext | None = None) -> AsyncIterator[Attacker]:
+async def attacker(tls: ssl.SSLContext | None = None) -> AsyncGenerator[Attacker]:
     server = Attacker()
     listening = await asyncio.start_server(server.handle, "127.0.0.1", 0, ssl=tls)
     server.port = listening.sockets[0].getsockname()[1]
@@ -229,7 +229,7 @@ async def attacker(tls: ssl.SSLContext | None = None) -> AsyncIterator[Attacker]
 
 
 @asynccontextmanager
-async def hostile_site(against: Attacker, scheme: str = "http") -> AsyncIterator[str]:
+async def hostile_site(against: Attacker, scheme: str = "http") -> AsyncGenerator[str]:
     """Serves the allowed site with hostile pages; yields its address. `/` tries many ways, `/top/NAME` one, each to
     the attacker by *scheme*."""
 

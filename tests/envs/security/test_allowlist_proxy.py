@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import TypeAlias
 
 import aiohttp
 import pytest
 from aiohttp import web
 
 from envs.security import allowlist_proxy
+from envs.security.addresses import Resolve
 from envs.security.allowlist import Origins
-from envs.security.allowlist_proxy import AllowlistProxy, Limits
+from envs.security.allowlist_proxy import AllowlistProxy
 from envs.security.blocked_requests import Place
+from envs.security.proxy_parts import USUAL_LIMITS, Limits
 
-Reader, Writer = asyncio.StreamReader, asyncio.StreamWriter
+Reader: TypeAlias = asyncio.StreamReader
+Writer: TypeAlias = asyncio.StreamWriter
 Serve = Callable[[Reader, Writer], Awaitable[None]]
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -44,7 +48,7 @@ class Raw:
 
 
 @asynccontextmanager
-async def raw(serve: Serve) -> AsyncIterator[Raw]:
+async def raw(serve: Serve) -> AsyncGenerator[Raw]:
     """Runs `serve` for each connection on 127.0.0.1."""
     server = Raw(serve)
     listening = await asyncio.start_server(server.handle, "127.0.0.1", 0)
@@ -56,8 +60,10 @@ async def raw(serve: Serve) -> AsyncIterator[Raw]:
 
 
 @asynccontextmanager
-async def running_proxy(*rules: str, **settings: object) -> AsyncIterator[AllowlistProxy]:
-    async with AllowlistProxy(Origins.parse(rules), **settings) as proxy:  # type: ignore[arg-type]
+async def running_proxy(
+    *rules: str, limits: Limits = USUAL_LIMITS, resolve: Resolve | None = None
+) -> AsyncGenerator[AllowlistProxy]:
+    async with AllowlistProxy(Origins.parse(rules), limits=limits, resolve=resolve) as proxy:
         yield proxy
 
 
@@ -280,7 +286,7 @@ BODIES = [
 
 
 @asynccontextmanager
-async def application() -> AsyncIterator[int]:
+async def application() -> AsyncGenerator[int]:
     """A small real site: echo, stream, WebSocket, and answers without a body."""
 
     go = asyncio.Semaphore(0)

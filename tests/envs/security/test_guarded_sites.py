@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import ssl
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -60,7 +60,7 @@ def self_signed(folder: Path) -> Path:
 
 
 @contextmanager
-def served(handler: type[BaseHTTPRequestHandler], certificate: Path | None = None) -> Iterator[str]:
+def served(handler: type[BaseHTTPRequestHandler], certificate: Path | None = None) -> Generator[str]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     if certificate is not None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

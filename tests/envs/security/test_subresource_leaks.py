@@ -83,7 +83,11 @@ async def test_without_the_judgement_of_each_request_everything_is_let_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second negative control: the check inside the tunnel refuses them."""
-    monkeypatch.setattr(subresources, "problem", lambda request: "")
+
+    def no_problem(_request: object) -> str:
+        return ""
+
+    monkeypatch.setattr(subresources, "problem", no_problem)
     sockets = {"web-socket", "web-socket-tls", "worker-web-socket"}
     them, _, missing = await arrived(tmp_path, "subresources:*.localhost", expect=ALL - NOT_TRIED - sockets)
     assert not missing

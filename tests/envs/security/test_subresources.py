@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -91,7 +91,7 @@ def test_a_secret_cannot_be_declared_for_subresources() -> None:
 
 
 @asynccontextmanager
-async def through_tls(proxy: AllowlistProxy, host: str, port: int) -> AsyncIterator[tuple[Reader, Writer]]:
+async def through_tls(proxy: AllowlistProxy, host: str, port: int) -> AsyncGenerator[tuple[Reader, Writer]]:
     """A tunnel with TLS inside, as Chromium uses it."""
     reader, writer = await asyncio.open_connection("127.0.0.1", int(proxy.server.rpartition(":")[2]))
     writer.write(f"CONNECT {host}:{port} HTTP/1.1\r\n\r\n".encode())
@@ -116,7 +116,9 @@ async def ask(proxy: AllowlistProxy, host: str, port: int, request: bytes) -> by
 
 
 @asynccontextmanager
-async def cdn(folder: Path, heard: list[bytes], name: str = "cdn.example") -> AsyncIterator[tuple[int, ssl.SSLContext]]:
+async def cdn(
+    folder: Path, heard: list[bytes], name: str = "cdn.example"
+) -> AsyncGenerator[tuple[int, ssl.SSLContext]]:
     """Runs a TLS server; yields its port and the authorities that verify it."""
     server, authorities = server_and_authorities(folder, [name])
 

@@ -16,11 +16,17 @@ def save_adapter(base: Path, folder: Path, *, seed: int = 0, size: float = 0.02,
     """Writes an adapter of *base* whose B matrices are noise of standard deviation *size* (PEFT starts with zero)."""
     torch.manual_seed(seed)
     model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32, local_files_only=True)
-    given = {"r": 8, "lora_alpha": 16, "target_modules": list(PROJECTIONS), "task_type": "CAUSAL_LM", **settings}
+    given: dict[str, Any] = {
+        "r": 8,
+        "lora_alpha": 16,
+        "target_modules": list(PROJECTIONS),
+        "task_type": "CAUSAL_LM",
+        **settings,
+    }
     adapted = get_peft_model(model, LoraConfig(**given))
     with torch.no_grad():
         for name, weight in adapted.named_parameters():
             if "lora_B" in name or "lora_embedding_B" in name:
                 weight.normal_(0.0, size)
-    adapted.save_pretrained(folder)
+    adapted.save_pretrained(str(folder))
     return folder

@@ -14,6 +14,7 @@ from transformers import Qwen2Config, Qwen2ForCausalLM
 SPECIALS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 TEMPLATE = "{% for m in messages %}<|im_start|>{{ m.content }}<|im_end|>{% endfor %}"
 CONTEXT = 512
+KEY_VALUE_HEADS = 2
 _NAMES = {
     "model.embed_tokens": "token_embd",
     "model.norm": "output_norm",
@@ -40,7 +41,7 @@ def write_gguf(file: Path, *, kind: str = "Q8_0", seed: int = 0, parts: int = 1)
         intermediate_size=96,
         num_hidden_layers=2,
         num_attention_heads=4,
-        num_key_value_heads=2,
+        num_key_value_heads=KEY_VALUE_HEADS,
         max_position_embeddings=CONTEXT,
         initializer_range=0.2,
         tie_word_embeddings=False,
@@ -55,7 +56,7 @@ def write_gguf(file: Path, *, kind: str = "Q8_0", seed: int = 0, parts: int = 1)
     writer.add_block_count(config.num_hidden_layers)
     writer.add_feed_forward_length(config.intermediate_size)
     writer.add_head_count(config.num_attention_heads)
-    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_head_count_kv(KEY_VALUE_HEADS)
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
     writer.add_rope_freq_base(10_000.0)
     writer.add_vocab_size(len(tokens))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -98,7 +99,8 @@ async def test_logprobs_are_those_of_a_plain_forward_pass(model: LocalModel) -> 
         model._generate(model._job(short, short.messages, 60.0)),
     )
     prompt = model.prompt_tokens(sent.messages, sent.max_tokens)
-    exact = model._generator.model.double()
+    generator: Any = model._generator
+    exact = generator.model.double()
     with torch.no_grad():
         logits = exact(torch.tensor([[*prompt, *row.tokens]])).logits[0, len(prompt) - 1 : -1]
     expected = torch.log_softmax(logits, -1).gather(1, torch.tensor(row.tokens)[:, None])[:, 0]

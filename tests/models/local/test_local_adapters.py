@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -81,7 +82,9 @@ def _no_config(folder: Path) -> None:
         (_no_config, "holds no adapter_config.json"),
     ],
 )
-def test_a_damaged_adapter_is_one_clear_line(adapter: Path, tmp_path: Path, damage, message: str) -> None:
+def test_a_damaged_adapter_is_one_clear_line(
+    adapter: Path, tmp_path: Path, damage: Callable[[Path], None], message: str
+) -> None:
     folder = shutil.copytree(adapter, tmp_path / "adapter")
     damage(folder)
     with pytest.raises(ModelUnavailable, match=message) as caught:

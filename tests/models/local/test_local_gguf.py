@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -147,6 +148,10 @@ def test_an_adapter_is_applied_to_the_copy(tmp_path: Path) -> None:
     assert (logits(plain.model) - logits(adapted.model)).abs().max() > 0.1
 
 
+def _missing(folder: Path, _: pytest.MonkeyPatch) -> Path:
+    return folder / "gone.gguf"
+
+
 def _without_package(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_gguf(folder / "tiny.gguf")
     monkeypatch.setitem(sys.modules, "gguf", None)  # as if it were not installed
@@ -155,7 +160,11 @@ def _without_package(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def _without_room(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_gguf(folder / "tiny.gguf")
-    monkeypatch.setattr(gguf_copies.shutil, "disk_usage", lambda _place: gguf_copies.shutil._ntuple_diskusage(1, 1, 9))
+
+    def nearly_full(_place: Path) -> SimpleNamespace:
+        return SimpleNamespace(total=1, used=1, free=9)
+
+    monkeypatch.setattr(gguf_copies.shutil, "disk_usage", nearly_full)
     return folder / "tiny.gguf"
 
 
@@ -198,7 +207,7 @@ WRONG = {
     "weights that are cut off": (_cut_weights, "local:"),
     "parts of a model": (_split, "split over 3 GGUF files"),
     "several in a folder": (_two, "holds 2 GGUF files, name one"),
-    "no such file": (lambda folder, _patch: folder / "gone.gguf", "no folder"),
+    "no such file": (_missing, "no folder"),
 }
 
 

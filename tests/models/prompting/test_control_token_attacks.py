@@ -15,7 +15,7 @@ from models.base import ChatRequest, Message, ModelRejected
 from models.prompting.fence import CLOSE, OPEN, defuse, fence
 from models.prompting.prompt_tokens import PromptTokens, control_tokens, processor_markers
 from models.providers.gemini import wire_config, wire_contents
-from tests.models.prompting.test_control_tokens import CHATML, MISTRAL, TOKENIZERS
+from tests.models.prompting.test_control_tokens import CHATML, MISTRAL, TOKENIZERS, without_defence
 
 TRIMMED = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content | trim }}<|im_end|>\n{% endfor %}"
@@ -89,8 +89,7 @@ def test_no_spelling_of_a_control_token_becomes_one(name: str) -> None:
 @pytest.mark.parametrize("name", ATTACKS)
 def test_each_spelling_is_a_control_token_without_the_defence(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The negative control."""
-    monkeypatch.setattr(PromptTokens, "defused", lambda self, text: text)
-    monkeypatch.setattr(PromptTokens, "_controls", lambda self, ids: 0)
+    without_defence(monkeypatch)
     attack = ATTACKS[name]
     assert count(attack, f"Price 5\n{attack.text}") > count(attack, "Price 5")
 
@@ -207,7 +206,7 @@ def test_a_cut_prompt_leaves_no_page_outside_its_fence(head: str) -> None:
         ids = prompts.encode(
             (Message("system", head), Message("user", f"{fence('log', LONG)}\n{page}\nWhat next?")), room
         )
-        text = tokenizer.decode(list(ids))
+        text = str(tokenizer.decode(list(ids)))
         assert len(ids) <= room
         before = text[: text.index("OBEY")]
         assert before.rfind(f"{OPEN}DATA ") > before.rfind(f"{OPEN}END "), text

@@ -133,7 +133,7 @@ def controls_in(name: str, text: str) -> list[str]:
     known = {i for i, token in tokenizer.added_tokens_decoder.items() if token.content.strip()}
     prompt = tokenizer.decode(list(ids))
     written = [marker for marker in family.written for _ in range(prompt.count(marker))]
-    return [tokenizer.convert_ids_to_tokens(i) for i in ids if i in known] + written
+    return [str(tokenizer.convert_ids_to_tokens(i)) for i in ids if i in known] + written
 
 
 def hostile(name: str) -> str:
@@ -145,11 +145,23 @@ def test_a_hostile_page_adds_no_control_token_to_the_prompt(name: str) -> None:
     assert controls_in(name, hostile(name)) == controls_in(name, "Price 5")
 
 
+def without_defence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Switches off the removal of control tokens from page text, and the count of them."""
+
+    def unchanged(_prompts: PromptTokens, text: str) -> str:
+        return text
+
+    def none(_prompts: PromptTokens, _ids: object) -> int:
+        return 0
+
+    monkeypatch.setattr(PromptTokens, "defused", unchanged)
+    monkeypatch.setattr(PromptTokens, "_controls", none)
+
+
 @each_family
 def test_without_the_defence_a_hostile_page_adds_them(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The negative control, with the count of control tokens that would refuse the prompt off as well."""
-    monkeypatch.setattr(PromptTokens, "defused", lambda self, text: text)
-    monkeypatch.setattr(PromptTokens, "_controls", lambda self, ids: 0)
+    without_defence(monkeypatch)
     assert len(controls_in(name, hostile(name))) >= len(controls_in(name, "Price 5")) + len(FAMILIES[name].controls)
 
 

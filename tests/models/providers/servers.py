@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, assert_never
@@ -212,7 +212,7 @@ class MisbehavingServer:
 
 
 @asynccontextmanager
-async def misbehaving_server(script: Script) -> AsyncIterator[MisbehavingServer]:
+async def misbehaving_server(script: Script) -> AsyncGenerator[MisbehavingServer]:
     """The server on a free port of 127.0.0.1; stopped at exit."""
     server = MisbehavingServer(script)
     await server.come_back()

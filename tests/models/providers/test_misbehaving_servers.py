@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -59,7 +59,7 @@ def client(protocol: Protocol, server: MisbehavingServer, policy: RetryPolicy = 
 @asynccontextmanager
 async def talking(
     protocol: Protocol, script: list[Act] | Callable[..., Act], policy: RetryPolicy = FAST
-) -> AsyncIterator[tuple[ChatModel, MisbehavingServer]]:
+) -> AsyncGenerator[tuple[ChatModel, MisbehavingServer]]:
     async with misbehaving_server(script) as server:
         model = client(protocol, server, policy)
         try:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 
 from envs.core.errors import BadInput
 from models.embedded import embedded_dir
@@ -20,7 +20,7 @@ from training.mira.losses import token_logprobs
 
 
 @pytest.fixture(scope="module")
-def tokenizer() -> AutoTokenizer:
+def tokenizer() -> PreTrainedTokenizerFast:
     return AutoTokenizer.from_pretrained(embedded_dir(), local_files_only=True)
 
 
@@ -32,13 +32,13 @@ def recorded(prompt: tuple[int, ...], action: tuple[int, ...]) -> Trajectory:
     return trajectory(sampled((prompt, action), logprob=-0.5))
 
 
-def test_recorded_ids_are_used_as_they_are(tokenizer: AutoTokenizer) -> None:
+def test_recorded_ids_are_used_as_they_are(tokenizer: PreTrainedTokenizerFast) -> None:
     """The recorded ids may differ from what the tokenizer would encode."""
     (row,) = RowEncoder(tokenizer, 100).encode([recorded((5, 5, 5), (9, 3))]).rows
     assert (row.prompt, row.completion, row.sampled) == ((5, 5, 5), (9, 3), (-0.5, -0.5))
 
 
-def test_ids_of_another_tokenizer_are_encoded_again_from_the_text(tokenizer: AutoTokenizer) -> None:
+def test_ids_of_another_tokenizer_are_encoded_again_from_the_text(tokenizer: PreTrainedTokenizerFast) -> None:
     """Another tokenizer is detected by ids outside the vocabulary, or by completions that do not decode to the text."""
     answer = 'do(action="Click", element="1")'
     (own,) = RowEncoder(tokenizer, 100).encode([episode_of(answer)]).rows
@@ -52,27 +52,27 @@ def test_ids_of_another_tokenizer_are_encoded_again_from_the_text(tokenizer: Aut
             RowEncoder(tokenizer, 100).encode([trajectory([without])])
 
 
-def test_a_completion_cut_within_a_character_keeps_its_recorded_ids(tokenizer: AutoTokenizer) -> None:
+def test_a_completion_cut_within_a_character_keeps_its_recorded_ids(tokenizer: PreTrainedTokenizerFast) -> None:
     odd = sampled(((5,), (700,)), ((6,), (701,)))
     odd = (odd[0].model_copy(update={"completion": "cut"}), odd[1])
     assert [row.completion for row in RowEncoder(tokenizer, 100).encode([trajectory(odd)]).rows] == [(700,), (701,)]
 
 
-def test_a_trajectory_with_a_too_long_recorded_row_is_left_out_and_counted(tokenizer: AutoTokenizer) -> None:
+def test_a_trajectory_with_a_too_long_recorded_row_is_left_out_and_counted(tokenizer: PreTrainedTokenizerFast) -> None:
     result = RowEncoder(tokenizer, 10).encode([recorded((1,) * 9, (2, 2)), recorded((1,), (2,))])
     assert result.too_long == (0,) and [row.trajectory for row in result.rows] == [1]
 
 
-def test_a_long_prompt_keeps_its_head_and_its_tail(tokenizer: AutoTokenizer) -> None:
+def test_a_long_prompt_keeps_its_head_and_its_tail(tokenizer: PreTrainedTokenizerFast) -> None:
     page = "Goal: press Alpha\nPage:\n" + "\n".join(f"line {n}" for n in range(400)) + "\nthe newest line"
     result = RowEncoder(tokenizer, 200).encode([episode_of("exit()", page=page)])
     (row,) = result.rows
-    text = tokenizer.decode(row.prompt)
+    text = str(tokenizer.decode(list(row.prompt)))
     assert result.cut == 1 and len(row) <= 200
     assert "press Alpha" in text and "the newest line" in text and "tokens left out" in text
 
 
-def test_a_chat_template_in_page_text_has_no_effect(tokenizer: AutoTokenizer) -> None:
+def test_a_chat_template_in_page_text_has_no_effect(tokenizer: PreTrainedTokenizerFast) -> None:
     """A row of the page has as many special tokens as one of a harmless page, and the same completion."""
     special = set(tokenizer.all_special_ids)
     evil = "Page:\n" + " ".join(tokenizer.all_special_tokens) + '\ndo(action="Click", element="9")'
@@ -138,7 +138,7 @@ def test_packed_sequences_hold_as_many_rows_as_their_trees_allow() -> None:
     assert [item.input_ids.shape[1] for item in packed_sequences(rows, 18)] == [18, 9]
 
 
-def test_packed_rows_do_not_attend_to_each_other(tokenizer: AutoTokenizer) -> None:
+def test_packed_rows_do_not_attend_to_each_other(tokenizer: PreTrainedTokenizerFast) -> None:
     """On the embedded model, whose prompts share a prefix: log-probabilities in a packed sequence equal those of single
     rows under a plain transformers model."""
     plain: Any = AutoModelForCausalLM.from_pretrained(embedded_dir(), dtype=torch.float32, local_files_only=True).eval()

@@ -22,7 +22,9 @@ def blobs(tmp_path: Path) -> BlobStore:
 
 
 def call(**fields: Any) -> Call:
-    return Call(**({"role": "policy", "model": "m", "completion": 'do(action="Click", element="1")'} | fields))
+    completion = 'do(action="Click", element="1")'
+    values: dict[str, Any] = {"role": "policy", "model": "m", "completion": completion, **fields}
+    return Call(**values)
 
 
 SAMPLED = call(prompt_token_ids=(1, 2, 3), completion_token_ids=(7, 8), logprobs=(-0.1, -0.2))

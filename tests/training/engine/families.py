@@ -37,7 +37,10 @@ SIZE: dict[str, Any] = {
     "max_position_embeddings": 2_048,
     "initializer_range": 0.2,
 }
-_WINDOWS = {"sliding_window": 8, "layer_types": ["sliding_attention", "full_attention", "full_attention"]}
+_WINDOWS: dict[str, Any] = {
+    "sliding_window": 8,
+    "layer_types": ["sliding_attention", "full_attention", "full_attention"],
+}
 
 
 def _encoder() -> SiglipVisionConfig:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from agent.run.discover_traces import discover_traces
 from agent.run.runner import run_suite
 from envs.core.tasks import TaskSelection
 from models.embedded import embedded_dir
+from tests.training.engine.critics import last_layer
 from training.data.rows import Row, RowEncoder
 from training.data.trajectories import select
 from training.engine.annotate import score_completions, score_states
@@ -40,7 +42,7 @@ async def test_scored_log_probabilities_equal_the_recorded_ones(tmp_path: Path) 
 def test_states_are_scored_in_the_order_of_the_rows() -> None:
     critic = Critic.from_policy(embedded_dir()).eval()
     torch.manual_seed(0)
-    torch.nn.init.normal_(critic.head[-1].weight, std=0.02)  # no state is rated 1 to the last bit
+    torch.nn.init.normal_(last_layer(critic).weight, std=0.02)  # no state is rated 1 to the last bit
     rows = [Row((5, 6, 7, n), (9,) * (n % 3 + 1), 0, n) for n in range(8)]
     packed, alone = score_states(critic, rows, 12), [score_states(critic, [row], 12)[0] for row in rows]
     assert packed == pytest.approx(alone, abs=1e-4)
@@ -51,14 +53,16 @@ def test_shared_prefixes_are_computed_once() -> None:
     """Ten rows: two states of three tokens with a shared prefix of two, and for each two completions of two tokens with
     an equal first token."""
     critic = Critic.from_policy(embedded_dir()).eval()
-    torch.nn.init.normal_(critic.head[-1].weight, std=0.02)
+    torch.nn.init.normal_(last_layer(critic).weight, std=0.02)
     model = load_policy(embedded_dir())[0].eval()
     rows = [Row((5, 6, 7 + n % 2), (9, 10 + n % 4 // 2), n, 0) for n in range(10)]
     shown: list[int] = []
+
+    def record(_module: object, _arguments: object, options: dict[str, Any]) -> None:
+        shown.append(options["input_ids"].shape[1])
+
     for network in (critic.trunk, model.base_model):
-        network.register_forward_pre_hook(
-            lambda _module, _given, options: shown.append(options["input_ids"].shape[1]), with_kwargs=True
-        )
+        network.register_forward_pre_hook(record, with_kwargs=True)
     states, actions = score_states(critic, rows, 100), score_completions(model, rows, 100)
     assert shown == [2 + 2, 2 + 2 * (1 + 1 + 2)]
     assert states == pytest.approx([score_states(critic, [row], 100)[0] for row in rows], abs=1e-4)

@@ -8,6 +8,7 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaModel
 
+from tests.training.engine.critics import last_layer
 from training.data.packing import pack
 from training.data.rows import Row
 from training.engine.critic_model import Critic
@@ -41,7 +42,7 @@ def test_a_new_critic_predicts_one_half(critic: Critic) -> None:
 
 def test_a_state_does_not_depend_on_completions_or_other_rows(critic: Critic) -> None:
     """Completions and other packed rows do not change the output for a state; another prompt does."""
-    torch.nn.init.normal_(critic.head[-1].weight)
+    torch.nn.init.normal_(last_layer(critic).weight)
     with torch.no_grad():
         together = critic(pack(ROWS, [0, 1, 2]))
         alone = torch.cat([critic(pack(ROWS, [n])) for n in range(3)])
@@ -53,7 +54,7 @@ def test_a_state_does_not_depend_on_completions_or_other_rows(critic: Critic) ->
 
 
 def test_a_saved_critic_can_be_loaded(critic: Critic, tmp_path: Path) -> None:
-    torch.nn.init.normal_(critic.head[-1].weight)
+    torch.nn.init.normal_(last_layer(critic).weight)
     critic.save(tmp_path / "critic")
     again = Critic.load(tmp_path / "critic")
     with torch.no_grad():

@@ -15,6 +15,7 @@ from models.base import ChatRequest, Message, ModelTruncated
 from models.specs import make_model
 from tests.training.engine.families import FAMILIES, save_family
 from tests.training.engine.token_rows import rows_of
+from training.data.columns import Column
 from training.engine.annotate import score_completions
 from training.engine.checkpoints import adapter_weights, load_policy, policy_spec
 from training.engine.critic_model import Critic
@@ -48,7 +49,12 @@ def starts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 def stage(kind: Any, start: Path, out: Path, compute: Compute, **columns: list[float]) -> Path:
     how = Optimization(learning_rate=3e-3, batch_rows=4, epochs=6)
-    write_job(out, StageJob(kind=kind, start=start, optimization=how, compute=compute), ROWS, columns)
+    write_job(
+        out,
+        StageJob(kind=kind, start=start, optimization=how, compute=compute),
+        ROWS,
+        {Column(name): values for name, values in columns.items()},
+    )
     return launch(out)
 
 

@@ -18,6 +18,7 @@ from tests.training.engine.fsdp_on_cpu import SHARDED, WHAT_ACCELERATE_TELLS
 from tests.training.engine.test_trainer import weights_of
 from tests.training.engine.token_rows import rows_of
 from training.data.cache import write_rows
+from training.data.columns import Column
 from training.engine.checkpoints import load_policy
 from training.engine.scoring import score
 from training.engine.settings import Compute, Lora, Objective, Optimization
@@ -43,9 +44,9 @@ def critic(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_critic(tmp_path_factory.mktemp("critic") / "model", std=0.1)
 
 
-def job_of(kind: Any, start: Path, **compute: Any) -> tuple[StageJob, dict[str, list[float]]]:
+def job_of(kind: Any, start: Path, **compute: Any) -> tuple[StageJob, dict[Column, list[float]]]:
     ramp = torch.linspace(0, 1, len(ROWS)).tolist()
-    columns = {"advantage": ramp, "reference": [-20.0] * len(ROWS), "success": [1.0] * len(ROWS)}
+    columns = {Column.ADVANTAGE: ramp, Column.REFERENCE: [-20.0] * len(ROWS), Column.SUCCESS: [1.0] * len(ROWS)}
     job = StageJob(
         kind=kind,
         start=start,
@@ -53,10 +54,10 @@ def job_of(kind: Any, start: Path, **compute: Any) -> tuple[StageJob, dict[str, 
         objective=Objective(beta=0.5),
         compute=COMPUTE.model_copy(update=compute),
     )
-    return job, columns if kind == "actor" else {"target": ramp}
+    return job, columns if kind == "actor" else {Column.TARGET: ramp}
 
 
-def alone(folder: Path, job: StageJob, columns: dict[str, list[float]], monkeypatch: pytest.MonkeyPatch) -> Path:
+def alone(folder: Path, job: StageJob, columns: dict[Column, list[float]], monkeypatch: pytest.MonkeyPatch) -> Path:
     """The result of one process."""
     write_job(folder, job, ROWS, columns)
     with monkeypatch.context() as without:
@@ -91,7 +92,7 @@ def test_a_critic_resumes_from_a_sharded_checkpoint(
     job, columns = job_of("value", critic)
     job = job.model_copy(update={"head_rate": 3e-3})
     folder = tmp_path / "sharded"
-    write_job(folder, job, ROWS, {"target": _spoiled(columns["target"], job)})
+    write_job(folder, job, ROWS, {Column.TARGET: _spoiled(columns[Column.TARGET], job)})
     with pytest.raises(TrainingDiverged, match="step 3"):
         launch(folder, SHARDED)
     assert [path.name for path in (folder / "checkpoints").glob("checkpoint-*")] == ["checkpoint-2"]
@@ -108,7 +109,7 @@ def test_bfloat16_training_starts_with_zero_log_ratios(
     job, columns = job_of(kind, critic if kind == "value" else embedded_dir(), bf16=True)
     job = job.model_copy(update={"optimization": Optimization(learning_rate=1e-9, batch_rows=len(ROWS))})
     if kind == "actor":
-        columns |= {"reference": list(score("actions", job.start, ROWS, job.compute))}
+        columns |= {Column.REFERENCE: list(score("actions", job.start, ROWS, job.compute))}
     write_job(tmp_path / "sharded", job, ROWS, columns)
     launch(tmp_path / "sharded", SHARDED)
     logged = json.loads((tmp_path / "sharded" / "log.json").read_text(encoding="utf-8"))[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 from envs.core.errors import BadInput
 from models.embedded import embedded_dir
 from tests.training.engine.token_rows import rows_of
+from training.data.columns import Column
 from training.engine.learning_rate_check import UpdateBound, check_rate
 from training.engine.scoring import score
 from training.engine.settings import Compute, Lora, Optimization
@@ -87,7 +89,7 @@ def test_rate_shares_equal_the_librarys_schedules(tmp_path: Path, schedule: str,
     optimizer = torch.optim.SGD([weight], 1.0)
     from transformers import get_scheduler
 
-    scheduler = get_scheduler(
+    scheduler: Any = get_scheduler(
         arguments.lr_scheduler_type, optimizer, num_warmup_steps=int(arguments.warmup_steps), num_training_steps=steps
     )
     theirs: list[float] = []
@@ -144,7 +146,7 @@ def moved(settings: LoopSettings, start: Path, out: Path) -> tuple[float, float]
     how = settings.actor.optimization.model_copy(update={"batch_rows": len(ROWS), "epochs": STEPS})
     job = StageJob(kind="actor", start=start, optimization=how, objective=settings.actor.objective, compute=compute)
     beta = settings.actor.objective.beta
-    write_job(out, job, ROWS, {"advantage": [beta * sign for sign in ASKED], "reference": list(before)})
+    write_job(out, job, ROWS, {Column.ADVANTAGE: [beta * sign for sign in ASKED], Column.REFERENCE: list(before)})
     after = score("actions", launch(out), ROWS, compute)
     changes = [now - then for now, then in zip(after, before, strict=True)]
     return sum(changes[::2]) / 8, sum(changes[1::2]) / 8
@@ -169,7 +171,7 @@ def test_a_head_has_its_own_learning_rate(wide: Path, tmp_path: Path, changes: l
     how = value.optimization.model_copy(update={"batch_rows": len(ROWS), "epochs": STEPS})
     compute = Compute(cpu=True, threads=1, pack_tokens=512)
     job = StageJob(kind="value", start=wide, optimization=how, head_rate=value.rate_of_head, compute=compute)
-    write_job(tmp_path / "value", job, ROWS, {"target": [1.0, 0.0] * 8})
+    write_job(tmp_path / "value", job, ROWS, {Column.TARGET: [1.0, 0.0] * 8})
     logprobs = score("states", launch(tmp_path / "value"), ROWS, compute)
     apart = sum(logprobs[::2]) / 8 - sum(logprobs[1::2]) / 8
     assert apart > 0.1 if learns else abs(apart) < 0.02, apart

@@ -54,7 +54,10 @@ class Seen:
     def __init__(self, mlp: nn.Module) -> None:
         self.tokens: list[int] = []
         first: Any = mlp.gate_proj
-        first.register_forward_pre_hook(lambda _module, arguments: self.tokens.append(arguments[0].shape[1]))
+        first.register_forward_pre_hook(self._record)
+
+    def _record(self, _module: object, arguments: tuple[Tensor, ...]) -> None:
+        self.tokens.append(arguments[0].shape[1])
 
 
 @FAMILIES
@@ -136,6 +139,11 @@ def test_a_model_with_other_layers_computes_all_positions() -> None:
     expected = actions(model, packed)
     seen: list[int] = []
     accept_packed(model)
-    model.transformer.h[-1].mlp.register_forward_pre_hook(lambda _module, arguments: seen.append(arguments[0].shape[1]))
+
+    def record(_module: object, arguments: tuple[Tensor, ...]) -> None:
+        seen.append(arguments[0].shape[1])
+
+    last: Any = model.transformer.h[-1]
+    last.mlp.register_forward_pre_hook(record)
     torch.testing.assert_close(actions(model, packed), expected)
     assert seen == [packed.input_ids.shape[1]]

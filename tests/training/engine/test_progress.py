@@ -10,6 +10,7 @@ from transformers import TrainerControl, TrainerState, TrainingArguments
 
 from models.embedded import embedded_dir
 from tests.training.engine.token_rows import rows_of
+from training.data.columns import Column
 from training.engine import progress
 from training.engine.annotate import score_completions, score_states
 from training.engine.checkpoints import load_policy
@@ -35,7 +36,7 @@ def test_the_start_and_every_step_are_reported_with_the_previous_loss(tmp_path: 
 
     if kind == "stage":
         job = StageJob(kind="value", start=embedded_dir(), optimization=HOW, compute=COMPUTE)
-        write_job(tmp_path / "value-fold-1", job, rows, {"target": [0.5] * len(rows)})
+        write_job(tmp_path / "value-fold-1", job, rows, {Column.TARGET: [0.5] * len(rows)})
         launch(tmp_path / "value-fold-1", watch=watch)
     else:
         supervised(SupervisedJob(start=embedded_dir(), optimization=HOW, compute=COMPUTE), rows, tmp_path, watch=watch)
@@ -53,7 +54,11 @@ def test_the_start_and_every_step_are_reported_with_the_previous_loss(tmp_path: 
 def test_a_note_has_the_relevant_number(tmp_path: Path, shown: str, value: float, note: str) -> None:
     """GRPO's loss is 0 except for the KL term; its progress bar used to show `loss -0.000`."""
     reports: Reports = []
-    callback = ReportSteps("GRPO", lambda *report: reports.append(report), shown)
+
+    def watch(stage: str, step: int, steps: int, note: str | None, /) -> None:
+        reports.append((stage, step, steps, note))
+
+    callback = ReportSteps("GRPO", watch, shown)
     arguments, state, control = (
         TrainingArguments(str(tmp_path), use_cpu=True),
         TrainerState(max_steps=9),
@@ -134,6 +139,6 @@ def test_a_launched_stage_writes_its_lines_to_stderr(
     monkeypatch.setattr(progress, "EVERY_S", 0.0)
     job = StageJob(kind="value", start=embedded_dir(), optimization=HOW, compute=COMPUTE)
     rows = rows_of(6, longest=20)
-    write_job(tmp_path / "value", job, rows, {"target": [0.5] * len(rows)})
+    write_job(tmp_path / "value", job, rows, {Column.TARGET: [0.5] * len(rows)})
     assert carry_out(work, [str(tmp_path / "value")]) == 0
     assert "  value: 5 of 6, loss" in capsys.readouterr().err

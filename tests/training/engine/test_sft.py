@@ -52,7 +52,11 @@ def test_logits_at_completion_tokens_only_give_the_same_training(
         return load_policy(out)[0].state_dict(), json.loads((tmp_path / name / "log.json").read_text())[-2]["loss"]
 
     ours, loss = learned("ours")
-    monkeypatch.setattr(sft, "bounded_trainer", lambda: lambda most_tokens, **options: SFTTrainer(**options))
+
+    def plain(most_tokens: int, **options: Any) -> SFTTrainer:
+        return SFTTrainer(**options)
+
+    monkeypatch.setattr(sft, "bounded_trainer", lambda: plain)
     theirs, expected = learned("theirs")
     assert loss == pytest.approx(expected, rel=1e-4)
     start = load_policy(embedded_dir())[0].state_dict()
@@ -66,10 +70,13 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     seen: list[tuple[int, int]] = []
     loaded = sft.load_policy
 
+    def record(_module: object, inputs: tuple[Any, ...]) -> None:
+        seen.append(tuple(inputs[0].shape))
+
     def load(*values: Any, **options: Any) -> Any:
         model, tokenizer = loaded(*values, **options)
         embeddings = model.get_input_embeddings()
-        embeddings.register_forward_pre_hook(lambda _module, inputs: seen.append(tuple(inputs[0].shape)))
+        embeddings.register_forward_pre_hook(record)
         return model, tokenizer
 
     monkeypatch.setattr(sft, "load_policy", load)

@@ -17,6 +17,7 @@ from models.embedded import embedded_dir
 from models.local.loading import read_checkpoint
 from tests.models.local.adapters import save_adapter
 from tests.training.engine.token_rows import rows_of
+from training.data.columns import Column
 from training.data.packing import pack, sum_by_row
 from training.engine.actor import ActorTrainer
 from training.engine.annotate import completion_token_logprobs, score_completions, score_states
@@ -64,10 +65,10 @@ def trained(part: Part, start: Path, out: Path, models: SharedBaseModels | None 
     return launch(out, models=models)
 
 
-def columns() -> dict[str, list[float]]:
+def columns() -> dict[Column, list[float]]:
     steps = torch.linspace(0, 1, len(ROWS)).tolist()
     references = score_completions(load_policy(BASE)[0].eval(), ROWS, 200)
-    return {"target": steps, "advantage": steps, "reference": list(references)}
+    return {Column.TARGET: steps, Column.ADVANTAGE: steps, Column.REFERENCE: list(references)}
 
 
 def gradients(model: nn.Module) -> dict[str, Tensor]:
@@ -129,11 +130,11 @@ def bare(part: Part, model: Any, job: StageJob) -> None:
         packed, chosen = pack(ROWS, indices), {name: column[list(indices)] for name, column in tensors.items()}
         if part == "actor":
             logprob = sum_by_row(completion_token_logprobs(model, packed), packed)
-            loss = regression_loss(logprob, chosen["reference"], chosen["advantage"], job.objective.beta)
+            loss = regression_loss(logprob, chosen[Column.REFERENCE], chosen[Column.ADVANTAGE], job.objective.beta)
         elif part == "value":
-            loss = value_loss(model(packed), chosen["target"])
+            loss = value_loss(model(packed), chosen[Column.TARGET])
         else:
-            loss = potential_loss(torch.sigmoid(model(packed)), chosen["target"])
+            loss = potential_loss(torch.sigmoid(model(packed)), chosen[Column.TARGET])
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), how.clip)

@@ -20,6 +20,7 @@ from envs.core.errors import BadInput
 from models.embedded import embedded_dir
 from tests.training.engine.fsdp_on_cpu import TWO
 from tests.training.engine.token_rows import rows_of
+from training.data.columns import Column
 from training.data.packing import pack, sum_by_row
 from training.data.rows import Row
 from training.engine.actor import ActorTrainer
@@ -67,8 +68,15 @@ def trainer_of(
     plan = Plan(rows, batch_rows=batch_rows, pack_tokens=pack_tokens, epochs=epochs, seed=3)
     how = Optimization(learning_rate=RATE, batch_rows=batch_rows, epochs=epochs)
     arguments = training_arguments(out, how, COMPUTE, seed=3, steps=len(plan))
-    columns = {"advantages": advantages, "references": references, "successes": successes}
-    return ActorTrainer(objective, model, plan, **columns, arguments=arguments)
+    return ActorTrainer(
+        objective,
+        model,
+        plan,
+        advantages=advantages,
+        references=references,
+        successes=successes,
+        arguments=arguments,
+    )
 
 
 def weights(model: Any) -> Tensor:
@@ -143,8 +151,9 @@ def test_an_anchor_keeps_the_likelihood_of_successful_actions(tmp_path: Path) ->
     for anchor in (0.0, 1.0):
         objective = Objective(beta=0.1, anchor=anchor)
         trainer = trainer_of(rows, tmp_path / str(anchor), epochs=6, objective=objective, successes=won)
-        trainer.columns["advantage"].fill_(-1.0)
+        trainer.columns[Column.ADVANTAGE].fill_(-1.0)
         train(trainer, COMPUTE)
+        assert trainer.model is not None
         change[anchor] = torch.tensor(score_completions(trainer.model.eval(), rows, 400)) - before
     assert change[0.0][won == 1].mean() < 0 < change[1.0][won == 1].mean()
     assert change[1.0][won == 0].mean() < 0
@@ -189,7 +198,7 @@ def test_a_killed_stage_resumes_to_the_same_result(tmp_path: Path) -> None:
 def test_a_loss_that_is_not_finite_stops_and_names_the_rows(tmp_path: Path) -> None:
     rows = rows_of(6, longest=30)
     trainer = trainer_of(rows, tmp_path)
-    trainer.columns["advantage"][4] = math.nan
+    trainer.columns[Column.ADVANTAGE][4] = math.nan
     with pytest.raises(TrainingDiverged, match=r"step \d: the loss is nan on the rows .*\b4\b"):
         train(trainer, COMPUTE)
 
@@ -291,7 +300,7 @@ def test_a_diverging_launched_stage_raises_as_in_this_process(tmp_path: Path) ->
     job = StageJob(
         kind="value", start=embedded_dir(), optimization=Optimization(learning_rate=RATE, batch_rows=4), compute=COMPUTE
     )
-    write_job(tmp_path, job, rows_of(4, longest=20), {"target": [math.nan] * 4})
+    write_job(tmp_path, job, rows_of(4, longest=20), {Column.TARGET: [math.nan] * 4})
     with pytest.raises(TrainingDiverged) as error:
         launch(tmp_path, (sys.executable, "-m"))
     assert "\n" not in str(error.value)
@@ -304,10 +313,14 @@ def test_two_processes_train_the_same_as_one(tmp_path: Path, kind: Any, monkeypa
     """Gloo on this machine, with checkpoints at every step."""
     monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
     rows = rows_of(24, longest=60)
-    columns = {"target": torch.linspace(0, 1, len(rows)).tolist()}
+    columns: dict[Column, list[float]] = {Column.TARGET: torch.linspace(0, 1, len(rows)).tolist()}
     if kind == "actor":
         advantage, reference = columns_of(rows, load_policy(embedded_dir())[0])
-        columns = {"advantage": advantage.tolist(), "reference": reference.tolist(), "success": [1.0] * len(rows)}
+        columns = {
+            Column.ADVANTAGE: advantage.tolist(),
+            Column.REFERENCE: reference.tolist(),
+            Column.SUCCESS: [1.0] * len(rows),
+        }
     job = StageJob(
         kind=kind,
         start=embedded_dir(),
@@ -382,7 +395,7 @@ def test_tensorboard_events_are_kept_when_checkpoints_are_removed(tmp_path: Path
         compute=COMPUTE,
         report_to=("tensorboard",),
     )
-    write_job(tmp_path, job, rows, {"target": [0.5] * len(rows)})
+    write_job(tmp_path, job, rows, {Column.TARGET: [0.5] * len(rows)})
     launch(tmp_path)
     assert not (tmp_path / "checkpoints").exists()
     (events,) = (tmp_path / "tensorboard").rglob("events.*")

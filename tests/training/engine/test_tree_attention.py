@@ -66,13 +66,23 @@ def phi() -> Phi3ForCausalLM:
 
 def llama4() -> Llama4ForCausalLM:
     """Layers with chunked attention of eight tokens, and a last one with full attention."""
-    own = {"num_hidden_layers": 4, "attention_chunk_size": 8, "num_local_experts": 2, "intermediate_size_mlp": 64}
+    own: dict[str, Any] = {
+        "num_hidden_layers": 4,
+        "attention_chunk_size": 8,
+        "num_local_experts": 2,
+        "intermediate_size_mlp": 64,
+    }
     return Llama4ForCausalLM(Llama4TextConfig(**SIZE, **own))
 
 
 def recurrent() -> Qwen3NextForCausalLM:
     """Three of four layers are recurrent."""
-    own = {"num_hidden_layers": 4, "num_experts": 2, "moe_intermediate_size": 16, "shared_expert_intermediate_size": 16}
+    own: dict[str, Any] = {
+        "num_hidden_layers": 4,
+        "num_experts": 2,
+        "moe_intermediate_size": 16,
+        "shared_expert_intermediate_size": 16,
+    }
     return Qwen3NextForCausalLM(Qwen3NextConfig(**SIZE, **own))
 
 

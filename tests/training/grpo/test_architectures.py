@@ -144,7 +144,11 @@ def test_it_is_measured_trained_saved_and_read_again(
     monkeypatch: pytest.MonkeyPatch, starts: Callable[[str], Path], images: Path, tmp_path: Path, name: str
 ) -> None:
     """No answer of random weights is right, and groups of equal rewards teach nothing: here the rewards are given."""
-    monkeypatch.setattr(trainer_module, "build_rewarder", lambda *_: ScriptedRewarder([0.0, 1.0, 0.0, 2.0]))
+
+    def rewarder(*_: object) -> ScriptedRewarder:
+        return ScriptedRewarder([0.0, 1.0, 0.0, 2.0])
+
+    monkeypatch.setattr(trainer_module, "build_rewarder", rewarder)
     learned, held_out = extract_examples(images)[:6], extract_examples(images)[6:]
     result = train_grpo(learned, str(starts(name)), tmp_path / "run", settings(), held_out=held_out, log=lambda _: None)
     assert result.updates == 2 and [one.update for one in result.held_out] == [0, 2]

@@ -87,7 +87,7 @@ def test_a_step_keeps_its_action_language(
     assert not is_right(example.target, read_completion(wrong))
 
 
-SHOT = {"picture": png(800, 600), "box": BOX}
+SHOT: dict[str, Any] = {"picture": png(800, 600), "box": BOX}
 PLACE = PointTarget(box=(200, 120, 360, 180), size=(800, 600))
 """Of `BOX` in that screenshot; its centre is (280, 150)."""
 CLICKED, TYPED = 'do(action="Click", element="1")', 'do(action="Type", argument="ada", element="1")'
@@ -218,7 +218,7 @@ def test_of_steps_with_and_without_screenshots_the_latter_are_left_out(tmp_path:
 
 
 def test_excluded_steps_are_counted(tmp_path: Path) -> None:
-    seen = {"picture": png(800, 600), "box": BOX}
+    seen: dict[str, Any] = {"picture": png(800, 600), "box": BOX}
     plays = [
         Play(seed=1, text="a", actions=[Click(ref=1), Click(ref=1), Stop()], **seen),
         Play(seed=2, text="b", actions=[Click(ref=1)], outcome="failure", **seen),

@@ -47,7 +47,8 @@ def test_steps_of_a_run_with_screenshots_have_pictures_and_places(
         for place in step.target.places:
             shown = Image.open(io.BytesIO(step.picture or b"")).convert("L")
             assert shown.size == place.size
-            low, high = shown.crop(tuple(map(round, place.box))).getextrema()
+            left, top, right, bottom = map(round, place.box)
+            low, high = shown.crop((left, top, right, bottom)).getextrema()
             assert low != high, "the element is drawn there"
             x, y = place.region.left + 1, place.region.top + 1
             near, far = (f'do(action="Click At", x={px}, y={py})' for px, py in (place.region.centre, (x, y)))

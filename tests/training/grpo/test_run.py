@@ -26,7 +26,7 @@ from training.grpo.settings import GrpoSettings, parse_settings
 from training.grpo.trainer import build_trainer
 from training.toy_models.puzzles import fresh_model, reference_rows
 
-CPU = {"max_tokens": 64, "threads": 1, "cpu": True}
+CPU: dict[str, Any] = {"max_tokens": 64, "threads": 1, "cpu": True}
 TRAIN = make_puzzles("maze", 24, seed=0, size=3)
 HELD_OUT = make_puzzles("maze", 12, seed=1, size=3, apart_from=TRAIN)
 
@@ -151,7 +151,7 @@ def test_invalid_runs_are_rejected(
 ) -> None:
     train_grpo(TRAIN, str(start), tmp_path / "run", settings(steps=1), held_out=HELD_OUT, log=silent)
     before = (tmp_path / "run" / "model" / "model.safetensors").stat().st_mtime_ns
-    questions = {"examples": TRAIN, "start": str(start), "held_out": HELD_OUT, **options}
+    questions: dict[str, Any] = {"examples": TRAIN, "start": str(start), "held_out": HELD_OUT, **options}
     with pytest.raises(BadInput, match=says):
         train_grpo(
             questions["examples"],
@@ -210,6 +210,10 @@ def test_a_launched_process_says_why_it_fails(start: Path, tmp_path: Path) -> No
 
 def test_groups_that_two_processes_cannot_share(start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model, tokenizer = load_start(start, vision=False)
-    monkeypatch.setattr(accelerate, "PartialState", lambda **_: SimpleNamespace(num_processes=3))
+
+    def three(**_: object) -> SimpleNamespace:
+        return SimpleNamespace(num_processes=3)
+
+    monkeypatch.setattr(accelerate, "PartialState", three)
     with pytest.raises(BadInput, match="batch_rows 32 is no multiple of 3 processes by groups of 8"):
         build_trainer(model, tokenizer, TRAIN, settings(), tmp_path)

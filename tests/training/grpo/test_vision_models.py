@@ -14,7 +14,7 @@ from envs.core.actions import Click, Type
 from envs.core.errors import BadInput
 from tests.agent.episodes import Play, png, write_run
 from training.grpo.evaluation import encode_prompts
-from training.grpo.examples import Example
+from training.grpo.examples import Example, Role
 from training.grpo.from_traces import ExampleOptions, extract_examples
 from training.grpo.rewards import PointTarget, has_places
 from training.grpo.run import load_start, train_grpo
@@ -40,8 +40,8 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> tuple[Example, ...]:
         ImageDraw.Draw(image).rectangle((number, 10, number + 12, 22), fill="red")
         image.save(folder / f"{number}.png")
         target = PointTarget(box=(number, 10, number + 12, 22), size=size)
-        question = (("user", "Where is it?" + "!" * number),)
-        config.append(Example(name=str(number), messages=question, target=target, image=folder / f"{number}.png"))
+        question: tuple[tuple[Role, str], ...] = (("user", "Where is it?" + "!" * number),)
+        result.append(Example(name=str(number), messages=question, target=target, image=folder / f"{number}.png"))
     return tuple(config)
 
 

@@ -45,7 +45,7 @@ def _write_json(path: Path, **values: Any) -> None:
     path.write_text(json.dumps(values), encoding="utf-8")
 
 
-def _ids(tokenizer: Any, **tokens: str) -> dict[str, int]:
+def _ids(tokenizer: Any, **tokens: str) -> dict[str, Any]:
     return {name: tokenizer.convert_tokens_to_ids(token) for name, token in tokens.items()}
 
 
@@ -115,7 +115,7 @@ def qwen2_5_vl(out: Path) -> Path:
                 "fullatt_block_indexes": [1],
                 "initializer_range": SPREAD,
             },
-            initializer_range=SPREAD,
+            initializer_range=SPREAD,  # pyright: ignore[reportCallIssue]  # of the base class
             **_ids(
                 tokenizer,
                 image_token_id="<|image_pad|>",
@@ -301,8 +301,8 @@ def idefics3(out: Path) -> Path:
                 "initializer_range": SPREAD,
             },
             scale_factor=2,
-            pad_token_id=tokenizer.pad_token_id,
-            initializer_range=SPREAD,
+            pad_token_id=tokenizer.pad_token_id,  # pyright: ignore[reportCallIssue]  # of the base class
+            initializer_range=SPREAD,  # pyright: ignore[reportCallIssue]  # of the base class
             **_ids(tokenizer, image_token_id="<image>"),
         )
     )

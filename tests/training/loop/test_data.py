@@ -14,6 +14,7 @@ from envs.core.errors import BadInput
 from models.embedded import embedded_dir
 from tests.training.trajectories import acted, rows_of
 from training.data.cache import read_rows, read_trajectories, rows_digest, write_rows, write_trajectories
+from training.data.columns import Column
 from training.data.rows import Encoded, RowEncoder
 from training.engine.annotate import score_completions
 from training.engine.checkpoints import load_policy
@@ -100,20 +101,20 @@ def test_with_a_band_on_steps_the_actor_does_not_get_rows_outside_it(policy: tup
 
 def test_tables_round_trip(tmp_path: Path) -> None:
     rows = rows_of(NEW)
-    write_rows(tmp_path / "rows.parquet", rows, {"advantage": [0.5, -1.25, 3.0]})
+    write_rows(tmp_path / "rows.parquet", rows, {Column.ADVANTAGE: [0.5, -1.25, 3.0]})
     read, columns = read_rows(tmp_path / "rows.parquet")
     assert read == rows and columns == {"advantage": (0.5, -1.25, 3.0)}
     assert rows_digest(read) == rows_digest(rows) != rows_digest(rows[:2])
     write_trajectories(tmp_path / "t.parquet", NEW)
     assert read_trajectories(tmp_path / "t.parquet") == NEW
     with pytest.raises(ValueError, match="2 values for 3 rows"):
-        write_rows(tmp_path / "x.parquet", rows, {"advantage": [0.5, 1.0]})
+        write_rows(tmp_path / "x.parquet", rows, {Column.ADVANTAGE: [0.5, 1.0]})
 
 
 def test_other_libraries_read_the_tables(tmp_path: Path) -> None:
     from datasets import load_dataset
 
-    write_rows(tmp_path / "rows.parquet", rows_of(NEW), {"advantage": [0.5, -1.25, 3.0]})
+    write_rows(tmp_path / "rows.parquet", rows_of(NEW), {Column.ADVANTAGE: [0.5, -1.25, 3.0]})
     table = load_dataset("parquet", data_files=str(tmp_path / "rows.parquet"), cache_dir=str(tmp_path / "cache"))
     assert table["train"]["completion"][0] == [5, 6]
 

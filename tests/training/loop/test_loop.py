@@ -15,6 +15,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from models.embedded import embedded_dir
 from models.local.prompt_style import declared_style
 from training.data.cache import read_rows, read_trajectories
+from training.data.columns import Column
 from training.engine.checkpoints import weights_digest
 from training.engine.stage_jobs import StageJob
 from training.loop.loop import Progress
@@ -22,8 +23,17 @@ from training.loop.parts import RunLocation, read_record
 from training.loop.task_report import by_task
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(900)]
-COMMAND = [sys.executable, "-m", "agent.cli", "train", "mira", "-c", "training/configs/smoke.toml"]
-COMMAND += ["--set", 'report_to=["tensorboard"]']
+COMMAND = [
+    sys.executable,
+    "-m",
+    "agent.cli",
+    "train",
+    "mira",
+    "-c",
+    "training/configs/smoke.toml",
+    "--set",
+    'report_to=["tensorboard"]',
+]
 
 
 def start(out: Path, log: Path) -> subprocess.Popen[bytes]:
@@ -81,8 +91,8 @@ def test_two_phases_with_a_kill_in_play_and_one_in_training(tmp_path: Path) -> N
     rows, columns = read_rows(first / "actor" / "rows.parquet")
     episodes = read_trajectories(first / "data" / "new.parquet")
     sampled = [sum(row.sampled) for row in rows if row.sampled is not None]
-    assert columns["reference"] == pytest.approx(sampled, abs=1e-3), "π_ref is the policy that played"
-    won = [a for row, a in zip(rows, columns["advantage"], strict=True) if episodes[row.trajectory].success]
+    assert columns[Column.REFERENCE] == pytest.approx(sampled, abs=1e-3), "π_ref is the policy that played"
+    won = [a for row, a in zip(rows, columns[Column.ADVANTAGE], strict=True) if episodes[row.trajectory].success]
     assert sum(won) / len(won) > 0
 
     *lines, total = by_task(first, rescore=True)

@@ -9,6 +9,7 @@ import pytest
 from envs.core.errors import BadInput
 from tests.training.trajectories import acted
 from training.data.cache import write_rows, write_trajectories
+from training.data.columns import Column
 from training.data.rows import Row
 from training.loop.task_report import ALL, by_task
 
@@ -21,7 +22,11 @@ def test_each_task_has_values_and_advantages(tmp_path: Path) -> None:
     write_trajectories(tmp_path / "data" / "new.parquet", new)
     write_trajectories(tmp_path / "data" / "replayed.parquet", replayed)
     rows = [Row((9,), (1,), 0, 0), Row((9,), (2,), 0, 1), Row((9,), (3,), 1, 0), Row((9,), (4,), 2, 0)]
-    columns = {"value": [0.2, 0.4, 0.5, 0.9], "advantage": [1.0, 0.5, -0.5, 0.1], "reference": [-1.0] * 4}
+    columns = {
+        Column.VALUE: [0.2, 0.4, 0.5, 0.9],
+        Column.ADVANTAGE: [1.0, 0.5, -0.5, 0.1],
+        Column.REFERENCE: [-1.0] * 4,
+    }
     write_rows(tmp_path / "actor" / "rows.parquet", rows, columns)
     item, other, total = by_task(tmp_path)
     assert (item.task, item.episodes, item.solved) == ("miniwob/a", 2, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -32,10 +33,11 @@ EXPECTED = {
 }
 
 
-def read(out: Path) -> dict[str, list[tuple[int, float]]]:
+def read(out: Path) -> dict[str, list[tuple[int, Any]]]:
     events = EventAccumulator(str(out / "tensorboard"))
     events.Reload()
-    names = events.Tags()["scalars"]
+    tags: dict[str, Any] = events.Tags()
+    names: list[str] = tags["scalars"]
     return {name: [(item.step, pytest.approx(item.value, rel=1e-6)) for item in events.Scalars(name)] for name in names}
 
 

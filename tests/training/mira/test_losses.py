@@ -76,10 +76,13 @@ def test_the_gradient_of_the_regression_is_equation_13() -> None:
 
 
 def test_regression_lowers_a_bad_action_and_weighted_likelihood_does_not() -> None:
-    for loss, sign in (
-        (lambda p: losses.regression_loss(p, row(-1), row(-1), 1.0), 1),
-        (lambda p: losses.weighted_likelihood_loss(p, row(-1), 1.0), -1),
-    ):
+    def regression(p: torch.Tensor) -> torch.Tensor:
+        return losses.regression_loss(p, row(-1), row(-1), 1.0)
+
+    def weighted(p: torch.Tensor) -> torch.Tensor:
+        return losses.weighted_likelihood_loss(p, row(-1), 1.0)
+
+    for loss, sign in ((regression, 1), (weighted, -1)):
         logprob = row(-1).requires_grad_()
         loss(logprob).backward()
         assert logprob.grad is not None and math.copysign(1, logprob.grad.item()) == sign

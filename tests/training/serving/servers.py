@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
@@ -24,7 +24,7 @@ def free_port() -> int:
 
 
 @contextmanager
-def server(words: Sequence[str], *, ready_s: float, environ: Mapping[str, str] | None = None) -> Iterator[None]:
+def server(words: Sequence[str], *, ready_s: float, environ: Mapping[str, str] | None = None) -> Generator[None]:
     """Runs the command *words* during the body. Fails with the end of its output if it does not start."""
     offline = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "VLLM_NO_USAGE_STATS": "1"}
     process = subprocess.Popen(
@@ -52,7 +52,7 @@ def server(words: Sequence[str], *, ready_s: float, environ: Mapping[str, str] |
 
 
 @contextmanager
-def transformers_serve(folder: Path) -> Iterator[str]:
+def transformers_serve(folder: Path) -> Generator[str]:
     """The base URL of `transformers serve` on *folder*; the model's name is the folder's path."""
     port = free_port()
     command = Path(sys.executable).parent / "transformers"

@@ -16,7 +16,7 @@ class AcmeRater:
         if not progress.history:
             return Rated(make_rating(progress.z, progress.z, source="cheap"))
         flips = [
-            Flip(milestone=milestone.id, achieved=True, evidence=progress.history[-1])
+            Flip(milestone=milestone.id, achieved=True, evidence=progress.history[-1].log_line())
             for milestone, held in zip(progress.milestones, progress.z, strict=True)
             if not held
         ]

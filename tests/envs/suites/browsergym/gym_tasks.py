@@ -1,5 +1,8 @@
 """A BrowserGym benchmark of three tasks, as a user would write it. Only BrowserGym's Python imports it."""
 
+# BrowserGym is installed in another environment.
+# pyright: reportMissingImports=false, reportUntypedBaseClass=false
+
 from __future__ import annotations
 
 import os

@@ -125,7 +125,7 @@ async def test_a_worker_that_dies_or_hangs_is_an_error_in_time(tmp_path: Path, m
 async def test_the_shared_browser_answers_and_leaves_nothing() -> None:
     async with AllowlistProxy(Origins()) as proxy:
         chromium = await SharedChromium.start(proxy)
-        home = chromium._home  # pyright: ignore[reportPrivateUsage]
+        home = chromium._home
         assert chromium.endpoint.startswith("http://127.0.0.1:")
         assert belonging(str(home))
         await chromium.end()

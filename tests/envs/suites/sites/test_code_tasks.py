@@ -9,6 +9,7 @@ import pytest_asyncio
 
 pytest.importorskip("trac")
 
+from envs.suites.sites.changes import Inserted
 from envs.suites.sites.golden import build_golden
 from envs.suites.sites.tasks.code.admin import microseconds
 from envs.suites.sites.tasks.code.repository import commits_of_files, day_of
@@ -60,6 +61,7 @@ async def test_times_are_of_the_afternoon() -> None:
 )
 async def test_a_line_is_added_at_the_end_and_nothing_else(text: str, right: bool) -> None:
     (row,) = AppendToPage().outcome(Addition("A", "Last.", "= A =\nOne.\n")).changes["code"]
-    test = row.values["text"] if hasattr(row, "values") else None
+    assert isinstance(row, Inserted)
+    test = row.values["text"]
     assert callable(test)
     assert test(text) is right

@@ -18,7 +18,7 @@ from envs.suites.sites.proof import prove
 from envs.suites.sites.suite import SitesSuite
 from envs.suites.sites.tasks.forum import TEMPLATES
 from envs.suites.sites.tasks.forum.impossible import MISSING, VoteClosed
-from envs.suites.sites.tasks.forum.reading import CommentsOfMember, MostLiked, PollEnd
+from envs.suites.sites.tasks.forum.reading import Authored, CommentsOfMember, Counted, MostLiked, Polled, PollEnd
 from envs.suites.sites.tasks.forum.shared import COMMENT, comments_on, full_date
 from envs.suites.sites.tasks.forum.writing import single_comments
 from envs.suites.sites.templates import World, draw_candidates
@@ -46,11 +46,13 @@ async def test_several_kinds_and_refusals() -> None:
 async def test_counts_and_likes_are_those_of_the_comments(world: World) -> None:
     forum = world.database("forum")
     for p in draw_candidates(CommentsOfMember(), world)[::10]:
+        assert isinstance(p, Counted)
         count = (
             f"SELECT count(*) FROM {COMMENT} c JOIN auth_user u ON u.id = c.user_id WHERE topic_id = ? AND username = ?"
         )
         assert forum.value(count, p.topic, p.member) == p.count
     for p in draw_candidates(MostLiked(), world)[::10]:
+        assert isinstance(p, Authored)
         rows = forum.rows(
             f"SELECT u.username, likes_count FROM {COMMENT} c JOIN auth_user u ON u.id = user_id WHERE topic_id = ?",
             p.topic,
@@ -65,6 +67,7 @@ async def test_the_ends_of_a_poll_are_clear(world: World) -> None:
         " JOIN spirit_comment_poll_commentpoll p ON p.id = h.poll_id WHERE p.title = ?"
     )
     for p in draw_candidates(PollEnd(), world):
+        assert isinstance(p, Polled)
         votes = dict(world.database("forum").rows(sql, p.poll))
         extreme = (max if p.end == "most" else min)(votes.values())
         assert [option for option, count in votes.items() if count == extreme] == [p.option]

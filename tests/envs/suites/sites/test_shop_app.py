@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import closing
 from http.cookies import SimpleCookie
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -118,15 +119,15 @@ async def test_only_public_files_are_served(site: SiteCopy, path: str) -> None:
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
-        ("copper kettles", lambda title: "Copper Kettle" in title),
-        ("KETTLE", lambda title: "Kettle" in title),
-        ("lighthouse", lambda title: "Lighthouse" in title),
+        ("copper kettles", "Copper Kettle"),
+        ("KETTLE", "Kettle"),
+        ("lighthouse", "Lighthouse"),
     ],
 )
-async def test_a_search_finds_products_with_every_word(site: SiteCopy, query: str, expected: object) -> None:
+async def test_a_search_finds_products_with_every_word(site: SiteCopy, query: str, expected: str) -> None:
     _, page = Visitor(site, "customer").get(f"/search/?{urlencode({'q': query})}")
     known = [row[0] for row in rows(site, "SELECT title FROM catalogue_product ORDER BY title")]
-    expected_titles = [title.replace("'", "&#x27;") for title in known if callable(expected) and expected(title)]
+    expected_titles = [title.replace("'", "&#x27;") for title in known if expected in title]
     assert titles(page) == expected_titles
 
 
@@ -215,6 +216,6 @@ def lines(path: Path) -> list[str]:
         return [line for line in database.iterdump() if 'INTO "django_session"' not in line]
 
 
-def rows(site: SiteCopy, sql: str) -> list[tuple[object, ...]]:
+def rows(site: SiteCopy, sql: str) -> list[tuple[Any, ...]]:
     with closing(sqlite3.connect(site.database)) as database:
         return database.execute(sql).fetchall()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from envs.suites.webarena.sites import Sites
 from envs.suites.webarena.task import Format, Shape
-from envs.suites.webarena.values import _FORMATS, matches, same_items  # pyright: ignore[reportPrivateUsage]
+from envs.suites.webarena.values import _FORMATS, matches, same_items
 
 SITES = Sites.from_environment({"WA_REDDIT": "http://127.0.0.1:9999", "WA_GITLAB": "http://127.0.0.1:8023"})
 
@@ -50,8 +50,7 @@ RIGHT: list[tuple[str | None, str | None, Any, Any]] = [
     ("string", "markdown", "# Title\n\n* one\n* two", "# Title\n- one\n- two\n"),
     ("string", "json", '{"urls": ["__REDDIT__/f/x"], "a": 1}', '{"a":1,"urls":["http://127.0.0.1:9999/f/x"]}'),
     ("string", "string_list", "632,64,86", "86, 632,64"),
-]
-RIGHT += [  # what WebArena-Verified's own evaluator accepts as well
+    # WebArena-Verified's own evaluator accepts these as well.
     ("string", None, "I cried", "I cried."),
     ("string", None, "Hannah Lim", "“Hannah Lim.”"),
     ("string", None, "Hannah Lim", "`Hannah Lim`;"),
@@ -120,10 +119,6 @@ WRONG: list[tuple[str | None, str | None, Any, Any]] = [
     ("string", "json", '{"a": 1}', '{"a": 1'),
     ("string", "markdown", "# Title", "# Another"),
     ("string", "string_list", "632,64", "632"),
-]
-
-
-WRONG += [
     ("string", None, "???", ""),
     ("string", None, "???", "!!!"),
     ("string", None, "", "???"),

@@ -75,7 +75,7 @@ PLACES = ("point", "click", "drag", "scroll")
 """Those of them that are places on a screen."""
 
 
-def png(grey: Sequence[Sequence[int]] | NDArray[np.uint8]) -> bytes:
+def png(grey: Sequence[Sequence[int]] | NDArray[np.generic]) -> bytes:
     """A file of these intensities, 0 to 255."""
     file = io.BytesIO()
     Image.fromarray(np.asarray(grey, dtype=np.uint8)).save(file, "PNG")

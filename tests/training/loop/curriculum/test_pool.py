@@ -54,7 +54,7 @@ async def test_all_of_miniwob_is_every_page_once_a_round() -> None:
     assert set(Counter(item.ref.name for item in result).values()) == {2}
 
 
-REFUSED = [
+REFUSED: list[tuple[str, str, list[str] | None, range, int]] = [
     ("an evaluation seed", "miniwob", ["click-test"], range(999_999, FIRST + 5), 5),
     ("an evaluation instance", "sites", ["shop-order"], range(7, 20), 5),
     ("a negative seed", "sites", ["shop-order"], range(-5, 20), 5),
@@ -70,7 +70,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=[case[0] for case in REFUSED])
-async def test_a_pool_with_held_out_tasks_is_refused(case: tuple) -> None:
+async def test_a_pool_with_held_out_tasks_is_refused(case: tuple[str, str, list[str] | None, range, int]) -> None:
     _, suite, names, seeds, size = case
     with pytest.raises(BadInput) as error:
         await build_pool(suite, names=names, seeds=seeds, size=size)

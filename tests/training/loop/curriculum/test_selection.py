@@ -20,7 +20,7 @@ from training.loop.curriculum.task_list import Similar
 
 FIRST = 1_000_000
 TASKS = ("click-button", "click-link", "enter-text", "login-user", "email-inbox", "use-slider")
-CATEGORY = dict(zip(TASKS, ("navigation", "navigation", "form", "form", "mail", "form"), strict=True))
+CATEGORY: dict[str, str] = dict(zip(TASKS, ("navigation", "navigation", "form", "form", "mail", "form"), strict=True))
 PLAIN = CurriculumSettings(explore_share=0, rare_share=0, top_k=2)
 
 
@@ -34,6 +34,10 @@ def offered(name: str, n: int = 0, instruction: str = "") -> Candidate:
 
 def fail(name: str, n: int = 0, instruction: str = "") -> Failed:
     return Failed(task=ref(name, n), instruction=instruction, category=CATEGORY[name], failure="stuck_midway")
+
+
+def variant(name: str, n: int, failure_of: int) -> Variant:
+    return Variant(offered(name, n), ref(name, failure_of), "instance")
 
 
 class Table:
@@ -212,7 +216,7 @@ some_failures = st.lists(st.builds(fail, st.sampled_from(TASKS), st.integers(0, 
 some_pool = st.lists(st.builds(offered, st.sampled_from(TASKS), st.integers(0, 30), instructions), max_size=25)
 some_variants = st.lists(
     st.builds(
-        lambda name, n, failure_of: Variant(offered(name, n), ref(name, failure_of), "instance"),
+        variant,
         st.sampled_from(TASKS),
         st.integers(40, 60),
         st.integers(0, 5),

@@ -16,7 +16,7 @@ from envs.core.errors import BadInput
 from envs.core.tasks import TaskRef
 from models.base import ChatRequest, ModelBusy
 from models.embedded import embedded_dir
-from models.providers.scripted import ScriptedModel
+from models.providers.scripted import Answer, ScriptedModel
 from tests.models.local.adapters import save_adapter
 from training.engine.checkpoints import load_policy, save_policy
 from training.loop.curriculum import Candidate, CurriculumSettings, Failed, TfIdf, next_phase, similarity_by
@@ -147,7 +147,7 @@ UNREADABLE = [
 
 
 @pytest.mark.parametrize("answers", [answers for _, answers in UNREADABLE], ids=[name for name, _ in UNREADABLE])
-async def test_an_unreadable_answer_is_an_error_and_never_a_score(answers: list) -> None:
+async def test_an_unreadable_answer_is_an_error_and_never_a_score(answers: list[Answer]) -> None:
     with pytest.raises(SimilarityFailed) as error:
         await rate_similarity(ScriptedModel(answers), [BASKET], [DRIVE, OTHER_BASKET])
     assert "\n" not in str(error.value)
