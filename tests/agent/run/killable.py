@@ -39,4 +39,5 @@ def forked(command: str, folder: Path, home: Path, seeds: int = SEEDS) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main(sys.argv[1], Path(sys.argv[2]), *sys.argv[3:])))
+    command, folder, run_id, *url = sys.argv[1:]
+    sys.exit(asyncio.run(main(command, Path(folder), run_id, *url[:1])))

@@ -33,7 +33,7 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def examples(tmp_path_factory: pytest.TempPathFactory) -> tuple[Example, ...]:
     """Red squares on white, of several sizes of image."""
     folder = tmp_path_factory.mktemp("images")
-    config: list[Example] = []
+    result: list[Example] = []
     for number in range(8):
         size = (40 + 8 * number, 64)
         image = Image.new("RGB", size, "white")
@@ -42,7 +42,7 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> tuple[Example, ...]:
         target = PointTarget(box=(number, 10, number + 12, 22), size=size)
         question: tuple[tuple[Role, str], ...] = (("user", "Where is it?" + "!" * number),)
         result.append(Example(name=str(number), messages=question, target=target, image=folder / f"{number}.png"))
-    return tuple(config)
+    return tuple(result)
 
 
 def settings(recipe: Recipe, **changes: Any) -> Any:
