@@ -46,6 +46,7 @@ async def test_the_interrupt_waits_for_approval_and_leaves_no_checkpoint(
     assert (dict(saver.storage), dict(saver.writes), dict(saver.blobs)) == ({}, {}, {})
 
 
+@pytest.mark.filterwarnings("ignore:`durability` has no effect:UserWarning")
 async def test_without_a_saver_an_approved_action_is_never_sent(
     shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

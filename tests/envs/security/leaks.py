@@ -269,6 +269,9 @@ async def hostile_site(against: Attacker, scheme: str = "http") -> AsyncGenerato
         response.headers.update(headers)
         return response
 
+    async def blank(_: web.Request) -> web.Response:
+        return _page("")
+
     async def service_worker(request: web.Request) -> web.Response:
         code = f"fetch({json.dumps(request.query['u'])}, {{mode: 'no-cors'}})"
         return web.Response(text=code, content_type="text/javascript")
@@ -276,7 +279,7 @@ async def hostile_site(against: Attacker, scheme: str = "http") -> AsyncGenerato
     app = web.Application()
     app.add_routes([web.get("/", everything), web.get("/top/{way}", top), web.get("/to/{way}", redirect)])
     app.add_routes([web.get(path, with_header) for path in ("/csp", "/link", "/refresh")])
-    app.add_routes([web.get("/sw.js", service_worker), web.get("/blank", lambda _: _async(_page("")))])
+    app.add_routes([web.get("/sw.js", service_worker), web.get("/blank", blank)])
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -284,10 +287,6 @@ async def hostile_site(against: Attacker, scheme: str = "http") -> AsyncGenerato
         yield f"http://127.0.0.1:{runner.addresses[0][1]}"
     finally:
         await runner.cleanup()
-
-
-async def _async(response: web.Response) -> web.Response:
-    return response
 
 
 def _page(body: str) -> web.Response:
