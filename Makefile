@@ -16,7 +16,7 @@ train-smoke: setup ## two phases of the training loop, in minutes: it runs, it d
 check: setup ## format, lint, strict types and the fast tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/pyright
+	$(BIN)/pyright --threads 2
 	$(BIN)/pytest -n 2 --dist loadfile -m "not heavy and not browser and not slow"
 
 docs: setup ## the documentation site in build/docs; a warning is an error

@@ -40,4 +40,4 @@ def forked(command: str, folder: Path, home: Path, seeds: int = SEEDS) -> None:
 
 if __name__ == "__main__":
     command, folder, run_id, *url = sys.argv[1:]
-    sys.exit(asyncio.run(main(command, Path(folder), run_id, *url[:1])))
+    sys.exit(asyncio.run(main(command, Path(folder), run_id, url[0] if url else "")))
