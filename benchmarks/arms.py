@@ -113,15 +113,15 @@ def table(
     tasks = sorted({one.task for _, one in found})
     episodes = {name: [cell.get(task, "") for task in tasks] for name, cell in _cells(found).items()}
     write.parent.mkdir(parents=True, exist_ok=True)
-    told = {
+    record = {
         "phase": final,
         "table": made.model_dump(mode="json"),
         "rivals": rivals.model_dump(mode="json"),
-        "curves": [_told(curve) for curve in curves],
+        "curves": [_curve_record(curve) for curve in curves],
         "tasks": tasks,
         "episodes": episodes,
     }
-    write.with_suffix(".json").write_text(json.dumps(told, separators=(",", ":")) + "\n", encoding="utf-8")
+    write.with_suffix(".json").write_text(json.dumps(record, separators=(",", ":")) + "\n", encoding="utf-8")
     text = markdown(made, rivals, curves, final) + "\n" + "\n".join(_by_task(rows)) + "\n"
     write.with_suffix(".md").write_text(text, encoding="utf-8")
     write_curves([phase_curve(*one) for one in curves if (one.arm, one.seed) in done], write.with_suffix(".svg"))
@@ -137,7 +137,7 @@ def _cells(found: Sequence[tuple[int, Trial]]) -> dict[str, dict[str, str]]:
     return cells
 
 
-def _told(curve: Learned) -> dict[str, Any]:
+def _curve_record(curve: Learned) -> dict[str, Any]:
     return {**curve._asdict(), "phases": [phase.model_dump(mode="json") for phase in curve.phases]}
 
 
@@ -145,16 +145,16 @@ def _add(file: Path, found: list[tuple[int, Trial]], curves: list[Learned]) -> N
     """The runs of a table written before that are not among *curves* yet. Raises BadInput where it is no such file."""
     known = {(one.arm, one.seed) for one in curves}
     try:
-        told = json.loads(file.read_text(encoding="utf-8"))
+        record = json.loads(file.read_text(encoding="utf-8"))
         read = [
             Learned(one["arm"], one["seed"], [PhaseMetrics.model_validate(phase) for phase in one["phases"]])
-            for one in told["curves"]
+            for one in record["curves"]
         ]
-        for name, cells in told["episodes"].items():
+        for name, cells in record["episodes"].items():
             arm, _, seed, _, phase = name.rsplit(" ", 4)
             if (arm, int(seed)) in known:
                 continue
-            for task, attempts in zip(told["tasks"], cells, strict=True):
+            for task, attempts in zip(record["tasks"], cells, strict=True):
                 for attempt, cell in enumerate(attempts):
                     success = {"1": True, "0": False, "?": None}[cell]
                     found.append((int(phase), Trial(arm, int(seed), task, attempt, success)))

@@ -80,17 +80,17 @@ def table(out: Path, write: Path, measured: Sequence[Example]) -> None:
     names = [example.name for example in measured]
     trials: dict[tuple[str, int, str], Trial] = {}
     for arm, seed, run in runs:
-        for told, at in (("start", 0), (arm, -1)):
+        for label, at in (("start", 0), (arm, -1)):
             solved = set(run[at].measured.solved)
-            trials |= {(told, seed, name): Trial(told, seed, name, 1, name in solved) for name in names}
+            trials |= {(label, seed, name): Trial(label, seed, name, 1, name in solved) for name in names}
     arms = {one.arm for one in trials.values()}
     made = compare_arms(list(trials.values()), baseline="binary" if "binary" in arms else None)
     text = "\n".join([*_header(made.baseline), *(_row(one, runs) for one in made.arms)]) + "\n"
-    told = [
+    rows = [
         {"arm": arm, "seed": seed, "held_out": [one.model_dump(mode="json") for one in run]} for arm, seed, run in runs
     ]
     write.parent.mkdir(parents=True, exist_ok=True)
-    write.with_suffix(".json").write_text(json.dumps(told, separators=(",", ":")) + "\n", encoding="utf-8")
+    write.with_suffix(".json").write_text(json.dumps(rows, separators=(",", ":")) + "\n", encoding="utf-8")
     write.with_suffix(".md").write_text(text, encoding="utf-8")
     write_curves([_curve(*run) for run in runs], write.with_suffix(".svg"), "update")
     print(text)

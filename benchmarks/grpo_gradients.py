@@ -3,7 +3,7 @@
     python -m benchmarks.grpo_gradients --kind sudoku --out runs/grpo --batches 100
 
 Batches of 16 prompts x 8 completions of the start that `benchmarks.grpo_puzzles` made. `u` is the direction of the mean
-gradient under binary rewards over every other batch; over the rest, what is told is the variance of each gradient's
+gradient under binary rewards over every other batch; over the rest, the result is the variance of each gradient's
 part along u, and the mean of that part by its deviation (§3.4), with bootstrap intervals over batches.
 """
 
@@ -88,7 +88,7 @@ def _of_batch(
     return found
 
 
-def told(found: dict[str, torch.Tensor]) -> list[dict[str, Any]]:
+def statistics_by_reward(found: dict[str, torch.Tensor]) -> list[dict[str, Any]]:
     """A row a reward."""
     mean = found["binary"][::2].mean(0)  # of other batches than those it is held against: it would fit their noise
     along = {name: (each[1::2] @ (mean / mean.norm())).double().numpy() for name, each in found.items()}
@@ -121,7 +121,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     try:
-        rows = told(gradients(given.kind, given.out, given.batches))
+        rows = statistics_by_reward(gradients(given.kind, given.out, given.batches))
     except BadInput as error:
         print(error, file=sys.stderr)
         sys.exit(2)

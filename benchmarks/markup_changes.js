@@ -1,6 +1,6 @@
 // A site that was rebuilt: in every document all ids are other ones, a banner stands on top, rows of tables and lists
 // come in reverse order, and every row's content and every form has an extra wrapper. The page keeps working, because
-// its own scripts and styles are told of the new ids: what they look up by an old id is found under the new one.
+// its own scripts and styles get the new ids: a lookup of an old id finds the element under the new one.
 // The observer, which lives in a world of its own, sees the document as it is: changed.
 (() => {
   const KEPT = new Set(['query', 'reward-display', 'sync-task-cover', 'click-canvas']); // MiniWoB++'s own furniture

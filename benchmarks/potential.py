@@ -120,13 +120,13 @@ def main() -> None:
     )
     if not found:
         raise SystemExit("no success with milestones in these runs")
-    told = {
+    record = {
         "episodes": len(found),
         "states": sum(len(curve.true) for curve in found),
         "absolute_error": over_episodes(found, absolute_error, args.resamples).model_dump(),
         "spearman": over_episodes(found, rank_correlation, args.resamples).model_dump(),
     }
-    print(json.dumps(told, indent=None if args.json else 2))
+    print(json.dumps(record, indent=None if args.json else 2))
     if args.out is not None:
         args.out.write_text(drawn(found), encoding="utf-8")
 

@@ -63,7 +63,7 @@ class Steps:
         return dict(found)
 
 
-def told(name: str, hits: Sequence[bool]) -> str:
+def accuracy_line(name: str, hits: Sequence[bool]) -> str:
     low, high = wilson(sum(hits), len(hits))
     return f"| {name} | {sum(hits)}/{len(hits)} | {sum(hits) / max(1, len(hits)):.0%} ({low:.0%}-{high:.0%}) |"
 
@@ -81,9 +81,9 @@ def main() -> None:
     hits = steps.right(args.model)
     print("| step | right | share, 95 % |\n|---|---|---|")
     for name, found in zip(ASKED, hits, strict=True):
-        print(told(name, found))
+        print(accuracy_line(name, found))
     episodes = steps.by_task(hits[0])
-    print(told("whole tasks", [all(found) for found in episodes.values()]))
+    print(accuracy_line("whole tasks", [all(found) for found in episodes.values()]))
     if args.json is not None:
         args.json.write_text(json.dumps({"asked": ASKED, "tasks": episodes}, indent=1) + "\n", encoding="utf-8")
 
