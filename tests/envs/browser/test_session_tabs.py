@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 
 import pytest
@@ -66,10 +65,11 @@ async def test_an_alert_is_accepted_and_reported(web: Web, opener: Opener) -> No
 
 async def test_an_alert_between_two_steps_is_reported_by_the_next_one(web: Web, opener: Opener) -> None:
     session = await opener()
-    web["/"] = "<button onclick=\"setTimeout(() => alert('late'), 1500)\">Go</button>"
+    web["/"] = "<button onclick=\"window.late = () => setTimeout(() => alert('late'))\">Go</button>"
     await visit(session, web.url())
     assert (await click(session, "Go")).dialogs == ()
-    await asyncio.sleep(2.0)
+    async with session.page.expect_event("dialog"):
+        await session.page.evaluate("late()")
     later = await session.execute(Press(keys="Tab"))
     assert [(d.type, d.message, d.answer) for d in later.dialogs] == [("alert", "late", "accepted")]
     assert (await session.execute(Press(keys="Tab"))).dialogs == ()

@@ -245,8 +245,8 @@ async def test_lone_surrogates_become_storable(page: Page) -> None:
     await page.set_content("<p id=p></p><button id=b></button>")
     await page.evaluate("p.textContent = 'a\\ud800b'; b.setAttribute('aria-label', 'x\\udc00\\0')")
     seen = await look(page)
-    seen.text.encode()
-    seen.elements[0].key.name.encode()
+    assert "a\ufffdb" in seen.text and seen.text.encode()
+    assert seen.elements[0].key.name.encode()
 
 
 async def test_boxes_are_in_pixels_of_the_top_viewport(page: Page, site: Site) -> None:

@@ -151,4 +151,5 @@ def test_untrainable_models_are_refused_before_anything_is_played(
 
 
 def test_a_stock_multimodal_start_may_be_played(starts: dict[str, Path], tmp_path: Path) -> None:
-    Loop.open(tmp_path / "run", LoopSettings(start=str(starts["gemma3"]), compute=Compute(lora=Lora())))
+    settings = LoopSettings(start=str(starts["gemma3"]), compute=Compute(lora=Lora()))
+    assert Loop.open(tmp_path / "run", settings).settings == settings
