@@ -14,7 +14,7 @@ of failures as much as probable ones and has misled (docs/results/training_trial
 
 Each objective is a NAME and its changes of `Objective`, `Optimization` and `TargetSettings`: `key=value` with TOML's
 values, blanks between them; `keep="successes"` leaves failures out, `seed=7` learns in another order. With a change of
-the targets advantages are computed anew from what the phase's critics said. Every trained model stays in OUT, and a
+the targets advantages are computed again from the scores of the phase's critics. All models stay in OUT, and a
 name that is there is not trained again. One phase and one seed: a difference is a hint for the loop, not a result of
 it.
 """

@@ -257,7 +257,7 @@ def main() -> int:
     except BadInput as error:
         parser.error(str(error))
     except KeyboardInterrupt:
-        print("stopped; the same command goes on", file=sys.stderr)
+        print("stopped; the same command continues", file=sys.stderr)
         return EXIT_INTERRUPTED
     return 0
 

@@ -15,7 +15,7 @@
   const names = new Map(); // from new ids to old ones
   const oldName = (id) => names.get(id) ?? id;
 
-  // Scripts of the page go on in old ids.
+  // Scripts of the page keep using the old ids.
   const LISTS = ['for', 'aria-labelledby', 'aria-describedby', 'aria-controls', 'aria-owns', 'form', 'list', 'headers'];
   const NAMING = new Set(['id', ...LISTS]);
   const get = Element.prototype.getAttribute;

@@ -3,7 +3,7 @@
     mira run --suite sites --split validation --seeds 0-1 --policy oracle --planner reference --out demonstrations
     python -m benchmarks.page_focus demonstrations [--misses 20] [--json]
 
-Takes every step of the recorded episodes, renders the compact prompt anew from the trace, and compares two ways to cut
+Takes every step of the recorded episodes, renders the compact prompt again from the trace, and compares two ways to cut
 the page: the first 1,600 characters, and the lines chosen by `envs.observer.page_focus`, the latter also without a
 milestone to look for (planner `none`). Tokens are the embedded model's. "long" are the pages of more than 1,600
 characters.

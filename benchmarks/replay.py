@@ -4,7 +4,7 @@
 
 Records one successful episode of each of 20 MiniWoB++ and 10 sites tasks with their oracles, replays each one in a
 fresh environment, and once more on pages whose markup was changed as they load (see `markup_changes.js`: ids, banner,
-order of rows, wrappers). FOLDER keeps what was done: started again, the benchmark goes on.
+order of rows, wrappers). FOLDER keeps what was done: started again, the benchmark continues.
 """
 
 from __future__ import annotations

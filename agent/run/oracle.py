@@ -62,7 +62,7 @@ class SitesOracle:
             self._runs[key] = _SolverRun(await self._sampler.instance(turn.task), rng)
         run = self._runs.get(key)
         if run is None:
-            return self._proposal(Stop(), "the solver cannot go on in the middle of an episode")
+            return self._proposal(Stop(), "the solver cannot start in the middle of an episode")
         action = await run.next(turn)
         if isinstance(action, Stop):
             del self._runs[key]

@@ -41,7 +41,7 @@ async def test_an_oracles_run_teaches_to_act_to_plan_and_to_rate(tmp_path: Path)
     assert first.prompts[0].startswith("Plan 4: ")
     assert len(parse_plan(first.answer, 4)) == len(first.answer.splitlines())
     rest = [lesson for lesson in by_kind["plan"] if "\nHave: " in lesson.prompts[0]]
-    assert rest, "a task under way is planned anew"
+    assert rest, "a task in progress is planned again"
     quotes = {parse_check(lesson.answer) for lesson in by_kind["check"]}
     assert None in quotes, "some milestones are open"
     assert len(quotes) > 1, "some are reached, and quoted"

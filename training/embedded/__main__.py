@@ -135,7 +135,7 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, nargs="*", default=[], help="runs of an oracle, to learn from as well")
     parser.add_argument("--size", choices=sorted(SIZES), default="1m", help="parameters")
     parser.add_argument(
-        "--start", type=Path, help="model to go on from, with its tokenizer and size, as --skills-only makes it"
+        "--start", type=Path, help="model to continue from, with its tokenizer and size, as --skills-only makes it"
     )
     parser.add_argument(
         "--words", type=int, default=0, metavar="N", help="N frequent words of the real steps become tokens (--start)"
@@ -156,7 +156,7 @@ def main() -> None:
     if args.start and not (args.start / "config.json").exists():
         parser.error(f"--start {args.start}: there is no model in that folder")
     if args.words < 0 or (args.words and not args.start):
-        parser.error("--words N adds N tokens or fewer to those of --start: name a model to go on from")
+        parser.error("--words N adds N tokens or fewer to those of --start: name a model to continue from")
     if args.skills_only and (args.words or args.weights):
         parser.error("--skills-only sees general pages alone: leave --words and --weights out")
     os.environ["HF_HUB_OFFLINE"] = "1"

@@ -118,7 +118,7 @@ def test_the_bar_of_a_run_does_not_show_the_result_of_the_run_before() -> None:
     assert "0/5" in screen.text and "succeeded" not in screen.text and "0:01:10" not in screen.text
 
 
-@pytest.mark.parametrize("first", [0, 3], ids=["from its begin", "one that goes on"])
+@pytest.mark.parametrize("first", [0, 3], ids=["from its begin", "resumed"])
 def test_the_time_that_is_left_is_shown_from_the_first_step_on(first: int) -> None:
     """It was `-:--:--` wherever a step takes longer than half a minute."""
     screen = Screen()

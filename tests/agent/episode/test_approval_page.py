@@ -195,7 +195,7 @@ def ref(look: Observation, name: str) -> int:
 
 
 def click_all(url: str) -> list[Action | str]:
-    """The page opened anew and one control clicked, for every row; a name stands for the click on it."""
+    """The page opened again and one control clicked, for every row; a name stands for the click on it."""
     return [step for one in ROWS for step in (Goto(url=url), one.name)]
 
 

@@ -87,7 +87,7 @@ async def test_a_run_ends_well_or_with_a_typed_error(  # noqa: PLR0917  # a case
 
 
 async def test_a_plan_that_cannot_be_read_is_an_event_and_is_paid_for(shop: Shop, tmp_path: Path) -> None:
-    """The episode goes on without a plan, and its trace says what that cost."""
+    """The episode continues without a plan, and its trace says what that cost."""
     async with misbehaving_server([Reply("no plan"), Reply("no plan"), STOP]) as server:
         result = await run_task(
             "Order for bob",

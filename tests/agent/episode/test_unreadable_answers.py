@@ -1,4 +1,4 @@
-"""Planner, rater and judge that answer with what nobody can read: an event in the trace, and the episode goes on."""
+"""An answer of planner, rater or judge that cannot be parsed is an event in the trace; the episode continues."""
 
 from __future__ import annotations
 

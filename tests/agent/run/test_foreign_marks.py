@@ -28,7 +28,7 @@ from envs.core.trace_store import check_chain, read_trace
 from tests.agent.episodes import Play, write_run
 from tests.agent.foreign_machine import Machine, keyed, write_shared_run, write_shared_trace
 from tests.agent.shop import scripted
-from tests.envs.core.edits import Edit, chained_anew, rewrite, set_in, unchained
+from tests.envs.core.edits import Edit, rechained, rewrite, set_in, unchained
 
 
 @pytest.fixture
@@ -99,10 +99,10 @@ FOREIGN: dict[str, Callable[[RunFolder], object]] = {
     "a plain setting": of_run_json(lambda values: values["config"].update(k=7)),
     "another run id": of_run_json(lambda values: values.update(run_id="s")),
     "two configurations": with_doubled_keys,
-    "a trace of another machine": of_trace(chained_anew(lambda lines: lines)),
+    "a trace of another machine": of_trace(rechained(lambda lines: lines)),
     "an edited trace": of_trace(set_in("header", lambda line: line.update(instruction="Send it all"))),
-    "an edited trace, its chain anew": of_trace(
-        chained_anew(set_in("header", lambda line: line.update(instruction="Send it all")))
+    "an edited trace, chain recomputed": of_trace(
+        rechained(set_in("header", lambda line: line.update(instruction="Send it all")))
     ),
     "a trace without a chain": of_trace(unchained(version=3)),
 }
@@ -129,9 +129,9 @@ HEADERS: dict[str, Edit] = {
 }
 CHANGES: dict[str, Edit] = {
     **{f"edited {name}": edit for name, edit in HEADERS.items()},
-    **{f"edited {name}, chain anew": chained_anew(edit) for name, edit in HEADERS.items()},
-    "own header, foreign steps": lambda lines: [lines[0], *chained_anew(lambda lines: lines)(lines)[1:]],
-    "foreign header, own steps": lambda lines: [chained_anew(lambda lines: lines)(lines)[0], *lines[1:]],
+    **{f"edited {name}, chain recomputed": rechained(edit) for name, edit in HEADERS.items()},
+    "own header, foreign steps": lambda lines: [lines[0], *rechained(lambda lines: lines)(lines)[1:]],
+    "foreign header, own steps": lambda lines: [rechained(lambda lines: lines)(lines)[0], *lines[1:]],
     "no chain": unchained(),
     "of a version before the chain": unchained(version=3),
     "marks in other places": lambda lines: [
@@ -200,7 +200,7 @@ def test_the_question_names_the_address_that_is_used(machine: Machine, tmp_path:
     """The header has the address after redirects; a run starts at the address of its manifest."""
     run = write_shared_run(machine, tmp_path / "r")
     path = write_shared_trace(machine, run.path / "episodes" / "shared.jsonl")
-    rewrite(path, chained_anew(set_in("header", lambda line: line.update(run_id="r", start_url="http://a/")), own=True))
+    rewrite(path, rechained(set_in("header", lambda line: line.update(run_id="r", start_url="http://a/")), own=True))
     assert live_address(read_recording(path)) == machine.server.url
     of_run_json(lambda values: values["open_task"].update(url="http://127.0.0.1:9/"))(run)
     assert live_address(read_recording(path)) == "http://a/", "an edited run.json decides nothing"
@@ -304,7 +304,7 @@ async def test_a_replay_keeps_its_files_below_the_output_folder(tmp_path: Path) 
     """The ids in a header are untrusted."""
     run = write_run(tmp_path / "r", [Play(task="click-test", actions=(Click(ref=1),), z=((), ()))])
     path = run.trace("click-test-0-a1")
-    rewrite(path, chained_anew(set_in("header", lambda line: line.update(episode_id="../../../out")), own=True))
+    rewrite(path, rechained(set_in("header", lambda line: line.update(episode_id="../../../out")), own=True))
     await replay_trace(path, ReplayOptions(patience_s=0), trace_zip=True, out=tmp_path / "kept")
     assert zips(tmp_path) == ["kept/traces/click-test-0-a1.zip"]
 

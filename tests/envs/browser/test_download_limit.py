@@ -73,7 +73,7 @@ async def test_a_download_without_a_declared_length_is_cancelled_while_it_stream
     session = await opener(max_download_bytes=LIMIT, ports=(port,))
     await visit(session, web.url())
     assert f" bytes, the limit is {LIMIT}" in await messages(session, "Endless", "refused")
-    assert hung_up.wait(LONG_S), "the browser went on with the download"
+    assert hung_up.wait(LONG_S), "the browser continued the download"
     assert not (tmp_path / "run" / "downloads").exists()
 
 

@@ -32,7 +32,7 @@ def set_in(kind: str, change: Callable[[dict[str, Any]], object]) -> Edit:
     return edit
 
 
-def chained_anew(edit: Edit, *, own: bool = False) -> Edit:
+def rechained(edit: Edit, *, own: bool = False) -> Edit:
     """Applies *edit*, then computes the chain of all lines as a writer would."""
 
     def again(lines: list[bytes]) -> list[bytes]:

@@ -13,7 +13,7 @@ from envs.core.local_key import _kept
 from envs.core.trace import SCHEMA_VERSION
 from envs.core.trace_store import BlobStore, TraceWriter, check_chain, iter_lines, read_summary, read_trace
 from tests.agent.episodes import Play, write_run
-from tests.envs.core.edits import EDITS, Edit, chained_anew, rewrite, set_in, unchained
+from tests.envs.core.edits import EDITS, Edit, rechained, rewrite, set_in, unchained
 from tests.envs.core.test_trace_store import FOOTER, HEADER, commit, intent
 
 PLAY = Play(outcome="failure")
@@ -41,10 +41,10 @@ def test_every_edit_is_seen_at_its_line(path: Path, edit: Edit, line: int) -> No
 
 @pytest.mark.parametrize(("edit", "line"), EDITS.values(), ids=EDITS)
 def test_an_edit_whose_chain_was_computed_anew_is_of_another_machine(path: Path, edit: Edit, line: int) -> None:
-    rewrite(path, chained_anew(edit))
+    rewrite(path, rechained(edit))
     seal = check_chain(path)
     assert (seal.chained, seal.edited, seal.own) == (True, None, False)
-    rewrite(path, chained_anew(lambda lines: lines, own=True))
+    rewrite(path, rechained(lambda lines: lines, own=True))
     assert check_chain(path).own, "the control: with the key the same lines would be this machine's"
 
 
@@ -53,7 +53,7 @@ def test_marks_of_another_trace_fit_no_line(path: Path, tmp_path: Path) -> None:
     marks = [json.loads(line)["mark"] for line in other.read_bytes().splitlines()]
 
     def edit(lines: list[bytes]) -> list[bytes]:
-        made = chained_anew(lambda lines: lines)(lines)
+        made = rechained(lambda lines: lines)(lines)
         return [line[:-1] + f',"mark":"{mark}"}}'.encode() for line, mark in zip(made, marks, strict=True)]
 
     rewrite(path, edit)
@@ -62,7 +62,7 @@ def test_marks_of_another_trace_fit_no_line(path: Path, tmp_path: Path) -> None:
 
 
 def test_a_header_of_this_machine_before_lines_of_another_is_not_its_trace(path: Path) -> None:
-    rewrite(path, lambda lines: [lines[0], *chained_anew(lambda lines: lines)(lines)[1:]])
+    rewrite(path, lambda lines: [lines[0], *rechained(lambda lines: lines)(lines)[1:]])
     seal = check_chain(path)
     assert (seal.edited, seal.own_header, seal.own) == (None, True, False)
 

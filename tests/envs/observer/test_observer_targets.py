@@ -58,7 +58,7 @@ async def test_a_number_that_was_not_shown(page: Page, ref: int) -> None:
 RERENDERINGS = [
     ("kept", "<button id=old>Save</button>", "1", "old"),
     (
-        "same-button-made-anew",
+        "same-button-created-again",
         "<button id=k>Save</button>",
         "document.body.innerHTML = '<p>New<p><button id=k>Save</button>'",
         "k",

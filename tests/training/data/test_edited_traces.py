@@ -14,7 +14,7 @@ from envs.core.errors import TraceError
 from envs.core.tasks import TaskRef
 from envs.importing.episodes import ForeignEpisode, write_episodes
 from tests.agent.episodes import Play, write_run
-from tests.envs.core.edits import EDITS, Edit, chained_anew, rewrite, unchained
+from tests.envs.core.edits import EDITS, Edit, rechained, rewrite, unchained
 from training.data.trajectories import select
 from training.embedded.lessons import lessons_of
 from training.grpo.from_traces import ExampleOptions, extract_examples
@@ -103,9 +103,9 @@ def test_unedited_traces_are_accepted_by_the_command(
     ("edit", "notice"),
     [
         pytest.param(unchained(version=3), "1 of 2 traces have no hash chain", id="recorded before the chain"),
-        pytest.param(chained_anew(lambda lines: lines), "1 of 2 traces were not written on", id="another machine's"),
+        pytest.param(rechained(lambda lines: lines), "1 of 2 traces were not written on", id="another machine's"),
         pytest.param(
-            chained_anew(EDITS["outcome"][0]), "1 of 2 traces were not written on", id="edited, chain recomputed"
+            rechained(EDITS["outcome"][0]), "1 of 2 traces were not written on", id="edited, chain recomputed"
         ),
     ],
 )
@@ -157,7 +157,7 @@ def test_show_reports_a_recomputed_chain(
 ) -> None:
     assert mira(monkeypatch, "show", failed(run)) == 0
     assert "not written on this machine" not in capsys.readouterr().out, "the control"
-    rewrite(failed(run), chained_anew(EDITS["outcome"][0]))
+    rewrite(failed(run), rechained(EDITS["outcome"][0]))
     assert mira(monkeypatch, "show", failed(run)) == 0
     assert "not written on this machine, or its hash chain was recomputed" in capsys.readouterr().out
 

@@ -103,7 +103,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def test_a_log_has_one_line_per_minute_with_the_remaining_time(clock: Clock) -> None:
     printed: list[str] = []
     lines = Lines(printed.append)
-    for step in range(100, 110):  # one that goes on: what an earlier process did says nothing of the pace
+    for step in range(100, 110):  # resumed: steps of an earlier process do not count for the rate
         lines("actor", step, 200, "loss 0.250")
         clock.now += 25
     assert printed == [

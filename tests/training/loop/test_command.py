@@ -16,7 +16,7 @@ from envs.core.run_lock import RunLock, RunLocked
 from envs.suites.sites.golden import PACKAGES
 from models.embedded import embedded_dir
 from tests.agent.episodes import Play, write_run
-from tests.envs.core.edits import chained_anew, rewrite
+from tests.envs.core.edits import rechained, rewrite
 from training.engine.checkpoints import load_policy, save_policy
 from training.loop.loop import Loop
 from training.loop.parts import write_record
@@ -242,7 +242,7 @@ def test_sft_reports_an_unbuildable_site_with_advice(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     (trace,) = write_run(tmp_path / "shop", [Play(seed=9)]).traces()
-    on_a_site = chained_anew(
+    on_a_site = rechained(
         lambda lines: [
             line.replace(b'"miniwob","name":"login-user"', b'"sites","name":"shop-reorder"') for line in lines
         ]

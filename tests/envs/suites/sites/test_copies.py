@@ -200,7 +200,7 @@ async def test_detached_copies_are_borrowed_and_ended(tmp_path: Path, monkeypatc
     first, second = Fleet(tmp_path / "one"), Fleet(tmp_path / "two")
     try:
         await first.ready([SITE])
-        assert first[SITE].info.pid == rows[0].pid, "a free copy is borrowed, not started anew"
+        assert first[SITE].info.pid == rows[0].pid, "a free copy is borrowed, not started again"
         assert [row.state for row in await farm.status()] == ["held"]
         await second.ready([SITE])
         assert second[SITE].info.pid != rows[0].pid, "a copy has one holder"
