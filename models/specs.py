@@ -1,7 +1,7 @@
 """Parses model specs, as typed on the command line, and makes the models that they name.
 
 `embedded`, `openai:MODEL`, `gemini:MODEL`, `vllm:URL#MODEL`, `local:DIR[+ADAPTER]` and `scripted:FILE` are built in
-(:mod:`models.provider_specs`). Installed packages add others through the entry-point group `mira.providers`.
+(:mod:`models.providers`). Installed packages add others through the entry-point group `mira.providers`.
 
 Nothing here uses the network, and a provider's package is imported only when its model is made.
 """
@@ -21,7 +21,7 @@ PROVIDERS: Final = Registry(
     "mira.providers",
     Provider,
     {
-        name: f"models.provider_specs.{name}:PROVIDER"
+        name: f"models.providers.{name}:PROVIDER"
         for name in ("embedded", "openai", "gemini", "vllm", "local", "scripted")
     },
     error=ModelUnavailable,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from agent.config import RunConfig
 from models.base import ModelUnavailable
 from models.local.prompt_style import style_of_spec
-from models.provider_specs.embedded import EmbeddedSpec
-from models.provider_specs.scripted import ScriptedSpec
+from models.providers.embedded import EmbeddedSpec
+from models.providers.scripted import ScriptedSpec
 from models.specs import parse_spec
 
 _ROLES = ("planner", "judge")

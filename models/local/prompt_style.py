@@ -12,8 +12,8 @@ from typing import Any, Final, Literal, cast, get_args
 
 from models.base import ModelUnavailable
 from models.embedded import embedded_dir
-from models.provider_specs.embedded import EmbeddedSpec
-from models.provider_specs.local import LocalSpec
+from models.providers.embedded import EmbeddedSpec
+from models.providers.local import LocalSpec
 from models.specs import parse_spec
 
 PromptStyle = Literal["compact", "full"]

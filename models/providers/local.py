@@ -1,215 +1,62 @@
-"""Chat models in this process: `local:DIR[+ADAPTER]` through transformers, and `embedded`.
-
-* Concurrent requests that arrive within a few milliseconds are one batch, in one worker thread, so the event loop is
-  never blocked.
-* Replies have the token ids of prompt and completion, and the logprob of each completion token, for training.
-* :mod:`models.prompting.prompt_tokens` encodes prompts: the middle of one that is too long is removed and counted, and
-  no text of a message becomes a special token.
-
-torch is imported when the first checkpoint is loaded, and never for `embedded`, which runs on ONNX Runtime
-(:mod:`models.local.embedded_onnx`). Text only: pictures are refused.
-"""
+"""`local:DIR[+ADAPTER]`: a transformers checkpoint in a folder, with a PEFT adapter folder; or `local:FILE.gguf`."""
 
 from __future__ import annotations
 
-import asyncio
-import gc
-import logging
-import sys
-import time
-from collections.abc import Generator as Generates
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from models.base import (
-    ChatReply,
-    ChatRequest,
-    Message,
-    ModelError,
-    ModelRejected,
-    ModelTimeout,
-    ModelTruncated,
-    ModelUnavailable,
-    Usage,
-)
-from models.embedded import embedded_dir
-from models.local.continuation import Job, Row, TextGenerator
-from models.local.gguf_copies import gguf_file
-from models.optional import LOCAL_PACKAGES, require
-from models.prompting.prompt_tokens import PromptTokens, prompt_room
-from models.structured import Draft, checked_reply
-from models.transport import Call, RetryPolicy, open_call
+from models.base import ChatModel, ModelStatus, ModelUnavailable
+from models.optional import LOCAL_PACKAGES, install_command, missing_modules
+from models.provider import ModelOptions, ModelSpec, Provider, expanded_path
 
-_WAITING = logging.getLogger("mira.waiting")
-"""Logs slow operations when they begin; the command line shows them (`envs.core.wait_notices`)."""
-GATHER_S = 0.003
-"""Seconds that a request waits for others to form a batch."""
-MAX_BATCH = 16
-"""Maximum number of prompts in a batch."""
+FORM = "local:DIR[+ADAPTER]"
 
 
-@dataclass(slots=True)
-class _Pending:
-    job: Job
-    answer: asyncio.Future[Row]
+@dataclass(frozen=True, slots=True)
+class LocalSpec(ModelSpec):
+    folder: Path
+    """A checkpoint's folder, or a GGUF file."""
+    adapter: Path | None = None
+
+    def __str__(self) -> str:
+        return f"local:{self.folder}" + (f"+{self.adapter}" if self.adapter else "")
+
+    def make(self, options: ModelOptions) -> ChatModel:
+        from models.local.gguf_copies import gguf_file
+
+        folder, adapter = self.folder, self.adapter
+        if adapter is not None and not adapter.is_dir():
+            raise ModelUnavailable(f"{self}: no folder {str(adapter)!r}")
+        if not folder.exists():
+            raise ModelUnavailable(f"{self}: no folder {str(folder)!r}")
+        if not (folder / "config.json").is_file() and gguf_file(folder) is None:
+            reason = "is a file, and no .gguf" if folder.is_file() else "holds no config.json"
+            raise ModelUnavailable(f"{self}: {str(folder)!r} {reason}, so it is no transformers checkpoint")
+        from models.providers.local_chat import LocalModel
+
+        return LocalModel.load(folder, adapter=adapter, spec=str(self))
+
+    def price_known(self, options: ModelOptions) -> bool:
+        return True
 
 
-class LocalModel:
-    """A :class:`models.base.ChatModel` over a generator in this process. One instance serves all workers."""
-
-    def __init__(self, generator: TextGenerator, context: int, spec: str, *, longest_answer: int | None = None) -> None:
-        """*longest_answer*: the completion length in tokens that the checkpoint declares."""
-        self.spec = spec
-        self._generator = generator
-        self._prompts = PromptTokens(generator.tokenizer)
-        self._context = context
-        self._longest_answer = longest_answer or context
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="local-model")
-        self._queue: list[_Pending] = []
-        self._pump: asyncio.Task[None] | None = None
-
-    @classmethod
-    def load(cls, folder: Path, *, adapter: Path | None = None, spec: str | None = None) -> LocalModel:
-        """Reads the checkpoint. Raises :class:`ModelUnavailable`, in one line, if it cannot, or if packages of the
-        extras `local`, `adapters` and `gguf` are missing."""
-        name = spec or f"local:{folder}{f'+{adapter}' if adapter else ''}"
-        _require_packages(folder, adapter, name)
-        if "torch" not in sys.modules:
-            _WAITING.info("importing torch")
-        with _no_collections():
-            from models.local.loading import load_generator
-
-            _WAITING.info("loading the model %s", name)
-            generator, context = load_generator(folder, adapter, name)
-        declared = getattr(generator.model.generation_config, "max_new_tokens", None)
-        return cls(generator, context, name, longest_answer=declared)
-
-    async def complete(self, request: ChatRequest) -> ChatReply:
-        """See :class:`models.base.ChatModel`. A JSON schema is described in the prompt and checked afterwards."""
-        if any(message.images for message in request.messages):
-            raise ModelRejected(f"{self.spec} reads text only: switch screenshots off for it")
-        async with open_call(request.deadline_s, RetryPolicy(attempt_share=1.0)) as call:
-
-            async def ask(sent: ChatRequest) -> Draft:
-                return await self._ask(sent, call)
-
-            return await checked_reply(request, ask, call, self.spec)
-
-    async def aclose(self) -> None:
-        """Cancels pending requests and releases the thread; the current batch ends by itself."""
-        if self._pump is not None:
-            self._pump.cancel()
-        for waiting in self._queue:
-            waiting.answer.cancel()
-        self._queue.clear()
-        self._thread.shutdown(wait=False, cancel_futures=True)
-
-    def prompt_tokens(self, messages: tuple[Message, ...], max_tokens: int) -> tuple[int, ...]:
-        """The prompt as token ids. If too little of the context is left for the answer, its middle is removed."""
-        return self._prompts.encode(messages, prompt_room(self._context, max_tokens))
-
-    async def _ask(self, request: ChatRequest, call: Call) -> Draft:
-        call.attempts += 1
-        job = self._job(request, _with_schema(request), call.remaining_s)
-        row = await self._generate(job)
-        call.charge(Usage(tokens_in=len(job.prompt), tokens_out=len(row.tokens), cost_usd=0.0))
-        if row.finish == "deadline":
-            raise ModelTimeout(f"{self.spec}: no whole answer within {request.deadline_s:g} s")
-        if row.finish == "length":
-            cut = ModelTruncated(f"{self.spec}: the answer was cut at {job.max_tokens} tokens")
-            cut.answered = True
-            raise cut
-        return Draft(row.text, job.prompt, tuple(row.tokens), tuple(row.logprobs))
-
-    def _job(self, request: ChatRequest, messages: tuple[Message, ...], seconds: float) -> Job:
-        prompt = self.prompt_tokens(messages, request.max_tokens)
-        return Job(
-            prompt=prompt,
-            max_tokens=min(request.max_tokens, self._longest_answer, self._context - len(prompt)),
-            temperature=request.temperature,
-            seed=request.seed,
-            stop=request.stop,
-            ends_at=time.monotonic() + max(0.0, seconds),
-        )
-
-    async def _generate(self, job: Job) -> Row:
-        loop = asyncio.get_running_loop()
-        waiting = _Pending(job, loop.create_future())
-        self._queue.append(waiting)
-        if self._pump is None or self._pump.done():
-            self._pump = loop.create_task(self._run_batches())
-        return await waiting.answer
-
-    async def _run_batches(self) -> None:
-        """Runs batches until the queue is empty."""
-        loop = asyncio.get_running_loop()
-        await asyncio.sleep(GATHER_S)
-        while self._queue:
-            batch = [waiting for waiting in self._queue[:MAX_BATCH] if not waiting.answer.done()]
-            del self._queue[:MAX_BATCH]
-            if not batch:
-                continue
-            try:
-                rows = await loop.run_in_executor(self._thread, self._generator.run, [w.job for w in batch])
-            except asyncio.CancelledError:
-                for waiting in batch:
-                    waiting.answer.cancel()
-                raise
-            except Exception as error:  # noqa: BLE001 - each caller of the batch gets the model's error
-                _fail(batch, ModelError(f"{self.spec}: {type(error).__name__}: {error}"))
-                continue
-            for waiting, row in zip(batch, rows, strict=True):
-                if not waiting.answer.done():
-                    waiting.answer.set_result(row)
+def _parse(rest: str) -> LocalSpec:
+    """The part after the last `+` is the adapter, unless the whole text is an existing folder or file."""
+    whole = expanded_path(rest)
+    folder, plus, adapter = rest.rpartition("+")
+    if not plus or not folder or not adapter or whole.exists():
+        return LocalSpec(whole)
+    return LocalSpec(expanded_path(folder), expanded_path(adapter))
 
 
-def _require_packages(folder: Path, adapter: Path | None, name: str) -> None:
-    """Raises :class:`ModelUnavailable`, in one line that names the extra to install."""
-    if adapter is not None:
-        require(name, "adapters", *LOCAL_PACKAGES, "peft")
-    require(name, "gguf" if gguf_file(folder) else "local", *LOCAL_PACKAGES)
+def _status(environ: Mapping[str, str]) -> ModelStatus:
+    missing = missing_modules(*LOCAL_PACKAGES)
+    detail = "any transformers checkpoint folder, or a GGUF file"
+    if missing:
+        detail = f"needs {', '.join(missing)}: {install_command('local')}"
+    examples = ("local:checkpoints/my-policy", "local:qwen2.5-0.5b-q4_k_m.gguf")
+    return ModelStatus(FORM, usable=not missing, detail=detail, examples=examples)
 
 
-@contextmanager
-def _no_collections() -> Generates[None]:
-    """Pauses garbage collection while torch and transformers are imported, which saves a fifth of the time."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
-
-
-def embedded() -> LocalModel:
-    """The model that ships with the package, on ONNX Runtime. Raises :class:`ModelUnavailable` if a file is missing."""
-    folder = embedded_dir()
-    if not (folder / "config.json").is_file():
-        raise ModelUnavailable("embedded: no weights in models/embedded; make them with: python -m training.embedded")
-    _WAITING.info("loading the model embedded")
-    from models.local.embedded_onnx import load_embedded
-
-    loaded = load_embedded(folder)
-    return LocalModel(loaded.generator, loaded.context, "embedded", longest_answer=loaded.longest_answer)
-
-
-def _fail(batch: list[_Pending], error: ModelError) -> None:
-    for waiting in batch:
-        if not waiting.answer.done():
-            waiting.answer.set_exception(error)
-
-
-def _with_schema(request: ChatRequest) -> tuple[Message, ...]:
-    """Adds the schema to the prompt; generation is not constrained by it."""
-    if request.schema is None or not request.messages:
-        return request.messages
-    import json
-
-    schema: dict[str, Any] = request.schema.model_json_schema()
-    order = f"\n\nAnswer with one JSON object of this schema and nothing else:\n{json.dumps(schema, sort_keys=True)}"
-    first = request.messages[0]
-    return (Message(first.role, first.text + order), *request.messages[1:])
+PROVIDER = Provider(FORM, _parse, _status)

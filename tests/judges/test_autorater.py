@@ -17,7 +17,7 @@ from judges.autorater_prompt import SYSTEM, reflection_schema
 from judges.base import Progress
 from judges.registry import make_rater
 from models.base import Image, ModelInvalidAnswer
-from models.providers.scripted import ScriptedModel
+from models.providers.scripted_model import ScriptedModel
 from models.schema_export import exported
 from models.thinking import AMBIGUOUS_TOKENS
 from tests.past_actions import WAITED

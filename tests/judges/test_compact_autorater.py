@@ -27,7 +27,7 @@ from judges.compact_autorater import (
 from judges.evidence import QuoteChecker, normalised
 from judges.registry import make_rater
 from models.base import ModelInvalidAnswer
-from models.providers.scripted import ScriptedModel
+from models.providers.scripted_model import ScriptedModel
 from tests.past_actions import WAITED, clicked, failed, pressed, typed
 
 Make = Callable[..., Progress]

@@ -10,7 +10,7 @@ from envs.suites.webarena.evaluators import JudgeFailed
 from judges.fuzzy import MAX_ANSWER_CHARS, FuzzySettings, ModelFuzzyJudge, comparisons, render
 from models.base import ModelTimeout, Usage
 from models.prompting.fence import CLOSE, OPEN
-from models.providers.scripted import ScriptedModel
+from models.providers.scripted_model import ScriptedModel
 
 YES = json.dumps({"reason": "Both say seven minutes.", "agrees": True})
 NO = json.dumps({"reason": "Seven is not eight.", "agrees": False})

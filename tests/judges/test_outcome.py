@@ -13,7 +13,7 @@ from judges.base import Ending
 from judges.outcome import SYSTEM, JudgeSettings, ModelJudge
 from judges.registry import make_judge
 from models.base import Image, ModelInvalidAnswer, ModelTimeout
-from models.providers.scripted import ScriptedModel
+from models.providers.scripted_model import ScriptedModel
 from tests.past_actions import clicked, pressed
 
 Look = Callable[..., Observation]

@@ -18,7 +18,7 @@ from models.base import (
     ModelTruncated,
     Usage,
 )
-from models.providers.scripted import ScriptedModel
+from models.providers.scripted_model import ScriptedModel
 
 REQUEST = ChatRequest(messages=(Message("user", "Check: the door is open"),), max_tokens=8, deadline_s=9.0)
 USAGE = Usage(5, 0, 0, 8, 0.0)

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from models.base import ChatRequest, Message, ModelUnavailable
 from models.provider import ModelSpec
-from models.provider_specs.embedded import EmbeddedSpec
-from models.provider_specs.gemini import GeminiSpec
-from models.provider_specs.local import LocalSpec
-from models.provider_specs.openai import OpenAISpec
-from models.provider_specs.scripted import ScriptedSpec
-from models.provider_specs.vllm import VllmSpec
+from models.providers.embedded import EmbeddedSpec
+from models.providers.gemini import GeminiSpec
+from models.providers.local import LocalSpec
+from models.providers.openai import OpenAISpec
+from models.providers.scripted import ScriptedSpec
+from models.providers.vllm import VllmSpec
 from models.specs import make_model, parse_spec, statuses
 from tests.models.providers.servers import Reply, misbehaving_server
 

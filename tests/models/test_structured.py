@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field
 
 from models.base import ChatRequest, Message, ModelInvalidAnswer
-from models.providers.scripted import ScriptedModel
+from models.providers.scripted_model import ScriptedModel
 from models.schema_export import exported
 from models.structured import parse_answer, unfenced
 

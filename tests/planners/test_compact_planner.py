@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from envs.core.actions import DialogReport, Status
 from envs.core.tasks import Milestone
 from models.base import ChatReply, ModelInvalidAnswer, Usage
-from models.providers.scripted import Answer, ScriptedModel
+from models.providers.scripted_model import Answer, ScriptedModel
 from planners.base import Situation
 from planners.compact_planner import NO_PLAN, PLAN_PAGE_CHARS, CompactPlanner, parse_plan, plan_answer, plan_text
 from planners.model_planner import MAX_MILESTONE_CHARS, PlannerSettings, cleaned, comparable

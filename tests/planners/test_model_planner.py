@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from envs.core.tasks import Milestone
 from models.base import Image, ModelInvalidAnswer
-from models.providers.scripted import ScriptedModel
+from models.providers.scripted_model import ScriptedModel
 from models.schema_export import exported
 from models.thinking import AMBIGUOUS_TOKENS
 from planners.base import Situation

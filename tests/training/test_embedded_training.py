@@ -233,7 +233,7 @@ def test_training_learns_reports_and_resumes(tokenizer: PreTrainedTokenizerFast,
 
 
 def test_an_export_loads_as_any_checkpoint(tokenizer: PreTrainedTokenizerFast, tmp_path: Path) -> None:
-    from models.providers.local import LocalModel
+    from models.providers.local_chat import LocalModel
 
     size = export(build_model(TINY, tokenizer), tokenizer, tmp_path, {"name": "test"})
     assert size == sum(path.stat().st_size for path in tmp_path.iterdir())

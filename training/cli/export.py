@@ -13,7 +13,7 @@ from agent.cli import options
 from agent.cli.output import EXIT_OK, print_json, printable, stderr, stdout
 from envs.core.disk_errors import writing
 from envs.core.errors import BadInput
-from models.provider_specs.local import LocalSpec
+from models.providers.local import LocalSpec
 from models.specs import parse_spec
 from training.cli.messages import needs_local
 from training.serving.artifact import Dtype, Kind

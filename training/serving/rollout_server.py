@@ -22,7 +22,7 @@ from envs.core.errors import BadInput
 from models.base import ModelError
 from models.local.safe_loading import ADAPTER_CONFIG
 from models.optional import install_command
-from models.provider_specs.vllm import VLLM_KEY, VllmSpec
+from models.providers.vllm import VLLM_KEY, VllmSpec
 from models.transport import RetryPolicy
 from training.engine.checkpoints import base_of, is_adapter, load_tokenizer, weights_digest
 from training.engine.launcher import bound_to_us, release_gpu

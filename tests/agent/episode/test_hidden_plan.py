@@ -17,7 +17,7 @@ from envs.core.trace import Cause
 from envs.core.trace_store import Trace, read_trace
 from models.base import ChatRequest
 from models.local.prompt_style import PromptStyle
-from models.providers.scripted import ScriptedModel
+from models.providers.scripted_model import ScriptedModel
 from tests.agent.shop import config
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]

@@ -17,7 +17,7 @@ from envs.core.observation import Element, ElementKey
 from envs.core.past_actions import PastAction
 from envs.core.trace_store import read_trace
 from models.prompting.fence import CLOSE, OPEN
-from models.providers.scripted import ScriptedModel
+from models.providers.scripted_model import ScriptedModel
 from tests.agent.episode.test_prompts import LOOK, VIEW
 from tests.agent.shop import Shop, config
 

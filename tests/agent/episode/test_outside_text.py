@@ -27,7 +27,7 @@ from envs.core.tasks import TaskRef
 from judges.analysis import meaning
 from judges.base import Ending, Progress
 from models.base import Message
-from models.providers.scripted import ScriptedModel
+from models.providers.scripted_model import ScriptedModel
 from planners.base import Situation
 from tests.outside_text import Path, filled, hostile, obeyed, string_fields
 from tests.past_actions import clicked

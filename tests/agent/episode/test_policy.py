@@ -12,7 +12,7 @@ from envs.core.action_languages import PROGRAM
 from envs.core.actions import Click, Press
 from envs.core.observation import Observation
 from envs.core.tasks import TaskRef
-from models.providers.scripted import ScriptedModel
+from models.providers.scripted_model import ScriptedModel
 
 VIEW = PolicyView(
     instruction="Open the section and submit",

@@ -16,7 +16,7 @@ from envs.core.actions import Action, AnswerDialog, Click, Drag, Expand, Find, G
 from envs.core.trace_store import read_trace
 from models.base import ChatRequest
 from models.prompting.fence import CLOSE, OPEN
-from models.providers.scripted import ScriptedModel
+from models.providers.scripted_model import ScriptedModel
 from tests.agent.shop import Shop, config
 from tests.outside_text import obeyed
 

@@ -26,7 +26,7 @@ from envs.core.actions import ActionResult, Click, Status, Stop, Wait
 from envs.core.trace_store import read_trace
 from envs.security.blocked_requests import OTHERS, UNREADABLE, BlockedOrigin
 from models.prompting.fence import CLOSE, OPEN
-from models.providers.scripted import ScriptedModel
+from models.providers.scripted_model import ScriptedModel
 from tests.agent.episodes import Play, write_run
 from tests.agent.shop import Shop, config, scripted
 

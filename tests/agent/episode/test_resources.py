@@ -15,7 +15,7 @@ from agent.episode.resources import Provided
 from agent.run.runner import resume, run_open
 from envs.core.action_languages import PROGRAM
 from models.base import ChatRequest
-from models.providers.scripted import ScriptedModel
+from models.providers.scripted_model import ScriptedModel
 from tests.agent.episode.test_prompts import VIEW
 from tests.agent.shop import Shop, config
 

@@ -21,7 +21,7 @@ from envs.core.tasks import TaskSelection
 from envs.core.trace_store import RunLock, RunLocked, Trace, read_trace
 from envs.security.allowlist_proxy import AllowlistProxy
 from models.base import ChatReply, ChatRequest, ModelTimeout, Usage
-from models.providers.scripted import Answer, ScriptedModel
+from models.providers.scripted_model import Answer, ScriptedModel
 from tests.agent.shop import Shop, config, scripted
 
 pytestmark = pytest.mark.browser

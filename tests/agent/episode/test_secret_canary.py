@@ -20,7 +20,7 @@ from agent.run.runner import run_open
 from envs.core.action_languages import PROGRAM
 from envs.security.allowlist import Origins
 from envs.security.secrets import SecretVault
-from models.providers.scripted import ScriptedModel
+from models.providers.scripted_model import ScriptedModel
 from tests.agent.shop import config
 from tests.envs.browser.web import Answer, Web
 from tests.envs.security.spellings import SPELLINGS

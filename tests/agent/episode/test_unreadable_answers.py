@@ -22,7 +22,7 @@ from envs.core.trace_store import Trace, read_trace
 from envs.suites.open_web import OpenEnvironment, OpenTaskSuite
 from envs.suites.webarena.evaluators import JudgeFailed
 from judges.fuzzy import ModelFuzzyJudge
-from models.providers.scripted import ScriptedModel
+from models.providers.scripted_model import ScriptedModel
 from tests.agent.roles import Role, Roles
 from tests.agent.shop import Shop, config, scripted
 from tests.models.providers.servers import MisbehavingServer, misbehaving_server

@@ -13,7 +13,7 @@ from envs.core.trace import EndedBy
 from envs.core.trace_reader import Trace
 from judges.analysis import Analysis, Analyzer, Recorded
 from judges.analysis.meaning import MeaningFailed, ModelMeaning
-from models.providers.scripted import ScriptedModel
+from models.providers.scripted_model import ScriptedModel
 from tests.judges.analysis.episodes import NO_PAGES, checked, trace
 
 WAY = (

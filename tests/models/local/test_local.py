@@ -14,7 +14,7 @@ from tokenizers import models as bpe
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from models.base import ChatRequest, Image, Message, ModelRejected, ModelTimeout, ModelTruncated, ModelUnavailable
-from models.providers.local import LocalModel
+from models.providers.local_chat import LocalModel
 
 TEMPLATE = (
     "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}"

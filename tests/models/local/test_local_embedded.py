@@ -10,7 +10,7 @@ import pytest
 from envs.core.action_languages import PROGRAM
 from envs.core.actions import Click, Type
 from models.base import ChatReply, ChatRequest, Message
-from models.providers.local import LocalModel, embedded
+from models.providers.local_chat import LocalModel, embedded
 
 LOGIN = """Goal: Enter the username "{user}" and the password "{secret}" into the text fields and press login.
 Page:

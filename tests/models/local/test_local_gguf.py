@@ -22,7 +22,7 @@ from models.local import gguf_copies
 from models.local.gguf_copies import SOURCE, converted, gguf_cache
 from models.local.gguf_header import read_header
 from models.local.loading import load_generator, read_checkpoint
-from models.provider_specs.local import LocalSpec
+from models.providers.local import LocalSpec
 from models.specs import make_model, parse_spec
 from tests.models.local.adapters import save_adapter
 from tests.models.local.gguf_files import CONTEXT, write_gguf

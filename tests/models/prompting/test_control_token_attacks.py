@@ -14,7 +14,7 @@ from transformers import PreTrainedTokenizerFast
 from models.base import ChatRequest, Message, ModelRejected
 from models.prompting.fence import CLOSE, OPEN, defuse, fence
 from models.prompting.prompt_tokens import PromptTokens, control_tokens, processor_markers
-from models.providers.gemini import wire_config, wire_contents
+from models.providers.gemini_chat import wire_config, wire_contents
 from tests.models.prompting.test_control_tokens import CHATML, MISTRAL, TOKENIZERS, without_defence
 
 TRIMMED = (

@@ -23,7 +23,7 @@ from models.base import (
     ModelTruncated,
     ModelUnavailable,
 )
-from models.providers.gemini import GeminiChat
+from models.providers.gemini_chat import GeminiChat
 from models.providers.openai_chat import OpenAIChat
 from models.transport import RetryPolicy
 from tests.models.providers.servers import (

@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel
 
 from models.base import ChatModel, ChatRequest, Image, Message, ModelInvalidAnswer, ModelRejected, ModelTruncated
-from models.providers.gemini import GeminiChat, thinking_budget
+from models.providers.gemini_chat import GeminiChat, thinking_budget
 from models.providers.openai_chat import OpenAIChat
 from models.providers.openai_dialect import Dialect, effort_for
 from models.specs import make_model

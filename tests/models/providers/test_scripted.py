@@ -17,7 +17,7 @@ from models.base import (
     ModelUnavailable,
     Usage,
 )
-from models.providers.scripted import ScriptedModel
+from models.providers.scripted_model import ScriptedModel
 
 
 class Plan(BaseModel):

@@ -16,7 +16,7 @@ from envs.core.errors import BadInput
 from envs.core.tasks import TaskRef
 from models.base import ChatRequest, ModelBusy
 from models.embedded import embedded_dir
-from models.providers.scripted import Answer, ScriptedModel
+from models.providers.scripted_model import Answer, ScriptedModel
 from tests.models.local.adapters import save_adapter
 from training.engine.checkpoints import load_policy, save_policy
 from training.loop.curriculum import Candidate, CurriculumSettings, Failed, TfIdf, next_phase, similarity_by

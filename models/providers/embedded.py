@@ -16,7 +16,7 @@ class EmbeddedSpec(ModelSpec):
         return "embedded"
 
     def make(self, options: ModelOptions) -> ChatModel:
-        from models.providers.local import embedded
+        from models.providers.local_chat import embedded
 
         return embedded()
 
