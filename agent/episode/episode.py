@@ -87,7 +87,7 @@ class AgentComponents:
     rater: AutoRater
     judge: OutcomeJudge | None
     language: Language
-    watch: ReplanDetector
+    replan_detector: ReplanDetector
     answers: AnswerSchema | None
     """The schema of the answer; None where any text is accepted."""
     compares: FuzzyJudge | None = None
@@ -126,7 +126,7 @@ class Episode:
 
     identity: Identity
     config: RunConfig
-    team: AgentComponents
+    components: AgentComponents
     environment: Environment
     trace: TraceWriter
     blobs: BlobStore
@@ -143,7 +143,7 @@ class Episode:
     """Held requests that were not approved since :meth:`take_declined`."""
     may_retry: bool = False
     """The environment may fail once: the episode then continues in a new one, from its trace."""
-    ledger: UsageTracker = field(default_factory=UsageTracker)
+    usage_tracker: UsageTracker = field(default_factory=UsageTracker)
     began: float = field(default_factory=time.monotonic)
     judging_ends: float | None = None
     """Deadline of the judging on the monotonic clock; None before it begins, or without a limit."""
@@ -217,7 +217,7 @@ class Episode:
     def account(self, calls: Iterable[Call]) -> None:
         """Adds *calls* to the usage, and keeps them for the next trace line that can hold them."""
         new = tuple(calls)
-        self.ledger.add(new)
+        self.usage_tracker.add(new)
         self.calls.extend(new)
 
     @contextmanager
@@ -247,7 +247,7 @@ class Episode:
     def ends_at(self) -> float | None:
         """Deadline of the episode on the monotonic clock; None without a limit."""
         limit = self.config.limits.max_seconds
-        return self.began - self.ledger.seconds_before + limit if limit > 0 else None
+        return self.began - self.usage_tracker.seconds_before + limit if limit > 0 else None
 
     def begin_judging(self) -> None:
         """Extends the deadline for the judging, which also happens after the time limit."""
@@ -265,14 +265,14 @@ class Episode:
         return taken
 
     def totals(self, steps: int) -> Totals:
-        return self.ledger.totals(steps, time.monotonic() - self.began)
+        return self.usage_tracker.totals(steps, time.monotonic() - self.began)
 
     def note(self, step: int, name: str, detail: str = "") -> None:
         """Appends an event to the trace."""
         self.trace.append(Event(step=step, name=name, detail=storable(detail), calls=self.take_calls(), at=now()))
 
     def add_summary(self, summary: StepSummary) -> None:
-        self.summaries = [*self.summaries, summary][-self.team.watch.window :]
+        self.summaries = [*self.summaries, summary][-self.components.replan_detector.window :]
 
     def drop_reflection(self) -> None:
         """Cancels a pending rating: its plan was replaced, or the episode is over."""
@@ -284,10 +284,14 @@ class Episode:
         """Restores the state of an episode that an earlier process left unfinished."""
         self.past = recovered.past()
         self.history = tuple(self.past[-HISTORY_TAIL:])
-        self.summaries = recovered.step_summaries(self.team.language)[-self.team.watch.window :]
+        self.summaries = recovered.step_summaries(self.components.language)[-self.components.replan_detector.window :]
         self.steps = [(sent.intent, sent.commit) for sent in recovered.sent]
         self.blocked = merge_blocked_origins((*blocked_in(self.steps), *self.blocked))
-        self.planned_at, self.rating, self.ledger = recovered.planned_at, recovered.rating, recovered.ledger
+        self.planned_at, self.rating, self.usage_tracker = (
+            recovered.planned_at,
+            recovered.rating,
+            recovered.usage_tracker,
+        )
 
     def add_outcome(self, z: tuple[bool, ...], lost: tuple[str, ...]) -> None:
         """Adds the outcome of the last action to its step summary."""

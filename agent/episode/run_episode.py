@@ -38,7 +38,7 @@ class Entry:
 FROM_START = Entry(State())
 
 
-async def play(graph: Graph, episode: Episode, approver: Approver, entry: Entry = FROM_START) -> Footer:
+async def run_episode(graph: Graph, episode: Episode, approver: Approver, entry: Entry = FROM_START) -> Footer:
     """Runs the episode to its end and writes the footer.
 
     A model call that is pending when `max_seconds` have passed ends the episode by that limit. Any other failure of a

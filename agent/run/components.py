@@ -56,7 +56,7 @@ async def open_components(
             rater=_rater(config, models),
             judge=_judge(config, models),
             language=LANGUAGES[config.language],
-            watch=ReplanDetector(),
+            replan_detector=ReplanDetector(),
             compares=_compares(config, models),
             answers=None if config.answer_schema is None else AnswerSchema.read(config.answer_schema),
         )

@@ -89,7 +89,7 @@ class RecoveredEpisode:
     """The last step that a person declined; 0 if none."""
     parse_errors: int = 0
     """Consecutive parse errors after the last intent."""
-    ledger: UsageTracker = field(default_factory=UsageTracker)
+    usage_tracker: UsageTracker = field(default_factory=UsageTracker)
     ended: Footer | None = None
     """The last footer after the last intent, in force or not."""
 
@@ -153,12 +153,12 @@ def _fold(recovered: RecoveredEpisode, line: Line) -> None:
             recovered.open, recovered.rating, recovered.parse_errors, recovered.ended = line, line.rating, 0, None
             if len(line.rating.z) == len(recovered.plan):
                 recovered.z = line.rating.z
-            recovered.ledger.add(line.calls)
+            recovered.usage_tracker.add(line.calls)
         case Commit():
             if recovered.open is not None and recovered.open.step == line.step:
                 recovered.sent.append(SentAction(recovered.open, line, declined=line.step == recovered.refused))
             recovered.open = None
-            recovered.ledger.seconds_before += line.timings.total
+            recovered.usage_tracker.seconds_before += line.timings.total
         case Event(name="uncertain"):
             recovered.decide(happened=True)
         case Event():
@@ -170,17 +170,17 @@ def _fold(recovered: RecoveredEpisode, line: Line) -> None:
             recovered.declines += line.name == "declined"
             recovered.parse_errors += line.name == "parse_error"
             recovered.replans += line.name == "planner_error" and recovered.planned
-            recovered.ledger.add(line.calls)
+            recovered.usage_tracker.add(line.calls)
         case PlanRecord():
             recovered.z = carry_over(recovered.plan, recovered.z, line.milestones)
             recovered.plan, recovered.planned, recovered.planned_at = line.milestones, True, line.step - 1
             recovered.replans += line.cause != "initial"
             if line.call is not None:
-                recovered.ledger.add((line.call,))
-                recovered.ledger.seconds_before += line.call.seconds
+                recovered.usage_tracker.add((line.call,))
+                recovered.usage_tracker.seconds_before += line.call.seconds
         case Footer():
             recovered.ended = line
-            recovered.ledger.add(line.calls)
+            recovered.usage_tracker.add(line.calls)
         case Header():
             pass
 

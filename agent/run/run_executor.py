@@ -15,7 +15,7 @@ from typing import Final
 from agent.episode.approval import Approver
 from agent.episode.episode import AgentComponents, Episode, Identity, Interrupted
 from agent.episode.graph import Graph
-from agent.episode.run_episode import Entry, broken_start, error_line, play
+from agent.episode.run_episode import Entry, broken_start, error_line, run_episode
 from agent.progress import EpisodeEnded, EpisodeStarted, Event, Listener
 from agent.results import EpisodeResult
 from agent.run.resume import RecoveredEpisode, read_unfinished, rebuilt_state
@@ -189,7 +189,7 @@ class RunExecutor:
             else:
                 header = header_of(self.manifest, job, start, (await episode.look()).url)
                 trace.append(header)
-                footer = await play(self.graph, episode, self.approver)
+                footer = await run_episode(self.graph, episode, self.approver)
         if self.manifest.config.trace_zip and isinstance(environment, TracedEnvironment):
             await environment.save_playwright_trace(self.folder.zip(job.episode_id))
         return EpisodeResult.of(header, footer)
@@ -209,14 +209,16 @@ class RunExecutor:
         if not state.ended_by and recovered.step and await episode.environment.done():
             state = replace(state, ended_by="world")
         if not recovered.planned:
-            return await play(self.graph, episode, self.approver)
-        return await play(self.graph, episode, self.approver, Entry(state, "execute" if recovered.step else "plan"))
+            return await run_episode(self.graph, episode, self.approver)
+        return await run_episode(
+            self.graph, episode, self.approver, Entry(state, "execute" if recovered.step else "plan")
+        )
 
     def _make_episode(self, job: Job, environment: Environment, trace: TraceWriter, start: EpisodeStart) -> Episode:
         return Episode(
             identity=Identity(self.manifest.run_id, job.episode_id, job.task, job.attempt),
             config=self.manifest.config,
-            team=self.components,
+            components=self.components,
             environment=environment,
             trace=trace,
             blobs=trace.blobs,
@@ -239,7 +241,7 @@ class RunExecutor:
             header = recovered.header if recovered else header_of(self.manifest, job)
             if recovered is None:
                 trace.append(header)
-            footer = broken_start(error, recovered.ledger.totals(recovered.step, 0.0) if recovered else None)
+            footer = broken_start(error, recovered.usage_tracker.totals(recovered.step, 0.0) if recovered else None)
             if recovered is not None and recovered.ended is not None:  # no action was sent since, so it stays resumable
                 trace.append(TraceEvent(step=recovered.step, name="not_resumed", detail=error_line(error), at=now()))
                 footer = footer.model_copy(update={"resumable": True})

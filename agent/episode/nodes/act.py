@@ -28,8 +28,8 @@ async def act(state: State, runtime: Runtime[Episode]) -> Update:
     episode = runtime.context
     begun = time.perf_counter()
     turn = await _turn(state, episode)
-    with episode.paying("policy", episode.team.policy.spec):
-        proposal = _checked(await episode.team.policy.propose(turn), episode.team.answers)
+    with episode.paying("policy", episode.components.policy.spec):
+        proposal = _checked(await episode.components.policy.propose(turn), episode.components.answers)
     episode.account(episode.policy_calls(proposal.calls))
     episode.spend(act=time.perf_counter() - begun)
     if proposal.action is None:
@@ -40,13 +40,13 @@ async def act(state: State, runtime: Runtime[Episode]) -> Update:
 
 
 async def _turn(state: State, episode: Episode) -> Turn:
-    instruction, answers = episode.start.instruction, episode.team.answers
+    instruction, answers = episode.start.instruction, episode.components.answers
     shown = episode.config.show_plan
     look = await episode.look()
     view = PolicyView(
         instruction=answers.add_to(instruction) if answers is not None else instruction,
         observation=look,
-        language=episode.team.language,
+        language=episode.components.language,
         milestones=state.milestones if shown else (),
         z=state.z if shown else (),
         next_milestone=state.next_milestone if shown else None,
@@ -118,6 +118,6 @@ def _no_action(state: State, episode: Episode, proposal: ActionProposal) -> Upda
             error=f"no readable action in {errors} turns in a row (max_parse_errors): {reason}",
         )
     update = Update(parse_errors=errors, problems=[*state.problems, f"your answer was no action: {reason}"])
-    if may_replan(state, episode) and (trigger := episode.team.watch.unreadable(errors)) is not None:
+    if may_replan(state, episode) and (trigger := episode.components.replan_detector.unreadable(errors)) is not None:
         update.update(cause=trigger.cause, detail=trigger.detail)
     return update

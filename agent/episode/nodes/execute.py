@@ -151,4 +151,4 @@ def _target_box(action: Action, look: Observation) -> Box | None:
 
 def action_text(episode: Episode, action: Action) -> str:
     """Returns the action in the run's language, secrets masked."""
-    return episode.trace.mask(episode.team.language.show(action))
+    return episode.trace.mask(episode.components.language.show(action))

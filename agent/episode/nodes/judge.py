@@ -72,7 +72,7 @@ async def _score(state: State, episode: Episode) -> Score | None:
 
 async def _verdict(state: State, episode: Episode) -> tuple[Verdict | None, ModelError | None]:
     """Returns the verdict of the outcome judge, or its error, which is also an event."""
-    if episode.team.judge is None:
+    if episode.components.judge is None:
         return None, None
     shown = Ending(
         instruction=episode.start.instruction,
@@ -81,8 +81,8 @@ async def _verdict(state: State, episode: Episode) -> tuple[Verdict | None, Mode
         answer=state.answer,
     )
     try:
-        with episode.paying("judge", episode.team.judge.spec):
-            verdict = await episode.team.judge.judge(shown)
+        with episode.paying("judge", episode.components.judge.spec):
+            verdict = await episode.components.judge.judge(shown)
     except ModelError as error:
         episode.note(state.step, "judge_error", _error_text(error))
         return None, error

@@ -58,8 +58,8 @@ async def _ask_planner(state: State, episode: Episode, situation: Situation) -> 
     """Asks the planner. An unusable answer becomes an event: the episode starts without milestones, or keeps its plan
     (None) until the next trigger."""
     try:
-        with episode.paying("planner", episode.team.planner.spec):
-            return await episode.team.planner.plan(situation)
+        with episode.paying("planner", episode.components.planner.spec):
+            return await episode.components.planner.plan(situation)
     except ModelError as error:
         if not error.answered:
             raise
@@ -71,10 +71,12 @@ def _record(state: State, episode: Episode, cause: Cause, new: Plan) -> None:
     step = state.step + 1
     call = None if new.reply is None else call_record("planner", new.reply)
     if call is not None:
-        episode.ledger.add([call])
+        episode.usage_tracker.add([call])
     episode.planned_at = state.step
     episode.trace.append(
-        PlanRecord(step=step, cause=cause, milestones=new.milestones, planner=episode.team.planner.spec, call=call)
+        PlanRecord(
+            step=step, cause=cause, milestones=new.milestones, planner=episode.components.planner.spec, call=call
+        )
     )
     texts = tuple(m.text for m in new.milestones)
     episode.notify(PlanMade(episode.identity.episode_id, step, cause, texts))

@@ -84,8 +84,8 @@ def _turn(state: State) -> int:
 async def _rated(progress: Progress, episode: Episode, turn: int) -> Reflection:
     """Asks the rater. An unusable answer becomes an event: the known status stays, and the next page is rated again."""
     try:
-        with episode.paying("rater", episode.team.rater.spec):
-            rated = await episode.team.rater.rate(progress)
+        with episode.paying("rater", episode.components.rater.spec):
+            rated = await episode.components.rater.rate(progress)
     except ModelError as error:
         if not error.answered:
             raise
@@ -104,4 +104,8 @@ def _trigger(state: State, episode: Episode, rating: Rating, lost: tuple[str, ..
     if not episode.summaries:
         return None
     episode.add_outcome(rating.z, lost)
-    return episode.team.watch.check(episode.summaries, episode.planned_at) if may_replan(state, episode) else None
+    return (
+        episode.components.replan_detector.check(episode.summaries, episode.planned_at)
+        if may_replan(state, episode)
+        else None
+    )

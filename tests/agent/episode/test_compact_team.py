@@ -56,19 +56,19 @@ def two_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_who_is_asked_as_a_small_model(specs: tuple[str, str, str, str], expected: tuple[str, str, bool]) -> None:
     keys = ("policy", "planner", "judge", "prompt_style")
     config = parse_config({**dict(zip(keys, specs, strict=True)), "k": 1})
-    async with open_components(config, "miniwob") as team:
-        (planned,) = (await team.planner.plan(SITUATION)).milestones
-        reason = (await team.rater.rate(PROGRESS)).rating.reason
-        assert (planned.text, reason, team.judge is not None) == expected
-        assert (team.compares is None) == (team.judge is None)
+    async with open_components(config, "miniwob") as components:
+        (planned,) = (await components.planner.plan(SITUATION)).milestones
+        reason = (await components.rater.rate(PROGRESS)).rating.reason
+        assert (planned.text, reason, components.judge is not None) == expected
+        assert (components.compares is None) == (components.judge is None)
 
 
 @pytest.mark.slow  # imports torch
 async def test_the_embedded_model_is_always_asked_as_a_small_one() -> None:
     config = parse_config({"policy": "oracle", "planner": "embedded", "judge": "same"})
-    async with open_components(config, "miniwob") as team:
-        assert isinstance(team.planner, CompactPlanner)
-        assert (team.judge, team.compares) == (None, None)
+    async with open_components(config, "miniwob") as components:
+        assert isinstance(components.planner, CompactPlanner)
+        assert (components.judge, components.compares) == (None, None)
 
 
 def _small_model(path: Path) -> str:

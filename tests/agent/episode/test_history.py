@@ -21,7 +21,7 @@ def episode() -> Episode:
     return Episode(
         identity=ABSENT,
         config=ABSENT,
-        team=ABSENT,
+        components=ABSENT,
         environment=ABSENT,
         trace=trace,
         blobs=ABSENT,

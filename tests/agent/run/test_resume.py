@@ -110,8 +110,8 @@ def test_milestones_are_carried_over_a_new_plan_and_counted() -> None:
 
 
 def test_spending_is_summed_over_calls_and_seconds_without_downtime() -> None:
-    ledger = recover((HEADER, plan(1), *ONE_STEP, intent(2, TYPE))).ledger
-    totals = ledger.totals(1, 0.5)
+    usage_tracker = recover((HEADER, plan(1), *ONE_STEP, intent(2, TYPE))).usage_tracker
+    totals = usage_tracker.totals(1, 0.5)
     assert (totals.tokens_in, totals.tokens_out, totals.cost_usd, totals.model_calls) == (20, 10, 1.0, 2)
     assert totals.seconds == 3.5
 
@@ -217,8 +217,8 @@ def test_steps_after_a_broken_footer_count() -> None:
 
 
 def test_a_failed_call_counts_in_usage_and_the_outage_does_not_count_as_time() -> None:
-    ledger = recover((HEADER, plan(1), *ONE_STEP, footer("broken", "error"))).ledger
-    assert (ledger.tokens_in, ledger.seconds_before) == (10 + 7, 3.0)
+    usage_tracker = recover((HEADER, plan(1), *ONE_STEP, footer("broken", "error"))).usage_tracker
+    assert (usage_tracker.tokens_in, usage_tracker.seconds_before) == (10 + 7, 3.0)
 
 
 def test_a_replan_that_could_not_be_read_counts_as_one() -> None:

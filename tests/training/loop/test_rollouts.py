@@ -151,11 +151,11 @@ async def test_the_milestones_of_an_evaluations_planner_can_be_reached(policy: P
     """The state checkers know the reference milestones only, so a model's milestones would never count as done."""
     config = evaluation_config(policy, EvaluationSettings(planner=planner), RolloutSettings(), 1)
     look = Observation("http://a.test/", "A", "button Save", (), (), "0" * 16, (1280, 800), (0, 0), 0)
-    async with open_components(config, "miniwob") as team:
-        assert team.rater.spec == (f"local:{policy}" if rater == "EMBEDDED" else rater)
+    async with open_components(config, "miniwob") as components:
+        assert components.rater.spec == (f"local:{policy}" if rater == "EMBEDDED" else rater)
         if rater == "scripted:PLANNER":
             milestone = Milestone(id="m1", text="See the button")
-            rated = await team.rater.rate(Progress("Save", (milestone,), (False,), look))
+            rated = await components.rater.rate(Progress("Save", (milestone,), (False,), look))
             assert rated.rating.z == (True,)
 
 
