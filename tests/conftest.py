@@ -16,6 +16,8 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, async_playwright
 
+from tests.timing import HANG_S
+
 _STATE = tempfile.mkdtemp(prefix="mira-state-")
 os.environ["XDG_STATE_HOME"] = _STATE
 """The key that marks runs is the tests' own, in the processes that they start as well."""
@@ -99,7 +101,7 @@ async def chromium() -> AsyncIterator[Browser]:
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=path, args=FLAGS)
         yield browser
-        await asyncio.wait_for(browser.close(), 20)
+        await asyncio.wait_for(browser.close(), HANG_S)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -107,4 +109,4 @@ async def page(chromium: Browser) -> AsyncIterator[Page]:
     """A page in a context of its own."""
     context = await chromium.new_context(viewport={"width": 1280, "height": 800})
     yield await context.new_page()
-    await asyncio.wait_for(context.close(), 20)
+    await asyncio.wait_for(context.close(), HANG_S)

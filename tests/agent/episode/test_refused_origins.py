@@ -29,6 +29,7 @@ from models.prompting.fence import CLOSE, OPEN
 from models.providers.scripted_model import ScriptedModel
 from tests.agent.episodes import Play, write_run
 from tests.agent.shop import Shop, config, scripted
+from tests.timing import HANG_S
 
 ROOT = Path(__file__).parents[3]
 CDN, API = "https://cdn.example", "https://api.example"
@@ -175,7 +176,7 @@ def mira(*words: str | Path, folder: Path) -> subprocess.CompletedProcess[str]:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=HANG_S,
         check=False,
         cwd=ROOT,
     )
@@ -183,7 +184,6 @@ def mira(*words: str | Path, folder: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.browser
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 def test_a_run_ends_with_the_refused_origins_and_the_options_that_admit_them(shop: Shop, tmp_path: Path) -> None:
     """Run again with them, the script comes."""
     other = Shop()

@@ -15,8 +15,9 @@ from envs.core.actions import Action, AnswerDialog, Click, Scroll, Status, Stop,
 from envs.core.trace_store import Trace, read_trace
 from tests.agent.cli.test_runs import STOP, mira_run
 from tests.agent.shop import Shop, config, scripted
+from tests.timing import LoopClock
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.browser
 
 SEND = "fetch('/act', {method: 'POST', body: new URLSearchParams({lock: 1, topic: 'a b'})})"
 SCROLLS = f"""<!doctype html><title>Forum</title><div style="height: 4000px"></div><script>
@@ -125,16 +126,20 @@ async def test_three_refusals_end_the_episode(shop: Shop, tmp_path: Path) -> Non
     assert (trace.footer.ended_by, trace.footer.declined, len(trace.steps)) == ("declined", 3, 3)
 
 
-async def test_a_person_who_thinks_long_does_not_use_up_the_step(shop: Shop, tmp_path: Path) -> None:
+async def test_a_person_who_thinks_long_does_not_use_up_the_step(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also where the page waits too: it cannot be read before its request was sent or failed."""
     blocks = "const x = new XMLHttpRequest(); x.open('POST', '/act', false); x.send('a=1')"
     shop.front = SCROLLS.replace(SEND, f"setTimeout(() => {{ {blocks}; document.body.append('sent') }}, 700)")
 
     async def thinks(request: ApprovalRequest) -> bool:
-        await asyncio.sleep(3.0)
+        await clock.sleep(1_000)
         return True
 
-    session = {"step_deadline_s": 2.0, "observe": {"timeout_s": 1.0}}
+    clock = LoopClock()
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", clock.now)
+    session = {"step_deadline_s": 30.0, "observe": {"timeout_s": 20.0}}
     settings = config(approve=("submit",), session=session)
     script = scripted([SCROLL, Wait(), Wait(), Stop()])
     run = await run_open(settings, "Read", shop.url, tmp_path, policy=script, approver=thinks)

@@ -20,6 +20,7 @@ from agent.inspection.replay import branch_trace, replay_trace
 from agent.run.foreign_runs import ForeignRun
 from agent.run.runner import resume
 from tests.agent.foreign_machine import Machine, environment_of, keyed, write_shared_run, write_shared_trace
+from tests.timing import HANG_S
 
 SESSION = ("session.allow", "session.storage_state", "session.upload_folder", "session.http_credentials")
 REPLAYED = ("url", "secrets", *SESSION, "session.ignore_https_errors")
@@ -94,7 +95,7 @@ def mira(machine: Machine, words: list[str]) -> subprocess.CompletedProcess[str]
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=HANG_S,
         check=False,
     )
 
@@ -179,7 +180,6 @@ def expected(command: str) -> set[str]:
 
 
 @pytest.mark.browser
-@pytest.mark.timeout(200)
 @pytest.mark.parametrize("command", REQUESTED)
 @pytest.mark.parametrize("how", ["written here", "given again"])
 def test_control_every_setting_arrives_from_an_own_run_and_where_it_is_given_again(
@@ -203,7 +203,6 @@ def test_control_every_setting_arrives_from_an_own_run_and_where_it_is_given_aga
 
 
 @pytest.mark.browser
-@pytest.mark.timeout(200)
 @pytest.mark.parametrize("command", ["resume", "replay"])
 def test_what_is_left_out_by_name_does_not_arrive(machine: Machine, abroad: Path, tmp_path: Path, command: str) -> None:
     with keyed(abroad):

@@ -17,8 +17,9 @@ import pytest
 
 from envs.core.trace_store import has_header, read_trace
 from tests.full_disk import PAGE, SmallDisk, small_disk
+from tests.timing import HANG_S
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 PARTS = [pytest.param(part, marks=() if part % 3 == 1 else pytest.mark.heavy) for part in range(1, 10)]
 """Tenths of a run's size at which the disk is full. Three of them are part of `make test`: nine take minutes."""
 
@@ -96,7 +97,7 @@ def mira(*words: object, limit: int | None = None) -> Ended:
         env={**os.environ, "COLUMNS": "200"},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=HANG_S,
         check=False,
     )
     return Ended(done.returncode, done.stdout, done.stderr)

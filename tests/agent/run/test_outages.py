@@ -35,12 +35,13 @@ from tests.agent.roles import Role, Roles
 from tests.agent.shop import Shop, config, scripted
 from tests.models.providers.outages import OutageClock
 from tests.models.providers.servers import MisbehavingServer, misbehaving_server
+from tests.timing import HANG_S
 from training.data.trajectories import select
 from training.loop.evaluation.reading import read_played
 
 ROOT = Path(__file__).parents[3]
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.browser
 
 
 async def ordered(server: MisbehavingServer, shop: Shop, out: Path, **settings: Any) -> EpisodeResult:
@@ -317,5 +318,5 @@ def test_a_retry_window_that_no_call_has_time_for_is_refused(
 def mira(*words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "agent.cli", *words]
     return subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=90, check=False, cwd=ROOT
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=HANG_S, check=False, cwd=ROOT
     )

@@ -17,6 +17,7 @@ from envs.core.errors import BadInput, BrowserNotStarted
 from envs.core.trace_store import read_trace
 from tests.agent.shop import Shop, config, scripted
 from tests.envs.browser.processes import belonging, kill
+from tests.timing import HANG_S
 
 ROOT = Path(__file__).parents[3]
 pytestmark = pytest.mark.browser
@@ -36,7 +37,7 @@ def mira(folder: Path, *words: str, **environ: str) -> subprocess.CompletedProce
         [sys.executable, "-m", "agent.cli", *words],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=HANG_S,
         check=False,
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT), **environ},

@@ -140,7 +140,6 @@ SOFT = sorted(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
 async def test_a_soft_reset_equals_a_hard_one(suite: MiniwobSuite) -> None:
     """A seed gives the same instruction and observation after an unfinished episode."""
     soft, hard = await suite.environment(), await suite.environment()
@@ -162,7 +161,6 @@ async def test_a_soft_reset_equals_a_hard_one(suite: MiniwobSuite) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
 async def test_every_page_starts_steps_and_scores(suite: MiniwobSuite) -> None:
     from benchmarks.miniwob_pages import try_page
 

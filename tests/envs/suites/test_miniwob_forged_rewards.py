@@ -87,7 +87,6 @@ async def test_no_task_page_runs_typed_markup(environment: MiniwobEnvironment) -
 
 @browser
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_the_policy_refuses_no_script_of_the_pages(environment: MiniwobEnvironment) -> None:
     """Except for jQuery's test of inline handlers, which expects a refusal under a policy."""

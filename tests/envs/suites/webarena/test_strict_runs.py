@@ -15,6 +15,7 @@ from envs.core.trace_store import read_trace
 from envs.suites.wheel_data import WEBARENA_LITE, fetch
 from tests.envs.suites.webarena.places import Places
 from tests.envs.suites.webarena.published import published
+from tests.timing import HANG_S
 
 ROOT = Path(__file__).parents[4]
 SHOP_TASK = "74"
@@ -27,7 +28,7 @@ def mira(*arguments: str, environ: dict[str, str] | None = None) -> subprocess.C
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=HANG_S,
         check=False,
         cwd=ROOT,
         env={**os.environ, **(environ or {})},
@@ -44,7 +45,6 @@ def lite(places: Places, tmp_path: Path) -> dict[str, str]:
 
 @pytest.mark.browser
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 def test_a_run_keeps_its_rules_and_a_replay_can_take_others(lite: dict[str, str], tmp_path: Path) -> None:
     script = tmp_path / "answers.json"
     script.write_text(json.dumps(['# Note: the shop names no number\nexit(message="N/A.")']), encoding="utf-8")
