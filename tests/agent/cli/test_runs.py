@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from envs.core.trace_store import read_trace
+from tests.agent.mira_process import run_mira
 from tests.agent.shop import Shop
 from tests.timing import HANG_S
 
@@ -24,16 +25,8 @@ def mira_run(shop: Shop, folder: Path, answers: list[str], *options: str) -> sub
     """Runs an open task with scripted answers."""
     script = folder / "answers.json"
     script.write_text(json.dumps(answers), encoding="utf-8")
-    command = [sys.executable, "-m", "agent.cli", "run", "Order", "--url", shop.url, "--policy", f"scripted:{script}"]
-    return subprocess.run(
-        [*command, "--out", str(folder / "runs"), *options],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=HANG_S,
-        check=False,
-        cwd=ROOT,
-    )
+    policy = f"scripted:{script}"
+    return run_mira("run", "Order", "--url", shop.url, "--policy", policy, "--out", folder / "runs", *options)
 
 
 @pytest.mark.parametrize(("options", "why"), [(("--json",), "--json was given"), ((), "stdin is not a terminal")])

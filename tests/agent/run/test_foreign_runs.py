@@ -20,7 +20,7 @@ from agent.inspection.replay import branch_trace, replay_trace
 from agent.run.foreign_runs import ForeignRun
 from agent.run.runner import resume
 from tests.agent.foreign_machine import Machine, environment_of, keyed, write_shared_run, write_shared_trace
-from tests.timing import HANG_S
+from tests.agent.mira_process import run_mira
 
 SESSION = ("session.allow", "session.storage_state", "session.upload_folder", "session.http_credentials")
 REPLAYED = ("url", "secrets", *SESSION, "session.ignore_https_errors")
@@ -89,15 +89,7 @@ def write(machine: Machine, command: str, out: Path) -> Path:
 
 
 def mira(machine: Machine, words: list[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "agent.cli", *words],
-        env=environment_of(machine),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=HANG_S,
-        check=False,
-    )
+    return run_mira(*words, env=environment_of(machine))
 
 
 def refused(

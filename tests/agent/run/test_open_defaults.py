@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,10 @@ from agent.run.open_defaults import roles_line, with_open_defaults
 from agent.run.run_store import RunFolder
 from agent.run.runner import resume, run_open, run_task
 from models.local.prompt_style import declare_style
+from tests.agent.mira_process import run_mira
 from tests.agent.roles import Roles
 from tests.agent.shop import Shop, config, scripted
 from tests.models.providers.servers import misbehaving_server
-from tests.timing import HANG_S
 
 ROOT = Path(__file__).parents[3]
 SMALL, LARGE = ("reference", "state"), ("same", "same")
@@ -100,10 +99,7 @@ def test_a_limit_is_named_with_its_value_and_its_option(ended_by: Any, named: st
 
 
 def mira(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "agent.cli", *words]
-    return subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=HANG_S, check=False, cwd=ROOT
-    )
+    return run_mira(*words)
 
 
 def roles_of(run: Path) -> tuple[str, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,9 @@ import pytest
 
 from envs.core.trace_store import read_trace
 from envs.suites.wheel_data import WEBARENA_LITE, fetch
+from tests.agent.mira_process import run_mira
 from tests.envs.suites.webarena.places import Places
 from tests.envs.suites.webarena.published import published
-from tests.timing import HANG_S
 
 ROOT = Path(__file__).parents[4]
 SHOP_TASK = "74"
@@ -23,16 +22,7 @@ SHOP_TASK = "74"
 
 
 def mira(*arguments: str, environ: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "agent.cli", *arguments],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=HANG_S,
-        check=False,
-        cwd=ROOT,
-        env={**os.environ, **(environ or {})},
-    )
+    return run_mira(*arguments, env={**os.environ, **(environ or {})})
 
 
 @pytest.fixture
