@@ -24,7 +24,7 @@ from models.base import ChatReply, ChatRequest, ModelTimeout, Usage
 from models.providers.scripted_model import Answer, ScriptedModel
 from tests.agent.shop import Shop, config, scripted
 
-pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("shared_chromium")]
+pytestmark = pytest.mark.browser
 
 ORDER = (Type(ref=1, text="bob"), Click(ref=2), Stop(answer="ordered"))
 

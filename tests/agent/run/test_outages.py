@@ -40,7 +40,7 @@ from training.loop.evaluation.reading import read_played
 
 ROOT = Path(__file__).parents[3]
 
-pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("shared_chromium")]
+pytestmark = pytest.mark.browser
 
 
 async def ordered(server: MisbehavingServer, shop: Shop, out: Path, **settings: Any) -> EpisodeResult:

@@ -19,7 +19,7 @@ from envs.core.trace_store import BlobStore, read_trace
 from judges.analysis import Analysis, Analyzer, Case, Pages, explain
 from tests.conftest import Site
 
-pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("shared_chromium")]
+pytestmark = pytest.mark.browser
 
 PROFILE = """<title>Shop</title><a href="/home">Home</a> <a href="/profile">Ada</a>
 <h1>Ada</h1><p>Requests: <b id="n"></b></p>
