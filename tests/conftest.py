@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import inspect
 import os
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
+from types import TracebackType
 
 import hypothesis  # its plugin would load it inside a report hook, where CPython 3.11's ast.parse may fail
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, async_playwright
+
+from envs.browser.chromium import Chromium
+from tests.timing import HANG_S
 
 _STATE = tempfile.mkdtemp(prefix="mira-state-")
 os.environ["XDG_STATE_HOME"] = _STATE
@@ -39,10 +44,17 @@ hypothesis.settings.load_profile("busy machine")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that share the session's Chromium run in the session's event loop."""
+    """Tests that share a Chromium of the session run in the session's event loop.
+
+    Files with slow tests come first: with `--no-loadscope-reorder` no worker is left with a long file at the end.
+    """
     for item in items:
-        if "chromium" in getattr(item, "fixturenames", ()):
+        if {"chromium", "shared_chromium"} & {*getattr(item, "fixturenames", ())} and inspect.iscoroutinefunction(
+            getattr(item, "function", None)
+        ):
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
 
 
 class Site:
@@ -99,7 +111,7 @@ async def chromium() -> AsyncIterator[Browser]:
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=path, args=FLAGS)
         yield browser
-        await asyncio.wait_for(browser.close(), 20)
+        await asyncio.wait_for(browser.close(), HANG_S)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -107,4 +119,39 @@ async def page(chromium: Browser) -> AsyncIterator[Page]:
     """A page in a context of its own."""
     context = await chromium.new_context(viewport={"width": 1280, "height": 800})
     yield await context.new_page()
-    await asyncio.wait_for(context.close(), 20)
+    await asyncio.wait_for(context.close(), HANG_S)
+
+
+class KeptChromium(Chromium):
+    """Stays open after its `async with` block."""
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def kept_chromiums() -> AsyncIterator[dict[bool, KeptChromium]]:
+    """By whether they accept the proxy's certificates. Closed with the session."""
+    kept: dict[bool, KeptChromium] = {}
+    yield kept
+    for chromium in kept.values():
+        await chromium.close()
+
+
+@pytest.fixture
+def shared_chromium(
+    request: pytest.FixtureRequest, kept_chromiums: dict[bool, KeptChromium], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs of the test play in a Chromium of the session, each in contexts of its own.
+
+    Starting a browser costs more CPU time than such a run. Such a test runs in the session's event loop.
+    """
+
+    def launch(*, headed: bool = False, own_tls: bool = False) -> Chromium:
+        assert not headed
+        return kept_chromiums.setdefault(own_tls, KeptChromium(own_tls=own_tls))
+
+    if inspect.iscoroutinefunction(request.function):
+        monkeypatch.setattr(Chromium, "launch", launch)

@@ -20,6 +20,8 @@ from typing import Any
 
 from packaging.requirements import Requirement
 
+from tests.timing import HANG_S
+
 ROOT = Path(__file__).parents[1]
 SITECUSTOMIZE = """
 import importlib.metadata as metadata, json, pathlib, sys
@@ -98,7 +100,7 @@ def light_mira(folder: Path, *words: str, environ: dict[str, str]) -> subprocess
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=HANG_S,
         check=False,
         cwd=folder,
         env=environ,

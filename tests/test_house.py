@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.timing import HANG_S
+
 ROOT = Path(__file__).parent.parent
 BELOW = {
     "envs": set[str](),
@@ -67,7 +69,7 @@ def test_importing_a_room_is_light_and_silent(room: str) -> None:
     """A menu must not start a browser, load torch or print."""
     code = f"import sys, {room}; sys.exit(any(m in sys.modules for m in ('torch', 'transformers', 'playwright')))"
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=ROOT, check=False
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_S, cwd=ROOT, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -15,8 +14,12 @@ _TICK_S = 0.05
 """Interval at which a stopped clock is checked."""
 
 
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
 class StepClock:
-    """Measures seconds since an arbitrary moment, without the time in which it was stopped."""
+    """Measures seconds of the running event loop's clock, without the time in which it was stopped."""
 
     def __init__(self, *, may_stop: bool = False) -> None:
         self.may_stop = may_stop
@@ -27,17 +30,17 @@ class StepClock:
         self._left_out = 0.0
 
     def now(self) -> float:
-        return (time.monotonic() if self._stopped_at is None else self._stopped_at) - self._left_out
+        return (_now() if self._stopped_at is None else self._stopped_at) - self._left_out
 
     @contextmanager
     def stopped(self) -> Generator[None]:
         """Stops the clock during the block; must not be nested."""
-        self._stopped_at = time.monotonic()
+        self._stopped_at = _now()
         self.stops += 1
         try:
             yield
         finally:
-            self._left_out += time.monotonic() - self._stopped_at
+            self._left_out += _now() - self._stopped_at
             self._stopped_at = None
 
     async def wait(self, futures: set[asyncio.Future[Any]], seconds: float) -> None:

@@ -19,6 +19,7 @@ from scripts.docs.api_reference import SECTIONS, api_pages, identifiers
 from scripts.docs.cli_reference import cli_page
 from scripts.docs.config_reference import FILES, config_page, keys
 from tests.docs.documented import ROOT
+from tests.timing import HANG_S
 
 LOADED = re.compile(r"<(?:script|img|iframe|source)[^>]+src=\"(https?:[^\"]+)\"|<link[^>]+href=\"(https?:[^\"]+)\"")
 NO_MKDOCS = "mkdocs is not installed: the documentation site is not checked (pip install 'mira-web[docs]')"
@@ -82,14 +83,13 @@ def _comparison(path: Path) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_the_site_builds_without_a_warning_and_loads_nothing_from_other_hosts(tmp_path: Path) -> None:
     pytest.importorskip("mkdocs", reason=NO_MKDOCS)
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")],
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=HANG_S,
         check=False,
         cwd=ROOT,
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},

@@ -10,6 +10,7 @@ import pytest
 
 from models.embedded import embedded_dir
 from tests.models.local.adapters import save_adapter
+from tests.timing import HANG_S
 
 ROOT = Path(__file__).parents[2]
 ASK = """
@@ -27,7 +28,7 @@ def test_calling_a_local_model_prints_no_warning(tmp_path: Path, with_adapter: b
     adapter = save_adapter(embedded_dir(), tmp_path / "lora") if with_adapter else None
     spec = f"local:{embedded_dir()}+{adapter}" if adapter else "embedded"
     done = subprocess.run(
-        [sys.executable, "-c", ASK, spec], capture_output=True, text=True, timeout=100, cwd=ROOT, check=False
+        [sys.executable, "-c", ASK, spec], capture_output=True, text=True, timeout=HANG_S, cwd=ROOT, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.strip()

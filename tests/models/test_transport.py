@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from models import transport
 from models.base import ModelBusy, ModelRejected, ModelTimeout, ModelUnavailable, Usage
 from models.transport import (
     Call,
@@ -22,6 +23,7 @@ from models.transport import (
     usable_key,
     well_formed,
 )
+from tests.timing import LoopClock
 
 NOON = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 
@@ -87,18 +89,21 @@ def test_two_workers_do_not_wait_in_step() -> None:
     assert all(a != b for a, b in pairwise(waits))
 
 
-async def test_one_attempt_leaves_time_for_another() -> None:
+async def test_one_attempt_leaves_time_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = LoopClock()
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", clock.now)
+    monkeypatch.setattr(transport, "CLOCK", clock)
     asked: list[float] = []
 
     async def first_hangs() -> str:
         asked.append(call.seconds)
         if len(asked) == 1:
-            await asyncio.Event().wait()
+            await clock.pass_until()
         return "answer"
 
-    async with open_call(0.5, RetryPolicy(base_s=0.01)) as call:
+    async with open_call(100.0, RetryPolicy(base_s=0.01)) as call:
         assert await call.send(first_hangs) == "answer"
-    assert 0.25 <= asked[1] < 0.5
+    assert 60 <= asked[1] < 100
     assert call.attempts == 2
 
 

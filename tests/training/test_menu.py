@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from agent.cli.app import COMMANDS
+from tests.timing import HANG_S
 
 HEAVY = ("torch", "transformers", "playwright", "langgraph", "trl", "sklearn")
 CODE = f"""
@@ -21,7 +22,7 @@ print(json.dumps([names, [name for name in {HEAVY} if name in sys.modules]]))
 def test_the_menu_of_all_commands_imports_nothing_heavy() -> None:
     root = Path(__file__).parents[2]
     done = subprocess.run(
-        [sys.executable, "-c", CODE], capture_output=True, text=True, timeout=100, cwd=root, check=True
+        [sys.executable, "-c", CODE], capture_output=True, text=True, timeout=HANG_S, cwd=root, check=True
     )
     names, imported = json.loads(done.stdout)
     assert imported == []

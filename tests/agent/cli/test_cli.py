@@ -13,6 +13,7 @@ from agent.cli import main
 from agent.cli.options import parse_seeds, select
 from envs.core.errors import BadInput
 from tests.agent.episodes import Play, write_run
+from tests.timing import HANG_S
 
 ROOT = Path(__file__).parents[3]
 KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY", "MIRA_CHROMIUM")
@@ -41,7 +42,7 @@ def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
     with Path("/dev/full").open("w") as full:
         command = [sys.executable, "-m", "agent.cli", "show", str(tmp_path / "r"), "--json"]
         ended = subprocess.run(
-            command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False, cwd=ROOT
+            command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=HANG_S, check=False, cwd=ROOT
         )
     assert ended.returncode == 2
     assert ended.stderr.count("\n") == 1 and "No space left on device; make room" in ended.stderr
@@ -185,6 +186,6 @@ def test_models_names_what_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: p
 
 def test_the_module_is_the_command() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "agent.cli", "run"], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-m", "agent.cli", "run"], capture_output=True, text=True, timeout=HANG_S, check=False
     )
     assert done.returncode == 2 and done.stderr.startswith("mira: ")

@@ -15,6 +15,7 @@ import pytest
 import typer
 
 from agent.cli.app import COMMANDS, Place, application, command_name, completed_words
+from tests.timing import HANG_S
 
 ROOT = Path(__file__).parents[3]
 MIRA = "import sys; sys.argv[0] = 'mira'; from agent.cli import main; main()"
@@ -35,7 +36,7 @@ def mira(*words: str, **environ: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-c", MIRA, *words],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG_S,
         check=False,
         cwd=ROOT,
         env={**os.environ, "COLUMNS": "200", **environ},
@@ -60,7 +61,7 @@ def test_the_list_of_commands_imports_no_command(words: list[str], environ: dict
         [sys.executable, "-c", code, *words],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG_S,
         check=False,
         cwd=ROOT,
         env={**os.environ, **environ},
@@ -72,7 +73,7 @@ def test_the_list_of_commands_imports_no_command(words: list[str], environ: dict
 def test_the_help_of_a_command_imports_no_heavy_library(module: str) -> None:
     code = f"import sys, {module}; print([m for m in {HEAVY[1:5]} if m in sys.modules])"
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False, cwd=ROOT
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_S, check=False, cwd=ROOT
     )
     assert done.stdout == "[]\n", done.stderr
 
@@ -191,6 +192,8 @@ def test_completion_in_a_real_shell(tmp_path: Path) -> None:
     environ["PYTHONPATH"] = str(ROOT)
     ask = 'COMP_WORDS=(mira run --js); COMP_CWORD=2; _mira_completion mira; echo "${COMPREPLY[@]}"'
     lines = f"mira --install-completion && . ~/.bashrc && {ask} && mira --show-completion"
-    done = subprocess.run(["bash", "-c", lines], capture_output=True, text=True, timeout=60, check=False, env=environ)
+    done = subprocess.run(
+        ["bash", "-c", lines], capture_output=True, text=True, timeout=HANG_S, check=False, env=environ
+    )
     assert done.returncode == 0, done.stderr
     assert "\n--json\n" in done.stdout and "_mira_completion() {" in done.stdout.partition("--json")[2]

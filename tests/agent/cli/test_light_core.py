@@ -99,7 +99,6 @@ def _names(declared: dict[str, list[str]], extra: str) -> set[str]:
 
 
 @pytest.mark.browser
-@pytest.mark.timeout(240)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_an_api_model_needs_no_torch(api_run: Path, open_shop: Shop) -> None:
     assert open_shop.orders == ["who="]
@@ -108,7 +107,6 @@ async def test_an_api_model_needs_no_torch(api_run: Path, open_shop: Shop) -> No
 
 @pytest.mark.browser
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(
     "words",
@@ -150,7 +148,6 @@ def test_doctor_lists_what_is_not_installed(folder: Path, environ: dict[str, str
 
 @pytest.mark.browser
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 def test_the_demo_needs_no_torch(folder: Path, environ: dict[str, str]) -> None:
     done = light_mira(folder, "demo", "--seeds", "0", "--out", "demo", "--json", environ=environ)
     assert done.returncode == 0, done.stderr

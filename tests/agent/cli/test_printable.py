@@ -12,6 +12,7 @@ from agent.cli import main
 from agent.cli.terminal import printable, printable_lines
 from envs.core.trace import Event
 from tests.agent.episodes import AT, Play, write_run
+from tests.timing import HANG_S
 
 ROOT = Path(__file__).parents[3]
 
@@ -45,7 +46,7 @@ def test_a_terminal_without_unicode_shows_escapes() -> None:
     done = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
-        timeout=60,
+        timeout=HANG_S,
         check=True,
         cwd=ROOT,
         env={"PYTHONIOENCODING": "ascii"},

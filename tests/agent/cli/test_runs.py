@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from envs.core.trace_store import read_trace
+from tests.agent.mira_process import run_mira
 from tests.agent.shop import Shop
+from tests.timing import HANG_S
 
 ROOT = Path(__file__).parents[3]
 BUY = 'do(action="Click", element="2")'
@@ -23,19 +25,10 @@ def mira_run(shop: Shop, folder: Path, answers: list[str], *options: str) -> sub
     """Runs an open task with scripted answers."""
     script = folder / "answers.json"
     script.write_text(json.dumps(answers), encoding="utf-8")
-    command = [sys.executable, "-m", "agent.cli", "run", "Order", "--url", shop.url, "--policy", f"scripted:{script}"]
-    return subprocess.run(
-        [*command, "--out", str(folder / "runs"), *options],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=90,
-        check=False,
-        cwd=ROOT,
-    )
+    policy = f"scripted:{script}"
+    return run_mira("run", "Order", "--url", shop.url, "--policy", policy, "--out", folder / "runs", *options)
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize(("options", "why"), [(("--json",), "--json was given"), ((), "stdin is not a terminal")])
 def test_a_run_without_an_approver_says_so(shop: Shop, tmp_path: Path, options: tuple[str, ...], why: str) -> None:
     done = mira_run(shop, tmp_path, [BUY] * 9, "--approve", "submit", *options)
@@ -51,12 +44,10 @@ def test_a_run_without_an_approver_says_so(shop: Shop, tmp_path: Path, options: 
     assert messages == {"nobody is there to approve it; do not try it again"}
 
 
-@pytest.mark.timeout(120)
 def test_no_notice_of_approval_without_approve(shop: Shop, tmp_path: Path) -> None:
     assert mira_run(shop, tmp_path, [STOP], "--json").stderr.count("mira:") == 0
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     ("answers", "options", "code"),
     [
@@ -75,23 +66,21 @@ def test_an_unjudged_open_task_is_done_only_if_the_policy_stopped(
     (episode,) = json.loads(done.stdout)["episodes"]
     assert (episode["outcome"], done.returncode) == ("unjudged", code)
     resumed = [sys.executable, "-m", "agent.cli", "resume", json.loads(done.stdout)["folder"], "--json"]
-    again = subprocess.run(resumed, capture_output=True, text=True, timeout=60, check=False, cwd=ROOT)
+    again = subprocess.run(resumed, capture_output=True, text=True, timeout=HANG_S, check=False, cwd=ROOT)
     assert again.returncode == code, "resume returns the same code"
 
 
-@pytest.mark.timeout(120)
 def test_steps_and_replays_name_the_element(shop: Shop, tmp_path: Path) -> None:
     """Symptom: steps named their element by number only."""
     done = mira_run(shop, tmp_path, [BUY, STOP])
     assert f'  step 1: click button "Buy"  {BUY}  (ok)' in done.stdout.splitlines()
     (path,) = (tmp_path / "runs").glob("*/episodes/*.jsonl")
     command = [sys.executable, "-m", "agent.cli", "replay", str(path), "--yes"]
-    again = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False, cwd=ROOT)
+    again = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False, cwd=ROOT)
     assert again.stderr.startswith('starting Chromium\nstep 1: click button "Buy"  ')
     assert 'click button "Buy"' in again.stdout and BUY in again.stdout
 
 
-@pytest.mark.timeout(120)
 def test_the_progress_line_names_the_declined_action(shop: Shop, tmp_path: Path) -> None:
     """Symptom: the line read `do(action="Click", element="2")  (blocked)`."""
     done = mira_run(shop, tmp_path, [BUY, STOP], "--approve", "submit")
@@ -102,7 +91,6 @@ def test_the_progress_line_names_the_declined_action(shop: Shop, tmp_path: Path)
     ]
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     ("answers", "code"),
     [
@@ -129,7 +117,6 @@ def test_a_judge_decides_only_if_the_policy_stopped(shop: Shop, tmp_path: Path, 
     assert (episode["outcome"], done.returncode) == ("success", code)
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("rule", ["subresources:*", "subresources:cdn.example", "cdn.example"])
 def test_secrets_with_a_subresource_rule_give_a_warning(
     shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rule: str

@@ -19,6 +19,7 @@ from agent.cli.terminal import Terminal, printable
 from envs.core.actions import Click, Drag, Stop, Type
 from envs.core.trace import Failure
 from tests.agent.episodes import Play, write_run
+from tests.timing import HANG_S
 
 ROOT = Path(__file__).parents[3]
 EVIL = "\x1b[2J\x1b]0;owned\x07\x9b31mred\r\u202egone"
@@ -198,7 +199,7 @@ def mira(runs: Path, words: Sequence[str], **environment: str) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=60,
+        timeout=HANG_S,
         check=False,
         cwd=ROOT,
         env={**{name: value for name, value in os.environ.items() if name != "COLUMNS"}, **environment},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import subprocess
@@ -140,4 +139,4 @@ def test_a_variable_of_the_removed_tracer_is_named(name: str, monkeypatch: pytes
 
 def test_langsmith_without_a_key_is_refused() -> None:
     with pytest.raises(BadInput, match="LANGSMITH_API_KEY"), langsmith_tracing(True):
-        asyncio.run(asyncio.sleep(0))
+        pytest.fail("nothing is run")

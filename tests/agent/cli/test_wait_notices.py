@@ -19,6 +19,7 @@ from agent.progress import RunStarted
 from envs.core.wait_notices import waiting_for
 from models.embedded import embedded_dir
 from tests.agent.shop import Shop
+from tests.timing import HANG_S
 
 ROOT = Path(__file__).parents[3]
 STOP = 'exit(message="done")'
@@ -96,7 +97,6 @@ def open_task(shop: Shop, folder: Path, *words: str) -> list[str]:
 
 
 @pytest.mark.browser
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     ("policy", "lines"),
     [
@@ -109,15 +109,14 @@ def open_task(shop: Shop, folder: Path, *words: str) -> list[str]:
 def test_a_run_prints_its_notices_and_no_warnings_of_libraries(tmp_path: Path, policy: str, lines: list[str]) -> None:
     """Symptom: 12 to 36 seconds without output, then two deprecation warnings."""
     words = command(tmp_path, "--suite", "miniwob", "--tasks", "click-test", "--policy", policy)
-    done = subprocess.run(words, capture_output=True, text=True, timeout=100, check=True, cwd=ROOT)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=HANG_S, check=True, cwd=ROOT)
     assert done.stderr.splitlines() == [*lines, "starting Chromium"]
-    done = subprocess.run([*words, "--json"], capture_output=True, text=True, timeout=100, check=True, cwd=ROOT)
+    done = subprocess.run([*words, "--json"], capture_output=True, text=True, timeout=HANG_S, check=True, cwd=ROOT)
     assert json.loads(done.stdout)["complete"]
     assert [line.split()[0] for line in done.stderr.splitlines()] == ["step", "success"]
 
 
 @pytest.mark.browser
-@pytest.mark.timeout(120)
 def test_a_terminal_has_a_spinner_before_the_first_line(shop: Shop, tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
     with subprocess.Popen(open_task(shop, tmp_path), stdin=theirs, stdout=theirs, stderr=theirs, cwd=ROOT) as process:
@@ -143,7 +142,7 @@ def test_a_terminal_has_a_spinner_before_the_first_line(shop: Shop, tmp_path: Pa
 def test_wrong_input_is_reported_before_anything_is_loaded(tmp_path: Path, words: list[str]) -> None:
     """Symptom: a mistyped origin was reported only after a model and a browser were loaded."""
     command_line = command(tmp_path, "Find it", "--url", "http://127.0.0.1:9/", *words)
-    done = subprocess.run(command_line, capture_output=True, text=True, timeout=100, check=False, cwd=ROOT)
+    done = subprocess.run(command_line, capture_output=True, text=True, timeout=HANG_S, check=False, cwd=ROOT)
     assert done.returncode == 2 and done.stderr.startswith("mira: ") and done.stderr.count("\n") == 1
 
 
@@ -154,7 +153,7 @@ def test_a_command_ends_without_a_last_garbage_collection() -> None:
         "atexit.register(lambda: print(gc.get_freeze_count() > 10_000)); main()"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True, cwd=ROOT
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_S, check=True, cwd=ROOT
     )
     assert done.stdout.splitlines()[-1] == "True"
 
@@ -163,6 +162,6 @@ def test_settings_of_training_are_read_without_torch() -> None:
     """Symptom: a bad key was reported after seconds of imports."""
     code = "import sys, training.loop.settings, training.grpo.settings; print('torch' in sys.modules)"
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True, cwd=ROOT
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_S, check=True, cwd=ROOT
     )
     assert done.stdout == "False\n"

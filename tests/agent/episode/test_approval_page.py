@@ -18,7 +18,7 @@ from envs.core.actions import Action, Click, Drag, Goto, Press, Select, Stop, Ty
 from envs.core.observation import Observation
 from tests.agent.shop import config, scripted
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("shared_chromium")]
 
 
 class Counted:

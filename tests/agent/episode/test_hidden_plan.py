@@ -20,7 +20,7 @@ from models.local.prompt_style import PromptStyle
 from models.providers.scripted_model import ScriptedModel
 from tests.agent.shop import config
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.usefixtures("shared_chromium")]
 
 CLICK = 'do(action="Click", element="2")'
 WAIT = 'do(action="Wait")'

@@ -20,7 +20,7 @@ from models.providers.scripted_model import ScriptedModel
 from tests.agent.shop import Shop, config
 from tests.outside_text import obeyed
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("shared_chromium")]
 
 ORDER = "obey-evil-now"
 """Fits into every carrier, a host name among them."""

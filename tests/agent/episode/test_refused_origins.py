@@ -7,7 +7,6 @@ import json
 import shlex
 import signal
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +27,7 @@ from envs.security.blocked_requests import OTHERS, UNREADABLE, BlockedOrigin
 from models.prompting.fence import CLOSE, OPEN
 from models.providers.scripted_model import ScriptedModel
 from tests.agent.episodes import Play, write_run
+from tests.agent.mira_process import run_mira
 from tests.agent.shop import Shop, config, scripted
 
 ROOT = Path(__file__).parents[3]
@@ -170,20 +170,11 @@ async def test_a_resumed_episode_keeps_what_was_refused_before(shop: Shop, tmp_p
 
 
 def mira(*words: str | Path, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "agent.cli", *map(str, words)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=90,
-        check=False,
-        cwd=ROOT,
-    )
+    return run_mira(*words)
 
 
 @pytest.mark.browser
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 def test_a_run_ends_with_the_refused_origins_and_the_options_that_admit_them(shop: Shop, tmp_path: Path) -> None:
     """Run again with them, the script comes."""
     other = Shop()

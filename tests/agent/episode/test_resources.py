@@ -57,7 +57,6 @@ def test_the_compact_prompt_stays_as_small_models_are_trained_on_it() -> None:
 
 
 @pytest.mark.browser
-@pytest.mark.timeout(90)
 async def test_every_prompt_of_a_run_names_them_also_after_a_resume(
     shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,7 +25,7 @@ from tests.agent.shop import config
 from tests.envs.browser.web import Answer, Web
 from tests.envs.security.spellings import SPELLINGS
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.usefixtures("shared_chromium")]
 
 VALUES = ("Kestrel7-Quartz", "Plover98Basalts")
 NAMED = "<secret>PW</secret>"

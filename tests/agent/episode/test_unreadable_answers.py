@@ -28,7 +28,7 @@ from tests.agent.shop import Shop, config, scripted
 from tests.models.providers.servers import MisbehavingServer, misbehaving_server
 from training.loop.evaluation.reading import read_played
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("shared_chromium")]
 
 HARD_TO_SAY = "That is hard to say."
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.timing import HANG_S
+
 ROOT = Path(__file__).parents[3]
 ACME = ROOT / "tests" / "data" / "acme"
 USES_THE_REWARD = """
@@ -32,7 +34,7 @@ def python(folder: Path, *words: str, packages: tuple[Path, ...] = (ACME,)) -> s
         env={**os.environ, "PYTHONPATH": path, "COLUMNS": "200"},
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=HANG_S,
         check=False,
     )
 

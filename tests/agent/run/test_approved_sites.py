@@ -22,7 +22,6 @@ def check(measured: dict[str, Any], count: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 async def test_a_few_episodes_end_as_without_approval() -> None:
     check(await measure(0, 6, 2), 6)
 

@@ -207,7 +207,6 @@ def test_the_question_names_the_address_that_is_used(machine: Machine, tmp_path:
 
 
 @pytest.mark.browser
-@pytest.mark.timeout(120)
 async def test_a_run_that_was_taken_over_is_this_machines_and_its_header_is_not(
     machine: Machine, tmp_path: Path
 ) -> None:
@@ -232,7 +231,6 @@ async def test_a_run_that_was_taken_over_is_this_machines_and_its_header_is_not(
 
 
 @pytest.mark.browser
-@pytest.mark.timeout(120)
 async def test_a_run_with_plain_settings_resumes_on_any_machine(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -299,7 +297,6 @@ def zips(folder: Path) -> list[str]:
 
 
 @pytest.mark.browser
-@pytest.mark.timeout(120)
 async def test_a_replay_keeps_its_files_below_the_output_folder(tmp_path: Path) -> None:
     """The ids in a header are untrusted."""
     run = write_run(tmp_path / "r", [Play(task="click-test", actions=(Click(ref=1),), z=((), ()))])

@@ -20,6 +20,7 @@ from agent.inspection.replay import branch_trace, replay_trace
 from agent.run.foreign_runs import ForeignRun
 from agent.run.runner import resume
 from tests.agent.foreign_machine import Machine, environment_of, keyed, write_shared_run, write_shared_trace
+from tests.agent.mira_process import run_mira
 
 SESSION = ("session.allow", "session.storage_state", "session.upload_folder", "session.http_credentials")
 REPLAYED = ("url", "secrets", *SESSION, "session.ignore_https_errors")
@@ -88,15 +89,7 @@ def write(machine: Machine, command: str, out: Path) -> Path:
 
 
 def mira(machine: Machine, words: list[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "agent.cli", *words],
-        env=environment_of(machine),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=150,
-        check=False,
-    )
+    return run_mira(*words, env=environment_of(machine))
 
 
 def refused(
@@ -179,7 +172,6 @@ def expected(command: str) -> set[str]:
 
 
 @pytest.mark.browser
-@pytest.mark.timeout(200)
 @pytest.mark.parametrize("command", REQUESTED)
 @pytest.mark.parametrize("how", ["written here", "given again"])
 def test_control_every_setting_arrives_from_an_own_run_and_where_it_is_given_again(
@@ -203,7 +195,6 @@ def test_control_every_setting_arrives_from_an_own_run_and_where_it_is_given_aga
 
 
 @pytest.mark.browser
-@pytest.mark.timeout(200)
 @pytest.mark.parametrize("command", ["resume", "replay"])
 def test_what_is_left_out_by_name_does_not_arrive(machine: Machine, abroad: Path, tmp_path: Path, command: str) -> None:
     with keyed(abroad):

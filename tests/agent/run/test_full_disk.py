@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,13 +14,13 @@ from typing import NamedTuple
 import pytest
 
 from envs.core.trace_store import has_header, read_trace
+from tests.agent.mira_process import run_mira
 from tests.full_disk import PAGE, SmallDisk, small_disk
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(600)]
-PARTS = [pytest.param(part, marks=() if part % 3 == 1 else pytest.mark.heavy) for part in range(1, 10)]
-"""Tenths of a run's size at which the disk is full. Three of them are part of `make test`: nine take minutes."""
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+PARTS = [pytest.param(part, marks=() if part in (4, 7) else pytest.mark.heavy) for part in range(1, 10)]
+"""Tenths of a run's size at which the disk is full. Two of them, with one and two workers, are part of `make test`."""
 
-ROOT = Path(__file__).parents[3]
 ROOM = 64 << 20
 ORDERS = 5
 SUITE = ("--suite", "miniwob", "--tasks", "click-checkboxes,login-user", "--seeds", "0-1", "--planner", "reference")
@@ -88,17 +86,7 @@ class Ended(NamedTuple):
 
 def mira(*words: object, limit: int | None = None) -> Ended:
     """Runs the command in its own process; *limit* is the maximum file size in bytes."""
-    start = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit})); " if limit else ""
-    code = f"import sys; {start}from agent.cli.app import main; sys.argv[0] = 'mira'; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code, *map(str, words)],
-        cwd=ROOT,
-        env={**os.environ, "COLUMNS": "200"},
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    done = run_mira(*words, env={**os.environ, "COLUMNS": "200"}, max_file_bytes=limit)
     return Ended(done.returncode, done.stdout, done.stderr)
 
 
@@ -168,17 +156,29 @@ def test_a_suite_on_a_full_disk_resumes_to_the_same_result(whole_suite: tuple[in
         assert footers(finish(disk, (*words, "--out", disk.path))) == outcomes
 
 
-@pytest.mark.parametrize("part", PARTS)
-def test_orders_are_sent_once_where_the_disk_fills(shop: Counter, tmp_path: Path, part: int) -> None:
-    """The same with a server that counts orders; nine sizes, from the first steps to the last ones."""
-    script = order_script(tmp_path)
+def order_words(shop: Counter, folder: Path) -> tuple[object, ...]:
     roles = ("--planner", "none", "--judge", "none", "--max-steps", 20)
+    policy = f"scripted:{order_script(folder)}"
+    return "run", "Buy five", "--url", shop.url, "--policy", policy, *roles, "--out"
+
+
+@pytest.fixture(scope="module")
+def size_of_orders(tmp_path_factory: pytest.TempPathFactory) -> int:
+    """Bytes of a run that orders, on a large disk."""
+    shop = Counter()
     with small_disk(ROOM) as disk:
-        words = ("run", "Buy five", "--url", shop.url, "--policy", f"scripted:{script}", *roles, "--out")
-        assert mira(*words, disk.path).code == 0
-        size = disk.used()
-    assert shop.orders == ORDERS
-    shop.orders = 0
+        assert mira(*order_words(shop, tmp_path_factory.mktemp("script")), disk.path).code == 0
+        shop.close()
+        assert shop.orders == ORDERS
+        return disk.used()
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_orders_are_sent_once_where_the_disk_fills(
+    shop: Counter, tmp_path: Path, size_of_orders: int, part: int
+) -> None:
+    """The same with a server that counts orders; nine sizes, from the first steps to the last ones."""
+    words, size = order_words(shop, tmp_path), size_of_orders
     with small_disk(size * (50 + 5 * part) // 100) as disk:
         ended = mira(*words, disk.path)
         assert ended.code == 1, ended.err
@@ -206,7 +206,10 @@ def test_a_download_that_does_not_fit_ends_the_run_and_comes_after_it(shop: Coun
         assert kept and all(data == shop.file for data in kept)
 
 
-@pytest.mark.parametrize("limit", [3_000, 9_000, 20_000, 50_000])
+@pytest.mark.parametrize(
+    "limit",
+    [3_000, 20_000, *(pytest.param(more, marks=pytest.mark.heavy) for more in (9_000, 50_000))],
+)
 def test_files_that_must_not_grow_end_a_run_the_same_way(tmp_path: Path, limit: int) -> None:
     """Needs no root: uses the process limit on file sizes, which child processes inherit."""
     out = tmp_path / "runs"

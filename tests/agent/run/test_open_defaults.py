@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from agent.run.open_defaults import roles_line, with_open_defaults
 from agent.run.run_store import RunFolder
 from agent.run.runner import resume, run_open, run_task
 from models.local.prompt_style import declare_style
+from tests.agent.mira_process import run_mira
 from tests.agent.roles import Roles
 from tests.agent.shop import Shop, config, scripted
 from tests.models.providers.servers import misbehaving_server
@@ -99,10 +99,7 @@ def test_a_limit_is_named_with_its_value_and_its_option(ended_by: Any, named: st
 
 
 def mira(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "agent.cli", *words]
-    return subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=90, check=False, cwd=ROOT
-    )
+    return run_mira(*words)
 
 
 def roles_of(run: Path) -> tuple[str, str]:
@@ -111,7 +108,6 @@ def roles_of(run: Path) -> tuple[str, str]:
 
 
 @pytest.mark.browser
-@pytest.mark.timeout(120)
 def test_the_first_line_warns_of_an_open_task_without_plan_and_verdict(shop: Shop, tmp_path: Path) -> None:
     (tmp_path / "answers.json").write_text(json.dumps(['do(action="Wait")'] * 3))
     policy = f"scripted:{tmp_path / 'answers.json'}"
@@ -125,7 +121,6 @@ def test_the_first_line_warns_of_an_open_task_without_plan_and_verdict(shop: Sho
 
 
 @pytest.mark.browser
-@pytest.mark.timeout(120)
 async def test_the_command_and_python_choose_alike_and_say_so(shop: Shop, tmp_path: Path) -> None:
     async with misbehaving_server(Roles()) as server:
         words = ("run", "Order for bob", "--url", shop.url, "--policy", "openai:m", "--base-url", server.openai_url)
@@ -143,7 +138,6 @@ async def test_the_command_and_python_choose_alike_and_say_so(shop: Shop, tmp_pa
 
 
 @pytest.mark.browser
-@pytest.mark.timeout(120)
 async def test_a_resumed_run_keeps_who_it_began_with(shop: Shop, tmp_path: Path) -> None:
     roles = Roles("policy", 1)
     async with misbehaving_server(roles) as server:

@@ -15,7 +15,6 @@ from envs.suites.sites.golden import missing_packages
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.slow,
-    pytest.mark.timeout(300),
     pytest.mark.skipif(bool(missing_packages("forum")), reason="the extra `sites` is not installed"),
 ]
 

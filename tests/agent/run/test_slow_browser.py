@@ -17,6 +17,7 @@ from envs.core.errors import BadInput, BrowserNotStarted
 from envs.core.trace_store import read_trace
 from tests.agent.shop import Shop, config, scripted
 from tests.envs.browser.processes import belonging, kill
+from tests.timing import HANG_S, slowdown
 
 ROOT = Path(__file__).parents[3]
 pytestmark = pytest.mark.browser
@@ -36,34 +37,37 @@ def mira(folder: Path, *words: str, **environ: str) -> subprocess.CompletedProce
         [sys.executable, "-m", "agent.cli", *words],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=HANG_S,
         check=False,
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT), **environ},
     )
 
 
+DRIVER, CHROMIUM = ("PLAYWRIGHT_NODEJS_PATH", "Playwright's driver"), ("MIRA_CHROMIUM", "Chromium at ")
+OPEN_TASK, SUITE = ["run", "x", "--url", "http://127.0.0.1:9/"], ["run", "--suite", "miniwob", "--tasks", "click-test"]
+
+
 @pytest.mark.parametrize(
-    ("variable", "program"), [("PLAYWRIGHT_NODEJS_PATH", "Playwright's driver"), ("MIRA_CHROMIUM", "Chromium at ")]
-)
-@pytest.mark.parametrize(
-    "words",
+    ("variable", "program", "words"),
     [
-        pytest.param(["run", "x", "--url", "http://127.0.0.1:9/"], id="open task"),
-        pytest.param(["run", "--suite", "miniwob", "--tasks", "click-test"], id="suite"),
-        pytest.param(["doctor"], id="doctor"),
+        pytest.param(*DRIVER, OPEN_TASK, id="driver-open task"),
+        pytest.param(*CHROMIUM, OPEN_TASK, id="Chromium-open task"),
+        pytest.param(*CHROMIUM, SUITE, id="Chromium-suite"),
+        pytest.param(*DRIVER, ["doctor"], id="driver-doctor"),
     ],
 )
 def test_a_driver_that_did_not_start_is_no_wrong_input(
     hangs: Path, tmp_path: Path, variable: str, program: str, words: list[str]
 ) -> None:
     (tmp_path / "here").mkdir()
-    done = mira(tmp_path / "here", *words, **{variable: str(hangs), "MIRA_LAUNCH_S": "2"})
+    seconds = f"{2 * slowdown():.0f}"  # the driver must start within it
+    done = mira(tmp_path / "here", *words, **{variable: str(hangs), "MIRA_LAUNCH_S": seconds})
     assert (done.returncode, done.stdout) == (1, "")
     problems = [line for line in done.stderr.splitlines() if line.startswith("mira: ")]
     assert len(problems) == 1 and problems[0].startswith(f"mira: {program}")
     assert done.stderr.splitlines()[-1] == problems[0], "after the notices of what was waited for"
-    assert "did not start within 2 s: the machine may be busy; try again" in done.stderr
+    assert f"did not start within {seconds} s: the machine may be busy; try again" in done.stderr
     assert "MIRA_LAUNCH_S=300" in done.stderr
     assert list((tmp_path / "here").iterdir()) == []
     assert belonging(str(hangs)) == [], "nothing is left behind"

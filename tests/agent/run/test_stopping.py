@@ -11,46 +11,68 @@ import time
 import pytest
 
 from agent.run.stopping import interruptible
+from tests.timing import HANG_S
 
 
-async def _learns(seconds: float) -> None:
-    with interruptible():
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            time.sleep(0.01)  # noqa: ASYNC251 - what is tested is work that does not give way
+class Work:
+    """Work that does not give way, and a signal that is sent while it runs."""
 
+    def __init__(self) -> None:
+        self.begun, self.signalled = threading.Event(), threading.Event()
 
-def _interrupted_after(seconds: float) -> float:
-    """Duration of five seconds of work that is interrupted after *seconds*."""
-    threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)).start()
-    begun = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        asyncio.run(_learns(5.0))
-    return time.monotonic() - begun
+    async def learns(self) -> None:
+        """Ends once the signal was sent."""
+        with interruptible():
+            self.begun.set()
+            end = time.monotonic() + HANG_S
+            while not self.signalled.is_set() and time.monotonic() < end:
+                pass
+
+    async def learns_on(self) -> None:
+        """Ends by the signal only."""
+        with interruptible():
+            self.begun.set()
+            end = time.monotonic() + HANG_S
+            while time.monotonic() < end:
+                pass
+
+    def send(self) -> None:
+        self.begun.wait(HANG_S)
+        os.kill(os.getpid(), signal.SIGINT)
+        self.signalled.set()
 
 
 def test_an_interrupt_stops_it_at_once_and_the_handler_of_before_is_back() -> None:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background ignores it
+    work = Work()
+    sender = threading.Thread(target=work.send)
+    sender.start()
     try:
-        assert _interrupted_after(0.2) < 3.0
+        with pytest.raises(KeyboardInterrupt):
+            asyncio.run(work.learns_on())
         assert signal.getsignal(signal.SIGINT) == signal.default_int_handler
     finally:
+        sender.join()
         signal.signal(signal.SIGINT, before)
 
 
 def test_a_process_that_ignores_the_signal_still_ignores_it_afterwards() -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    work = Work()
+    sender = threading.Thread(target=work.send)
+    sender.start()
     try:
-        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
-        asyncio.run(_learns(0.3))
-        assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+        asyncio.run(work.learns())
+        assert work.signalled.is_set() and signal.getsignal(signal.SIGINT) == signal.SIG_IGN
     finally:
+        sender.join()
         signal.signal(signal.SIGINT, before)
 
 
 def test_another_thread_is_left_alone() -> None:
-    before = signal.getsignal(signal.SIGINT)
-    thread = threading.Thread(target=lambda: asyncio.run(_learns(0.01)))
+    before, work = signal.getsignal(signal.SIGINT), Work()
+    work.signalled.set()
+    thread = threading.Thread(target=lambda: asyncio.run(work.learns()))
     thread.start()
     thread.join()
     assert signal.getsignal(signal.SIGINT) == before

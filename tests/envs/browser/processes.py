@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 import psutil
 
-SOON_S = 8.0
+from tests.timing import until_async
 
 
 class Living(NamedTuple):
@@ -43,22 +41,13 @@ def kill(living: Iterable[Living]) -> None:
 
 
 async def all_gone(home: str, *others: Path) -> bool:
-    """Waits until no process and no folder is left; False after SOON_S."""
-    return await _soon(lambda: not belonging(home) and not _any_exists(Path(home), *others))
+    """Waits until no process and no folder is left; False if that hangs."""
+    return await until_async(lambda: not belonging(home) and not _any_exists(Path(home), *others))
 
 
 async def all_ended(name: str) -> bool:
-    """Waits until no process with *name* is left; False after SOON_S."""
-    return await _soon(lambda: not belonging(name))
-
-
-async def _soon(holds: Callable[[], bool]) -> bool:
-    stop = time.monotonic() + SOON_S
-    while not holds():
-        if time.monotonic() > stop:
-            return False
-        await asyncio.sleep(0.05)
-    return True
+    """Waits until no process with *name* is left; False if that hangs."""
+    return await until_async(lambda: not belonging(name))
 
 
 def _any_exists(*folders: Path) -> bool:

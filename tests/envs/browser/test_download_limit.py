@@ -13,11 +13,11 @@ from envs.browser.session import BrowserSession
 from envs.core.actions import Wait
 from tests.envs.browser.browsing import Opener, click, visit
 from tests.envs.browser.web import Answer, Web
+from tests.timing import HANG_S
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 CHUNK = 4_000_000
 LIMIT = 1_000_000
-LONG_S = 60
 
 
 class Endless(BaseHTTPRequestHandler):
@@ -31,7 +31,7 @@ class Endless(BaseHTTPRequestHandler):
         self.send_header("Content-Disposition", "attachment; filename=endless.bin")
         self.end_headers()
         self.wfile.write(b"x" * CHUNK)
-        self.connection.settimeout(LONG_S)
+        self.connection.settimeout(HANG_S)
         try:
             if self.connection.recv(1) == b"":
                 self.hung_up.set()
@@ -73,13 +73,13 @@ async def test_a_download_without_a_declared_length_is_cancelled_while_it_stream
     session = await opener(max_download_bytes=LIMIT, ports=(port,))
     await visit(session, web.url())
     assert f" bytes, the limit is {LIMIT}" in await messages(session, "Endless", "refused")
-    assert hung_up.wait(LONG_S), "the browser continued the download"
+    assert hung_up.wait(HANG_S), "the browser continued the download"
     assert not (tmp_path / "run" / "downloads").exists()
 
 
 async def test_a_declared_length_over_the_limit_is_refused_at_the_start(web: Web, opener: Opener) -> None:
     web["/"] = "<a href=/big>Big</a>"
-    web["/big"] = Answer(b"x" * 5_000_000, headers={"Content-Type": "application/zip"}, pause_s=3.0)
+    web["/big"] = Answer(b"x" * 5_000_000, headers={"Content-Type": "application/zip"}, pause_s=HANG_S)
     session = await opener(max_download_bytes=LIMIT)
     await visit(session, web.url())
     assert f"5000000 bytes, the limit is {LIMIT}" in await messages(session, "Big", "refused")
@@ -94,7 +94,7 @@ async def test_the_downloads_of_a_run_are_bounded_together(web: Web, opener: Ope
     for kept in (1, 2):
         while len(list(home.iterdir()) if home.exists() else []) < kept:
             await click(session, "File")
-            await session.downloads.finish(LONG_S)
+            await session.downloads.finish(HANG_S)
     assert "1200000 bytes in this run, the limit is 1000000" in await messages(session, "File", "refused")
     assert sum(file.stat().st_size for file in home.iterdir()) == 800_000
 

@@ -15,6 +15,7 @@ from envs.security.allowlist import Origins
 from envs.security.allowlist_proxy import AllowlistProxy
 from tests.envs.browser.browsing import QUICK, click, type_text, visit
 from tests.envs.browser.web import Answer, Web
+from tests.timing import HANG_S
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -27,10 +28,10 @@ PAYING = """<title>Pay</title><input aria-label=Card>
 
 async def look_for(session: BrowserSession, text: str, times: int = 1) -> Observation:
     """Observes until *text* occurs *times* times, because settling does not wait for frames."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(HANG_S):
         # The page has no event for a settled frame.
-        while (seen := await session.observe()).text.count(text) < times:  # noqa: ASYNC110
-            await asyncio.sleep(0.05)
+        while (seen := await session.observe()).text.count(text) < times:
+            pass
     return seen
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Event, Thread
 from types import TracebackType
 from typing import Self
+
+from tests.timing import HANG_S
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,8 @@ class Answer:
     delay_s: float = 0.0
     pause_s: float = 0.0
     """Pause between the first half of the body and the rest."""
+    rest: Event | None = None
+    """Awaited before the rest of the body is sent."""
 
 
 class Web:
@@ -29,6 +32,8 @@ class Web:
         """(method, path with query, body) in the order of arrival."""
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
+        self._closing = Event()
+        """Ends the delays of answers."""
         self.port = self._server.server_port
         self._thread = Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
 
@@ -48,6 +53,7 @@ class Web:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._closing.set()
         self._server.shutdown()
         self._server.server_close()
 
@@ -61,7 +67,7 @@ class Web:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 outer.requests.append((self.command, self.path, body))
                 answer = outer.answers.get(self.path.partition("?")[0], Answer("not found", 404))
-                time.sleep(answer.delay_s)
+                outer._closing.wait(answer.delay_s)
                 content = answer.body.encode() if isinstance(answer.body, str) else answer.body
                 self.send_response(answer.status)
                 for name, value in {"Content-Type": "text/html; charset=utf-8", **answer.headers}.items():
@@ -70,7 +76,9 @@ class Web:
                 self.end_headers()
                 half = len(content) // 2
                 self.wfile.write(content[:half])
-                time.sleep(answer.pause_s)
+                outer._closing.wait(answer.pause_s)
+                if answer.rest is not None:
+                    answer.rest.wait(HANG_S)
                 self.wfile.write(content[half:])
 
             do_POST = do_GET  # noqa: N815 - the name is the standard library's

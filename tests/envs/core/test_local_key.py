@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from envs.core.local_key import KEY_BYTES, _kept, local_key
+from tests.timing import HANG_S
 
 
 @pytest.fixture
@@ -106,7 +107,7 @@ def test_of_many_that_make_the_key_at_once_all_get_the_same(state: Path) -> None
     asking = [context.Process(target=_mark, args=(marks,)) for _ in range(8)]
     for process in asking:
         process.start()
-    assert len({marks.get(timeout=20) for _ in asking}) == 1
+    assert len({marks.get(timeout=HANG_S) for _ in asking}) == 1
     for process in asking:
         process.join()
     assert [path.name for path in state.parent.iterdir()] == ["run-key"]

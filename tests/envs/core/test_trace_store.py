@@ -43,6 +43,7 @@ from envs.core.trace_store import (
 )
 from envs.security.allowlist import Origins
 from envs.security.secrets import SecretVault
+from tests.timing import HANG_S
 
 HEADER = Header(
     run_id="r",
@@ -424,7 +425,7 @@ def test_of_many_who_ask_at_once_one_wins(tmp_path: Path) -> None:
     asking = [context.Process(target=_try, args=(tmp_path, won)) for _ in range(6)]
     for process in asking:
         process.start()
-    assert sum(won.get(timeout=20) for _ in asking) == 1
+    assert sum(won.get(timeout=HANG_S) for _ in asking) == 1
     for process in asking:
         process.kill()
         process.join()

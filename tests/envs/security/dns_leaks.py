@@ -44,7 +44,7 @@ class Resolver(asyncio.DatagramProtocol):
 
 async def visit(context: BrowserContext, site: str) -> None:
     page = await context.new_page()
-    await page.goto(site, timeout=20_000)
+    await page.goto(site, timeout=60_000)
     await page.wait_for_timeout(4_000)  # nothing tells that a browser will not ask any more
 
 

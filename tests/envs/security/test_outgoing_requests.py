@@ -86,7 +86,7 @@ async def inside(proxy: AllowlistProxy, port: int, data: bytes, *, tls: bool = T
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
             await writer.start_tls(context)
         writer.write(data)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             return await reader.read()
     finally:
         writer.close()
@@ -216,7 +216,7 @@ async def test_only_a_beacon_is_sent_though_the_browser_has_gone_meanwhile(mode:
         await writer.drain()
         writer.close()
         await writer.wait_closed()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             if not arrives:
                 await ended.wait()
             let_go.set()

@@ -22,8 +22,9 @@ from envs.core.settings import SessionSettings
 from envs.security.allowlist import Origins
 from envs.security.allowlist_proxy import AllowlistProxy
 from tests.envs.security.leaks import MARKUP, SCRIPTS, TOP, WatchedProxy, attacker, hostile_site, try_everything
+from tests.timing import HANG_S
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 ROOM = SessionSettings(max_tabs=30)
 
 ALL = {*MARKUP, *SCRIPTS, *TOP}
@@ -89,7 +90,7 @@ def test_no_name_is_looked_up_for_a_page(tmp_path: Path) -> None:
     command = f"mount --bind {shlex.quote(str(resolver))} /etc/resolv.conf && exec {script}"
     root = Path(__file__).parents[3]
     done = subprocess.run(
-        ["unshare", "-m", "sh", "-c", command], capture_output=True, text=True, timeout=280, cwd=root, check=False
+        ["unshare", "-m", "sh", "-c", command], capture_output=True, text=True, timeout=HANG_S, cwd=root, check=False
     )
     assert done.returncode == 0, done.stderr
     names = json.loads(done.stdout)

@@ -17,6 +17,7 @@ from envs.security.background_requests import Background
 from envs.security.held_requests import MAX_FIELDS, MAX_VALUE, HeldRequest, categories_of, held_request
 from envs.security.outgoing_requests import MESSAGE, Outgoing
 from envs.security.request_holding import MAX_QUESTIONS, MAX_TOGETHER, RequestHolding
+from tests.timing import LoopClock
 
 URL = "https://shop.example/act"
 FORM = (b"content-type", b"application/x-www-form-urlencoded; charset=UTF-8")
@@ -179,15 +180,16 @@ async def test_what_was_approved_and_what_opens_the_task_is_not_asked_about() ->
 
 
 async def test_a_request_that_the_browser_gives_up_is_not_sent_by_a_late_yes() -> None:
-    answer = asyncio.get_running_loop().create_future()
+    answer, asked = asyncio.get_running_loop().create_future(), asyncio.Event()
 
     async def person(requests: tuple[HeldRequest, ...]) -> bool:
+        asked.set()
         return await answer
 
     holding = new_holding(person)
     holding.begin(approved=False)
     given_up, kept = (asyncio.ensure_future(holding.check(sent(body))) for body in (b"1", b"2"))
-    await asyncio.sleep(0.3)
+    await asked.wait()
     given_up.cancel()
     answer.set_result(True)
     assert await kept == "" and given_up.cancelled()
@@ -195,7 +197,10 @@ async def test_a_request_that_the_browser_gives_up_is_not_sent_by_a_late_yes() -
 
 
 async def test_closing_fails_what_is_held_and_what_comes_later() -> None:
+    asked = asyncio.Event()
+
     async def person(requests: tuple[HeldRequest, ...]) -> bool:
+        asked.set()
         await asyncio.Event().wait()
         return True
 
@@ -203,7 +208,7 @@ async def test_closing_fails_what_is_held_and_what_comes_later() -> None:
     holding.begin(approved=True)
     holding.begin(approved=False)
     held = asyncio.ensure_future(holding.check(sent()))
-    await asyncio.sleep(0.3)
+    await asked.wait()
     await holding.close()
     assert await held != "" and await holding.check(sent()) != ""
 
@@ -290,32 +295,51 @@ def test_a_background_that_names_no_address_is_refused(named: str) -> None:
         Background((named,))
 
 
-async def test_the_clock_of_a_step_stands_still_while_a_person_is_asked() -> None:
+@pytest.fixture
+async def time_passes(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], Awaitable[None]]:
+    """Advances the clock of the event loop."""
+    clock = LoopClock()
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", clock.now)
+    return clock.sleep
+
+
+async def test_the_clock_of_a_step_stands_still_while_a_person_is_asked(
+    time_passes: Callable[[float], Awaitable[None]],
+) -> None:
     clock = StepClock(may_stop=True)
     before = clock.now()
     with clock.stopped():
-        await asyncio.sleep(0.2)
-        assert clock.now() - before < 0.1
-    assert clock.now() - before < 0.1 and clock.stops == 1
+        stopped = clock.now()
+        await time_passes(1_000)
+        assert clock.now() == stopped
+    assert clock.now() - before < 500 and clock.stops == 1
+    await time_passes(1_000)
+    assert clock.now() - before >= 1_000
 
 
-async def test_a_call_is_bounded_by_the_clock_and_not_by_playwright() -> None:
+async def test_a_call_is_bounded_by_the_clock_and_not_by_playwright(
+    time_passes: Callable[[float], Awaitable[None]],
+) -> None:
     clock = StepClock(may_stop=True)
     timeouts: list[float] = []
+    answered = asyncio.Event()
 
     async def call(milliseconds: float) -> str:
         timeouts.append(milliseconds)
-        await asyncio.sleep(0.4)
+        await answered.wait()
         return "done"
 
     async def ask() -> None:
         with clock.stopped():
-            await asyncio.sleep(0.5)
+            await time_passes(1_000)
+        answered.set()
 
     asking = asyncio.ensure_future(ask())
-    assert await clock.call(call, 0.3) == "done"
+    assert await clock.call(call, 100.0) == "done"
     await asking
+    answered.clear()
     with pytest.raises(Exception, match="Timeout 100ms exceeded"):
         await clock.call(call, 0.1)
+    answered.set()
     await StepClock().call(call, 5.0)
     assert timeouts == [0, 0, 5000]

@@ -25,7 +25,7 @@ from tests.envs.security.leaks import (
     try_everything,
 )
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 ROOM = SessionSettings(max_tabs=30, ignore_https_errors=True)
 """The page's Chromium does not trust the attacker's authority; the proxy does."""

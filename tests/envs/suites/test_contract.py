@@ -32,7 +32,6 @@ async def guarded() -> AsyncIterator[Chromium]:
 
 @NEEDS_SITES
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("actions", [(), FORUM], ids=["start", "visited"])
 async def test_sites_keep_the_contract(guarded: Chromium, tmp_path: Path, actions: tuple[Action, ...]) -> None:
     task = TaskRef(suite="sites", name="forum-reply")

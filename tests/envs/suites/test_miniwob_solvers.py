@@ -85,7 +85,6 @@ async def test_demonstrations_refuse_evaluation_seeds_and_unknown_tasks(name: st
 
 @browser
 @pytest.mark.slow
-@pytest.mark.timeout(400)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_every_solver_solves_its_task(environments: list[MiniwobEnvironment]) -> None:
     """The reference milestones are open at the start and achieved in order during the episode."""

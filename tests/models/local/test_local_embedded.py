@@ -11,6 +11,7 @@ from envs.core.action_languages import PROGRAM
 from envs.core.actions import Click, Type
 from models.base import ChatReply, ChatRequest, Message
 from models.providers.local_chat import LocalModel, embedded
+from tests.timing import slowdown
 
 LOGIN = """Goal: Enter the username "{user}" and the password "{secret}" into the text fields and press login.
 Page:
@@ -58,4 +59,4 @@ async def test_a_step_is_fast(model: LocalModel) -> None:
         begun = time.perf_counter()
         await ask(model, prompt)
         times.append(time.perf_counter() - begun)
-    assert min(times) < MAX_STEP_S
+    assert min(times) < MAX_STEP_S * slowdown()

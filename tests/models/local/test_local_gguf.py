@@ -26,6 +26,7 @@ from models.providers.local import LocalSpec
 from models.specs import make_model, parse_spec
 from tests.models.local.adapters import save_adapter
 from tests.models.local.gguf_files import CONTEXT, write_gguf
+from tests.timing import HANG_S
 from training.data.rows import Row
 from training.engine.preflight import check_trainable
 from training.engine.settings import Compute, Lora, Optimization
@@ -247,6 +248,6 @@ def test_processes_that_need_the_same_copy_make_it_once(tmp_path: Path) -> None:
     write_gguf(tmp_path / "tiny.gguf")
     command = [sys.executable, "-c", CONVERT, str(tmp_path / "tiny.gguf")]
     started = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)]
-    ended = [process.communicate(timeout=100) for process in started]
+    ended = [process.communicate(timeout=HANG_S) for process in started]
     assert len({out for out, _ in ended}) == 1
     assert sum("converting" in err for _, err in ended) == 1

@@ -23,6 +23,7 @@ from models.embedded import embedded_dir
 from models.local.loading import load_generator, read_checkpoint
 from models.local.safe_loading import adapter_problem, weights_problem
 from tests.models.local.adapters import save_adapter
+from tests.timing import HANG_S
 from training.engine.checkpoints import load_policy
 from training.engine.critic_model import Critic
 from training.grpo.run import load_start
@@ -193,7 +194,7 @@ def run_named(problem: str) -> None:
     _, _, command = problem.partition("author: ")
     words = shlex.split(command)
     assert words[0] == "python"
-    subprocess.run([sys.executable, *words[1:]], check=True, timeout=120, capture_output=True)
+    subprocess.run([sys.executable, *words[1:]], check=True, timeout=HANG_S, capture_output=True)
 
 
 def test_sharded_safetensors_are_read(tmp_path: Path) -> None:
@@ -234,7 +235,7 @@ def test_code_in_a_checkpoint_is_not_run(tmp_path: Path, checkpoint: Path, file:
         "    try:\n        read(Path(sys.argv[1]))\n    except Exception as error:\n        print(error)\n"
     )
     command = [sys.executable, "-c", code, str(checkpoint)]
-    done = subprocess.run(command, check=True, timeout=240, input=answer, capture_output=True, text=True)
+    done = subprocess.run(command, check=True, timeout=HANG_S, input=answer, capture_output=True, text=True)
     assert not mark.exists(), done.stdout
 
 

@@ -13,6 +13,7 @@ import pytest
 from models.base import Message
 from models.prompting.fence import CLOSE, OPEN
 from models.prompting.prompt_text import fenced, fenced_lines, joined, message, number, on_one_line, page, quoted, words
+from tests.timing import HANG_S
 
 ROOT = Path(__file__).parents[3]
 ROOMS = ("agent", "planners", "judges", "training")
@@ -76,7 +77,7 @@ def test_the_type_checker_refuses_outside_text_in_a_prompt(tmp_path: Path) -> No
         [sys.executable, "-m", "pyright", "-p", str(tmp_path)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=HANG_S,
         check=False,
         cwd=tmp_path,
     )

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import AsyncGenerator, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, assert_never
 
 from aiohttp import web
+
+from tests.timing import LoopClock
 
 Protocol = Literal["openai", "gemini"]
 
@@ -105,7 +106,7 @@ class Received:
     """Names in lower case."""
     raw: bytes
     at: float
-    """`time.monotonic()`."""
+    """On the clock of the event loop."""
 
     @property
     def body(self) -> Any:
@@ -118,7 +119,8 @@ Script = Iterable[Act] | Callable[[Received], Act]
 class MisbehavingServer:
     """Started by :func:`misbehaving_server`."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script, clock: LoopClock | None = None) -> None:
+        """*clock*: advanced while an act hangs or drips, so that nobody waits; None lets real time pass."""
         self.requests: list[Received] = []
         self.port = 0
         self.in_flight = 0
@@ -128,6 +130,7 @@ class MisbehavingServer:
         self.stopping = asyncio.Event()
         self.gone = asyncio.Event()
         """Set while the port is closed."""
+        self._clock = clock
         self._runner: web.AppRunner | None = None
         self._leaving: asyncio.Task[None] | None = None
         acts = iter(()) if callable(script) else iter(script)
@@ -163,7 +166,7 @@ class MisbehavingServer:
     async def handle(self, request: web.Request) -> web.StreamResponse:
         protocol: Protocol = "gemini" if "generateContent" in request.path else "openai"
         headers = {name.lower(): value for name, value in request.headers.items()}
-        received = Received(protocol, request.path, headers, await request.read(), time.monotonic())
+        received = Received(protocol, request.path, headers, await request.read(), asyncio.get_running_loop().time())
         self.requests.append(received)
         self.asked.set()
         self.in_flight += 1
@@ -176,14 +179,13 @@ class MisbehavingServer:
     async def _perform(self, act: Act, received: Received, request: web.Request) -> web.StreamResponse:
         match act:
             case Reply():
-                await asyncio.sleep(0)
                 return web.json_response(answer_body(act, received.protocol))
             case Status():
                 return _status(act, received.protocol)
             case Body(text, content_type, status, headers):
                 return web.Response(text=text, content_type=content_type, status=status, headers=dict(headers))
             case Hang():
-                await self.stopping.wait()
+                await self._hang(request)
                 return web.Response(status=503)
             case Drip(every_s):
                 return await self._drip(request, every_s)
@@ -199,22 +201,35 @@ class MisbehavingServer:
             case _:
                 assert_never(act)
 
+    async def _hang(self, request: web.Request) -> None:
+        if self._clock is None:
+            await self.stopping.wait()
+        else:
+            await self._clock.pass_until(lambda: self.stopping.is_set() or _left(request))
+
+    async def _pause(self, seconds: float) -> None:
+        if self._clock is None:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.stopping.wait(), seconds)
+        else:
+            await self._clock.sleep(seconds)
+
     async def _drip(self, request: web.Request, every_s: float) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         await response.prepare(request)
         try:
-            while not self.stopping.is_set():
+            while not self.stopping.is_set() and not _left(request):
                 await response.write(b" ")
-                await asyncio.sleep(every_s)
+                await self._pause(every_s)
         except ConnectionResetError:
             pass
         return response
 
 
 @asynccontextmanager
-async def misbehaving_server(script: Script) -> AsyncGenerator[MisbehavingServer]:
+async def misbehaving_server(script: Script, clock: LoopClock | None = None) -> AsyncGenerator[MisbehavingServer]:
     """The server on a free port of 127.0.0.1; stopped at exit."""
-    server = MisbehavingServer(script)
+    server = MisbehavingServer(script, clock)
     await server.come_back()
     try:
         yield server
@@ -283,6 +298,11 @@ async def _cut_off(request: web.Request, protocol: Protocol) -> web.StreamRespon
     await response.write(whole[: len(whole) // 2])
     _drop(request)
     return response
+
+
+def _left(request: web.Request) -> bool:
+    """True: the client has closed the connection."""
+    return request.transport is None or request.transport.is_closing()
 
 
 def _drop(request: web.Request) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import time
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -27,6 +26,7 @@ from tests.models.providers.servers import (
     Status,
     misbehaving_server,
 )
+from tests.timing import HANG_S, LoopClock
 
 GEMINI_NAMES = {"thinking_budget": "thinkingBudget", "thinking_level": "thinkingLevel", "mime_type": "mimeType"}
 FAST = RetryPolicy(max_attempts=2, base_s=0.01, cap_s=0.01)
@@ -408,14 +408,18 @@ async def test_max_concurrent_holds_for_all_workers(protocol: Protocol) -> None:
 
 
 @both
-async def test_waiting_for_a_slot_counts_against_the_deadline(protocol: Protocol) -> None:
-    async with misbehaving_server(lambda _: Hang()) as server:
+async def test_waiting_for_a_slot_counts_against_the_deadline(
+    protocol: Protocol, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = LoopClock()
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", clock.now)
+    async with misbehaving_server(lambda _: Hang(), clock) as server:
         chat = client(protocol, server, max_concurrent=1)
-        began = time.monotonic()
+        began = clock.now()
         ended = await asyncio.gather(
-            *(chat.complete(request(deadline_s=0.4)) for _ in range(3)), return_exceptions=True
+            *(chat.complete(request(deadline_s=100.0)) for _ in range(3)), return_exceptions=True
         )
-        assert time.monotonic() - began < 0.4 + 1.0
+        assert 100 <= clock.now() - began < 120, "three deadlines one after the other would be 300 s"
         await chat.aclose()
     assert [type(error).__name__ for error in ended] == ["ModelTimeout"] * 3
 
@@ -425,7 +429,7 @@ async def test_a_cancelled_call_is_cancelled_and_not_timed_out(protocol: Protoco
     async with misbehaving_server(lambda _: Hang()) as server:
         chat = client(protocol, server)
         task = asyncio.create_task(chat.complete(request()))
-        await asyncio.wait_for(server.asked.wait(), 5)
+        await asyncio.wait_for(server.asked.wait(), HANG_S)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -12,7 +12,7 @@ from agent.run.runner import run_suite
 from envs.core.tasks import TaskSelection
 from training.data.trajectories import prompt_of, select
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.browser
 
 
 async def played(policy: str, out: Path) -> Path:

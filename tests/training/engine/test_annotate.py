@@ -22,7 +22,6 @@ from training.engine.critic_model import Critic
 
 
 @pytest.mark.browser
-@pytest.mark.timeout(120)
 async def test_scored_log_probabilities_equal_the_recorded_ones(tmp_path: Path) -> None:
     """Sampled token by token with a cache, in a batch; scored packed, in one pass: equal up to float32 rounding."""
     from transformers import AutoTokenizer

@@ -26,7 +26,7 @@ from training.engine.stage_jobs import StageJob, launch, write_job
 from training.engine.step_plan import Plan
 from training.engine.trainer import TrainingDiverged
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow]
 
 ROWS = rows_of(24, longest=60)
 COMPUTE = Compute(cpu=True, threads=1, pack_tokens=150, save_minutes=1e-9)

@@ -30,7 +30,6 @@ def critic(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(("kind", "count"), [("actions", 7), ("states", 1)], ids=["actions", "fewer than processes"])
 def test_two_processes_compute_the_same_scores_as_one(
     tmp_path: Path, critic: Path, kind: ScoreKind, count: int, monkeypatch: pytest.MonkeyPatch

@@ -138,7 +138,6 @@ def test_a_row_that_would_be_cut_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("launcher", "environ"), [(TWO, {}), (SHARDED, WHAT_ACCELERATE_TELLS)], ids=["whole models", "parts of one"]
 )

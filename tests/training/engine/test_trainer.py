@@ -307,8 +307,7 @@ def test_a_diverging_launched_stage_raises_as_in_this_process(tmp_path: Path) ->
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("kind", ["actor", "value"])
+@pytest.mark.parametrize("kind", ["actor", pytest.param("value", marks=pytest.mark.heavy)])  # test_fsdp.py trains both
 def test_two_processes_train_the_same_as_one(tmp_path: Path, kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Gloo on this machine, with checkpoints at every step."""
     monkeypatch.setenv("ACCELERATE_USE_CPU", "true")

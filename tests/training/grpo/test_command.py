@@ -13,6 +13,7 @@ import pytest
 
 from agent.cli import main
 from tests.agent.episodes import Play, write_run
+from tests.timing import HANG_S
 from training.grpo.examples import read_examples
 from training.grpo.report import TrainingReport, merge_reports
 from training.toy_models.puzzles import fresh_model
@@ -178,7 +179,7 @@ def test_a_torchvision_that_does_not_fit_torch_is_one_line(tmp_path: Path) -> No
         env={**os.environ, "PYTHONPATH": paths, "COLUMNS": "200"},
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=HANG_S,
         check=False,
     )
     assert done.returncode == 2

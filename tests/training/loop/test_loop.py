@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from models.embedded import embedded_dir
 from models.local.prompt_style import declared_style
+from tests.timing import HANG_S, until
 from training.data.cache import read_rows, read_trajectories
 from training.data.columns import Column
 from training.engine.checkpoints import weights_digest
@@ -43,12 +43,9 @@ def start(out: Path, log: Path) -> subprocess.Popen[bytes]:
 def killed_when(out: Path, log: Path, seen: Path) -> None:
     """Starts the loop and kills it, with SIGKILL, as soon as *seen* exists."""
     process = start(out, log)
-    deadline = time.monotonic() + 240
-    while not seen.exists():
-        assert process.poll() is None and time.monotonic() < deadline, log.read_text()
-        time.sleep(0.02)
+    assert until(lambda: seen.exists() or process.poll() is not None) and process.poll() is None, log.read_text()
     process.send_signal(signal.SIGKILL)
-    process.wait(timeout=20)
+    process.wait(timeout=HANG_S)
 
 
 def test_two_phases_with_a_kill_in_play_and_one_in_training(tmp_path: Path) -> None:
@@ -60,7 +57,7 @@ def test_two_phases_with_a_kill_in_play_and_one_in_training(tmp_path: Path) -> N
     killed_when(out, log, first / "value-fold-1" / "job.json")
     assert not (first / "actor" / "model").exists()
     last = start(out, log)
-    lines, _ = last.communicate(timeout=300)
+    lines, _ = last.communicate(timeout=HANG_S)
     assert last.returncode == 0, log.read_text()
 
     progress = read_record(out / "progress.json", Progress)
@@ -102,9 +99,9 @@ def test_two_phases_with_a_kill_in_play_and_one_in_training(tmp_path: Path) -> N
     assert any(side is not None and side.gain for line in lines for side in (line.on_successes, line.on_failures))
 
     again = start(out, log)
-    again.communicate(timeout=180)
+    again.communicate(timeout=HANG_S)
     assert again.returncode == 0, "a finished run is only reported"
     other = subprocess.run(
-        [*COMMAND, "-o", str(out), "--set", "seed=5"], capture_output=True, text=True, timeout=180, check=False
+        [*COMMAND, "-o", str(out), "--set", "seed=5"], capture_output=True, text=True, timeout=HANG_S, check=False
     )
     assert other.returncode == 2 and "other settings of seed" in other.stderr

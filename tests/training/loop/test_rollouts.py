@@ -103,7 +103,6 @@ def test_a_clusters_folders_have_another_key(policy: Path) -> None:
 
 @pytest.mark.browser
 @pytest.mark.heavy
-@pytest.mark.timeout(300)
 async def test_a_phase_is_played_by_a_cluster_and_resumed(policy: Path, tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="needs the extra `ray`")
     config, mark, ray = rollout_config(policy, RolloutSettings(workers=1), 1), tmp_path / "rollouts.json", RaySettings

@@ -18,6 +18,7 @@ from agent.run.run_store import RunFolder
 from envs.core.errors import BadInput
 from envs.core.tasks import TaskRef, TaskSelection
 from envs.core.trace_store import has_header
+from tests.timing import HANG_S, until_async
 from training.rollouts.pool import split_selection
 from training.rollouts.ray_pool import RayPool, Shard, record_death
 
@@ -43,24 +44,27 @@ def _playing(out: Path) -> int | None:
     return None
 
 
-async def _begun(out: Path, seconds: float) -> int:
-    async with asyncio.timeout(seconds):
-        # Another process writes the trace: no listener of this process is called.
-        while (pid := _playing(out)) is None:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
-    return pid
+async def _begun(out: Path) -> int:
+    """The same process once it plays; it writes the trace, so no listener of this process is called."""
+    pids: list[int] = []
+
+    def plays() -> bool:
+        pids.extend(pid for pid in [_playing(out)] if pid is not None)
+        return bool(pids)
+
+    assert await until_async(plays)
+    return pids[0]
 
 
 @pytest.mark.browser
 @pytest.mark.heavy
-@pytest.mark.timeout(300)
 async def test_a_killed_worker_is_replaced_and_every_episode_ends(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="needs the extra `ray`")
     selection = TaskSelection("miniwob", TASKS, (0, 1))
     async with RayPool(2, shard_size=4) as pool:
         playing = asyncio.create_task(pool.play(CONFIG, selection, tmp_path))
-        os.kill(await _begun(tmp_path, 120), signal.SIGKILL)
-        played = await asyncio.wait_for(playing, 150)
+        os.kill(await _begun(tmp_path), signal.SIGKILL)
+        played = await asyncio.wait_for(playing, HANG_S)
         with pytest.raises(BadInput, match="did you mean"):
             await pool.play(CONFIG, TaskSelection("miniwob", ("click-buton",), (0,)), tmp_path)
     assert played.workers_lost == 1
@@ -92,7 +96,6 @@ else:
 
 @pytest.mark.browser
 @pytest.mark.heavy
-@pytest.mark.timeout(300)
 def test_an_episode_that_kills_two_workers_is_broken_and_the_rest_is_played(tmp_path: Path) -> None:
     selection = TaskSelection("miniwob", ("enter-text", "click-button"), (0,))
     shard = Shard(CONFIG, selection, tmp_path, "r")
@@ -100,7 +103,7 @@ def test_an_episode_that_kills_two_workers_is_broken_and_the_rest_is_played(tmp_
     exits: list[int] = []
     again = True
     while again:
-        done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], timeout=100, check=False)
+        done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], timeout=HANG_S, check=False)
         exits.append(done.returncode)
         again = done.returncode != 0 and record_death(shard, deaths)
     assert exits == [-signal.SIGKILL, -signal.SIGKILL, 0]

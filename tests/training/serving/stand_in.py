@@ -14,10 +14,9 @@ import json
 import os
 import subprocess
 import sys
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
 from typing import Any
 
 from models.base import ChatModel, ChatReply, ChatRequest, Message
@@ -162,8 +161,9 @@ def main() -> None:
     if options.lora_modules:
         name, _, path = options.lora_modules.partition("=")
         server.adapters[name] = path
+    pause = Event()
     while not options.answers or server.asked.count("/v1/chat/completions") <= options.answers:
-        time.sleep(0.01)
+        pause.wait(0.01)
     print("RuntimeError: out of memory", flush=True)
     os._exit(1)
 

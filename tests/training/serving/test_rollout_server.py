@@ -11,7 +11,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from threading import Timer
@@ -28,6 +27,7 @@ from envs.core.errors import BadInput
 from envs.core.tasks import TaskRef
 from models.embedded import embedded_dir
 from tests.models.local.adapters import save_adapter
+from tests.timing import HANG_S, until
 from tests.training.serving.servers import free_port
 from tests.training.serving.stand_in import StandIn
 from training.data.trajectories import select
@@ -64,7 +64,7 @@ def started(**changes: Any) -> ServerSettings:
 def is_gone(url: str) -> bool:
     """Nothing listens any more. A client would ask until its own deadline, and could not tell this from a hang."""
     try:
-        socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=5).close()
+        socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=HANG_S).close()
     except ConnectionRefusedError:
         return True
     return False
@@ -128,7 +128,7 @@ async def test_child_processes_of_a_server_end_with_it(tmp_path: Path) -> None:
     async with serving(started(options=["--child", str(noted)]), embedded_dir(), tmp_path):
         child = psutil.Process(int(noted.read_text()))
         assert child.is_running()
-    psutil.wait_procs([child], timeout=10)
+    psutil.wait_procs([child], timeout=HANG_S)
     assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
 
 
@@ -192,11 +192,9 @@ asyncio.run(main())
     assert run.stdout.readline().startswith("starting ")
     assert run.stdout.readline() == "ready\n"
     run.send_signal(signal.SIGKILL)
-    run.wait(10)
+    run.wait(HANG_S)
     run.stdout.close()
-    deadline = time.monotonic() + 10
-    while not is_gone(settings.url):
-        assert time.monotonic() < deadline, "it still listens"
+    assert until(lambda: is_gone(settings.url)), "it still listens"
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8000", "http://host", "ftp://host:1"])

@@ -32,7 +32,6 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str
         yield work / "policy", url
 
 
-@pytest.mark.timeout(240)
 async def test_a_served_export_answers_like_the_checkpoint(served: tuple[Path, str], tmp_path: Path) -> None:
     folder, url = served
     config = RunConfig(policy=f"openai:{folder}", base_url=url, prompt_style="compact", workers=1)

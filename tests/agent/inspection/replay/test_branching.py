@@ -20,7 +20,7 @@ from tests.agent.inspection.replay import orders as pages
 from tests.agent.inspection.replay.orders import Orders
 from tests.agent.shop import scripted
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.browser
 
 
 async def parent(orders: Orders, out: Path) -> Path:

@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode
 
 from envs.suites.sites.apps.base import LOGINS
 from envs.suites.sites.copies import SiteCopy
+from tests.timing import HANG_S
 
 TOKEN = "t" * 32
 """Django only requires that the form's token equals the cookie's."""
@@ -37,7 +38,7 @@ class Visitor:
         return self._ask("POST", path, urlencode({"csrfmiddlewaretoken": TOKEN, **fields}))
 
     def _ask(self, method: str, path: str, body: str | None) -> Page:
-        connection = http.client.HTTPConnection(*self._address, timeout=60)
+        connection = http.client.HTTPConnection(*self._address, timeout=HANG_S)
         headers = {"Host": self._host, "Cookie": "; ".join(f"{k}={v}" for k, v in self._cookies.items())}
         if body is not None:
             headers["Content-Type"] = "application/x-www-form-urlencoded"

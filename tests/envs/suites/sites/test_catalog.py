@@ -56,7 +56,6 @@ def sampler() -> InstanceSampler:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 @needs_sites
 @pytest.mark.parametrize("template", templates().values(), ids=lambda template: template.name)
 async def test_a_template_offers_distinct_tasks_with_one_right_answer_each(
@@ -76,7 +75,6 @@ async def test_a_template_offers_distinct_tasks_with_one_right_answer_each(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 @needs_sites
 async def test_the_pool_is_of_training_templates_and_the_same_each_time(sampler: InstanceSampler) -> None:
     tasks = await pool(sampler)

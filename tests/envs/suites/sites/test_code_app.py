@@ -12,6 +12,8 @@ from urllib.parse import urlencode
 import pytest
 import pytest_asyncio
 
+from tests.timing import HANG_S
+
 pytest.importorskip("trac")
 
 from envs.suites.sites.apps.base import LOGINS
@@ -51,7 +53,7 @@ class Visitor:
         return self._ask("POST", path, urlencode(form))
 
     def _ask(self, method: str, path: str, body: str | None) -> tuple[int, str]:
-        connection = http.client.HTTPConnection(*self._address, timeout=20)
+        connection = http.client.HTTPConnection(*self._address, timeout=HANG_S)
         headers = {"Host": "code.test", "Cookie": "; ".join(f"{k}={v}" for k, v in self.cookies.items())}
         if body is not None:
             headers["Content-Type"] = "application/x-www-form-urlencoded"

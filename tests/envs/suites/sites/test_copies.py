@@ -10,7 +10,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import AsyncIterator
 from contextlib import closing
@@ -23,6 +22,7 @@ from envs.suites.sites import farm
 from envs.suites.sites.copies import SiteCopy, database_digest, memory_bytes, start_copy
 from envs.suites.sites.fleet import Fleet
 from envs.suites.sites.golden import golden_folder, missing_packages, sites_home
+from tests.timing import HANG_S, until
 
 pytestmark = [
     pytest.mark.slow,
@@ -39,13 +39,13 @@ async def copy(tmp_path: Path) -> AsyncIterator[SiteCopy]:
 
 
 def get(copy: SiteCopy, path: str) -> int:
-    with urllib.request.urlopen(f"http://127.0.0.1:{copy.info.port}{path}", timeout=20) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{copy.info.port}{path}", timeout=HANG_S) as answer:
         return answer.status
 
 
 def write(copy: SiteCopy) -> None:
     """Changes rows, deletes rows and adds a file."""
-    with closing(sqlite3.connect(copy.database, timeout=5)) as database:
+    with closing(sqlite3.connect(copy.database, timeout=HANG_S)) as database:
         database.execute("UPDATE ticket SET summary = summary || '!'")
         database.execute("DELETE FROM ticket WHERE id % 2")
         database.commit()
@@ -86,7 +86,7 @@ async def test_requests_are_logged_as_they_arrive(copy: SiteCopy) -> None:
 
 
 def status_for_host(copy: SiteCopy, host: str) -> int:
-    connection = http.client.HTTPConnection("127.0.0.1", copy.info.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", copy.info.port, timeout=HANG_S)
     try:
         connection.request("GET", "/ticket/2", headers={"Host": host})
         return connection.getresponse().status
@@ -183,10 +183,7 @@ def test_a_copy_ends_with_a_killed_owner(tmp_path: Path) -> None:
     assert memory_bytes(pid) > 0
     owner.kill()
     owner.wait()
-    deadline = time.monotonic() + 10
-    while memory_bytes(pid) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert memory_bytes(pid) == 0
+    assert until(lambda: memory_bytes(pid) == 0)
 
 
 async def test_detached_copies_are_borrowed_and_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,6 @@ pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.browser,
     pytest.mark.slow,
-    pytest.mark.timeout(300),
     pytest.mark.skipif(bool(missing_packages("forum")), reason="the extra `sites` is not installed"),
 ]
 REPLY = TaskRef(suite="sites", name="forum-reply")

@@ -13,6 +13,8 @@ from urllib.parse import quote, urlencode
 import pytest
 import pytest_asyncio
 
+from tests.timing import HANG_S
+
 pytest.importorskip("osmium")
 pytest.importorskip("networkx")
 
@@ -109,7 +111,7 @@ async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[SiteCo
 
 def get(site: SiteCopy, path: str) -> tuple[int, str, str]:
     """Status, text and the target of a redirect."""
-    connection = http.client.HTTPConnection(*site.address, timeout=20)
+    connection = http.client.HTTPConnection(*site.address, timeout=HANG_S)
     connection.request("GET", path, headers={"Host": "map.test"})
     answer = connection.getresponse()
     text = answer.read().decode("utf-8", "replace")

@@ -18,6 +18,8 @@ from urllib.parse import urlencode
 import pytest
 import pytest_asyncio
 
+from tests.timing import HANG_S
+
 pytest.importorskip("oscar")
 
 from envs.suites.sites.apps.base import DATABASE, LOGINS
@@ -56,7 +58,7 @@ class Visitor:
         return self._ask("POST", path, urlencode({"csrfmiddlewaretoken": self.cookies["csrftoken"], **fields}))
 
     def _ask(self, method: str, path: str, body: str | None) -> tuple[int, str]:
-        connection = http.client.HTTPConnection(*self._address, timeout=20)
+        connection = http.client.HTTPConnection(*self._address, timeout=HANG_S)
         headers = {"Host": "shop.test", "Cookie": "; ".join(f"{k}={v}" for k, v in self.cookies.items())}
         if body is not None:
             headers["Content-Type"] = "application/x-www-form-urlencoded"
@@ -207,7 +209,7 @@ async def test_two_builds_differ_in_sessions_alone(tmp_path: Path, site: SiteCop
     again.mkdir()
     command = (sys.executable, "-m", "envs.suites.sites.building", "shop", str(again))
     process = await asyncio.create_subprocess_exec(*command, env=child_environment(), stdout=asyncio.subprocess.DEVNULL)
-    assert await asyncio.wait_for(process.wait(), 110) == 0
+    assert await asyncio.wait_for(process.wait(), HANG_S) == 0
     assert lines(again / DATABASE) == lines(site.golden_database)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 
 from envs.core.trace_store import read_trace
 from envs.suites.wheel_data import WEBARENA_LITE, fetch
+from tests.agent.mira_process import run_mira
 from tests.envs.suites.webarena.places import Places
 from tests.envs.suites.webarena.published import published
 
@@ -22,16 +22,7 @@ SHOP_TASK = "74"
 
 
 def mira(*arguments: str, environ: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "agent.cli", *arguments],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-        cwd=ROOT,
-        env={**os.environ, **(environ or {})},
-    )
+    return run_mira(*arguments, env={**os.environ, **(environ or {})})
 
 
 @pytest.fixture
@@ -44,7 +35,6 @@ def lite(places: Places, tmp_path: Path) -> dict[str, str]:
 
 @pytest.mark.browser
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 def test_a_run_keeps_its_rules_and_a_replay_can_take_others(lite: dict[str, str], tmp_path: Path) -> None:
     script = tmp_path / "answers.json"
     script.write_text(json.dumps(['# Note: the shop names no number\nexit(message="N/A.")']), encoding="utf-8")

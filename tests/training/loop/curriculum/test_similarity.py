@@ -18,6 +18,7 @@ from models.base import ChatRequest, ModelBusy
 from models.embedded import embedded_dir
 from models.providers.scripted_model import Answer, ScriptedModel
 from tests.models.local.adapters import save_adapter
+from tests.timing import HANG_S
 from training.engine.checkpoints import load_policy, save_policy
 from training.loop.curriculum import Candidate, CurriculumSettings, Failed, TfIdf, next_phase, similarity_by
 from training.loop.curriculum.embedding import Embedding
@@ -173,7 +174,7 @@ async def test_requests_run_concurrently_up_to_the_limit() -> None:
         most = max(most, running)
         if running == 3:
             gate.set()
-        await asyncio.wait_for(gate.wait(), 10)
+        await asyncio.wait_for(gate.wait(), HANG_S)
         running -= 1
         return rated((1, 5))
 
