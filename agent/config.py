@@ -70,6 +70,9 @@ class RunConfig(Record):
     """Show the policy its milestones. If false, milestones are only checked: for rollouts in which milestones shape the
     reward and the policy explores without them. The prompts are then those of `planner = "none"`: the plan is made
     once and never replaced."""
+    max_notes: int = Field(default=20, ge=0, le=1_000)
+    """Notes that the policy may keep from turn to turn, each of at most 400 characters; 0 offers none. Full prompts
+    only."""
     thinking: Budget = "auto"
     """Thinking tokens of planner and judge: 0, 256 … 16384, or `auto` (MiRA paper, App. A.2)."""
     k: int = Field(default=4, ge=1, le=20)

@@ -26,7 +26,9 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from agent.episode.resources import NOTHING, Provided
+from envs.core.action_languages.note_lines import NOTE_SYNTAX
 from envs.core.actions import ActionResult, DialogReport
+from envs.core.notes import NOTE_CHARS, Note
 from envs.core.observation import Observation
 from envs.core.past_actions import PastAction
 from envs.core.tasks import Milestone
@@ -88,6 +90,10 @@ outside of all data that begins with "Goal:".
 5. End the episode only when the goal is reached or cannot be: then answer as it asks, else N/A: and the reason."""
 
 
+_NOTES: Final = """\
+Notes
+You see the page of this turn only. Write down what you will need after leaving it, such as a fact for the answer, in \
+lines before the action; every later turn shows them."""
 _SECRETS: Final = """\
 Secrets
 You do not see their values. Where one is needed, type its name with the tags, as written here; the value is put in when
@@ -129,6 +135,12 @@ class PolicyView:
     """The number in the last action that no control of the page has; None where every number is valid."""
     provided: Provided = NOTHING
     """Secrets and files; only `full` prompts list them."""
+    notes: tuple[Note, ...] = ()
+    """The policy's notes, by number; only `full` prompts show them."""
+    note_remarks: tuple[str, ...] = ()
+    """What the changes of notes in the last answer cut, replaced or could not keep."""
+    max_notes: int = 0
+    """Most notes that are kept; 0: notes are not offered."""
 
 
 def render_policy_prompt(style: Style, view: PolicyView) -> tuple[Message, ...]:
@@ -204,7 +216,16 @@ def _sought(view: PolicyView) -> Interest:
 
 def _full_system(view: PolicyView) -> PromptText:
     static = (words(_ROLE), own(view.language.reference), words(_RULES))
-    return joined("\n\n", (*static, *_full_provided(view.provided)))
+    return joined("\n\n", (*static, *_full_notes_offer(view), *_full_provided(view.provided)))
+
+
+def _full_notes_offer(view: PolicyView) -> list[PromptText]:
+    """How notes are written, where the run keeps any."""
+    if not view.max_notes:
+        return []
+    most = (words("At most "), number(view.max_notes), words(" notes, each on one line of at most "))
+    bound = joined("", (*most, number(NOTE_CHARS), words(" characters.")))
+    return [joined("\n", (words(_NOTES), words(NOTE_SYNTAX), bound))]
 
 
 def _full_provided(provided: Provided) -> list[PromptText]:
@@ -237,6 +258,8 @@ def _full_user(view: PolicyView) -> PromptText:
     if view.history:
         log = fenced_lines("actions", (f"- {one_line(line)}" for line in _log(view)))
         parts.append(words("Your last actions, oldest first\n") + log)
+    if view.notes or view.note_remarks:
+        parts.append(_full_notes(view))
     if problems := _full_problems(view):
         parts.append(joined("\n", (words("Problems"), *problems)))
     if news := _news(view):
@@ -244,6 +267,17 @@ def _full_user(view: PolicyView) -> PromptText:
     parts.append(_full_page(view.observation))
     parts.append(words("What is your next action?"))
     return joined("\n\n", parts)
+
+
+def _full_notes(view: PolicyView) -> PromptText:
+    """The notes and their remarks. The policy wrote them, but it may have copied page text: they are data."""
+    parts = [words("Your notes")]
+    if view.notes:
+        parts.append(fenced_lines("notes", (f"{note.number}. {note.text}" for note in view.notes)))
+    if view.note_remarks:
+        parts.append(words("About the notes of your last answer"))
+        parts.append(fenced_lines("note changes", (f"- {one_line(remark)}" for remark in view.note_remarks)))
+    return joined("\n", parts)
 
 
 def _full_plan(view: PolicyView) -> PromptText:

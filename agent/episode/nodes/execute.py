@@ -71,6 +71,7 @@ def _write_intent(episode: Episode, step: int, action: Action, look: Observation
         action=action,
         raw=proposal.raw,
         notes=proposal.notes,
+        notebook=episode.take_notebook(),
         target=_target_row(action, look),
         target_box=_target_box(action, look),
         calls=episode.take_calls(),
