@@ -60,8 +60,6 @@ from models.transport import Waiting, wait_listener
 from planners.base import Planner
 from planners.replan_triggers import ReplanDetector, StepSummary
 
-HISTORY_TAIL = 12
-"""Actions that policy, planner and judges are shown."""
 JUDGING_S = 30.0
 """Seconds that rater and judge get at least at the end of an episode, also after `max_seconds`; at most `max_seconds`
 itself."""
@@ -161,7 +159,7 @@ class Episode:
     """Model calls that are not in the trace yet."""
     past: list[PastAction] = field(default_factory=list[PastAction])
     history: tuple[PastAction, ...] = ()
-    """The latest of `past` with secrets masked, for the prompts of policy, planner and judges."""
+    """`past` with secrets masked, for policy, planner and judges; each prompt has its own budget for it."""
     steps: list[tuple[Intent, Commit | None]] = field(default_factory=list[tuple[Intent, Commit | None]])
     """Every recorded step, for the failure analyzer."""
     summaries: list[StepSummary] = field(default_factory=list[StepSummary])
@@ -201,7 +199,7 @@ class Episode:
     def acted(self, past: PastAction, intent: Intent, commit: Commit) -> None:
         """Records an executed action. The next `look` observes the page again."""
         self.past.append(past)
-        self.history = (*self.history, past.with_texts(self.trace.mask))[-HISTORY_TAIL:]
+        self.history = (*self.history, past.with_texts(self.trace.mask))
         self.steps.append((intent, commit))
         self.previous, self.observation, self.proposal = self.observation, None, None
 
@@ -314,7 +312,7 @@ class Episode:
     def take_over(self, recovered: RecoveredEpisode) -> None:
         """Restores the state of an episode that an earlier process left unfinished."""
         self.past = recovered.past()
-        self.history = tuple(self.past[-HISTORY_TAIL:])
+        self.history = tuple(self.past)
         self.notebook = recovered.notebook
         self.summaries = recovered.step_summaries(self.components.language)[-self.components.replan_detector.window :]
         self.steps = [(sent.intent, sent.commit) for sent in recovered.sent]

@@ -32,6 +32,7 @@ from envs.core.notes import NOTE_CHARS, Note
 from envs.core.observation import Observation
 from envs.core.past_actions import PastAction
 from envs.core.tasks import Milestone
+from envs.observer.action_log import LOG_CHARS, action_log_lines
 from envs.observer.nearest_controls import nearest_controls
 from envs.observer.page_focus import Interest, focused_lines, interest
 from envs.observer.page_text import short_head, within_site
@@ -126,7 +127,7 @@ class PolicyView:
     next_milestone: int | None = None
     """0-based index of the milestone to work on; None when all are done or there are none."""
     history: tuple[PastAction, ...] = ()
-    """The last actions, oldest first."""
+    """All actions, oldest first."""
     problems: tuple[str, ...] = ()
     """Problems since the last action, e.g. an answer that did not parse, a loop."""
     last: ActionResult | None = None
@@ -139,6 +140,8 @@ class PolicyView:
     """The policy's notes, by number; only `full` prompts show them."""
     note_remarks: tuple[str, ...] = ()
     """What the changes of notes in the last answer cut, replaced or could not keep."""
+    history_chars: int = LOG_CHARS
+    """Most characters of `history` in a `full` prompt."""
     max_notes: int = 0
     """Most notes that are kept; 0: notes are not offered."""
 
@@ -174,7 +177,7 @@ def _compact(view: PolicyView, page_chars: int, focus_chars: int) -> PromptText:
     lines = [words("Goal: ") + on_one_line(view.instruction, LINE_CHARS)]
     if next_text := _next_text(view):
         lines.append(words("Next: ") + on_one_line(next_text, LINE_CHARS))
-    done = _log(view)[-(COMPACT_HISTORY if fits else FOCUS_HISTORY) :]
+    done = log_lines(view.history[-(COMPACT_HISTORY if fits else FOCUS_HISTORY) :], LINE_CHARS)
     lines += [words("Done: ") + on_one_line(line, 160) for line in (*done, *_downloaded(view))]
     if problem := _compact_problem(view):
         lines.append(words("Problem: ") + on_one_line(problem, 240))
@@ -183,10 +186,6 @@ def _compact(view: PolicyView, page_chars: int, focus_chars: int) -> PromptText:
     shown = text.split("\n") if fits else focused_lines(text, _sought(view), focus_chars)
     dialogs = [f'Dialog: {d.type} "{one_line(d.message, 240)}" ({d.answer})' for d in _answered(view)]
     return joined("\n", [*lines, words("Page:"), page([*dialogs, *short_head(view.observation), *shown])])
-
-
-def _log(view: PolicyView) -> list[str]:
-    return log_lines(view.history, LINE_CHARS)
 
 
 def _next_text(view: PolicyView) -> str:
@@ -256,8 +255,8 @@ def _full_user(view: PolicyView) -> PromptText:
     if view.milestones:
         parts.append(_full_plan(view))
     if view.history:
-        log = fenced_lines("actions", (f"- {one_line(line)}" for line in _log(view)))
-        parts.append(words("Your last actions, oldest first\n") + log)
+        log = fenced_lines("actions", action_log_lines(view.history, view.history_chars))
+        parts.append(words("Your actions, oldest first\n") + log)
     if view.notes or view.note_remarks:
         parts.append(_full_notes(view))
     if problems := _full_problems(view):

@@ -29,7 +29,7 @@ from envs.core.actions import Action, Status, Stop
 from envs.core.notes import Note, Notebook
 from envs.core.observation import ElementKey
 from envs.core.older_results import with_reason
-from envs.core.past_actions import PastAction
+from envs.core.past_actions import PageName, PastAction
 from envs.core.tasks import Milestone
 from envs.core.trace import Commit, EndedBy, Event, Footer, Header, Intent, Line, PlanRecord, Rating
 from envs.core.trace_store import has_header, iter_lines
@@ -70,7 +70,8 @@ class SentAction:
     @property
     def past(self) -> PastAction:
         result = None if self.commit is None else with_reason(self.commit.result)
-        return PastAction(self.intent.action, self.target, result)
+        seen = self.intent.seen
+        return PastAction(self.intent.action, self.target, result, self.intent.context, PageName(seen.url, seen.title))
 
 
 @dataclass(slots=True)
@@ -220,5 +221,5 @@ def _problems(last: SentAction | None) -> list[str]:
     if last is None:
         return []
     if last.commit is None:
-        return [UNCERTAIN.format(action=one_line(last.past.log_line()))]
+        return [UNCERTAIN.format(action=one_line(last.past.full_line()))]
     return [last.commit.result.output] if last.commit.result.output else []

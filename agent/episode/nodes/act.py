@@ -58,6 +58,7 @@ async def _turn(state: State, episode: Episode) -> Turn:
         provided=await _provided(episode),
         notes=episode.notebook.notes,
         note_remarks=episode.notebook.remarks,
+        history_chars=episode.config.history_chars,
         max_notes=episode.config.max_notes,
     )
     identity = episode.identity

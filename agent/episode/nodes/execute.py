@@ -15,9 +15,10 @@ from agent.episode.state import State, Update
 from agent.progress import StepDone
 from envs.core.actions import Action, ActionResult, Reason, Status, Stop
 from envs.core.observation import Box, Observation
-from envs.core.past_actions import PastAction
+from envs.core.past_actions import PageName, PastAction
 from envs.core.trace import Commit, ElementKeyRecord, Intent
 from envs.core.trace_store import now
+from envs.observer.element_context import action_context
 from planners.replan_triggers import StepSummary
 
 
@@ -37,7 +38,8 @@ async def execute(state: State, runtime: Runtime[Episode]) -> Update:
     episode.trace.append(commit)
     episode.add_summary(StepSummary(intent.step, action_text(episode, action), look.digest, result.status, state.z))
     episode.refuse(result.blocked_requests)
-    episode.acted(PastAction(action, target, result), intent, commit)
+    past = PastAction(action, target, result, intent.context, PageName(look.url, look.title))
+    episode.acted(past, intent, commit)
     _report(state, episode, intent, commit, look)
     _check_downloads(episode)
     await episode.save_state()
@@ -74,6 +76,7 @@ def _write_intent(episode: Episode, step: int, action: Action, look: Observation
         notebook=episode.take_notebook(),
         target=_target_row(action, look),
         target_box=_target_box(action, look),
+        context=action_context(action, look, episode.trace.mask),
         calls=episode.take_calls(),
         at=now(),
     )

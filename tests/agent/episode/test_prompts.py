@@ -195,7 +195,7 @@ def test_the_full_prompt_has_its_static_part_first(language: object) -> None:
     assert view.language.reference in system.text
     assert "[x] 1. The email is typed\n[ ] 2. The form is sent   <- next" in user.text
     assert "the same action was repeated 3 times" in user.text
-    assert user.text.index("Your last actions") < user.text.index(f"{OPEN}DATA page{CLOSE}")
+    assert user.text.index("Your actions") < user.text.index(f"{OPEN}DATA page{CLOSE}")
     assert "Verified: 1. Next: 2.\n" in user.text, "outside the data, where no milestone can forge it"
 
 
