@@ -78,7 +78,7 @@ NEWS = 5
 
 _ROLE: Final = (
     "You operate a web browser to reach the user's goal. At every turn you see the goal, the plan with the milestones "
-    "that were verified, your last actions with their results, and the page. You answer with one action."
+    "that were verified, your actions with their results, and the page. You answer with one action."
 )
 _RULES: Final = f"""\
 Rules
