@@ -64,7 +64,7 @@ def test_older_actions_are_summarised_by_page() -> None:
         *(on("/list", clicked("Next"), "List") for _ in range(9)),
         *(on("/list", clicked(f"Sort {n}"), "List") for n in range(4)),
         on("/list", clicked("Open", result=failed(Status.COVERED)), "List"),
-        *walk(180),
+        *walk(215),
     ]
     first = action_log_lines(history, 12_000)[0]
     assert first == (
