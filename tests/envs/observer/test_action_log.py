@@ -64,9 +64,9 @@ def test_older_actions_are_summarised_by_page() -> None:
         *(on("/list", clicked("Next"), "List") for _ in range(9)),
         *(on("/list", clicked(f"Sort {n}"), "List") for n in range(4)),
         on("/list", clicked("Open", result=failed(Status.COVERED)), "List"),
-        *walk(215),
+        *(on("/item/0", clicked("Next")) for _ in range(400)),
     ]
-    first = action_log_lines(history, 12_000)[0]
+    first = action_log_lines(history)[0]
     assert first == (
         'steps 1-15 on "List" /list: type "mug" into textbox "Search"; click button "Next" ×9; click button "Sort 0"; '
         'click button "Sort 1"; 3 more; 1 failed or unknown; then /item/0'
