@@ -13,6 +13,7 @@ from agent.episode.policy import target_of
 from agent.episode.request_approval import begin_step, declined_words
 from agent.episode.state import State, Update
 from agent.progress import StepDone
+from envs.core.action_context import ActionContext
 from envs.core.actions import Action, ActionResult, Reason, Status, Stop
 from envs.core.observation import Box, Observation
 from envs.core.past_actions import PageName, PastAction
@@ -30,7 +31,9 @@ async def execute(state: State, runtime: Runtime[Episode]) -> Update:
     assert proposal is not None and proposal.action is not None
     action, target = proposal.action, target_of(proposal.action, look)
     intent = _write_intent(episode, state.step + 1, action, look)
-    await begin_step(episode, intent.step, action, words_of(action, look), approved=state.approval == "yes")
+    await begin_step(
+        episode, intent.step, action, words_of(action, look, intent.context), approved=state.approval == "yes"
+    )
     begun = time.perf_counter()
     result = _declined(state) or await episode.environment.execute(action)
     episode.spend(execute=time.perf_counter() - begun)
@@ -109,7 +112,7 @@ def _declined(state: State) -> ActionResult | None:
 
 def _report(state: State, episode: Episode, intent: Intent, commit: Commit, look: Observation) -> None:
     index, spent = state.next_milestone, commit.timings
-    words = episode.trace.mask(words_of(intent.action, look))
+    words = episode.trace.mask(words_of(intent.action, look, intent.context))
     episode.notify(
         StepDone(
             episode_id=episode.identity.episode_id,
@@ -125,11 +128,11 @@ def _report(state: State, episode: Episode, intent: Intent, commit: Commit, look
     )
 
 
-def words_of(action: Action, look: Observation) -> str:
-    """Returns the action in words, with the names of its elements in *look*."""
+def words_of(action: Action, look: Observation, context: ActionContext | None = None) -> str:
+    """Returns the action in words, with the names of its elements in *look* and its *context*."""
     to_ref = getattr(action, "to_ref", None)
     onto = look.element(to_ref) if isinstance(to_ref, int) else None
-    return in_words(action, target_of(action, look), onto.key if onto is not None else None)
+    return in_words(action, target_of(action, look), onto.key if onto is not None else None, context)
 
 
 def _declined_words(state: State, words: str, result: ActionResult) -> str:

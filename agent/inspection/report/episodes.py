@@ -22,6 +22,7 @@ from agent.inspection.report.views import (
     StepView,
 )
 from agent.run.limits import ending_of
+from envs.core.action_context import ActionContext
 from envs.core.action_languages import language
 from envs.core.actions import Action, ClickAt, DragAt, ScrollAt
 from envs.core.errors import TraceError
@@ -81,6 +82,7 @@ class EpisodeMaker:
             analysis=material.analysis,
             failure=failure,
             milestones=milestones_of(trace),
+            memory=trace.notes,
             pairs=tuple(self._pairs(material, steps)),
             reference=_name(material.reference),
             refused=footer.blocked_requests if footer else merge_blocked_origins(blocked_in(trace.steps)),
@@ -261,7 +263,10 @@ def _is_important(trace: Trace, place: int, failure: Failure | None) -> bool:
 
 
 def _aim(intent: Intent) -> str:
-    return f'{intent.target.role} "{intent.target.name[:120]}"' if intent.target else ""
+    """The element of the action, with its context, or what lies at its coordinates."""
+    context = intent.context or ActionContext()
+    named = f'{intent.target.role} "{intent.target.name[:120]}"' if intent.target else context.at
+    return " ".join(part for part in (named, context.where) if part)
 
 
 def _points(action: Action) -> tuple[tuple[float, float], ...]:
