@@ -133,7 +133,7 @@ def _action(step: Step, url: str, blobs: BlobStore) -> Iterator[Text]:
     if url:
         yield Text(url, "dim")
     target = intent.target.key if intent.target else None
-    yield Text(in_words(intent.action, target, _onto(intent, blobs), intent.context))
+    yield Text(in_words(intent.action, target, _onto(intent, blobs), intent.place))
     yield Text(PROGRAM.show(intent.action), "dim")
 
 

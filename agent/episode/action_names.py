@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from envs.core import actions as act
-from envs.core.action_context import ActionContext
+from envs.core.action_place import ActionPlace
 from envs.core.actions import Action
 from envs.core.observation import ElementKey
 
@@ -14,17 +14,17 @@ _TIMES = {1: "click", 2: "double-click", 3: "triple-click"}
 
 
 def in_words(
-    action: Action, target: ElementKey | None, onto: ElementKey | None = None, context: ActionContext | None = None
+    action: Action, target: ElementKey | None, onto: ElementKey | None = None, place: ActionPlace | None = None
 ) -> str:
     """Returns the action on one line, for example `click button "Save"` or `type "bob" into textbox "Name"`.
 
     *target* is the element that `action.ref` named, *onto* the one that a drag's `to_ref` named; None where they are
-    not known. *context* says what their names do not. Names and texts come from pages and models: they are data.
+    not known. *place* says what their names do not. Names and texts come from pages and models: they are data.
     """
     where = _element(action, "ref", target)
-    if context is not None:
-        where = f"{where} {context.where}"
-    at = f" ({context.at})" if context is not None and context.at else ""
+    if place is not None:
+        where = f"{where} {place.where}"
+    at = f" ({place.at})" if place is not None and place.at else ""
     return " ".join((_words(action, where, onto) + at).split())
 
 

@@ -71,7 +71,7 @@ class SentAction:
     def past(self) -> PastAction:
         result = None if self.commit is None else with_reason(self.commit.result)
         seen = self.intent.seen
-        return PastAction(self.intent.action, self.target, result, self.intent.context, PageName(seen.url, seen.title))
+        return PastAction(self.intent.action, self.target, result, self.intent.place, PageName(seen.url, seen.title))
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from envs.core.action_context import ActionContext
+from envs.core.action_place import ActionPlace
 from envs.core.actions import (
     Action,
     ActionResult,
@@ -45,7 +45,7 @@ class PastAction:
     """The element that `action.ref` named when it was chosen; None if it named none."""
     result: ActionResult | None = None
     """None where it is not known whether the action happened."""
-    context: ActionContext | None = None
+    place: ActionPlace | None = None
     """What the element's role and name do not say; None where they say all, and in older traces."""
     page: PageName | None = None
 
@@ -63,12 +63,13 @@ class PastAction:
         return self._with_result(describe(self.action, self.target))
 
     def full_line(self) -> str:
-        """The same with the context of the element, for models that are not trained on :meth:`log_line`.
+        """:meth:`full_words` and the result, for models that are not trained on :meth:`log_line`."""
+        return self._with_result(self.full_words())
 
-        For example `click button "delete" in row "Invoice 17"`, `click at 312,80 (button "Zoom in")`.
-        """
-        context = self.context or ActionContext()
-        return self._with_result(_at_point(self.action, context) or describe(self.action, self.target, context))
+    def full_words(self) -> str:
+        """The action with its place: `click button "delete" in row "Invoice 17"`, `click at 312,80 (link "Home")`."""
+        place = self.place or ActionPlace()
+        return _at_point(self.action, place) or describe(self.action, self.target, place)
 
     def _with_result(self, done: str) -> str:
         match self.result:
@@ -86,21 +87,21 @@ class PastAction:
         texts = {
             name: change(value) for name, value in self.action if isinstance(value, str) and name not in _CLOSED_FIELDS
         }
-        target, result, context, page = self.target, self.result, self.context, self.page
+        target, result, place, page = self.target, self.result, self.place, self.page
         return PastAction(
             self.action.model_copy(update=texts),
             None if target is None else replace(target, role=change(target.role), name=change(target.name)),
             None if result is None else result.model_copy(update={"message": change(result.message)}),
-            None if context is None else context.with_texts(change),
+            None if place is None else place.with_texts(change),
             None if page is None else PageName(change(page.url), change(page.title)),
         )
 
 
-def describe(action: Action, target: ElementKey | None, context: ActionContext | None = None) -> str:
-    """The action with its element's role and name, as log lines begin; with *context*, also where the element is."""
+def describe(action: Action, target: ElementKey | None, place: ActionPlace | None = None) -> str:
+    """The action with its element's role and name, as log lines begin; with *place*, also where the element is."""
     where = f"{target.role} {_in_quotes(target.name)}" if target is not None else ""
-    if context is not None and context.where:
-        where = f"{where} {context.where}".lstrip()
+    if place is not None and place.where:
+        where = f"{where} {place.where}".lstrip()
     match action:
         case Type(text=text, enter=enter):
             return f"type {_in_quotes(text)} into {where or 'the page'}{' and press Enter' if enter else ''}"
@@ -111,7 +112,7 @@ def describe(action: Action, target: ElementKey | None, context: ActionContext |
         case Upload(path=path):
             return f"upload {_in_quotes(path)} to {where or 'the page'}"
         case Drag():
-            onto = f" onto {context.onto}" if context is not None and context.onto else ""
+            onto = f" onto {place.onto}" if place is not None and place.onto else ""
             return f"drag {where}".rstrip() + onto
         case _:
             arguments = action.model_dump(exclude={"kind", "ref"}, exclude_defaults=True)
@@ -119,9 +120,9 @@ def describe(action: Action, target: ElementKey | None, context: ActionContext |
             return " ".join(parts).replace("  ", " ").strip()
 
 
-def _at_point(action: Action, context: ActionContext) -> str:
+def _at_point(action: Action, place: ActionPlace) -> str:
     """An action at coordinates with what lies there; empty for other actions."""
-    at = f" ({context.at})" if context.at else ""
+    at = f" ({place.at})" if place.at else ""
     match action:
         case ClickAt(x=x, y=y, button=button, count=count):
             extras = [f"button={button}"] * (button != "left") + [f"count={count}"] * (count != 1)
@@ -129,7 +130,7 @@ def _at_point(action: Action, context: ActionContext) -> str:
         case ScrollAt(x=x, y=y, dx=dx, dy=dy):
             return f"scroll by {dx:g},{dy:g} at {x:g},{y:g}{at}"
         case DragAt(x=x, y=y, to_x=to_x, to_y=to_y):
-            onto = f" ({context.onto})" if context.onto else ""
+            onto = f" ({place.onto})" if place.onto else ""
             return f"drag from {x:g},{y:g}{at} to {to_x:g},{to_y:g}{onto}"
         case _:
             return ""

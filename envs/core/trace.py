@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
-from envs.core.action_context import ActionContext
+from envs.core.action_place import ActionPlace
 from envs.core.actions import Action, ActionResult
 from envs.core.notes import Notebook
 from envs.core.observation import ElementKey
@@ -30,7 +30,7 @@ from envs.security.blocked_requests import BlockedOrigin
 
 SCHEMA_VERSION = 4
 """4: every line ends with its chain value, see :mod:`envs.core.trace_chain`; `ActionResult.held_requests`.
-`ActionResult.reason`, `ActionResult.unapproved_downloads`, `Intent.notebook`, `Intent.context` and `Event.notebook`
+`ActionResult.reason`, `ActionResult.unapproved_downloads`, `Intent.notebook`, `Intent.place` and `Event.notebook`
 came later and are optional.
 
 3: `Footer.resumable`, and lines after such a footer; `ObservationRecord.blocked_requests`, `Footer.blocked_requests`,
@@ -211,7 +211,7 @@ class Intent(Record):
     """The policy's notes after this answer; None where it changed none, and in older traces."""
     target: ElementKeyRecord | None = None
     """Key of the element that the action names."""
-    context: ActionContext | None = None
+    place: ActionPlace | None = None
     """What role and name of the element do not say; None where they say all, and in older traces."""
     target_box: tuple[float, float, float, float] | None = None
     """The element's x, y, width and height in CSS pixels of the viewport; None unless boxes were observed."""

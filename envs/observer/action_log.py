@@ -23,7 +23,7 @@ from itertools import groupby
 from typing import Final
 
 from envs.core.actions import Find, Goto, Select, Stop, Type, Upload
-from envs.core.past_actions import PageName, PastAction, describe
+from envs.core.past_actions import PageName, PastAction
 from envs.observer.page_text import ADDRESS_CHARS, LOG_LINE_CHARS, one_line, within_site
 
 LOG_CHARS: Final = 8_000
@@ -158,7 +158,7 @@ def _items(steps: Iterable[_Step]) -> Iterator[str]:
 
 
 def _item(past: PastAction) -> str:
-    return one_line(describe(past.action, past.target, past.context), ITEM_CHARS)
+    return one_line(past.full_words(), ITEM_CHARS)
 
 
 def _merged(steps: Sequence[_Step]) -> str:

@@ -11,7 +11,7 @@ from PIL import Image
 
 from agent.config import RunConfig
 from agent.run.run_store import Job, Manifest, RunFolder
-from envs.core.action_context import ActionContext
+from envs.core.action_place import ActionPlace
 from envs.core.actions import Action, ActionResult, Click, Status, Stop
 from envs.core.notes import Note, Notebook
 from envs.core.tasks import Milestone, MilestoneCheck, Score, TaskRef
@@ -134,7 +134,7 @@ def _intent(blobs: BlobStore, play: Play, place: int, action: Action) -> Intent:
         raw=play.text,
         notes=(play.text,),
         notebook=Notebook(notes=(Note(number=1, text=play.text),)),
-        context=ActionContext(where=play.text) if play.box else None,
+        place=ActionPlace(where=play.text) if play.box else None,
         target=None if isinstance(action, Stop) else target,
         target_box=play.box,
         calls=(Call(role="policy", model=play.policy, prompt_blob=prompt, completion=play.text),),

@@ -14,7 +14,7 @@ from agent.episode.state import Approval, State, Update
 from envs.core.actions import Action
 from envs.core.observation import Observation
 from envs.core.past_actions import describe
-from envs.observer.element_context import action_context
+from envs.observer.element_place import action_place
 
 
 async def approve(state: State, runtime: Runtime[Episode]) -> Update:
@@ -47,4 +47,4 @@ def _named(episode: Episode, action: Action, look: Observation) -> str:
     text = action_text(episode, action)
     if target is None:
         return text
-    return f"{mask(one_line(describe(action, target, action_context(action, look, mask))))}: {text}"
+    return f"{mask(one_line(describe(action, target, action_place(action, look, mask))))}: {text}"

@@ -13,13 +13,13 @@ from agent.episode.policy import target_of
 from agent.episode.request_approval import begin_step, declined_words
 from agent.episode.state import State, Update
 from agent.progress import StepDone
-from envs.core.action_context import ActionContext
+from envs.core.action_place import ActionPlace
 from envs.core.actions import Action, ActionResult, Reason, Status, Stop
 from envs.core.observation import Box, Observation
 from envs.core.past_actions import PageName, PastAction
 from envs.core.trace import Commit, ElementKeyRecord, Intent
 from envs.core.trace_store import now
-from envs.observer.element_context import action_context
+from envs.observer.element_place import action_place
 from planners.replan_triggers import StepSummary
 
 
@@ -32,7 +32,7 @@ async def execute(state: State, runtime: Runtime[Episode]) -> Update:
     action, target = proposal.action, target_of(proposal.action, look)
     intent = _write_intent(episode, state.step + 1, action, look)
     await begin_step(
-        episode, intent.step, action, words_of(action, look, intent.context), approved=state.approval == "yes"
+        episode, intent.step, action, words_of(action, look, intent.place), approved=state.approval == "yes"
     )
     begun = time.perf_counter()
     result = _declined(state) or await episode.environment.execute(action)
@@ -41,7 +41,7 @@ async def execute(state: State, runtime: Runtime[Episode]) -> Update:
     episode.trace.append(commit)
     episode.add_summary(StepSummary(intent.step, action_text(episode, action), look.digest, result.status, state.z))
     episode.refuse(result.blocked_requests)
-    past = PastAction(action, target, result, intent.context, PageName(look.url, look.title))
+    past = PastAction(action, target, result, intent.place, PageName(look.url, look.title))
     episode.acted(past, intent, commit)
     _report(state, episode, intent, commit, look)
     _check_downloads(episode)
@@ -79,7 +79,7 @@ def _write_intent(episode: Episode, step: int, action: Action, look: Observation
         notebook=episode.take_notebook(),
         target=_target_row(action, look),
         target_box=_target_box(action, look),
-        context=action_context(action, look, episode.trace.mask),
+        place=action_place(action, look, episode.trace.mask),
         calls=episode.take_calls(),
         at=now(),
     )
@@ -112,7 +112,7 @@ def _declined(state: State) -> ActionResult | None:
 
 def _report(state: State, episode: Episode, intent: Intent, commit: Commit, look: Observation) -> None:
     index, spent = state.next_milestone, commit.timings
-    words = episode.trace.mask(words_of(intent.action, look, intent.context))
+    words = episode.trace.mask(words_of(intent.action, look, intent.place))
     episode.notify(
         StepDone(
             episode_id=episode.identity.episode_id,
@@ -128,11 +128,11 @@ def _report(state: State, episode: Episode, intent: Intent, commit: Commit, look
     )
 
 
-def words_of(action: Action, look: Observation, context: ActionContext | None = None) -> str:
-    """Returns the action in words, with the names of its elements in *look* and its *context*."""
+def words_of(action: Action, look: Observation, place: ActionPlace | None = None) -> str:
+    """Returns the action in words, with the names of its elements in *look* and its *place*."""
     to_ref = getattr(action, "to_ref", None)
     onto = look.element(to_ref) if isinstance(to_ref, int) else None
-    return in_words(action, target_of(action, look), onto.key if onto is not None else None, context)
+    return in_words(action, target_of(action, look), onto.key if onto is not None else None, place)
 
 
 def _declined_words(state: State, words: str, result: ActionResult) -> str:

@@ -22,8 +22,8 @@ from agent.inspection.report.views import (
     StepView,
 )
 from agent.run.limits import ending_of
-from envs.core.action_context import ActionContext
 from envs.core.action_languages import language
+from envs.core.action_place import ActionPlace
 from envs.core.actions import Action, ClickAt, DragAt, ScrollAt
 from envs.core.errors import TraceError
 from envs.core.trace import Call, Failure, Flip, Intent, Loop
@@ -263,10 +263,10 @@ def _is_important(trace: Trace, place: int, failure: Failure | None) -> bool:
 
 
 def _aim(intent: Intent) -> str:
-    """The element of the action, with its context, or what lies at its coordinates."""
-    context = intent.context or ActionContext()
-    named = f'{intent.target.role} "{intent.target.name[:120]}"' if intent.target else context.at
-    return " ".join(part for part in (named, context.where) if part)
+    """The element of the action, with its place, or what lies at its coordinates."""
+    place = intent.place or ActionPlace()
+    named = f'{intent.target.role} "{intent.target.name[:120]}"' if intent.target else place.at
+    return " ".join(part for part in (named, place.where) if part)
 
 
 def _points(action: Action) -> tuple[tuple[float, float], ...]:

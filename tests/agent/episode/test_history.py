@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from agent.episode.episode import Episode
-from envs.core.action_context import ActionContext
+from envs.core.action_place import ActionPlace
 from envs.core.past_actions import PageName
 from tests.past_actions import clicked, typed
 
@@ -44,9 +44,9 @@ def test_the_history_is_every_action() -> None:
 
 def test_the_history_has_no_secret_and_the_past_is_unchanged() -> None:
     playing = episode()
-    context = ActionContext(where='in row "s3cret"', at='link "s3cret"', onto='row "s3cret"')
+    place = ActionPlace(where='in row "s3cret"', at='link "s3cret"', onto='row "s3cret"')
     page = PageName("http://a/?k=s3cret", "s3cret")
-    action = replace(typed('the s3cret is "s3cret"', "s3cret"), context=context, page=page)
+    action = replace(typed('the s3cret is "s3cret"', "s3cret"), place=place, page=page)
     playing.acted(action, ABSENT, ABSENT)
     assert playing.past == [action]
     assert "s3cret" not in repr(playing.history)

@@ -149,7 +149,7 @@ def test_the_walk_knows_every_carrier_that_was_once_obeyed() -> None:
     assert paths >= {
         ("problems", "0"),
         ("history", "0", "target", "role"),
-        ("history", "0", "context", "where"),
+        ("history", "0", "place", "where"),
         ("history", "0", "page", "title"),
         ("notes", "0", "text"),
         ("note_remarks", "0"),

@@ -64,8 +64,8 @@ async def test_what_was_meant_and_noted_is_known_at_every_later_step(
     path = run.folder / run.episodes[0].trace
     trace = read_trace(path)
     first, second, _ = (step.intent for step in trace.steps)
-    assert first.context is not None and first.context.where == 'in row "Invoice 7 · Ana 7"'
-    assert second.context is None or second.context.at
+    assert first.place is not None and first.place.where == 'in row "Invoice 7 · Ana 7"'
+    assert second.place is None or second.place.at
     assert tuple(note.text for note in trace.notes) == KEPT
     assert SECRET not in path.read_text(encoding="utf-8")
     assert KEPT[1] in write_report([run.folder]).path.read_text(encoding="utf-8")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agent.run.resume import RecoveredEpisode, rebuilt_state, recover
-from envs.core.action_context import ActionContext
 from envs.core.action_languages import PROGRAM
+from envs.core.action_place import ActionPlace
 from envs.core.actions import Action, ActionResult, Click, Find, Status, Stop, Type
 from envs.core.notes import Note, Notebook
 from envs.core.past_actions import PageName
@@ -270,7 +270,7 @@ def test_the_notes_of_answers_that_count_are_restored(
 
 
 def test_past_actions_of_a_trace_say_what_was_meant_and_where() -> None:
-    meant = intent(1, CLICK).model_copy(update={"context": ActionContext(where='in row "17"')})
+    meant = intent(1, CLICK).model_copy(update={"place": ActionPlace(where='in row "17"')})
     (past,) = recover((HEADER, meant, commit(1))).past()
     assert past.full_line() == 'click button "Buy" in row "17"'
     assert past.page == PageName("u", "t")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envs.core.action_context import ActionContext
+from envs.core.action_place import ActionPlace
 from envs.core.actions import Status
 from envs.core.past_actions import PageName, PastAction
 from envs.observer.action_log import action_log, action_log_lines
@@ -36,11 +36,11 @@ def numbers(line: str) -> range:
 
 
 def test_every_action_is_a_line_under_its_page() -> None:
-    context = ActionContext(where='in row "Invoice 17"')
+    place = ActionPlace(where='in row "Invoice 17"')
     history = [
         on("/", typed("mug", "Search"), "Shop"),
         on("/", clicked("Go"), "Shop (2)"),
-        on("/#/results", replace(clicked("delete", "clickable"), context=context)),
+        on("/#/results", replace(clicked("delete", "clickable"), place=place)),
         on("/#/results", clicked("Next", result=failed(Status.STALE, "gone\nnow"))),
         on("/", replace(WAITED, result=None)),
     ]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from envs.core.action_context import ActionContext
+from envs.core.action_place import ActionPlace
 from envs.core.actions import Action, ClickAt, Drag, DragAt, ScrollAt
 from envs.core.observation import Element, Observation
 from envs.observer.page_lines import pieces
@@ -36,7 +36,7 @@ _MARKER: Final = re.compile(r'--- (?:end )?frame \d+(?: "(?P<title>(?:[^"\\]|\\.
 _CELL: Final = " · "
 
 
-def action_context(action: Action, look: Observation, mask: Mask) -> ActionContext | None:
+def action_place(action: Action, look: Observation, mask: Mask) -> ActionPlace | None:
     """Returns what role and name of the action's element do not say about it; None where they say all."""
     page = _Page(look, mask)
     ref, to_ref = (getattr(action, name, None) for name in ("ref", "to_ref"))
@@ -47,7 +47,7 @@ def action_context(action: Action, look: Observation, mask: Mask) -> ActionConte
         at = page.lies_at(action.x, action.y)
     if isinstance(action, DragAt):
         onto = page.lies_at(action.to_x, action.to_y)
-    return ActionContext(where=where, at=at, onto=onto) if where or at or onto else None
+    return ActionPlace(where=where, at=at, onto=onto) if where or at or onto else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 from playwright.async_api import Page
 
-from envs.core.action_context import ActionContext
+from envs.core.action_place import ActionPlace
 from envs.core.actions import Action, Click, ClickAt, Drag, DragAt, Goto, ScrollAt, Type, Wait
 from envs.core.observation import Box, Element, ElementKey, Observation
 from envs.core.past_actions import PastAction
 from envs.core.settings import ObserveSettings
-from envs.observer.element_context import TEXT_CHARS, action_context
+from envs.observer.element_place import TEXT_CHARS, action_place
 from envs.observer.observer import Observer
 from tests.past_actions import OK
 
@@ -64,8 +64,8 @@ def named(look: Observation, name: str, place: int) -> Element:
 
 
 def where(look: Observation, ref: int) -> str:
-    context = action_context(Click(ref=ref), look, str)
-    return "" if context is None else context.where
+    place = action_place(Click(ref=ref), look, str)
+    return "" if place is None else place.where
 
 
 @pytest.mark.browser
@@ -117,10 +117,10 @@ ROWS = page_of(
 def test_an_action_says_what_was_meant(action: Action, line: str) -> None:
     ref = getattr(action, "ref", None)
     target = ROWS.element(ref) if isinstance(ref, int) else None
-    context = action_context(action, ROWS, lambda text: text.replace("s3cret", "***"))
-    past = PastAction(action, target.key if target is not None else None, OK, context)
+    place = action_place(action, ROWS, lambda text: text.replace("s3cret", "***"))
+    past = PastAction(action, target.key if target is not None else None, OK, place)
     assert past.full_line() == line
-    assert past.log_line() == replace(past, context=None).log_line(), "small models are trained on these words"
+    assert past.log_line() == replace(past, place=None).log_line(), "small models are trained on these words"
 
 
 def test_a_hidden_element_has_its_place_and_long_texts_are_bounded() -> None:
@@ -135,5 +135,5 @@ def test_no_part_of_a_secret_is_left_by_the_cut() -> None:
     two = page_of(
         f'{secret} | [1] button "Open"\nb | [2] button "Open"', *(element(n, "button", "Open") for n in (1, 2))
     )
-    context = action_context(Click(ref=1), two, lambda text: text.replace(secret, "<secret>KEY</secret>"))
-    assert context == ActionContext(where='in row "<secret>KEY</secret>"')
+    place = action_place(Click(ref=1), two, lambda text: text.replace(secret, "<secret>KEY</secret>"))
+    assert place == ActionPlace(where='in row "<secret>KEY</secret>"')

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from envs.core.record import Record
 
 
-class ActionContext(Record):
+class ActionPlace(Record):
     """Recorded when the action was chosen, because a later page may not show it any more.
 
     All texts hold words of the page in quotes, at most some hundred characters: they are data."""
@@ -19,6 +19,6 @@ class ActionContext(Record):
     onto: str = ""
     """What a drag ended on, by number or coordinates: `listitem "Done"`."""
 
-    def with_texts(self, change: Callable[[str], str]) -> ActionContext:
+    def with_texts(self, change: Callable[[str], str]) -> ActionPlace:
         """The same with *change* applied to every text."""
-        return ActionContext(where=change(self.where), at=change(self.at), onto=change(self.onto))
+        return ActionPlace(where=change(self.where), at=change(self.at), onto=change(self.onto))
