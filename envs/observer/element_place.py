@@ -24,14 +24,16 @@ TEXT_CHARS: Final = 80
 NAME_CHARS: Final = 80
 NEIGHBOURS: Final = 3
 """Lines above an element that describe it where it has no row or heading of its own."""
-ALIKE: Final = 200
-"""Elements with the same role and name that are compared."""
+NEAR: Final = 15
+"""Elements with the same role and name, on each side, whose descriptions are compared. Those beyond are only searched
+for the same row."""
 
 Mask = Callable[[str], str]
 
 _CONTROL: Final = re.compile(r'\[(\d+)\] ([\w-]+) "((?:[^"\\]|\\.)*)"')
 _MARK: Final = re.compile(r"(?<!\\)\[(\d+)\] [\w-]+ \"")
 _HEADING: Final = "# "
+_MARKS: Final = re.compile(r'\[\d+\] [\w-]+|[|"\\]')
 _MARKER: Final = re.compile(r'--- (?:end )?frame \d+(?: "(?P<title>(?:[^"\\]|\\.)*)")?')
 _CELL: Final = " · "
 
@@ -66,6 +68,8 @@ class _Page:
     def __init__(self, look: Observation, mask: Mask) -> None:
         self._look = look
         self._mask = mask
+        self._rows: dict[int, list[_Piece]] = {}
+        """The pieces of the lines that were read."""
 
     @cached_property
     def _lines(self) -> list[str]:
@@ -97,13 +101,18 @@ class _Page:
         if element is None or (element.key.name.strip() and self._names[element.key.role, element.key.name] == 1):
             return ""
         alike = self._alike(element)
-        if len(alike) > ALIKE or ref not in self._line_of:
-            return _place(ref, alike)
+        if ref not in self._line_of:
+            return _ordinal(ref, alike)
+        shown = [other for other in alike if other in self._line_of]
+        at = shown.index(ref)
+        near, far = shown[max(0, at - NEAR) : at + NEAR + 1], [*shown[: max(0, at - NEAR)], *shown[at + NEAR + 1 :]]
         for describe in (self._in_line, self._under, self._among):
-            words = {other: describe(other, alike) for other in alike if other in self._line_of}
-            if words[ref] and Counter(words.values())[words[ref]] == 1:
+            words = {other: describe(other, near) for other in near}
+            if not words[ref] or Counter(words.values())[words[ref]] > 1:
+                continue
+            if describe != self._in_line or not self._is_repeated(self._own_texts(ref, near), far):
                 return words[ref]
-        return _place(ref, alike)
+        return _ordinal(ref, alike)
 
     def lies_at(self, x: float, y: float) -> str:
         """The smallest element whose box holds the point, in words; empty if none or boxes were not observed."""
@@ -116,13 +125,30 @@ class _Page:
 
     def _in_line(self, ref: int, alike: Sequence[int]) -> str:
         """The other texts of the element's line that not all lines of *alike* elements have."""
-        number = self._line_of[ref]
-        others = {self._line_of[other] for other in alike if other in self._line_of} - {number}
-        shared = set[str].intersection(*(set(self._texts(line)) for line in others)) if others else set[str]()
-        own = [piece for piece in self._part(number, ref, alike) if piece.text and piece.text not in shared]
-        text = self._quoted(_cells(own), TEXT_CHARS)
-        relation = "in row" if " | " in self._lines[number] else "beside"
+        text = self._quoted(_cells(self._own(ref, alike)), TEXT_CHARS)
+        relation = "in row" if " | " in self._lines[self._line_of[ref]] else "beside"
         return f"{relation} {text}" if text else ""
+
+    def _own(self, ref: int, alike: Sequence[int]) -> list[_Piece]:
+        number = self._line_of[ref]
+        others = {self._line_of[other] for other in alike} - {number}
+        shared = set[str].intersection(*(set(self._texts(line)) for line in others)) if others else set[str]()
+        return [piece for piece in self._part(number, ref, alike) if piece.text and piece.text not in shared]
+
+    def _own_texts(self, ref: int, alike: Sequence[int]) -> list[str]:
+        """What a description of the line shows before its cut."""
+        own, size = [piece.text for piece in self._own(ref, alike)], 0
+        for count, text in enumerate(own):
+            size += len(text) + len(_CELL)
+            if size > TEXT_CHARS:
+                return own[:count]
+        return own
+
+    def _is_repeated(self, texts: Sequence[str], refs: Sequence[int]) -> bool:
+        """Whether a line of *refs* holds all *texts* as whole words."""
+        wanted = [f" {_plain(text)} " for text in texts]
+        lines = (f" {_plain(self._lines[self._line_of[ref]])} " for ref in refs)
+        return any(all(text in line for text in wanted) for line in lines)
 
     def _part(self, number: int, ref: int, alike: Sequence[int]) -> list[_Piece]:
         """The pieces of a line that belong to *ref*: those between it and its neighbours of *alike* on the line."""
@@ -140,7 +166,7 @@ class _Page:
         """The nearest heading above, or the frame's title."""
         for number in range(self._line_of[ref] - 1, -1, -1):
             line = self._lines[number]
-            if (marker := _MARKER.match(line)) is not None:
+            if line.startswith("--- ") and (marker := _MARKER.match(line)) is not None:
                 title = self._quoted(_unescaped(marker["title"] or ""), TEXT_CHARS)
                 return f"in frame {title}" if title and line.startswith("--- frame") else ""
             if line.startswith(_HEADING):
@@ -151,7 +177,7 @@ class _Page:
     def _among(self, ref: int, alike: Sequence[int]) -> str:
         """The lines between the element and its neighbours of *alike*: the nearest above, and the next below."""
         number = self._line_of[ref]
-        ends = {self._line_of[other] for other in alike if other in self._line_of} - {number}
+        ends = {self._line_of[other] for other in alike} - {number}
         above = self._nearest(range(number - 1, max((n for n in ends if n < number), default=-1), -1), NEIGHBOURS)
         below = self._nearest(range(number + 1, min((n for n in ends if n > number), default=len(self._lines))), 1)
         parts = [f"after {self._quoted(_CELL.join(reversed(above)), TEXT_CHARS)}"] if above else []
@@ -174,7 +200,9 @@ class _Page:
 
     def _pieces(self, number: int, head: str = "") -> list[_Piece]:
         """Controls and texts of a line. A control whose name is not unique on the page tells nothing apart."""
-        return list(_distinct(self._read(self._lines[number].removeprefix(head))))
+        if number not in self._rows:
+            self._rows[number] = list(_distinct(self._read(self._lines[number].removeprefix(head))))
+        return self._rows[number]
 
     def _read(self, line: str) -> Iterator[_Piece]:
         cell, in_options = 0, False
@@ -215,9 +243,14 @@ def _cells(row: Iterable[_Piece]) -> str:
     return _CELL.join(" ".join(texts) for texts in cells.values())
 
 
-def _place(ref: int, alike: Sequence[int]) -> str:
+def _ordinal(ref: int, alike: Sequence[int]) -> str:
     """The element's place among those with the same name; empty for a single one."""
     return f"({alike.index(ref) + 1} of {len(alike)})" if len(alike) > 1 else ""
+
+
+def _plain(text: str) -> str:
+    """The words of a text, without the marks of the page's grammar."""
+    return " ".join(_MARKS.sub(" ", text).split())
 
 
 def _unescaped(text: str) -> str:

@@ -7,13 +7,15 @@ from dataclasses import replace
 import pytest
 from playwright.async_api import Page
 
+import envs.observer.element_place
 from envs.core.action_place import ActionPlace
 from envs.core.actions import Action, Click, ClickAt, Drag, DragAt, Goto, ScrollAt, Type, Wait
 from envs.core.observation import Box, Element, ElementKey, Observation
 from envs.core.past_actions import PastAction
 from envs.core.settings import ObserveSettings
-from envs.observer.element_place import TEXT_CHARS, action_place
+from envs.observer.element_place import NEAR, TEXT_CHARS, action_place
 from envs.observer.observer import Observer
+from envs.observer.page_lines import Piece, pieces
 from tests.past_actions import OK
 
 ICON = "<button class=i><svg width=9 height=9></svg></button>"
@@ -121,6 +123,31 @@ def test_an_action_says_what_was_meant(action: Action, line: str) -> None:
     past = PastAction(action, target.key if target is not None else None, OK, place)
     assert past.full_line() == line
     assert past.log_line() == replace(past, place=None).log_line(), "small models are trained on these words"
+
+
+def table(rows: int, name: str = "Order {n} | Ana") -> Observation:
+    lines = [f'{name.format(n=n)} | [{n}] button "Open"' for n in range(1, rows + 1)]
+    return page_of("\n".join(lines), *(element(n, "button", "Open") for n in range(1, rows + 1)))
+
+
+def test_rows_of_a_long_table_are_told_apart() -> None:
+    assert where(table(2_000), 100) == 'in row "Order 100"'
+    twice = table(2_000)
+    text = twice.text.replace("Order 1999 ", "Order 100 ")
+    assert where(replace(twice, text=text), 100) == "(100 of 2000)", "another row far away has the same words"
+
+
+def test_the_work_grows_with_the_page_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines are parsed for the nearest elements of the same name, not for all of them."""
+    read: list[str] = []
+
+    def counted(line: str) -> list[Piece]:
+        read.append(line)
+        return pieces(line)
+
+    monkeypatch.setattr(envs.observer.element_place, "pieces", counted)
+    where(table(1_000), 500)
+    assert 0 < len(read) <= 3 * (2 * NEAR + 1)
 
 
 def test_a_hidden_element_has_its_place_and_long_texts_are_bounded() -> None:
