@@ -12,6 +12,7 @@ from envs.core.errors import BadInput
 from envs.core.plain_values import Layer, checked, merged, read_toml
 from envs.core.record import Record
 from envs.core.settings import SessionSettings
+from envs.observer.action_log import LOG_CHARS
 from models.base import Budget
 from models.thinking import validate_budget
 from models.transport import RETRY_WINDOW_S
@@ -70,10 +71,19 @@ class RunConfig(Record):
     """Show the policy its milestones. If false, milestones are only checked: for rollouts in which milestones shape the
     reward and the policy explores without them. The prompts are then those of `planner = "none"`: the plan is made
     once and never replaced."""
+    history_chars: int = Field(default=LOG_CHARS, ge=4_000, le=1_000_000)
+    """Characters of the action log in the policy's full prompts. Every action has a line until they are used up; older
+    actions are summarised by page."""
+    max_notes: int = Field(default=20, ge=0, le=1_000)
+    """Notes that the policy may keep from turn to turn, each of at most 400 characters; 0 offers none. Full prompts
+    only."""
     thinking: Budget = "auto"
     """Thinking tokens of planner and judge: 0, 256 … 16384, or `auto` (MiRA paper, App. A.2)."""
     k: int = Field(default=4, ge=1, le=20)
     """Milestones that a model planner makes."""
+    shuffle_examples: bool = False
+    """Show a model planner its examples in another order at each call (MiRA paper, §5.1). False: one order for each
+    category of sites, so that a server's prefix cache includes them."""
     limits: Limits = Limits()
     session: SessionSettings = SessionSettings()
     headed: bool = False

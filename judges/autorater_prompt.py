@@ -8,11 +8,13 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, create_model
 
-from envs.observer.page_text import LOG_LINE_CHARS, log_text, page_text
+from envs.observer.action_log import action_log
+from envs.observer.page_text import page_text
 from judges.base import Progress
+from judges.evidence import LOG_CHARS
 from models.base import Image, Message
 from models.prompting.fence import FENCE_RULE
-from models.prompting.prompt_text import PromptText, fenced, fenced_lines, joined, log_lines, message, number, words
+from models.prompting.prompt_text import PromptText, fenced, fenced_lines, joined, message, number, words
 
 SYSTEM: Final = f"""\
 You check the progress of an agent that does a task in a web browser. You are given the task, the plan with its \
@@ -95,7 +97,7 @@ def render(progress: Progress, places: Sequence[int]) -> tuple[Message, ...]:
     parts = [
         fenced("task", progress.instruction),
         _plan(progress, places),
-        fenced("log", log_text(log_lines(progress.history, LOG_LINE_CHARS))),
+        fenced("log", action_log(progress.history, LOG_CHARS)),
         fenced("page", page_text(observation)),
         joined("", question),
     ]

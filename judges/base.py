@@ -23,7 +23,7 @@ class Progress:
     observation: Observation
     previous: Observation | None = None
     history: tuple[PastAction, ...] = ()
-    """The latest actions, oldest first."""
+    """All actions, oldest first."""
     step: int | None = None
     """Actions taken so far; None means the length of `history`."""
     checks: tuple[MilestoneCheck, ...] | None = None

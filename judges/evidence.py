@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 from typing import Final, Literal
 
+from envs.observer.action_log import action_log_lines
 from envs.observer.page_text import LOG_LINE_CHARS, page_text
 from judges.base import Progress
 from models.prompting.invisible_characters import visible
@@ -18,6 +19,9 @@ from models.prompting.prompt_text import log_lines
 
 MIN_QUOTE_CHARS: Final = 3
 """Minimum number of letters and digits of a quote: a shorter one is on every page."""
+
+LOG_CHARS: Final = 3_000
+"""Characters of the log that a large rater is shown: about 40 actions."""
 
 Rejection = Literal["no quote", "quote not found", "quote talks to the judge"]
 
@@ -38,7 +42,11 @@ class QuoteChecker:
     """The sources of quotes at one step: the page and the log of actions, as prompts show them."""
 
     def __init__(self, progress: Progress) -> None:
-        shown = (page_text(progress.observation), *log_lines(progress.history, LOG_LINE_CHARS))
+        shown = (
+            page_text(progress.observation),
+            *action_log_lines(progress.history, LOG_CHARS),
+            *log_lines(progress.history, LOG_LINE_CHARS),
+        )
         self._sources = tuple(normalised(visible(text)) for text in shown)
         task_texts = (progress.instruction, *(milestone.text for milestone in progress.milestones))
         self._task_words = _judge_words(task_texts)

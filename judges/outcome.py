@@ -15,13 +15,14 @@ from typing import Any, Final, Self
 from pydantic import Field, field_validator, model_validator
 
 from envs.core.record import Record, storable
-from envs.observer.page_text import LOG_LINE_CHARS, log_text, page_text
+from envs.observer.action_log import action_log, action_log_lines
+from envs.observer.page_text import page_text
 from judges.base import Ending, Verdict
 from models.asking import ask, charge
 from models.base import Budget, ChatModel, ChatRequest, Image, Message, ModelInvalidAnswer
 from models.prompting.fence import FENCE_RULE
 from models.prompting.invisible_characters import visible
-from models.prompting.prompt_text import fenced, joined, log_lines, message, words
+from models.prompting.prompt_text import fenced, joined, message, words
 from models.thinking import thinking_tokens, validate_budget
 
 SYSTEM: Final = f"""\
@@ -104,7 +105,7 @@ _OBJECT = re.compile(r"\{[^{}]{0,4000}\}")
 
 def _written_outside(ending: Ending) -> Iterator[Judgement]:
     """The verdicts inside the agent's answer, the log and the page, as the judge sees them."""
-    for text in (ending.answer or "", ending.observation.text, *log_lines(ending.history, LOG_LINE_CHARS)):
+    for text in (ending.answer or "", ending.observation.text, *action_log_lines(ending.history)):
         for match in _OBJECT.finditer(visible(text)):
             if (judgement := _judgement(match[0])) is not None:
                 yield judgement
@@ -124,7 +125,7 @@ def render(ending: Ending) -> tuple[Message, ...]:
     answer = words("(the agent gave no answer)") if no_answer else fenced("answer", ending.answer or "")
     parts = [
         words("The person's intent:\n") + fenced("intent", ending.instruction),
-        words("The log of the agent's actions:\n") + fenced("log", log_text(log_lines(ending.history, LOG_LINE_CHARS))),
+        words("The log of the agent's actions:\n") + fenced("log", action_log(ending.history)),
         words("The agent's answer:\n") + answer,
         words("The last page:\n") + fenced("page", page_text(ending.observation)),
     ]

@@ -22,7 +22,9 @@ class Situation:
     reference: tuple[Milestone, ...] = ()
     """Milestones that the task ships; only the `reference` planner may read them."""
     history: tuple[PastAction, ...] = ()
-    """The latest actions, oldest first."""
+    """All actions, oldest first."""
+    notes: tuple[str, ...] = ()
+    """The policy's notes. They may copy page text: data."""
     anchors: tuple[Milestone, ...] = ()
     """Milestones already achieved: a new plan keeps them first and unchanged (MiRA paper, §5.2)."""
     open: tuple[Milestone, ...] = ()

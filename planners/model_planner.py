@@ -31,9 +31,10 @@ class PlannerSettings(Record):
     budget: Budget = "auto"
     """Thinking tokens. `auto`: the model's default for the first plan, 8192 for a re-plan (the ambiguous case)."""
     seed: int = 0
-    """Seed of the order of examples."""
-    shuffle_examples: bool = True
-    """False keeps the file's order, so that a server's prefix cache includes the examples."""
+    """Seed of the order of examples, if they are shuffled."""
+    shuffle_examples: bool = False
+    """Another order of the examples for each call (MiRA paper, §5.1: the model must not learn an order). False keeps
+    the file's order, so that a server's prefix cache includes the examples."""
     deadline_s: float = Field(default=120.0, gt=0)
     """Deadline of one call in seconds, retries and repair included."""
 

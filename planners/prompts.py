@@ -1,8 +1,8 @@
-"""Renders the planner's prompt: static rules first, then shuffled examples, then the turn.
+"""Renders the planner's prompt: static rules first, then examples, then the turn.
 
-Only the system message is equal on every call and hits a server's prefix cache. The examples are shuffled per call
-(MiRA paper, §5.1: the model must not learn an order), so their 900 tokens or so are not cached.
-`shuffle_examples=False` keeps them in the cache.
+The system message and the examples are equal on every call about one category of sites, so a server's prefix cache
+holds both. `shuffle_examples=True` shuffles the examples per call (MiRA paper, §5.1: the model must not learn an
+order); their 900 tokens or so are not cached then.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import Final, LiteralString
 
 from envs.core.tasks import Milestone
 from envs.core.trace import Cause
-from envs.observer.page_text import LOG_LINE_CHARS, log_text, page_text
+from envs.observer.action_log import action_log
+from envs.observer.page_text import LOG_LINE_CHARS, page_text
 from models.base import Image, Message
 from models.prompting.fence import FENCE_RULE
 from models.prompting.prompt_text import (
@@ -25,7 +26,6 @@ from models.prompting.prompt_text import (
     fenced_lines,
     folded,
     joined,
-    log_lines,
     message,
     number,
     own,
@@ -110,7 +110,9 @@ def _ask(situation: Situation, count: int) -> PromptText:
         return request
     lines = [words("The agent has worked on this task already, and its plan must be changed.")]
     if situation.history:
-        lines.append(fenced("actions so far", log_text(log_lines(situation.history, LOG_LINE_CHARS))))
+        lines.append(fenced("actions so far", action_log(situation.history)))
+    if situation.notes:
+        lines.append(fenced_lines("notes of the agent", (f"- {note}" for note in situation.notes)))
     lines.append(words("Cause: ") + words(CAUSE_TEXT[situation.cause]))
     if situation.detail:
         lines.append(fenced("what happened", cut(folded(situation.detail), LOG_LINE_CHARS)))

@@ -33,6 +33,8 @@ def show_trace(trace: Trace, blobs: BlobStore) -> None:
     if trace.plans:
         print_table(_milestones(trace))
     print_table(_steps(trace, blobs))
+    for note in trace.notes:
+        _print_field(f"note {note.number}", note.text)
     _show_refused(trace)
     for event in trace.events:
         stdout.print(Text(printable(f"step {event.step}: {event.name} {event.detail}"), "dim"))
@@ -130,7 +132,8 @@ def _action(step: Step, url: str, blobs: BlobStore) -> Iterator[Text]:
     intent = step.intent
     if url:
         yield Text(url, "dim")
-    yield Text(in_words(intent.action, intent.target.key if intent.target else None, _onto(intent, blobs)))
+    target = intent.target.key if intent.target else None
+    yield Text(in_words(intent.action, target, _onto(intent, blobs), intent.place))
     yield Text(PROGRAM.show(intent.action), "dim")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from envs.core import actions as act
+from envs.core.action_place import ActionPlace
 from envs.core.actions import Action
 from envs.core.observation import ElementKey
 
@@ -12,13 +13,19 @@ _BUTTONS = {"left": "", "right": "right-", "middle": "middle-"}
 _TIMES = {1: "click", 2: "double-click", 3: "triple-click"}
 
 
-def in_words(action: Action, target: ElementKey | None, onto: ElementKey | None = None) -> str:
+def in_words(
+    action: Action, target: ElementKey | None, onto: ElementKey | None = None, place: ActionPlace | None = None
+) -> str:
     """Returns the action on one line, for example `click button "Save"` or `type "bob" into textbox "Name"`.
 
     *target* is the element that `action.ref` named, *onto* the one that a drag's `to_ref` named; None where they are
-    not known. Names and texts come from pages and models: they are data.
+    not known. *place* says what their names do not. Names and texts come from pages and models: they are data.
     """
-    return " ".join(_words(action, _element(action, "ref", target), onto).split())
+    where = _element(action, "ref", target)
+    if place is not None:
+        where = f"{where} {place.where}"
+    at = f" ({place.at})" if place is not None and place.at else ""
+    return " ".join((_words(action, where, onto) + at).split())
 
 
 def _words(action: Action, where: str, onto: ElementKey | None) -> str:  # noqa: PLR0912 - one flat table of all kinds

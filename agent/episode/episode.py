@@ -29,6 +29,7 @@ from agent.run.resume import RecoveredEpisode
 from envs.browser.session import BrowserSession
 from envs.core.action_languages import Language
 from envs.core.errors import EnvError
+from envs.core.notes import Notebook, edited
 from envs.core.observation import ElementKey, Observation
 from envs.core.past_actions import PastAction
 from envs.core.record import storable
@@ -59,8 +60,6 @@ from models.transport import Waiting, wait_listener
 from planners.base import Planner
 from planners.replan_triggers import ReplanDetector, StepSummary
 
-HISTORY_TAIL = 12
-"""Actions that policy, planner and judges are shown."""
 JUDGING_S = 30.0
 """Seconds that rater and judge get at least at the end of an episode, also after `max_seconds`; at most `max_seconds`
 itself."""
@@ -160,7 +159,7 @@ class Episode:
     """Model calls that are not in the trace yet."""
     past: list[PastAction] = field(default_factory=list[PastAction])
     history: tuple[PastAction, ...] = ()
-    """The latest of `past` with secrets masked, for the prompts of policy, planner and judges."""
+    """`past` with secrets masked, for policy, planner and judges; each prompt has its own budget for it."""
     steps: list[tuple[Intent, Commit | None]] = field(default_factory=list[tuple[Intent, Commit | None]])
     """Every recorded step, for the failure analyzer."""
     summaries: list[StepSummary] = field(default_factory=list[StepSummary])
@@ -168,6 +167,10 @@ class Episode:
     """Requests that the proxy has refused, by origin."""
     planned_at: int = 0
     """Number of the last step before the current plan came into force."""
+    notebook: Notebook = field(default_factory=Notebook)
+    """The policy's notes, with remarks of the last answer."""
+    notebook_changed: bool = False
+    """The last answer changed `notebook`, and no trace line holds it yet."""
     timings: Timings = field(default_factory=Timings)
     assessment: Assessment = field(default_factory=Assessment)
     provided: Provided | None = None
@@ -196,7 +199,7 @@ class Episode:
     def acted(self, past: PastAction, intent: Intent, commit: Commit) -> None:
         """Records an executed action. The next `look` observes the page again."""
         self.past.append(past)
-        self.history = (*self.history, past.with_texts(self.trace.mask))[-HISTORY_TAIL:]
+        self.history = (*self.history, past.with_texts(self.trace.mask))
         self.steps.append((intent, commit))
         self.previous, self.observation, self.proposal = self.observation, None, None
 
@@ -255,6 +258,23 @@ class Episode:
             grace = min(JUDGING_S, self.config.limits.max_seconds)
             self.judging_ends = max(self.ends_at, time.monotonic() + grace)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The policy's notes, secrets masked. They may copy page text, so they are data in every prompt."""
+        return self.notebook.texts
+
+    def keep_notes(self, proposal: ActionProposal) -> None:
+        """Applies the changes of notes in an answer. Remarks of the answer before are dropped: they were shown."""
+        before = self.notebook.read()
+        self.notebook_changed = bool(proposal.note_edits)
+        edits, most = proposal.note_edits, self.config.max_notes
+        self.notebook = edited(before.notes, edits, most, self.trace.mask) if edits else before
+
+    def take_notebook(self) -> Notebook | None:
+        """Returns the notes for the next trace line, where the last answer changed them."""
+        changed, self.notebook_changed = self.notebook_changed, False
+        return self.notebook if changed else None
+
     def take_calls(self) -> tuple[Call, ...]:
         taken = tuple(self.calls)
         self.calls.clear()
@@ -267,9 +287,18 @@ class Episode:
     def totals(self, steps: int) -> Totals:
         return self.usage_tracker.totals(steps, time.monotonic() - self.began)
 
-    def note(self, step: int, name: str, detail: str = "") -> None:
+    def note(self, step: int, name: str, detail: str = "", notebook: Notebook | None = None) -> None:
         """Appends an event to the trace."""
-        self.trace.append(Event(step=step, name=name, detail=storable(detail), calls=self.take_calls(), at=now()))
+        self.trace.append(
+            Event(
+                step=step,
+                name=name,
+                detail=storable(detail),
+                notebook=notebook,
+                calls=self.take_calls(),
+                at=now(),
+            )
+        )
 
     def add_summary(self, summary: StepSummary) -> None:
         self.summaries = [*self.summaries, summary][-self.components.replan_detector.window :]
@@ -283,7 +312,8 @@ class Episode:
     def take_over(self, recovered: RecoveredEpisode) -> None:
         """Restores the state of an episode that an earlier process left unfinished."""
         self.past = recovered.past()
-        self.history = tuple(self.past[-HISTORY_TAIL:])
+        self.history = tuple(self.past)
+        self.notebook = recovered.notebook
         self.summaries = recovered.step_summaries(self.components.language)[-self.components.replan_detector.window :]
         self.steps = [(sent.intent, sent.commit) for sent in recovered.sent]
         self.blocked = merge_blocked_origins((*blocked_in(self.steps), *self.blocked))

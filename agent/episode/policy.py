@@ -9,7 +9,9 @@ from zlib import crc32
 
 from agent.episode.prompts import PolicyView, Style, render_policy_prompt
 from envs.core.action_languages import Language, ParseError
+from envs.core.action_languages.note_lines import note_edits
 from envs.core.actions import Action, Stop
+from envs.core.notes import NoteEdit
 from envs.core.observation import ElementKey, Observation
 from envs.core.past_actions import PastAction
 from envs.core.record import storable
@@ -83,6 +85,8 @@ class ActionProposal:
     """Every model call of the turn, ordered for :func:`deciding_call`."""
     error: str = ""
     """Why no action could be parsed; the next prompt quotes it."""
+    note_edits: tuple[NoteEdit, ...] = ()
+    """Changes of the notes, also those of an answer that was repaired, and where there is no action."""
 
 
 class _Call(Protocol):
@@ -164,7 +168,7 @@ class ModelPolicy:
     async def propose(self, turn: Turn) -> ActionProposal:
         messages = self._prompt(turn)
         first = await self._ask(messages, turn, 1, self._temperature)
-        proposal = self._read(messages, first, ())
+        proposal = self._read(messages, first, turn)
         if proposal.action is None:
             repair = (
                 *messages,
@@ -172,7 +176,7 @@ class ModelPolicy:
                 message("user", self._repair(proposal.error, turn)),
             )
             second = await self._ask(repair, turn, 2, self._temperature, proposal.calls)
-            proposal = self._read(repair, second, proposal.calls)
+            proposal = _with_edits(proposal, self._read(repair, second, turn, proposal.calls))
         if proposal.action is None or proposal.action != turn.no_op or self._retry_temperature <= self._temperature:
             return proposal
         return await self._resample(messages, turn, proposal)
@@ -182,9 +186,9 @@ class ModelPolicy:
         calls = tuple(replace(call, error=call.error or REPEATS_NO_OP) for call in first.calls)
         for retry in range(NO_OP_RETRIES):
             reply = await self._ask(messages, turn, 3 + retry, self._retry_temperature, calls)
-            other = self._read(messages, reply, calls)
+            other = self._read(messages, reply, turn, calls)
             if other.action not in (None, first.action):
-                return other
+                return _with_edits(first, other)
             calls = (*other.calls[:-1], replace(other.calls[-1], error=other.error or REPEATS_NO_OP))
         return replace(first, calls=(*calls[len(first.calls) :], *first.calls))
 
@@ -236,14 +240,28 @@ class ModelPolicy:
             charge(error, [call.reply for call in before])  # no answer: the policy is not at fault
             raise
 
-    def _read(self, messages: tuple[Message, ...], reply: ChatReply, before: tuple[ModelCall, ...]) -> ActionProposal:
+    def _read(
+        self, messages: tuple[Message, ...], reply: ChatReply, turn: Turn, before: tuple[ModelCall, ...] = ()
+    ) -> ActionProposal:
         raw = storable(reply.text)
         try:
             parsed = self._language.parse(raw)
         except ParseError as error:
-            call = ModelCall(messages, reply, str(error))
-            return ActionProposal(None, raw, calls=(*before, call), error=str(error))
-        return ActionProposal(parsed.action, raw, parsed.notes, calls=(*before, ModelCall(messages, reply)))
+            calls = (*before, ModelCall(messages, reply, str(error)))
+            return ActionProposal(None, raw, calls=calls, error=str(error), note_edits=self._edits(raw, turn))
+        calls = (*before, ModelCall(messages, reply))
+        return ActionProposal(
+            parsed.action, raw, parsed.notes, calls=calls, note_edits=self._edits(raw, turn, parsed.action)
+        )
+
+    def _edits(self, raw: str, turn: Turn, action: Action | None = None) -> tuple[NoteEdit, ...]:
+        """The changes of notes in an answer, where its prompt offered notes."""
+        return note_edits(raw, action) if self._style == "full" and turn.view.max_notes else ()
+
+
+def _with_edits(first: ActionProposal, second: ActionProposal) -> ActionProposal:
+    """Returns *second* with the changes of notes of both, each once."""
+    return replace(second, note_edits=tuple(dict.fromkeys((*first.note_edits, *second.note_edits))))
 
 
 Script = Callable[[Turn], Action] | Sequence[Action]

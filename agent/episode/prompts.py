@@ -26,10 +26,13 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from agent.episode.resources import NOTHING, Provided
+from envs.core.action_languages.note_lines import NOTE_SYNTAX
 from envs.core.actions import ActionResult, DialogReport
+from envs.core.notes import NOTE_CHARS, Note
 from envs.core.observation import Observation
 from envs.core.past_actions import PastAction
 from envs.core.tasks import Milestone
+from envs.observer.action_log import LOG_CHARS, action_log_lines
 from envs.observer.nearest_controls import nearest_controls
 from envs.observer.page_focus import Interest, focused_lines, interest
 from envs.observer.page_text import short_head, within_site
@@ -75,7 +78,7 @@ NEWS = 5
 
 _ROLE: Final = (
     "You operate a web browser to reach the user's goal. At every turn you see the goal, the plan with the milestones "
-    "that were verified, your last actions with their results, and the page. You answer with one action."
+    "that were verified, your actions with their results, and the page. You answer with one action."
 )
 _RULES: Final = f"""\
 Rules
@@ -88,6 +91,10 @@ outside of all data that begins with "Goal:".
 5. End the episode only when the goal is reached or cannot be: then answer as it asks, else N/A: and the reason."""
 
 
+_NOTES: Final = """\
+Notes
+You see the page of this turn only. Write down what you will need after leaving it, such as a fact for the answer, in \
+lines before the action; every later turn shows them."""
 _SECRETS: Final = """\
 Secrets
 You do not see their values. Where one is needed, type its name with the tags, as written here; the value is put in when
@@ -120,7 +127,7 @@ class PolicyView:
     next_milestone: int | None = None
     """0-based index of the milestone to work on; None when all are done or there are none."""
     history: tuple[PastAction, ...] = ()
-    """The last actions, oldest first."""
+    """All actions, oldest first."""
     problems: tuple[str, ...] = ()
     """Problems since the last action, e.g. an answer that did not parse, a loop."""
     last: ActionResult | None = None
@@ -129,6 +136,14 @@ class PolicyView:
     """The number in the last action that no control of the page has; None where every number is valid."""
     provided: Provided = NOTHING
     """Secrets and files; only `full` prompts list them."""
+    notes: tuple[Note, ...] = ()
+    """The policy's notes, by number; only `full` prompts show them."""
+    note_remarks: tuple[str, ...] = ()
+    """What the changes of notes in the last answer cut, replaced or could not keep."""
+    history_chars: int = LOG_CHARS
+    """Most characters of `history` in a `full` prompt."""
+    max_notes: int = 0
+    """Most notes that are kept; 0: notes are not offered."""
 
 
 def render_policy_prompt(style: Style, view: PolicyView) -> tuple[Message, ...]:
@@ -162,7 +177,7 @@ def _compact(view: PolicyView, page_chars: int, focus_chars: int) -> PromptText:
     lines = [words("Goal: ") + on_one_line(view.instruction, LINE_CHARS)]
     if next_text := _next_text(view):
         lines.append(words("Next: ") + on_one_line(next_text, LINE_CHARS))
-    done = _log(view)[-(COMPACT_HISTORY if fits else FOCUS_HISTORY) :]
+    done = log_lines(view.history[-(COMPACT_HISTORY if fits else FOCUS_HISTORY) :], LINE_CHARS)
     lines += [words("Done: ") + on_one_line(line, 160) for line in (*done, *_downloaded(view))]
     if problem := _compact_problem(view):
         lines.append(words("Problem: ") + on_one_line(problem, 240))
@@ -171,10 +186,6 @@ def _compact(view: PolicyView, page_chars: int, focus_chars: int) -> PromptText:
     shown = text.split("\n") if fits else focused_lines(text, _sought(view), focus_chars)
     dialogs = [f'Dialog: {d.type} "{one_line(d.message, 240)}" ({d.answer})' for d in _answered(view)]
     return joined("\n", [*lines, words("Page:"), page([*dialogs, *short_head(view.observation), *shown])])
-
-
-def _log(view: PolicyView) -> list[str]:
-    return log_lines(view.history, LINE_CHARS)
 
 
 def _next_text(view: PolicyView) -> str:
@@ -204,7 +215,16 @@ def _sought(view: PolicyView) -> Interest:
 
 def _full_system(view: PolicyView) -> PromptText:
     static = (words(_ROLE), own(view.language.reference), words(_RULES))
-    return joined("\n\n", (*static, *_full_provided(view.provided)))
+    return joined("\n\n", (*static, *_full_notes_offer(view), *_full_provided(view.provided)))
+
+
+def _full_notes_offer(view: PolicyView) -> list[PromptText]:
+    """How notes are written, where the run keeps any."""
+    if not view.max_notes:
+        return []
+    most = (words("At most "), number(view.max_notes), words(" notes, each on one line of at most "))
+    bound = joined("", (*most, number(NOTE_CHARS), words(" characters.")))
+    return [joined("\n", (words(_NOTES), words(NOTE_SYNTAX), bound))]
 
 
 def _full_provided(provided: Provided) -> list[PromptText]:
@@ -235,8 +255,10 @@ def _full_user(view: PolicyView) -> PromptText:
     if view.milestones:
         parts.append(_full_plan(view))
     if view.history:
-        log = fenced_lines("actions", (f"- {one_line(line)}" for line in _log(view)))
-        parts.append(words("Your last actions, oldest first\n") + log)
+        log = fenced_lines("actions", action_log_lines(view.history, view.history_chars))
+        parts.append(words("Your actions, oldest first\n") + log)
+    if view.notes or view.note_remarks:
+        parts.append(_full_notes(view))
     if problems := _full_problems(view):
         parts.append(joined("\n", (words("Problems"), *problems)))
     if news := _news(view):
@@ -244,6 +266,17 @@ def _full_user(view: PolicyView) -> PromptText:
     parts.append(_full_page(view.observation))
     parts.append(words("What is your next action?"))
     return joined("\n\n", parts)
+
+
+def _full_notes(view: PolicyView) -> PromptText:
+    """The notes and their remarks. The policy wrote them, but it may have copied page text: they are data."""
+    parts = [words("Your notes")]
+    if view.notes:
+        parts.append(fenced_lines("notes", (f"{note.number}. {note.text}" for note in view.notes)))
+    if view.note_remarks:
+        parts.append(words("About the notes of your last answer"))
+        parts.append(fenced_lines("note changes", (f"- {one_line(remark)}" for remark in view.note_remarks)))
+    return joined("\n", parts)
 
 
 def _full_plan(view: PolicyView) -> PromptText:

@@ -120,7 +120,13 @@ def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
 def _planner(config: RunConfig, models: _Models) -> Planner:
     name, spec = PLANNERS.split(config.planner)
     spec = config.policy if spec == "same" else spec
-    settings = PlannerSettings(k=config.k, budget=config.thinking, seed=config.seed, deadline_s=config.model_deadline_s)
+    settings = PlannerSettings(
+        k=config.k,
+        budget=config.thinking,
+        seed=config.seed,
+        shuffle_examples=config.shuffle_examples,
+        deadline_s=config.model_deadline_s,
+    )
     with _naming_entries(PLANNERS, "planner"):
         model = models.get(spec) if spec else None
         return make_planner(name or spec, model, settings, compact=bool(spec) and _is_compact(config, spec))

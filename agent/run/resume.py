@@ -26,9 +26,10 @@ from agent.episode.state import State, rows_of
 from agent.run.limits import UsageTracker
 from envs.core.action_languages import Language
 from envs.core.actions import Action, Status, Stop
+from envs.core.notes import Note, Notebook
 from envs.core.observation import ElementKey
 from envs.core.older_results import with_reason
-from envs.core.past_actions import PastAction
+from envs.core.past_actions import PageName, PastAction
 from envs.core.tasks import Milestone
 from envs.core.trace import Commit, EndedBy, Event, Footer, Header, Intent, Line, PlanRecord, Rating
 from envs.core.trace_store import has_header, iter_lines
@@ -54,6 +55,8 @@ class SentAction:
     """None if the result is unknown, because the process died first."""
     declined: bool = False
     """A person declined it, so it was never sent to the page."""
+    notes: tuple[Note, ...] = ()
+    """The policy's notes after the answer with this action."""
 
     @property
     def target(self) -> ElementKey | None:
@@ -67,7 +70,8 @@ class SentAction:
     @property
     def past(self) -> PastAction:
         result = None if self.commit is None else with_reason(self.commit.result)
-        return PastAction(self.intent.action, self.target, result)
+        seen = self.intent.seen
+        return PastAction(self.intent.action, self.target, result, self.intent.place, PageName(seen.url, seen.title))
 
 
 @dataclass(slots=True)
@@ -82,6 +86,8 @@ class RecoveredEpisode:
     plan: tuple[Milestone, ...] = ()
     z: tuple[bool, ...] = ()
     rating: Rating = field(default_factory=lambda: Rating(z=()))
+    notebook: Notebook = field(default_factory=Notebook)
+    """The policy's notes after the last answer that counts."""
     replans: int = 0
     planned_at: int = 0
     declines: int = 0
@@ -106,8 +112,13 @@ class RecoveredEpisode:
     def decide(self, *, happened: bool) -> None:
         """Resolves the open intent: it counts as a step with unknown result if it *happened*, else it is dropped."""
         if self.open is not None and happened:
-            self.sent.append(SentAction(self.open, None))
+            self.send(self.open, None)
         self.open = None
+
+    def send(self, intent: Intent, commit: Commit | None, *, declined: bool = False) -> None:
+        """Adds a step that counts, with the notes of its answer."""
+        self.notebook = intent.notebook or self.notebook.read()
+        self.sent.append(SentAction(intent, commit, declined=declined, notes=self.notebook.notes))
 
     def replayable(self) -> tuple[Action, ...]:
         """Actions that rebuild a `replay` environment: those that reached it and did not crash it."""
@@ -156,7 +167,7 @@ def _fold(recovered: RecoveredEpisode, line: Line) -> None:
             recovered.usage_tracker.add(line.calls)
         case Commit():
             if recovered.open is not None and recovered.open.step == line.step:
-                recovered.sent.append(SentAction(recovered.open, line, declined=line.step == recovered.refused))
+                recovered.send(recovered.open, line, declined=line.step == recovered.refused)
             recovered.open = None
             recovered.usage_tracker.seconds_before += line.timings.total
         case Event(name="uncertain"):
@@ -169,6 +180,7 @@ def _fold(recovered: RecoveredEpisode, line: Line) -> None:
                 recovered.refused = line.step if line.name == "declined" else 0
             recovered.declines += line.name == "declined"
             recovered.parse_errors += line.name == "parse_error"
+            recovered.notebook = line.notebook or recovered.notebook
             recovered.replans += line.name == "planner_error" and recovered.planned
             recovered.usage_tracker.add(line.calls)
         case PlanRecord():
@@ -209,5 +221,5 @@ def _problems(last: SentAction | None) -> list[str]:
     if last is None:
         return []
     if last.commit is None:
-        return [UNCERTAIN.format(action=one_line(last.past.log_line()))]
+        return [UNCERTAIN.format(action=one_line(last.past.full_line()))]
     return [last.commit.result.output] if last.commit.result.output else []

@@ -59,7 +59,7 @@ RUN_FIELDS: Final[Mapping[str, FieldScope]] = {
     "session.background": FieldScope(Scope.SERVER, _CONFIG_FILE),
     **_plain("", "language prompt_style show_plan thinking k headed workers attempts seed temperature"),
     **_plain("", "retry_temperature model_deadline_s retry_window_s screenshots approve trace_zip strict_original"),
-    **_plain("", "overlap_reflect fsync"),
+    **_plain("", "overlap_reflect fsync max_notes history_chars shuffle_examples"),
     **_plain("limits.", "max_steps max_seconds max_tokens max_cost_usd max_parse_errors max_replans"),
     **_plain("session.", "locale timezone geolocation step_deadline_s navigation_s dialogs downloads"),
     **_plain("session.", "max_download_bytes max_run_download_bytes download_wait_s max_tabs playwright_trace hold"),

@@ -20,7 +20,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
+from envs.core.action_place import ActionPlace
 from envs.core.actions import Action, ActionResult
+from envs.core.notes import Notebook
 from envs.core.observation import ElementKey
 from envs.core.record import Record
 from envs.core.tasks import Milestone, MilestoneCheck, Score, TaskRef
@@ -28,7 +30,8 @@ from envs.security.blocked_requests import BlockedOrigin
 
 SCHEMA_VERSION = 4
 """4: every line ends with its chain value, see :mod:`envs.core.trace_chain`; `ActionResult.held_requests`.
-`ActionResult.reason` and `ActionResult.unapproved_downloads` came later and are optional.
+`ActionResult.reason`, `ActionResult.unapproved_downloads`, `Intent.notebook`, `Intent.place` and `Event.notebook`
+came later and are optional.
 
 3: `Footer.resumable`, and lines after such a footer; `ObservationRecord.blocked_requests`, `Footer.blocked_requests`,
 `Footer.declined`, `Failure.cut_short`, `Loop.last`.
@@ -204,8 +207,12 @@ class Intent(Record):
     """The policy's unmodified answer, with comment lines."""
     notes: tuple[str, ...] = ()
     """`# Note:` and `# Element:` comments of the policy."""
+    notebook: Notebook | None = None
+    """The policy's notes after this answer; None where it changed none, and in older traces."""
     target: ElementKeyRecord | None = None
     """Key of the element that the action names."""
+    place: ActionPlace | None = None
+    """What role and name of the element do not say; None where they say all, and in older traces."""
     target_box: tuple[float, float, float, float] | None = None
     """The element's x, y, width and height in CSS pixels of the viewport; None unless boxes were observed."""
     calls: tuple[Call, ...] = ()
@@ -229,6 +236,8 @@ class Event(Record):
     step: int
     name: str
     detail: str = ""
+    notebook: Notebook | None = None
+    """The policy's notes after an answer without an action (`parse_error`); None where it changed none."""
     calls: tuple[Call, ...] = ()
     at: str
 

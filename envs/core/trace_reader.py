@@ -6,12 +6,14 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationError
 
 from envs.core.errors import TraceError
+from envs.core.notes import Note
 from envs.core.trace import LINE, SCHEMA_VERSION, Commit, Event, Footer, Header, Intent, Line, PlanRecord
 from envs.core.trace_chain import NO_CHAIN, Checker, Seal, take_apart
 
@@ -62,6 +64,14 @@ class Trace:
     """The last line is incomplete and was ignored."""
     seal: Seal = NO_CHAIN
     """Whether the lines are unchanged, and whether this machine wrote them."""
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """The policy's notes at the end, by number. An action that was chosen again after a kill left none."""
+        later = {step.intent.step: step.intent for step in self.steps}.values()
+        written = [(record.step, isinstance(record, Intent), record.notebook) for record in (*self.events, *later)]
+        kept = [notebook for _, _, notebook in sorted(written, key=itemgetter(0, 1)) if notebook is not None]
+        return kept[-1].notes if kept else ()
 
 
 class Summary(NamedTuple):

@@ -1,4 +1,4 @@
-"""Formats observations (address, title, tabs, dialog, note and page text) and action logs as text.
+"""Formats observations (address, title, tabs, dialog, note and page text) as text.
 
 The text is untrusted data: prompts must fence it.
 """
@@ -6,14 +6,11 @@ The text is untrusted data: prompts must fence it.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from envs.core.observation import Observation
 
 LINE_CHARS = 300
 """Longest line of the head; a longer one is cut and ends with `…`."""
-LOG_LINES = 30
-"""Number of latest actions shown; older ones are counted."""
 LOG_LINE_CHARS = 600
 ADDRESS_CHARS = 120
 """Longest address within a site."""
@@ -43,15 +40,6 @@ def within_site(url: str) -> str:
     """Returns path and query, which identify a page within its site; `/` if both are empty."""
     within = re.sub(r"^[a-z][a-z0-9+.-]*://[^/?#]*", "", url.partition("#")[0])
     return one_line(within, ADDRESS_CHARS) or "/"
-
-
-def log_text(history: Sequence[str]) -> str:
-    """Formats the latest actions, one line each, oldest first, with the number of earlier ones."""
-    if not history:
-        return "(no action yet)"
-    shown = [one_line(line, LOG_LINE_CHARS) for line in history[-LOG_LINES:]]
-    left_out = len(history) - len(shown)
-    return "\n".join([f"({left_out} earlier)"] * bool(left_out) + shown)
 
 
 def one_line(text: str, limit: int = LINE_CHARS) -> str:

@@ -11,7 +11,9 @@ from PIL import Image
 
 from agent.config import RunConfig
 from agent.run.run_store import Job, Manifest, RunFolder
+from envs.core.action_place import ActionPlace
 from envs.core.actions import Action, ActionResult, Click, Status, Stop
+from envs.core.notes import Note, Notebook
 from envs.core.tasks import Milestone, MilestoneCheck, Score, TaskRef
 from envs.core.trace import (
     Call,
@@ -131,6 +133,8 @@ def _intent(blobs: BlobStore, play: Play, place: int, action: Action) -> Intent:
         action=action,
         raw=play.text,
         notes=(play.text,),
+        notebook=Notebook(notes=(Note(number=1, text=play.text),)),
+        place=ActionPlace(where=play.text) if play.box else None,
         target=None if isinstance(action, Stop) else target,
         target_box=play.box,
         calls=(Call(role="policy", model=play.policy, prompt_blob=prompt, completion=play.text),),

@@ -174,9 +174,9 @@ async def test_examples_of_the_category_are_shown_and_those_of_open_for_an_unkno
     assert all(example.task in prompt(model, 1) for example in load_examples("open"))
 
 
-async def test_the_order_of_examples_follows_from_seed_instruction_and_call(situate: Situate):
+async def test_the_order_of_shuffled_examples_follows_from_seed_instruction_and_call(situate: Situate):
     async def shown(seed: int, **fields: Any) -> str:
-        tested, model = planner(answer(*FOUR), seed=seed)
+        tested, model = planner(answer(*FOUR), seed=seed, shuffle_examples=True)
         await tested.plan(situate(**fields))
         return prompt(model).split("Your turn", maxsplit=1)[0]
 
@@ -195,9 +195,12 @@ def test_shuffling_loses_and_invents_nothing(situate: Situate, seed: int, histor
     assert sorted(order, key=repr) == sorted(examples, key=repr)
 
 
-async def test_unshuffled_examples_keep_the_files_order(situate: Situate):
-    tested, model = planner(answer(*FOUR), shuffle_examples=False)
-    await tested.plan(situate())
+async def test_examples_have_one_order_for_each_category(situate: Situate):
+    tested, model = planner(*[answer(*FOUR)] * 3, seed=3)
+    for fields in ({}, {"instruction": "Sell tea"}, {"cause": "loop", "history": (WAITED,)}):
+        await tested.plan(situate(**fields))
+    heads = {prompt(model, call).split("Your turn", maxsplit=1)[0] for call in range(3)}
+    assert len(heads) == 1, "a server's prefix cache holds them"
     places = [prompt(model).index(example.task) for example in load_examples("shop")]
     assert places == sorted(places)
 

@@ -30,6 +30,7 @@ async def act(state: State, runtime: Runtime[Episode]) -> Update:
     turn = await _turn(state, episode)
     with episode.paying("policy", episode.components.policy.spec):
         proposal = _checked(await episode.components.policy.propose(turn), episode.components.answers)
+    episode.keep_notes(proposal)
     episode.account(episode.policy_calls(proposal.calls))
     episode.spend(act=time.perf_counter() - begun)
     if proposal.action is None:
@@ -55,6 +56,10 @@ async def _turn(state: State, episode: Episode) -> Turn:
         last=episode.past[-1].result if episode.past else None,
         missed=_missed(episode),
         provided=await _provided(episode),
+        notes=episode.notebook.notes,
+        note_remarks=episode.notebook.remarks,
+        history_chars=episode.config.history_chars,
+        max_notes=episode.config.max_notes,
     )
     identity = episode.identity
     past, no_op = tuple(episode.past), _no_op(episode, view.observation)
@@ -110,7 +115,8 @@ def _checked(proposal: ActionProposal, answers: AnswerSchema | None) -> ActionPr
 
 def _no_action(state: State, episode: Episode, proposal: ActionProposal) -> Update:
     errors, reason = state.parse_errors + 1, episode.trace.mask(str(proposal.error))
-    episode.note(state.step + 1, "parse_error", f"{proposal.error} | {proposal.raw}")
+    detail = f"{proposal.error} | {proposal.raw}"
+    episode.note(state.step + 1, "parse_error", detail, episode.take_notebook())
     if errors >= episode.config.limits.max_parse_errors:
         return Update(
             parse_errors=errors,

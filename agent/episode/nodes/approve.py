@@ -14,6 +14,7 @@ from agent.episode.state import Approval, State, Update
 from envs.core.actions import Action
 from envs.core.observation import Observation
 from envs.core.past_actions import describe
+from envs.observer.element_place import action_place
 
 
 async def approve(state: State, runtime: Runtime[Episode]) -> Update:
@@ -42,6 +43,8 @@ async def approve(state: State, runtime: Runtime[Episode]) -> Update:
 
 def _named(episode: Episode, action: Action, look: Observation) -> str:
     """Returns the action in the run's language, after its description in words where it names an element by number."""
-    target = target_of(action, look)
+    target, mask = target_of(action, look), episode.trace.mask
     text = action_text(episode, action)
-    return text if target is None else f"{episode.trace.mask(one_line(describe(action, target)))}: {text}"
+    if target is None:
+        return text
+    return f"{mask(one_line(describe(action, target, action_place(action, look, mask))))}: {text}"

@@ -13,11 +13,13 @@ from agent.episode.policy import target_of
 from agent.episode.request_approval import begin_step, declined_words
 from agent.episode.state import State, Update
 from agent.progress import StepDone
+from envs.core.action_place import ActionPlace
 from envs.core.actions import Action, ActionResult, Reason, Status, Stop
 from envs.core.observation import Box, Observation
-from envs.core.past_actions import PastAction
+from envs.core.past_actions import PageName, PastAction
 from envs.core.trace import Commit, ElementKeyRecord, Intent
 from envs.core.trace_store import now
+from envs.observer.element_place import action_place
 from planners.replan_triggers import StepSummary
 
 
@@ -29,7 +31,9 @@ async def execute(state: State, runtime: Runtime[Episode]) -> Update:
     assert proposal is not None and proposal.action is not None
     action, target = proposal.action, target_of(proposal.action, look)
     intent = _write_intent(episode, state.step + 1, action, look)
-    await begin_step(episode, intent.step, action, words_of(action, look), approved=state.approval == "yes")
+    await begin_step(
+        episode, intent.step, action, words_of(action, look, intent.place), approved=state.approval == "yes"
+    )
     begun = time.perf_counter()
     result = _declined(state) or await episode.environment.execute(action)
     episode.spend(execute=time.perf_counter() - begun)
@@ -37,7 +41,8 @@ async def execute(state: State, runtime: Runtime[Episode]) -> Update:
     episode.trace.append(commit)
     episode.add_summary(StepSummary(intent.step, action_text(episode, action), look.digest, result.status, state.z))
     episode.refuse(result.blocked_requests)
-    episode.acted(PastAction(action, target, result), intent, commit)
+    past = PastAction(action, target, result, intent.place, PageName(look.url, look.title))
+    episode.acted(past, intent, commit)
     _report(state, episode, intent, commit, look)
     _check_downloads(episode)
     await episode.save_state()
@@ -71,8 +76,10 @@ def _write_intent(episode: Episode, step: int, action: Action, look: Observation
         action=action,
         raw=proposal.raw,
         notes=proposal.notes,
+        notebook=episode.take_notebook(),
         target=_target_row(action, look),
         target_box=_target_box(action, look),
+        place=action_place(action, look, episode.trace.mask),
         calls=episode.take_calls(),
         at=now(),
     )
@@ -105,7 +112,7 @@ def _declined(state: State) -> ActionResult | None:
 
 def _report(state: State, episode: Episode, intent: Intent, commit: Commit, look: Observation) -> None:
     index, spent = state.next_milestone, commit.timings
-    words = episode.trace.mask(words_of(intent.action, look))
+    words = episode.trace.mask(words_of(intent.action, look, intent.place))
     episode.notify(
         StepDone(
             episode_id=episode.identity.episode_id,
@@ -121,11 +128,11 @@ def _report(state: State, episode: Episode, intent: Intent, commit: Commit, look
     )
 
 
-def words_of(action: Action, look: Observation) -> str:
-    """Returns the action in words, with the names of its elements in *look*."""
+def words_of(action: Action, look: Observation, place: ActionPlace | None = None) -> str:
+    """Returns the action in words, with the names of its elements in *look* and its *place*."""
     to_ref = getattr(action, "to_ref", None)
     onto = look.element(to_ref) if isinstance(to_ref, int) else None
-    return in_words(action, target_of(action, look), onto.key if onto is not None else None)
+    return in_words(action, target_of(action, look), onto.key if onto is not None else None, place)
 
 
 def _declined_words(state: State, words: str, result: ActionResult) -> str:

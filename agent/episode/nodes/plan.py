@@ -36,6 +36,7 @@ async def _plan(state: State, episode: Episode, cause: Cause, detail: str) -> Up
         observation=await episode.look(),
         reference=episode.start.milestones,
         history=episode.history,
+        notes=episode.notes,
         anchors=anchors(before, state.z),
         open=still_open(before, state.z),
         cause=cause,

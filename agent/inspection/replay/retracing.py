@@ -22,6 +22,7 @@ from agent.run.run_store import Branch
 from envs.core.action_languages import Language
 from envs.core.actions import Stop, Wait
 from envs.core.errors import BadInput
+from envs.core.notes import edits_between
 from envs.core.past_actions import PastAction
 from models.base import ModelError
 
@@ -74,7 +75,8 @@ class Retracing:
         if not missing and not no_op:
             action = aimed(step.action, matches)
             why = "; ".join(match.reason for match in matches.values() if match.reason)
-            return ActionProposal(action, self._language.show(action), notes=(self._message(step, why or "repeated"),))
+            remark, edits = self._message(step, why or "repeated"), edits_between(turn.view.notes, step.sent.notes)
+            return ActionProposal(action, self._language.show(action), notes=(remark,), note_edits=edits)
         if position.tries >= MAX_TRIES:
             raise BranchLost(self._message(step, missing or "its element cannot be acted on"))
         late = self._message(step, missing or "its element cannot be acted on yet")

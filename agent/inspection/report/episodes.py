@@ -23,6 +23,7 @@ from agent.inspection.report.views import (
 )
 from agent.run.limits import ending_of
 from envs.core.action_languages import language
+from envs.core.action_place import ActionPlace
 from envs.core.actions import Action, ClickAt, DragAt, ScrollAt
 from envs.core.errors import TraceError
 from envs.core.trace import Call, Failure, Flip, Intent, Loop
@@ -81,6 +82,7 @@ class EpisodeMaker:
             analysis=material.analysis,
             failure=failure,
             milestones=milestones_of(trace),
+            memory=trace.notes,
             pairs=tuple(self._pairs(material, steps)),
             reference=_name(material.reference),
             refused=footer.blocked_requests if footer else merge_blocked_origins(blocked_in(trace.steps)),
@@ -261,7 +263,10 @@ def _is_important(trace: Trace, place: int, failure: Failure | None) -> bool:
 
 
 def _aim(intent: Intent) -> str:
-    return f'{intent.target.role} "{intent.target.name[:120]}"' if intent.target else ""
+    """The element of the action, with its place, or what lies at its coordinates."""
+    place = intent.place or ActionPlace()
+    named = f'{intent.target.role} "{intent.target.name[:120]}"' if intent.target else place.at
+    return " ".join(part for part in (named, place.where) if part)
 
 
 def _points(action: Action) -> tuple[tuple[float, float], ...]:

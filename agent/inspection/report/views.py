@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from envs.core.notes import Note
 from envs.core.trace import Event, Failure, Flip, Outcome
 from envs.security.blocked_requests import BlockedOrigin
 from judges.analysis import Analysis
@@ -136,6 +137,8 @@ class EpisodeView:
     failure: Failure | None
     """The failure of the analysis if there is one, else the one recorded in the trace."""
     milestones: tuple[MilestoneView, ...]
+    memory: tuple[Note, ...]
+    """The policy's notes at the end."""
     pairs: tuple[PairView, ...]
     reference: str
     """The episode shown next to this one; empty without one."""

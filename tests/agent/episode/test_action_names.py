@@ -15,6 +15,7 @@ from agent.cli.display import RunDisplay
 from agent.episode.action_names import NAME_CHARS, in_words
 from agent.progress import EpisodeStarted, RunStarted, StepDone
 from envs.core import actions as act
+from envs.core.action_place import ActionPlace
 from envs.core.actions import Action, ActionResult, Drag, Status
 from envs.core.observation import ElementKey
 from envs.core.tasks import Milestone, TaskRef
@@ -180,3 +181,9 @@ def test_show_tells_element_names_milestones_urls_and_the_judges_reason(
         "judge NO: the file is still in the list",
     ):
         assert text in printed
+
+
+def test_an_action_in_words_says_where_its_element_is() -> None:
+    place = ActionPlace(where='in row "Invoice 17"')
+    assert in_words(act.Click(ref=9), SAVE, place=place) == 'click button "Save" in row "Invoice 17"'
+    assert in_words(act.ClickAt(x=3, y=4), None, place=ActionPlace(at='link "Home"')) == 'click at (3, 4) (link "Home")'

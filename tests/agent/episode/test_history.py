@@ -1,11 +1,14 @@
-"""The episode's history: the latest actions, typed, without secrets."""
+"""The episode's history: every action, typed, without secrets."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
-from agent.episode.episode import HISTORY_TAIL, Episode
+from agent.episode.episode import Episode
+from envs.core.action_place import ActionPlace
+from envs.core.past_actions import PageName
 from tests.past_actions import clicked, typed
 
 ABSENT = cast(Any, None)
@@ -32,18 +35,20 @@ def episode() -> Episode:
     )
 
 
-def test_the_history_is_the_tail_of_the_actions() -> None:
+def test_the_history_is_every_action() -> None:
     playing = episode()
-    for number in range(HISTORY_TAIL + 5):
+    for number in range(100):
         playing.acted(clicked(str(number)), ABSENT, ABSENT)
-    assert len(playing.past) == HISTORY_TAIL + 5
-    assert playing.history == tuple(playing.past[-HISTORY_TAIL:])
+    assert playing.history == tuple(playing.past) and len(playing.past) == 100
 
 
 def test_the_history_has_no_secret_and_the_past_is_unchanged() -> None:
     playing = episode()
-    action = typed('the s3cret is "s3cret"', "s3cret")
+    place = ActionPlace(where='in row "s3cret"', at='link "s3cret"', onto='row "s3cret"')
+    page = PageName("http://a/?k=s3cret", "s3cret")
+    action = replace(typed('the s3cret is "s3cret"', "s3cret"), place=place, page=page)
     playing.acted(action, ABSENT, ABSENT)
     assert playing.past == [action]
     assert "s3cret" not in repr(playing.history)
     assert playing.history[0].log_line().count("<secret>KEY</secret>") == 3
+    assert playing.history[0].full_line().count("<secret>KEY</secret>") == 4

@@ -149,6 +149,10 @@ def test_the_walk_knows_every_carrier_that_was_once_obeyed() -> None:
     assert paths >= {
         ("problems", "0"),
         ("history", "0", "target", "role"),
+        ("history", "0", "place", "where"),
+        ("history", "0", "page", "title"),
+        ("notes", "0", "text"),
+        ("note_remarks", "0"),
         ("observation", "elements", "0", "key", "name"),
         ("observation", "elements", "0", "options", "0"),
         ("observation", "tabs", "0", "title"),
@@ -170,13 +174,22 @@ def unfenced(label: str, text: str) -> str:
 
 
 SHOWN_UNFENCED = {
-    "policy": {("problems", "0"), ("history", "0", "target", "role"), ("last", "message"), ("milestones", "0", "text")},
+    "policy": {
+        ("problems", "0"),
+        ("history", "0", "target", "role"),
+        ("history", "0", "page", "title"),
+        ("notes", "0", "text"),
+        ("note_remarks", "0"),
+        ("last", "message"),
+        ("milestones", "0", "text"),
+    },
     "policy, repair": {("observation", "title")},
     "planner": {("instruction",), ("observation", "text")},
     "planner, again": {
         ("anchors", "0", "text"),
         ("open", "0", "text"),
         ("detail",),
+        ("notes", "0"),
         ("history", "0", "target", "role"),
     },
     "rater": {("instruction",), ("milestones", "0", "text"), ("observation", "text")},

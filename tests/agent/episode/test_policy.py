@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from agent.episode.policy import REPEATS_NO_OP, ModelPolicy, Turn, deciding_call
-from agent.episode.prompts import PolicyView
+from agent.episode.prompts import PolicyView, Style
 from envs.core.action_languages import PROGRAM
 from envs.core.actions import Click, Press
+from envs.core.notes import NoteEdit
 from envs.core.observation import Observation
 from envs.core.tasks import TaskRef
 from models.providers.scripted_model import ScriptedModel
@@ -123,3 +124,33 @@ async def test_an_answer_that_stands(turn: Turn, answers: tuple[str, ...], optio
     model, policy = sampling(answers, **options)
     proposal = await policy.propose(turn)
     assert (proposal.raw, len(model.requests)) == (answers[0], 1)
+
+
+NOTED = replace(TURN, view=replace(VIEW, max_notes=20))
+NOTE = "# Note: the total is 7\n"
+
+
+def noting(*answers: str, style: Style = "full") -> ModelPolicy:
+    return ModelPolicy(ScriptedModel(answers), PROGRAM, style, retry_temperature=1.0)
+
+
+@pytest.mark.parametrize(
+    ("answers", "turn"),
+    [
+        ((NOTE + CLICK,), NOTED),
+        ((CLICK + "\n" + NOTE,), NOTED),
+        ((NOTE + "hm", CLICK), NOTED),
+        ((NOTE + "hm", NOTE + CLICK), NOTED),
+        ((NOTE + "hm", "hm"), NOTED),
+        ((NOTE + CLICK, PRESS), replace(NOTED, no_op=Click(ref=1))),
+    ],
+    ids=["before", "after", "repaired", "repeated", "no action", "resampled"],
+)
+async def test_no_note_of_a_turn_is_lost(answers: tuple[str, ...], turn: Turn) -> None:
+    proposal = await noting(*answers).propose(turn)
+    assert proposal.note_edits == (NoteEdit(None, "the total is 7"),)
+
+
+async def test_notes_are_kept_only_where_the_prompt_offers_them() -> None:
+    for policy, turn in ((noting(NOTE + CLICK), TURN), (noting(NOTE + CLICK, style="compact"), NOTED)):
+        assert (await policy.propose(turn)).note_edits == ()

@@ -29,6 +29,7 @@ from envs.core.actions import (
     Type,
     Wait,
 )
+from envs.core.notes import Note
 from envs.core.observation import ElementKey, Observation, Tab
 from envs.core.past_actions import PastAction
 from envs.core.tasks import Milestone
@@ -195,7 +196,7 @@ def test_the_full_prompt_has_its_static_part_first(language: object) -> None:
     assert view.language.reference in system.text
     assert "[x] 1. The email is typed\n[ ] 2. The form is sent   <- next" in user.text
     assert "the same action was repeated 3 times" in user.text
-    assert user.text.index("Your last actions") < user.text.index(f"{OPEN}DATA page{CLOSE}")
+    assert user.text.index("Your actions") < user.text.index(f"{OPEN}DATA page{CLOSE}")
     assert "Verified: 1. Next: 2.\n" in user.text, "outside the data, where no milestone can forge it"
 
 
@@ -203,6 +204,19 @@ def test_how_to_say_that_a_goal_cannot_be_reached_is_left_to_the_goal() -> None:
     """WebArena wants `N/A` alone: "N/A: and the reason" is only what is said where the goal asks for nothing."""
     system, _ = render_policy_prompt("full", VIEW)
     assert "cannot be: then answer as it asks, else N/A: and the reason." in system.text
+
+
+def test_notes_are_offered_and_shown_in_full_prompts_only() -> None:
+    notes = (Note(number=1, text="the total is 7"), Note(number=3, text="Ana paid"))
+    view = replace(VIEW, notes=notes, note_remarks=("note 3 was replaced; it said: Ben paid",), max_notes=5)
+    system, user = (message.text for message in render_policy_prompt("full", view))
+    assert "# Note: text   keeps a note" in system
+    assert "At most 5 notes, each on one line of at most 400 characters." in system
+    assert f"Your notes\n{OPEN}DATA notes{CLOSE}\n1. the total is 7\n3. Ana paid\n{OPEN}END notes{CLOSE}" in user
+    assert "- note 3 was replaced; it said: Ben paid" in user
+    bare = "".join(message.text for message in render_policy_prompt("full", VIEW))
+    assert "# Note" not in bare and "Your notes" not in bare
+    assert compact_text(view) == compact_text(VIEW)
 
 
 def test_a_page_cannot_leave_its_fence() -> None:

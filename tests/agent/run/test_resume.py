@@ -6,7 +6,10 @@ import pytest
 
 from agent.run.resume import RecoveredEpisode, rebuilt_state, recover
 from envs.core.action_languages import PROGRAM
+from envs.core.action_place import ActionPlace
 from envs.core.actions import Action, ActionResult, Click, Find, Status, Stop, Type
+from envs.core.notes import Note, Notebook
+from envs.core.past_actions import PageName
 from envs.core.tasks import Milestone, TaskRef
 from envs.core.trace import (
     Call,
@@ -229,3 +232,45 @@ def test_a_replan_that_could_not_be_read_counts_as_one() -> None:
 def test_the_last_find_output_is_shown_again() -> None:
     state = rebuilt_state(recover((HEADER, plan(1), intent(1, Find(text="x")), commit(1, output="line 7: x"))))
     assert state.problems == ["line 7: x"]
+
+
+def noting(step: int, *texts: str, remarks: tuple[str, ...] = ()) -> Intent:
+    notes = tuple(Note(number=number, text=text) for number, text in enumerate(texts, 1))
+    return intent(step, CLICK).model_copy(update={"notebook": Notebook(notes=notes, remarks=remarks)})
+
+
+@pytest.mark.parametrize(
+    ("lines", "happened", "texts", "remarks"),
+    [
+        (ONE_STEP, False, (), ()),
+        ((noting(1, "a"), commit(1), intent(2, CLICK), commit(2)), False, ("a",), ()),
+        ((noting(1, "a"), commit(1), noting(2, "a", "b"), commit(2)), False, ("a", "b"), ()),
+        ((noting(1, "a"), commit(1), noting(2), commit(2)), False, (), ()),
+        ((noting(1, "a"), commit(1), noting(2, "b")), True, ("b",), ()),
+        ((noting(1, "a"), commit(1), noting(2, "b")), False, ("a",), ()),
+        ((noting(1, "a", remarks=("cut",)), commit(1)), False, ("a",), ("cut",)),
+        ((noting(1, "a", remarks=("cut",)), commit(1), intent(2, CLICK), commit(2)), False, ("a",), ()),
+        (
+            (
+                *ONE_STEP,
+                event(2, "parse_error").model_copy(update={"notebook": Notebook(notes=(Note(number=1, text="a"),))}),
+            ),
+            False,
+            ("a",),
+            (),
+        ),
+    ],
+    ids=["older", "kept", "added", "removed", "uncertain", "void", "remark", "read-remark", "no-action"],
+)
+def test_the_notes_of_answers_that_count_are_restored(
+    lines: tuple[Line, ...], happened: bool, texts: tuple[str, ...], remarks: tuple[str, ...]
+) -> None:
+    recovered = decided(lines, happened=happened)
+    assert (recovered.notebook.texts, recovered.notebook.remarks) == (texts, remarks)
+
+
+def test_past_actions_of_a_trace_say_what_was_meant_and_where() -> None:
+    meant = intent(1, CLICK).model_copy(update={"place": ActionPlace(where='in row "17"')})
+    (past,) = recover((HEADER, meant, commit(1))).past()
+    assert past.full_line() == 'click button "Buy" in row "17"'
+    assert past.page == PageName("u", "t")

@@ -6,7 +6,7 @@ from typing import Any
 
 from envs.core.actions import DialogReport
 from envs.core.observation import Observation, Tab
-from envs.observer.page_text import LINE_CHARS, LOG_LINES, log_text, one_line, page_text
+from envs.observer.page_text import LINE_CHARS, one_line, page_text
 
 
 def page(**fields: Any) -> Observation:
@@ -40,9 +40,3 @@ def test_a_title_cannot_start_a_line_of_its_own():
 def test_one_line_cuts_visibly():
     assert one_line("a \n\t b") == "a b"
     assert len(one_line("x" * 999)) == LINE_CHARS and one_line("x" * 999).endswith("…")
-
-
-def test_a_long_log_is_cut_at_its_beginning_and_says_so():
-    lines = log_text([f"step {n}\nand more" for n in range(LOG_LINES + 2)]).splitlines()
-    assert lines[:2] == ["(2 earlier)", "step 2 and more"] and len(lines) == LOG_LINES + 1
-    assert log_text([]) == "(no action yet)"
