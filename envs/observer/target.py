@@ -17,7 +17,9 @@ from envs.observer.world import World
 
 Move = Callable[[float, float], Awaitable[object]]
 """Moves the pointer to a point in CSS pixels of the top viewport."""
-SHOWN_MS = 600
+HOVERS = 3
+"""Number of moves to the row: what the pointer leaves may collapse, so that the row moves away from the pointer."""
+SHOWN_MS = 400
 """Maximum time in milliseconds for an element to show after the pointer came over its row."""
 
 
@@ -63,7 +65,9 @@ class Target:
         """
         await self._show_holders()
         answer = await self._point_in_frame()
-        if "hover" in answer and move is not None:
+        hovers = HOVERS
+        while "hover" in answer and move is not None and hovers > 0:
+            hovers -= 1
             spot = await self._through_holders(Point(float(answer["hover"]["x"]), float(answer["hover"]["y"])))
             if isinstance(spot, ActionResult):
                 return spot

@@ -7,6 +7,9 @@ const PROBES = [[0.5, 0.5], [0.02, 0.03], [0.98, 0.97], [0.98, 0.03], [0.02, 0.9
 const FIRST_PROBES = 5;
 const OVERLAY_SHARE = 3; // an overlay is hit at one of three points at least
 const DEEPEST_DIALOG = 3; // overlays looked for inside one another
+const CONTENT = 'a[href],button,input,select,textarea,p,li,td,h1,h2,h3,img'; // what may lie under an overlay
+const CONTENT_LISTED = 200;
+const CONTENT_PROBED = 12;
 const VERIFIED = 24; // fixed elements outside the top part that are hit-tested at their centre
 const DIALOG = 'dialog,[role=dialog],[role=alertdialog],[aria-modal=true]';
 const DIALOG_WORDS = /(^|[\s_-])(modal|dialog|lightbox|popup|drawer|sheet)/i;
@@ -147,7 +150,25 @@ class Probing {
         }
       }
     }
+    holds ||= this.hides(parts);
     return holds && (dims || this.points.some(({ chain }) => chain.some((element) => matches(element, DIALOG))));
+  }
+
+  /** Whether some content outside the parts lies under them at its centre. */
+  hides(parts) {
+    const { left, top, width, height } = this.area;
+    const content = this.within ? queryAll(this.within, CONTENT) : documentQueryAll(this.page, CONTENT);
+    let looked = 0;
+    for (let i = 0; i < Math.min(content.length, CONTENT_LISTED) && looked < CONTENT_PROBED; i++) {
+      const box = boxOf(content[i]);
+      const [x, y] = [box.left + box.width / 2, box.top + box.height / 2];
+      if (box.width < 4 || box.height < 4 || x < left || y < top || x > left + width || y > top + height) continue;
+      if (chainOf(content[i]).some((element) => parts.has(element))) continue;
+      looked++;
+      const hit = deepest(this.page, x, y);
+      if (hit && chainOf(hit).some((element) => parts.has(element))) return true;
+    }
+    return false;
   }
 
   paints(element) {

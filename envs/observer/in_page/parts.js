@@ -81,8 +81,18 @@ function isGuessed(element, tag, control, isHidden, words) {
   if (isButtonLike(control.element) || !isIcon(element, tag, isHidden)) return false;
   if (isHidden) return true;
   if (['title', 'aria-label', 'data-tooltip', 'data-original-title', 'data-bs-original-title'].some((name) => attr(element, name).trim())) return true;
-  const [part, whole] = [boxOf(element), boxOf(control.element)];
-  return hasActionWord(element, words) && part.left > whole.left + whole.width / 2; // an icon before the text illustrates it
+  return hasActionWord(element, words) && followsText(element, control.element); // an icon before the text illustrates it
+}
+
+/** Whether text of the control comes before its part. */
+function followsText(element, around) {
+  for (let node = element; node && node !== around; node = flatParent(node)) {
+    const parent = parentNode(node);
+    for (let before = parent && firstChild(parent), seen = 0; before && before !== node && seen < 100; before = nextSibling(before), seen++) {
+      if (clean(textContent(before) ?? '')) return true;
+    }
+  }
+  return false;
 }
 
 /** A name for a part that has none: its tooltip, what its attributes call it, or the action in its class. */

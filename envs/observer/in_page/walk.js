@@ -255,7 +255,7 @@ class Look {
     const requests = askedHosts.get(element) ?? 0;
     if (requests >= (filled ? 1 : 3)) return; // a custom element may get its root after the first observation
     const box = boxOf(element);
-    if (box.width < 1 || box.height < 1) return;
+    if (!custom && (box.width < 1 || box.height < 1)) return; // a dialog in a custom element has no place in its box
     askedHosts.set(element, requests + 1);
     this.hosts.push(element);
   }
