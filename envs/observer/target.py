@@ -14,7 +14,6 @@ from envs.core.observation import ElementKey
 from envs.core.record import storable
 from envs.observer.world import World
 
-
 Move = Callable[[float, float], Awaitable[object]]
 """Moves the pointer to a point in CSS pixels of the top viewport."""
 HOVERS = 3
@@ -60,8 +59,8 @@ class Target:
     async def point(self, move: Move | None = None) -> Point | ActionResult:
         """Scrolls the element into view and returns a point of it that is not covered.
 
-        If the element shows only while the pointer is over its row, *move* moves the pointer there first. If there is no
-        point, returns a result with COVERED, DISABLED, NOT_ACTIONABLE (no visible box) or STALE.
+        If the element shows only while the pointer is over its row, *move* moves the pointer there first. If there is
+        no point, returns a result with COVERED, DISABLED, NOT_ACTIONABLE (no visible box) or STALE.
         """
         await self._show_holders()
         answer = await self._point_in_frame()

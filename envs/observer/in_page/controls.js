@@ -11,7 +11,7 @@ class PageLook extends Look {
     if (tag === 'label') return this.enterLabel(element, inner);
     if (isControl(role, tag)) {
       if (this.isTooDeep(inner)) return true;
-      if (!this.hasPlace(element, role, inner.placed, inner.reveal)) inner.text = false;
+      if (!this.hasPlace(element, role, inner.placed, inner.reveal) && !this.enterRevealed(element, 'size', context, inner)) inner.text = false;
       else if (inner.visible) this.addWidget(element, tag, role, inner);
       return !LEAVES.has(tag) && !isEditingHost(element);
     }

@@ -113,7 +113,7 @@ class Probing {
   }
 
   /** The parts on top: the overlay and what is drawn above it. null if the rest of the page can be used. */
-  top() {
+  onTop() {
     const modal = this.points.find((point) => point.modal)?.modal;
     if (modal) return { parts: new Set([modal]), main: modal, isInert: true };
     const overlay = this.overlay();
@@ -134,28 +134,31 @@ class Probing {
   /** Whether content lies under the parts, and they look like a dialog or dim it. A clear area that only catches the
    *  clicks beside a menu does neither. */
   isBlocking(overlay, parts) {
-    const own = new Set(chainOf(overlay));
-    const isOn = (element) => own.has(element) || chainOf(element).some((one) => parts.has(one));
-    const isContent = (element) => !isRootTag(element) && !isOn(element) && !(this.fills(boxOf(element)) && !firstElement(element));
-    let dims = false;
-    let holds = isDeclaredHidden(this.page, own);
+    const own = new Set(chainOf(overlay).slice(1));
+    const isOn = (element) => chainOf(element).some((one) => parts.has(one));
+    const isContent = (element) => !isRootTag(element) && !own.has(element) && !isOn(element) && !(this.fills(boxOf(element)) && !firstElement(element));
+    const contents = [];
+    const painted = new Set();
     for (const point of this.points.filter((one) => one.cover === overlay).slice(0, 6)) {
       for (const root of new Set([getRootNode(overlay), this.page])) {
-        for (const element of elementsAt(root, point.x, point.y) ?? []) {
-          if (isContent(element)) {
-            holds ||= !this.within || chainOf(element).includes(this.within);
-            break;
-          }
-          dims ||= !isRootTag(element) && this.covers(element, point) && this.paints(element);
+        const stack = elementsAt(root, point.x, point.y) ?? [];
+        const end = stack.findIndex(isContent);
+        if (end >= 0 && (!this.within || contains(this.within, stack[end]))) contents.push(stack[end]);
+        for (const element of end < 0 ? stack : stack.slice(0, end)) {
+          if (!isRootTag(element) && (isOn(element) ? this.fills(boxOf(element)) || element === point.hit : this.covers(element, point)) && this.paints(element)) painted.add(element);
         }
       }
     }
-    holds ||= this.hides(parts);
-    return holds && (dims || this.points.some(({ chain }) => chain.some((element) => matches(element, DIALOG))));
+    const hidden = contents.length ? null : this.hidden(parts);
+    if (hidden) contents.push(hidden);
+    if (!contents.length && !isDeclaredHidden(this.page, own)) return false;
+    const around = new Set(contents.flatMap(chainOf));
+    const dims = [...painted].some((element) => !around.has(element) && (contents.length > 0 || !own.has(element)));
+    return dims || this.points.some(({ chain }) => chain.some((element) => matches(element, DIALOG)));
   }
 
-  /** Whether some content outside the parts lies under them at its centre. */
-  hides(parts) {
+  /** Some content outside the parts that lies under them at its centre; null if none is found. */
+  hidden(parts) {
     const { left, top, width, height } = this.area;
     const content = this.within ? queryAll(this.within, CONTENT) : documentQueryAll(this.page, CONTENT);
     let looked = 0;
@@ -166,12 +169,14 @@ class Probing {
       if (chainOf(content[i]).some((element) => parts.has(element))) continue;
       looked++;
       const hit = deepest(this.page, x, y);
-      if (hit && chainOf(hit).some((element) => parts.has(element))) return true;
+      if (hit && chainOf(hit).some((element) => parts.has(element))) return content[i];
     }
-    return false;
+    return null;
   }
 
+  /** Whether an element draws a background that covers what is under it, wholly or in part. */
   paints(element) {
+    if (htmlTag(element) === 'iframe') return true;
     return [null, '::before', '::after'].some((name) => {
       const style = getComputedStyle(element, name);
       if (name && !OUT_OF_FLOW.has(style.position)) return false;
@@ -227,7 +232,7 @@ function layersOf(page) {
   let within = null;
   for (let depth = 0; depth < DEEPEST_DIALOG; depth++) {
     const probing = new Probing(page, area, within);
-    const top = probing.run() ? probing.top() : null;
+    const top = probing.run() ? probing.onTop() : null;
     if (!top) break;
     if (within) marks.set(within, true);
     for (const part of top.parts) marks.set(part, false);
@@ -258,9 +263,11 @@ function clipped(box, view) {
   return { left, top, width: Math.min(view.innerWidth, box.right) - left, height: Math.min(view.innerHeight, box.bottom) - top };
 }
 
-/** Whether a fixed element outside the top part is drawn above it all the same, for example a toast. */
-function isAbove(layers, element, style) {
-  if (layers.isInert || style.position !== 'fixed' || layers.left <= 0 || layers.around.has(element)) return false;
+/** Whether a fixed element, or one in a container that lets clicks through, is drawn above the top part although it does
+ *  not belong to it, for example a toast. */
+function isAbove(layers, element, style, isInClear) {
+  const isApart = style.position === 'fixed' || (isInClear && style.pointerEvents !== 'none');
+  if (layers.isInert || !isApart || layers.left <= 0 || layers.around.has(element)) return false;
   layers.left--;
   const box = boxOf(element);
   if (box.width < 4 || box.height < 4) return false;

@@ -28,6 +28,8 @@ const hovering = new WeakSet(); // elements with a listener for the pointer comi
 
 const wordsOf = (element) => attr(element, 'class').replace(/([a-z])([A-Z])/g, '$1 $2').toLowerCase().split(/[^a-z]+/);
 const hasActionWord = (element, words = ACTION_WORDS) => wordsOf(element).some((word) => words.has(word));
+/** Classes named for scripts rather than for styles. */
+const hasScriptClass = (element) => /(^|\s)(js|j)-[a-z]/.test(attr(element, 'class'));
 const isButtonLike = (element) => BUTTON_WORDS.test(attr(element, 'class'));
 
 /** Whether attributes say that a click on the element does something; `certain` leaves out those that may mean others. */
@@ -70,7 +72,8 @@ function isWhole(element, control) {
 function isPart(element, tag, context, isHidden) {
   const { control } = context;
   if (CELLS.has(tag) || namespaceOf(element) === SVG && tag !== 'svg' || isWhole(element, control)) return false;
-  if (control.role !== 'clickable') return hasAction(element, false) || (TABS.has(control.role) && isGuessed(element, tag, control, isHidden, CLOSING_WORDS));
+  if (isHidden && control.tag !== 'button' && isIcon(element, tag, true)) return true;
+  if (control.role !== 'clickable') return hasAction(element, false) || (isIcon(element, tag, false) && hasScriptClass(element)) || (TABS.has(control.role) && isGuessed(element, tag, control, isHidden, CLOSING_WORDS));
   if (tag === 'a' && !hasAttr(element, 'href')) return true;
   if (hasAction(element, false) || isButtonLike(element)) return true;
   if (fitsRule(element, 'cursor') || /cursor:\s*pointer/.test(attr(element, 'style'))) return true;
@@ -79,7 +82,7 @@ function isPart(element, tag, context, isHidden) {
 
 function isGuessed(element, tag, control, isHidden, words) {
   if (isButtonLike(control.element) || !isIcon(element, tag, isHidden)) return false;
-  if (isHidden) return true;
+  if (hasScriptClass(element)) return true;
   if (['title', 'aria-label', 'data-tooltip', 'data-original-title', 'data-bs-original-title'].some((name) => attr(element, name).trim())) return true;
   return hasActionWord(element, words) && followsText(element, control.element); // an icon before the text illustrates it
 }
@@ -129,15 +132,22 @@ function hasOwnListener(element, style) {
 /** Why a hidden element shows while the pointer is over something around it: {kind}, or null. */
 function revealOf(element, kind, context) {
   if (!isInteractive(element)) return null;
-  if (fitsRule(element, kind)) return { kind, by: 'style' };
+  if (kind === 'size' ? growsOnHover(element) : fitsRule(element, kind)) return { kind, by: 'style' };
   if (!context.visible || kind === 'size') return null;
+  let row = flatParent(element);
+  while (row && nodeType(row) === 1 && !isDrawn(row)) row = flatParent(row);
+  if (!row || nodeType(row) !== 1 || boxOf(row).height > innerHeight / 3) return null;
   let above = flatParent(element);
   for (let level = 0; above && nodeType(above) === 1 && level < LOOKED_UP; level++, above = flatParent(above)) {
-    if (!hovering.has(above)) continue;
-    const box = boxOf(above);
-    return box.height > 0 && box.height < innerHeight / 3 && !isRootTag(above) ? { kind, by: 'listener' } : null;
+    if (hovering.has(above)) return isRootTag(above) ? null : { kind, by: 'listener' };
   }
   return null;
+}
+
+/** Whether a hover gives an element or a box around it its size or moves it into view. */
+function growsOnHover(element) {
+  for (let node = element, level = 0; node && nodeType(node) === 1 && level < 3; node = flatParent(node), level++) if (fitsRule(node, 'size')) return true;
+  return false;
 }
 
 const isInteractive = (element) => listening.has(element) || matches(element, INDEPENDENT) || queryFirst(element, INDEPENDENT) !== null;

@@ -89,7 +89,8 @@ function pointIn(shown, target) {
   return tryPoints(shown, target);
 }
 
-const isRevealed = (element) => latest !== null && latest.controls.some((control) => control.element === element && control.reveal);
+const isRevealed = (element) => growsOnHover(element) ||
+  (latest !== null && latest.controls.some((control) => control.element === element && control.reveal));
 
 /** Where the pointer must be for a hidden element to show: over a drawn sibling whose hover shows it, else over the nearest
  *  drawn element around it. */

@@ -83,7 +83,7 @@ class Look {
     const top = rootElement(page);
     const layers = attempt(() => layersOf(page), null);
     this.documents.push({ path, holder, inner: 0, layers, behind: 0 });
-    const context = { layers, covered: layers !== null, inert: false, frame: this.documents.length - 1, text: true, visible: true, pointer: false, placed: false,
+    const context = { layers, covered: layers !== null, clear: false, inert: false, frame: this.documents.length - 1, text: true, visible: true, pointer: false, placed: false,
       control: null, row: null, group: null, label: false, reveal: null, hash: fnv('') };
     if (layers) this.stack.push(() => this.tellBehind(context));
     if (top) this.stack.push({ node: top, context });
@@ -148,8 +148,9 @@ class Look {
   /** Begins or ends what is in use, where a dialog or overlay covers the rest. */
   enterLayer(element, style, context, inner) {
     const mark = context.layers.marks.get(element);
-    if (mark === false || (mark === undefined && context.covered && isAbove(context.layers, element, style))) this.openLayer(element, context, inner);
+    if (mark === false || (mark === undefined && context.covered && isAbove(context.layers, element, style, context.clear))) this.openLayer(element, context, inner);
     else if (mark === true) inner.covered = true;
+    inner.clear = style.pointerEvents === 'none';
   }
 
   /** The lines of the topmost dialog come before all others of the page. */

@@ -15,7 +15,8 @@ from envs.observer.target import Point, Target
 pytestmark = pytest.mark.browser
 
 HEAD: Final = """<!doctype html><style>
-.row{cursor:pointer;width:600px;padding:6px;border:1px solid #ccc} .ic{display:inline-block;width:16px;height:16px;background:#999}
+  .row{cursor:pointer;width:600px;padding:6px;border:1px solid #ccc}
+.ic{display:inline-block;width:16px;height:16px;background:#999}
 .own{cursor:pointer} .styled:hover{color:red} .row .glyph{cursor:pointer}
 .vis .act{visibility:hidden} .vis:hover .act{visibility:visible;transition:visibility 0s .1s}
 .fade .act{opacity:0;transition:opacity .1s} .fade:hover .act{opacity:1}
@@ -52,7 +53,7 @@ CASES: Final[tuple[Case, ...]] = (
     ),
     (
         "icon-by-delegation-with-a-title",
-        "<div id=c3 class=row><span class=ic title='Star three'></span> Ann three <svg class=chevron width=9 height=9></svg></div>",
+        "<div id=c3 class=row><i class=ic title='Star three'></i> Ann three <svg width=9 height=9></svg></div>",
         "delegate('#c3', '[title]', 'star'); on('#c3', 'row')",
         (("Ann three", "row"), ("Star three", "star")),
     ),
@@ -107,8 +108,8 @@ CASES: Final[tuple[Case, ...]] = (
     (
         "in-a-shadow-root",
         "<div id=c12></div>",
-        "const root = c12.attachShadow({mode: 'closed'}); root.innerHTML = `<style>div{cursor:pointer;width:400px}b{cursor:"
-        "pointer}</style><div>Ann twelve <b>Drop twelve</b></div>`; on('b', 'drop', root); on('div', 'row', root)",
+        "const root = c12.attachShadow({mode: 'closed'}); root.innerHTML = `<style>div{cursor:pointer;width:400px}"
+        "b{cursor:pointer}</style><div>Ann twelve <b>Drop twelve</b></div>`; on('b', 'drop', root); on('div', 'row', root)",
         (("Ann twelve", "row"), ("Drop twelve", "drop")),
     ),
     (
@@ -162,8 +163,8 @@ CASES: Final[tuple[Case, ...]] = (
     (
         "by-a-listener",
         "<div id=h9 style='width:400px'>Bob nine <button style='display:none'>Del nine</button></div>",
-        "h9.addEventListener('mouseenter', () => { h9.lastElementChild.style.display = ''; });"
-        "h9.addEventListener('mouseleave', () => { h9.lastElementChild.style.display = 'none'; }); on('#h9 button', 'del')",
+        "const show = (display) => () => { h9.lastElementChild.style.display = display; }; on('#h9 button', 'del');"
+        "h9.addEventListener('mouseenter', show('')); h9.addEventListener('mouseleave', show('none'))",
         (("Del nine", "del"),),
     ),
 )
