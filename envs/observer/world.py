@@ -28,8 +28,7 @@ _PARTS = (
 _CALLS = (
     "observe, relayOut, find, lines, tellLines, expand, hosts, frameHolder, frameOrigin, adoptRoots, adoptListeners, "
     "adoptHovering, adoptHearing, resolve, facts, pointOf, untilShown, showHolder, throughHolder, prepare, selectAll, "
-    "caretToEnd, fillValue, "
-    "insert, chooseOption, pageAddress, isFileInput, scrollAround"
+    "caretToEnd, fillValue, insert, chooseOption, pageAddress, isFileInput, scrollAround"
 )
 _WORLD = "mira"
 _OBJECTS = "mira-objects"

@@ -16,12 +16,13 @@ const ICON_TAGS = new Set(['svg', 'i', 'img', 'em', 'mat-icon', 'ion-icon', 'use
 const ICON_SIDE = 56; // CSS pixels; a larger element is no icon
 const FILLING = 0.7; // share of its control from which a part is the same thing
 const INDEPENDENT = 'a,button,input,select,textarea,summary,svg,i,[role=button],[role=link],[role=menuitem],[role=checkbox],[tabindex],' +
-  '[onclick],[title],[aria-label],[data-action],[class*=icon],[class*=btn],[class*=button]';
+  '[onclick],[title],[aria-label],[data-action],[jsaction],[data-tooltip],' +
+  '[class*=icon],[class*=btn],[class*=button]';
 const LISTS = new Set('ul ol table tbody thead tfoot dl menu'.split(' '));
 const LIST_ROLES = new Set('list listbox rowgroup grid table tree treegrid menu tablist radiogroup'.split(' '));
 const CELLS = new Set(['td', 'th', 'tr', 'tbody', 'li', 'colgroup', 'label']);
 const TABS = new Set(['tab', 'option', 'treeitem']);
-const REVEALED = 8; // controls shown by one hover; more are only counted, as for the menus of a navigation bar
+const REVEALED = 6; // controls shown by one hover; more are only counted, as for the menus of a navigation bar
 const LOOKED_UP = 6; // levels above a hidden element at which a hover listener counts
 
 const hovering = new WeakSet(); // elements with a listener for the pointer coming over them
@@ -71,11 +72,12 @@ function isWhole(element, control) {
  *  style of its own, or, as a guess, as an icon with a title or an action's name in its class. */
 function isPart(element, tag, context, isHidden) {
   const { control } = context;
-  if (CELLS.has(tag) || namespaceOf(element) === SVG && tag !== 'svg' || isWhole(element, control)) return false;
+  if ((namespaceOf(element) === SVG && tag !== 'svg') || isWhole(element, control)) return false;
   if (isHidden && control.tag !== 'button' && isIcon(element, tag, true)) return true;
   if (control.role !== 'clickable') return hasAction(element, false) || (isIcon(element, tag, false) && hasScriptClass(element)) || (TABS.has(control.role) && isGuessed(element, tag, control, isHidden, CLOSING_WORDS));
   if (tag === 'a' && !hasAttr(element, 'href')) return true;
   if (hasAction(element, false) || isButtonLike(element)) return true;
+  if (CELLS.has(tag)) return false; // a style for all cells of a row says nothing about one
   if (fitsRule(element, 'cursor') || /cursor:\s*pointer/.test(attr(element, 'style'))) return true;
   return fitsRule(element, 'hovered') || isGuessed(element, tag, control, isHidden, ACTION_WORDS);
 }
