@@ -1,6 +1,7 @@
 // Which elements are controls. Each control is shown once, by role and name, without repeating its content.
 
 const LEAVES = new Set(['input', 'select', 'textarea', 'video', 'audio']);
+const CHECKABLE = new Set(['checkbox', 'radio', 'switch']);
 const CONTAINER_NAME = 60; // maximum name length of a clickable area that contains other controls
 const MAX_NESTED = 50; // nesting depth of controls beyond which they are only counted
 const DELEGATES = 8; // a listener around more controls than this only delegates for them
@@ -102,7 +103,7 @@ class PageLook extends Look {
     const control = this.emit(element, tag, tag === 'canvas' ? 'canvas' : 'clickable', inner);
     if (source === 'part') namePart(control);
     inner.control = control;
-    const owns = source === 'listener' && hasOwnListener(element, getComputedStyle(element));
+    const owns = source === 'listener' && hasOwnListener(element, getComputedStyle(element), attr(element, 'role'));
     this.stack.push(() => {
       const held = this.controls.slice(mark.controls + 1).filter((other) => !other.dropped);
       const nested = held.length;
@@ -124,6 +125,7 @@ class PageLook extends Look {
       const box = boxOf(element);
       return box.width * box.height;
     };
+    if (held.length === 1 && CHECKABLE.has(held[0].role)) return false; // a box around a choice and its label
     const inside = held.filter((other) => other.depth === control.depth + 1);
     return inside.reduce((sum, other) => sum + area(other.element), 0) < FILLING * area(control.element);
   }

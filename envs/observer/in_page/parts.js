@@ -20,6 +20,8 @@ const INDEPENDENT = 'a,button,input,select,textarea,summary,svg,i,[role=button],
   '[class*=icon],[class*=btn],[class*=button]';
 const LISTS = new Set('ul ol table tbody thead tfoot dl menu'.split(' '));
 const LIST_ROLES = new Set('list listbox rowgroup grid table tree treegrid menu tablist radiogroup'.split(' '));
+const MENU = 'ul,ol,menu,[role=menu],[role=menuitem],[role=listbox],[role=option]';
+const ARROW = /^[\u2190-\u21ff\u2304\u25a0-\u25ff\u276f\u203a\u00bb\u2b05-\u2b0d\u02c5]$/; // shows that the control around it opens
 const CELLS = new Set(['td', 'th', 'tr', 'tbody', 'li', 'colgroup', 'label']);
 const TABS = new Set(['tab', 'option', 'treeitem']);
 const REVEALED = 6; // controls shown by one hover; more are only counted, as for the menus of a navigation bar
@@ -76,7 +78,7 @@ function isPart(element, tag, context, isHidden) {
   if (isHidden && control.tag !== 'button' && isIcon(element, tag, true)) return true;
   if (control.role !== 'clickable') return hasAction(element, false) || (isIcon(element, tag, false) && hasScriptClass(element)) || (TABS.has(control.role) && isGuessed(element, tag, control, isHidden, CLOSING_WORDS));
   if (tag === 'a' && !hasAttr(element, 'href')) return true;
-  if (hasAction(element, false) || isButtonLike(element)) return true;
+  if (hasAction(element, false) || (isButtonLike(element) && !ARROW.test(contentText(element, 10)))) return true;
   if (CELLS.has(tag)) return false; // a style for all cells of a row says nothing about one
   if (fitsRule(element, 'cursor') || /cursor:\s*pointer/.test(attr(element, 'style'))) return true;
   return fitsRule(element, 'hovered') || isGuessed(element, tag, control, isHidden, ACTION_WORDS);
@@ -124,7 +126,8 @@ function isListOfRows(element, tag, role) {
 
 /** Whether a listener around several controls is the row's own and not delegated for them: the row looks clickable, or rows
  *  beside it listen too. */
-function hasOwnListener(element, style) {
+function hasOwnListener(element, style, role) {
+  if (LISTS.has(tagOf(element)) || LIST_ROLES.has(role)) return false;
   if (style.cursor === 'pointer' || (hasAttr(element, 'tabindex') && tabIndexOf(element) >= 0)) return true;
   if (!['tr', 'li'].includes(tagOf(element)) && !wordsOf(element)[0]) return false;
   return [nextElement(element), previousElement(element)].some((other) =>
@@ -135,7 +138,7 @@ function hasOwnListener(element, style) {
 function revealOf(element, kind, context) {
   if (!isInteractive(element)) return null;
   if (kind === 'size' ? growsOnHover(element) : fitsRule(element, kind)) return { kind, by: 'style' };
-  if (!context.visible || kind === 'size') return null;
+  if (!context.visible || kind === 'size' || matches(element, MENU) || queryFirst(element, MENU)) return null; // a menu opens by a click, too
   let row = flatParent(element);
   while (row && nodeType(row) === 1 && !isDrawn(row)) row = flatParent(row);
   if (!row || nodeType(row) !== 1 || boxOf(row).height > innerHeight / 3) return null;

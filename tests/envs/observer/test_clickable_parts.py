@@ -164,7 +164,7 @@ CASES: Final[tuple[Case, ...]] = (
     ),
     (
         "toolbar-of-a-list-row",
-        "<ul id=h0><li class='row gone'>Bob ten <span class=act><b data-tooltip='Archive ten'>&nbsp;</b></span></li></ul>",
+        "<ul id=h0><li class='row gone'>Bob ten <span class=act><b data-tooltip='Archive ten'>&nbsp;</b></span></ul>",
         "delegate('#h0', '[data-tooltip]', 'archive'); on('#h0 li', 'row')",
         (("Bob ten", "row"), ("Archive ten", "archive")),
     ),
