@@ -224,12 +224,13 @@ async def test_every_part_has_a_number_that_runs_its_handler(page: Page) -> None
     await page.set_content(HEAD + body + scripts)
     observer = Observer(page, ObserveSettings(timeout_s=30.0))
     seen = await observer.observe()
-    wanted = [control for *_, controls in CASES for control in controls]
+    wanted: list[tuple[str, str]] = [control for *_, controls in CASES for control in controls]
     names = controls_of(seen.elements)
     assert len(names) == len(wanted), seen.text
     assert [name for name, (start, _) in zip(names, wanted, strict=True) if not name.startswith(start)] == []
     heard = {name: await ran(page, observer, ref) for ref, (name, _) in enumerate(wanted, 1)}
-    assert {name: got for name, got in heard.items() if got != dict(wanted)[name]} == {}
+    expected: dict[str, str] = dict(wanted)
+    assert {name: got for name, got in heard.items() if got != expected[name]} == {}
 
 
 async def test_what_shows_on_hover_is_marked(page: Page) -> None:
