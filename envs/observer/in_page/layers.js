@@ -149,7 +149,7 @@ class Probing {
         }
       }
     }
-    const hidden = contents.length ? null : this.hidden(parts);
+    const hidden = contents.length ? null : this.hidden(overlay, parts);
     if (hidden) contents.push(hidden);
     if (!contents.length && !isDeclaredHidden(this.page, own)) return false;
     const around = new Set(contents.flatMap(chainOf));
@@ -157,19 +157,24 @@ class Probing {
     return dims || this.points.some(({ chain }) => chain.some((element) => matches(element, DIALOG)));
   }
 
-  /** Some content outside the parts that lies under them at its centre; null if none is found. */
-  hidden(parts) {
+  /** Some content outside the parts that lies under the overlay at its centre; null if none is found. */
+  hidden(overlay, parts) {
     const { left, top, width, height } = this.area;
-    const content = this.within ? queryAll(this.within, CONTENT) : documentQueryAll(this.page, CONTENT);
+    const own = chainOf(overlay);
+    const contents = this.within ? queryAll(this.within, CONTENT) : documentQueryAll(this.page, CONTENT);
     let looked = 0;
-    for (let i = 0; i < Math.min(content.length, CONTENT_LISTED) && looked < CONTENT_PROBED; i++) {
-      const box = boxOf(content[i]);
+    for (let i = 0; i < Math.min(contents.length, CONTENT_LISTED) && looked < CONTENT_PROBED; i++) {
+      const content = contents[i];
+      const box = boxOf(content);
       const [x, y] = [box.left + box.width / 2, box.top + box.height / 2];
       if (box.width < 4 || box.height < 4 || x < left || y < top || x > left + width || y > top + height) continue;
-      if (chainOf(content[i]).some((element) => parts.has(element))) continue;
+      const around = new Set(chainOf(content));
+      if ([...parts].some((part) => around.has(part))) continue;
       looked++;
-      const hit = deepest(this.page, x, y);
-      if (hit && chainOf(hit).some((element) => parts.has(element))) return content[i];
+      const stack = elementsAt(this.page, x, y) ?? [];
+      const over = stack.findIndex((element) => own.includes(element) && !around.has(element));
+      const under = stack.findIndex((element) => around.has(element));
+      if (over >= 0 && over < under) return content;
     }
     return null;
   }
