@@ -12,6 +12,8 @@ const ACTION_WORDS = new Set(('edit pencil pen trash bin delete remove close tim
   'upload share star favorite favourite like heart bookmark pin flag archive reply forward more menu ellipsis kebab dots options settings gear cog ' +
   'play preview eye lock unlock refresh retry undo restore rename mute block complete toggle collapse expand').split(' '));
 const CLOSING_WORDS = new Set(['close', 'remove', 'delete', 'dismiss', 'clear', 'times', 'xmark', 'toggle', 'expand', 'collapse']);
+const LEADING_WORDS = new Set(['checkbox', 'toggle', 'twisty', 'expander', 'favorite', 'favourite', 'bookmark']); // usual before the text
+const TOOLTIPS = ['title', 'aria-label', 'data-tooltip', 'data-original-title', 'data-bs-original-title'];
 const ICON_TAGS = new Set(['svg', 'i', 'img', 'em', 'mat-icon', 'ion-icon', 'use']);
 const ICON_SIDE = 56; // CSS pixels; a larger element is no icon
 const FILLING = 0.7; // share of its control from which a part is the same thing
@@ -75,6 +77,7 @@ function isWhole(element, control) {
 function isPart(element, tag, context, isHidden) {
   const { control } = context;
   if ((namespaceOf(element) === SVG && tag !== 'svg') || isWhole(element, control)) return false;
+  if (getComputedStyle(element).pointerEvents === 'none') return false;
   if (isHidden && control.tag !== 'button' && isIcon(element, tag, true)) return true;
   if (control.role !== 'clickable') return hasAction(element, false) || (isIcon(element, tag, false) && hasScriptClass(element)) || (TABS.has(control.role) && isGuessed(element, tag, control, isHidden, CLOSING_WORDS));
   if (tag === 'a' && !hasAttr(element, 'href')) return true;
@@ -85,11 +88,23 @@ function isPart(element, tag, context, isHidden) {
 }
 
 function isGuessed(element, tag, control, isHidden, words) {
-  if (isButtonLike(control.element) || !isIcon(element, tag, isHidden)) return false;
-  if (hasScriptClass(element)) return true;
-  if (['title', 'aria-label', 'data-tooltip', 'data-original-title', 'data-bs-original-title'].some((name) => attr(element, name).trim())) return true;
-  return hasActionWord(element, words) && followsText(element, control.element); // an icon before the text illustrates it
+  if (isButtonLike(control.element)) return false;
+  if (!isIcon(element, tag, isHidden)) return isNamedAction(element, words);
+  if (hasScriptClass(element) || TOOLTIPS.some((name) => attr(element, name).trim())) return true;
+  if (tag === 'svg' && queryFirst(element, 'title')) return true;
+  if (hasActionWord(element, LEADING_WORDS)) return true;
+  return (hasActionWord(element, words) || words.has(ligature(element))) && followsText(element, control.element); // one before the text illustrates it
 }
+
+/** Whether an element's text and class call the same action: <span class=delete>Delete</span>. */
+function isNamedAction(element, words) {
+  if (firstElement(element)) return false;
+  const word = clean(textContent(element)).toLowerCase().split(' ')[0];
+  return words.has(word) && wordsOf(element).some((one) => one === word || one === 'action' || one === 'link');
+}
+
+/** The word that an icon font draws as an icon; '' for other texts. */
+const ligature = (element) => (/icon|symbol/i.test(attr(element, 'class')) ? clean(textContent(element)).toLowerCase().split('_')[0] : '');
 
 /** Whether text of the control comes before its part. */
 function followsText(element, around) {

@@ -115,6 +115,24 @@ CASES: Final[tuple[Case, ...]] = (
         (("Ann twelve", "row"), ("Drop twelve", "drop")),
     ),
     (
+        "letters-that-a-font-draws-as-an-icon",
+        "<div id=c13 class=row>Ann thirteen <span class='material-icons ic'>delete</span></div>",
+        "delegate('#c13', '.ic', 'delete'); on('#c13', 'row')",
+        (("Ann thirteen", "row"), ("delete", "delete")),
+    ),
+    (
+        "word-named-by-its-class",
+        "<div id=c14 class=row>Ann fourteen <span class=rename>Rename fourteen</span></div>",
+        "delegate('#c14', '.rename', 'rename'); on('#c14', 'row')",
+        (("Ann fourteen", "row"), ("Rename fourteen", "rename")),
+    ),
+    (
+        "box-before-the-text",
+        "<div id=c15 class=row><span class='ic checkbox' aria-label='Pick fifteen'></span> Ann fifteen</div>",
+        "delegate('#c15', '.ic', 'pick'); on('#c15', 'row')",
+        (("Pick fifteen Ann", "row"), ("Pick fifteen", "pick")),
+    ),
+    (
         "visible-on-hover",
         "<div id=h1 class='row vis'>Bob one <button class=act>Del one</button></div>",
         "on('#h1 .act', 'del'); on('#h1', 'row')",
@@ -191,6 +209,7 @@ CASES: Final[tuple[Case, ...]] = (
 )
 """Cases whose name tells another thing than a click: what must not be a control of its own."""
 PLAIN: Final = (
+    "<div class=row onclick='1'>Plain row <i class='ic fa-trash' style='pointer-events:none'></i></div>"
     "<div class=row tabindex=0 onclick='1'><i class='ic fa-home'></i> Plain home <i class='ic chevron'></i></div>"
     "<button onclick=1><i class='ic fa-trash'></i> Plain delete</button>"
     "<a href='#'><span class=own><svg width=9 height=9></svg> Plain link</span></a>"
@@ -244,5 +263,7 @@ async def test_what_shows_on_hover_is_marked(page: Page) -> None:
 async def test_decoration_and_large_menus_have_no_numbers(page: Page) -> None:
     await page.set_content(HEAD + PLAIN)
     seen = await Observer(page, ObserveSettings(timeout_s=30.0)).observe()
-    assert controls_of(seen.elements) == ["Plain home", "Plain delete", "Plain link", "Plain button"], seen.text
+    assert controls_of(seen.elements) == ["Plain row", "Plain home", "Plain delete", "Plain link", "Plain button"], (
+        seen.text
+    )
     assert "Products (20 controls show on hover)" in seen.text
