@@ -3,7 +3,7 @@
 // origin cannot be read; the elements that they style are found by the other rules only.
 
 const MAX_RULES = 20000; // per sheet
-const SCAN_MS = 40; // per observation; the rest of the sheets is read at the next one
+const SCAN_MS = 100; // per observation, after which no further sheet is begun; the next observation reads the rest
 const MAX_SHEETS = 200; // per root
 const MAX_SELECTORS = 2000; // of one kind, per root
 /** Kinds of hiding, and whether a declared value ends it. */
@@ -21,7 +21,7 @@ const NOT_HOVERED = /(?<!\\):not\(\s*:hover\s*\)/g;
 const sheetFacts = new WeakMap(); // sheet → {count, facts}
 const rootFacts = new WeakMap(); // document or shadow root → {scan, facts}
 let scan = 0; // number of the observation
-let scanEnd = 0;
+let scanMs = 0; // time that the observation has spent on reading sheets
 
 const emptyFacts = () => ({ cursor: [], hovered: [], trigger: [], display: [], visibility: [], opacity: [], size: [] });
 
@@ -46,7 +46,7 @@ function factsFor(element) {
 /** Starts an observation: each root's sheets are read again when they are first needed, those that grew only. */
 function startScan() {
   scan++;
-  scanEnd = performance.now() + SCAN_MS;
+  scanMs = 0;
 }
 
 function factsOfSheet(sheet) {
@@ -54,10 +54,12 @@ function factsOfSheet(sheet) {
   const rules = sheet.cssRules; // throws for a sheet of another origin
   const known = sheetFacts.get(sheet);
   if (known && known.count === rules.length) return known.facts;
-  if (performance.now() > scanEnd) return known ? known.facts : null;
+  if (scanMs > SCAN_MS) return known ? known.facts : null;
+  const start = performance.now();
   const facts = emptyFacts();
   const left = { rules: MAX_RULES };
   readRules(rules, '', facts, left);
+  scanMs += performance.now() - start;
   sheetFacts.set(sheet, { count: rules.length, facts });
   return facts;
 }
