@@ -144,10 +144,10 @@ async def _on_element(surface: ActionContext, action: Click | Hover | Type | Sel
             return refused
         case _:
             pass
-    point = await target.point()
+    mouse = surface.page.mouse
+    point = await target.point(mouse.move)
     if isinstance(point, ActionResult):
         return point
-    mouse = surface.page.mouse
     match action:
         case Click():
             await mouse.click(point.x, point.y, button=action.button, click_count=action.count)

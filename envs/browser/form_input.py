@@ -38,7 +38,7 @@ async def type_into(page: Page, target: Target, action: Type, guard: SecretGuard
     text = await _text(target, action.text, guard)
     if isinstance(text, ActionResult):
         return text
-    point = await target.point()
+    point = await target.point(page.mouse.move)
     if isinstance(point, ActionResult):
         return point
     await page.mouse.click(point.x, point.y)

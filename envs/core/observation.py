@@ -11,6 +11,7 @@ Grammar of :attr:`Observation.text` (one line per block of the page, document or
     [8] checkbox "Pick 1" | [9] link "Order 1" | paid        a table row: cells joined by ` | `
     … g1: row ×332, shown 1-28 (expand g1 or find text)      a collapsed group; text is never cut silently
     --- frame 1 "Payment" https://pay.example       content of an iframe follows, up to `--- end frame 1`
+    --- behind the dialog: 57 controls, not usable until it is closed     what a modal dialog or an overlay covers
 
 Names and values are quoted, with `"` and `\\` escaped. A backslash precedes page text that looks like a ref, a frame
 marker or a group marker, so a page cannot forge them.
@@ -77,7 +78,8 @@ class Element:
     key: ElementKey
     tag: str
     states: tuple[str, ...]
-    """Among: checked, mixed, disabled, expanded, collapsed, selected, focused, readonly, required, password."""
+    """Among: checked, mixed, disabled, expanded, collapsed, selected, focused, readonly, required, password,
+    shown-on-hover (hidden until the pointer is over its row; an action moves the pointer there first)."""
     value: str | None
     options: tuple[str, ...]
     """Visible labels of a drop-down's options; empty for other controls."""

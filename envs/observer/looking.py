@@ -14,6 +14,10 @@ POINTER_EVENTS = frozenset(
     {"click", "mousedown", "mouseup", "pointerdown", "pointerup", "dblclick", "touchstart", "touchend", "dragstart"}
 )
 """A node that listens to one of these events counts as clickable."""
+HOVER_EVENTS = frozenset({"mouseenter", "mouseover", "pointerenter", "pointerover"})
+"""A node that listens to one of these events may show hidden controls while the pointer is over it."""
+MAX_HOVERING = 300
+"""Maximum number of such nodes that the page program is told at one observation."""
 LOOKS = 3
 """Maximum number of observations, because closed shadow roots may be nested."""
 MAX_SCANNED_NODES = 30_000
@@ -100,7 +104,8 @@ async def _groups_of_frame(world: World, index: int, timeout_s: float) -> int:
 async def _adopt(world: World, answer: dict[str, Any], left_s: Callable[[], float]) -> bool:
     """Sends closed roots and listeners to the page program; True if another observation would show more."""
     roots = await _adopt_roots(world, left_s()) if answer["hosts"] else False
-    return await _adopt_listeners(world, left_s) or roots
+    hovering = await _adopt_hovering(world, left_s)
+    return await _adopt_listeners(world, left_s) or roots or hovering
 
 
 async def _observe(world: World, args: tuple[Any, ...], left_s: Callable[[], float]) -> dict[str, Any]:
@@ -137,6 +142,13 @@ async def _scan(world: World, timeout_s: float, *, effects: bool) -> None:
         for listener in listeners
         if listener["type"] in POINTER_EVENTS and "backendNodeId" in listener
     }
+    hovering = {
+        listener["backendNodeId"]
+        for listener in listeners
+        if listener["type"] in HOVER_EVENTS and "backendNodeId" in listener
+    }
+    world.unsent_hovering.extend(sorted(hovering - world.hovering))
+    world.hovering |= hovering
     world.unexamined.extend(sorted(ids - world.listeners))
     world.listeners |= ids
     world.is_large = len(world.listeners) > MAX_LISTENERS
@@ -156,6 +168,18 @@ async def _adopt_listeners(world: World, left_s: Callable[[], float]) -> bool:
             seen += await world.call_with_objects("adoptListeners", objects, left_s())
         del world.unexamined[: len(batch)]
     return seen > 0
+
+
+async def _adopt_hovering(world: World, left_s: Callable[[], float]) -> bool:
+    """Sends nodes that listen for a hover; True if one of them holds hidden parts that the last observation lacks."""
+    batch = world.unsent_hovering[:MAX_HOVERING]
+    if not batch:
+        return False
+    nodes = await asyncio.gather(*(world.adopt_node(id_, left_s()) for id_ in batch))
+    objects = [node for node in nodes if node is not None]
+    holding = await world.call_with_objects("adoptHovering", objects, left_s()) if objects else 0
+    del world.unsent_hovering[: len(batch)]
+    return holding > 0
 
 
 async def _adopt_roots(world: World, timeout_s: float) -> bool:

@@ -68,7 +68,7 @@ def read_line(text: str) -> Line:
 
 
 def _kind(text: str, roles: frozenset[str]) -> Kind:
-    if text.startswith(("--- frame ", "--- end frame ", "… g")):
+    if text.startswith(("--- frame ", "--- end frame ", "--- behind the dialog: ", "… g")):
         return "marker"
     if text.startswith("# "):
         return "heading"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +13,13 @@ from envs.core.errors import EnvError
 from envs.core.observation import ElementKey
 from envs.core.record import storable
 from envs.observer.world import World
+
+Move = Callable[[float, float], Awaitable[object]]
+"""Moves the pointer to a point in CSS pixels of the top viewport."""
+HOVERS = 3
+"""Number of moves to the row: what the pointer leaves may collapse, so that the row moves away from the pointer."""
+SHOWN_MS = 400
+"""Maximum time in milliseconds for an element to show after the pointer came over its row."""
 
 
 class Point(NamedTuple):
@@ -49,22 +56,46 @@ class Target:
     def role(self) -> str:
         return self.key.role
 
-    async def point(self) -> Point | ActionResult:
+    async def point(self, move: Move | None = None) -> Point | ActionResult:
         """Scrolls the element into view and returns a point of it that is not covered.
 
-        If there is none, returns a result with COVERED, DISABLED, NOT_ACTIONABLE (no visible box) or STALE.
+        If the element shows only while the pointer is over its row, *move* moves the pointer there first. If there is
+        no point, returns a result with COVERED, DISABLED, NOT_ACTIONABLE (no visible box) or STALE.
         """
+        await self._show_holders()
+        answer = await self._point_in_frame()
+        hovers = HOVERS
+        while "hover" in answer and move is not None and hovers > 0:
+            hovers -= 1
+            spot = await self._through_holders(Point(float(answer["hover"]["x"]), float(answer["hover"]["y"])))
+            if isinstance(spot, ActionResult):
+                return spot
+            await move(*spot)
+            await self.call(_UNTIL_SHOWN, SHOWN_MS)
+            answer = await self._point_in_frame()
+        if "hover" in answer:
+            message = f"{_label(self.key)}: it did not show while the pointer was over its row"
+            return ActionResult(status=Status.NOT_ACTIONABLE, reason=Reason.NO_VISIBLE_BOX, message=message)
+        if "status" in answer:
+            status, message = Status(answer["status"]), f"{_label(self.key)}: {answer['message']}"
+            return ActionResult(status=status, reason=_REASONS[status], message=message)
+        return await self._through_holders(Point(float(answer["x"]), float(answer["y"])))
+
+    async def _point_in_frame(self) -> dict[str, Any]:
+        return json.loads(str(await self.call("function () { return mira.pointOf.call(this); }")))
+
+    async def _show_holders(self) -> None:
+        """Scrolls the iframes of other processes around the element into view."""
         for holder in reversed(self.holders):
             await self._call_on(holder.world, holder.object_id, _SCROLL, ())
             # Chromium routes input to another process by the last drawn position, so the scroll must be drawn first.
             await self._call_on(holder.world, holder.object_id, _DRAWN, ())
         if self.holders:
             await self.call(_DRAWN)
-        answer = json.loads(str(await self.call("function () { return mira.pointOf.call(this); }")))
-        if "status" in answer:
-            status, message = Status(answer["status"]), f"{_label(self.key)}: {answer['message']}"
-            return ActionResult(status=status, reason=_REASONS[status], message=message)
-        x, y = float(answer["x"]), float(answer["y"])
+
+    async def _through_holders(self, point: Point) -> Point | ActionResult:
+        """Converts a point of the element's document to the top viewport; COVERED if an iframe is covered there."""
+        x, y = point
         for holder in self.holders:
             outer = json.loads(str(await self._call_on(holder.world, holder.object_id, _THROUGH, (x, y))))
             if outer is None:
@@ -113,6 +144,7 @@ _DRAWN = (
     "requestAnimationFrame(() => requestAnimationFrame(() => done(true))); }); }"
 )
 """Waits for two animation frames, at most 200 ms."""
+_UNTIL_SHOWN = "function (most) { return mira.untilShown.call(this, most); }"
 _THROUGH = "function (x, y) { return mira.throughHolder(this, x, y); }"
 
 

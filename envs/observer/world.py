@@ -22,13 +22,13 @@ from envs.observer.program import program
 T = TypeVar("T")
 
 _PARTS = (
-    *("dom.js", "names.js", "walk.js", "controls.js", "layout.js", "effects.js", "api.js", "target.js"),
-    *("entering.js", "scrolling.js"),
+    *("dom.js", "names.js", "layers.js", "style_rules.js", "parts.js", "walk.js", "controls.js", "layout.js"),
+    *("effects.js", "api.js", "target.js", "entering.js", "scrolling.js"),
 )
 _CALLS = (
     "observe, relayOut, find, lines, tellLines, expand, hosts, frameHolder, frameOrigin, adoptRoots, adoptListeners, "
-    "adoptHearing, resolve, facts, pointOf, showHolder, throughHolder, prepare, selectAll, caretToEnd, fillValue, "
-    "insert, chooseOption, pageAddress, isFileInput, scrollAround"
+    "adoptHovering, adoptHearing, resolve, facts, pointOf, untilShown, showHolder, throughHolder, prepare, selectAll, "
+    "caretToEnd, fillValue, insert, chooseOption, pageAddress, isFileInput, scrollAround"
 )
 _WORLD = "mira"
 _OBJECTS = "mira-objects"
@@ -65,6 +65,10 @@ class World:
         """Backend ids of the known listening nodes."""
         self.unexamined: list[int] = []
         """Listening nodes that were not sent to the page program yet."""
+        self.hovering: set[int] = set()
+        """Backend ids of the known nodes that listen to the pointer coming over them."""
+        self.unsent_hovering: list[int] = []
+        """Those of them that were not sent to the page program yet."""
         self.sent_groups: dict[int, int] = {}
         """Listener groups by backend id that the page program has, see :mod:`envs.observer.listening`."""
         self.sent_window_groups = 0
@@ -95,6 +99,8 @@ class World:
         self._context = world["executionContextId"]
         self.listeners.clear()
         self.unexamined.clear()
+        self.hovering.clear()
+        self.unsent_hovering.clear()
         self.sent_groups.clear()
         self.new_groups.clear()
         self.sent_window_groups = 0

@@ -133,3 +133,14 @@ function adoptListeners(...nodes) {
   }
   return news;
 }
+
+/** Marks elements that listen for the pointer coming over them; returns how many hold hidden parts. */
+function adoptHovering(...nodes) {
+  let holding = 0;
+  for (const node of nodes) {
+    if (!node || nodeType(node) !== 1) continue;
+    hovering.add(node);
+    if (!isRootTag(node) && firstOf(queryAll(node, INDEPENDENT), 20, (part) => part).some((part) => !isDrawn(part) || getComputedStyle(part).opacity === '0')) holding++;
+  }
+  return holding;
+}

@@ -1,6 +1,7 @@
 // Which elements are controls. Each control is shown once, by role and name, without repeating its content.
 
 const LEAVES = new Set(['input', 'select', 'textarea', 'video', 'audio']);
+const CHECKABLE = new Set(['checkbox', 'radio', 'switch']);
 const CONTAINER_NAME = 60; // maximum name length of a clickable area that contains other controls
 const MAX_NESTED = 50; // nesting depth of controls beyond which they are only counted
 const DELEGATES = 8; // a listener around more controls than this only delegates for them
@@ -11,15 +12,15 @@ class PageLook extends Look {
     if (tag === 'label') return this.enterLabel(element, inner);
     if (isControl(role, tag)) {
       if (this.isTooDeep(inner)) return true;
-      if (!this.hasPlace(element, role, inner.placed)) inner.text = false;
+      if (!this.hasPlace(element, role, inner.placed, inner.reveal) && !this.enterRevealed(element, 'size', context, inner)) inner.text = false;
       else if (inner.visible) this.addWidget(element, tag, role, inner);
       return !LEAVES.has(tag) && !isEditingHost(element);
     }
     if (isEditingHost(element)) {
-      if (inner.visible && this.hasPlace(element, 'textbox', inner.placed)) this.emit(element, tag, 'textbox', inner);
+      if (inner.visible && this.hasPlace(element, 'textbox', inner.placed, inner.reveal)) this.emit(element, tag, 'textbox', inner);
       return false;
     }
-    const source = inner.visible && !this.isTooDeep(inner) ? this.isGeneric(element, style, context) : '';
+    const source = inner.visible && !this.isTooDeep(inner) ? this.isGeneric(element, style, context, inner, role) : '';
     if (source) this.addClickable(element, tag, source, inner);
     return true;
   }
@@ -33,7 +34,8 @@ class PageLook extends Look {
   }
 
   /** Whether it has a box that can be scrolled into view. A link may have an empty box around a visible image. */
-  hasPlace(element, role, placed) {
+  hasPlace(element, role, placed, reveal = null) {
+    if (reveal) return true;
     if (!placed && offsetWidth(element) && offsetHeight(element)) return true;
     const box = boxOf(element);
     if (box.width < 1 || box.height < 1) {
@@ -70,29 +72,46 @@ class PageLook extends Look {
   }
 
   /** Why an element without a widget role is clickable; '' if it is not. */
-  isGeneric(element, style, context) {
+  isGeneric(element, style, context, inner = context, role = '') {
     const tag = tagOf(element);
-    if (tag === 'html' || tag === 'body' || (context.control && context.control.role !== 'clickable')) return '';
+    if (tag === 'html' || tag === 'body') return '';
     const bare = !hasAttributes(element);
-    if (listening.has(element) || (!bare && hasHandler(element))) return 'listener';
-    if (style.cursor === 'pointer' && !context.pointer && !context.label) return 'pointer';
-    return !bare && hasAttr(element, 'tabindex') && tabIndexOf(element) >= 0 && !context.control ? 'focus' : '';
+    const inWidget = context.control !== null && context.control.role !== 'clickable';
+    if (listening.has(element) || (!bare && hasHandler(element))) {
+      if (style.cursor === 'pointer' && !context.pointer && isListOfRows(element, tag, role)) {
+        inner.pointer = false;
+        return '';
+      }
+      return inWidget && isWhole(element, context.control) ? '' : 'listener';
+    }
+    if (style.cursor === 'pointer' && !context.pointer && !context.label && !inWidget) {
+      if (!isListOfRows(element, tag, role)) return 'pointer';
+      inner.pointer = false; // its rows are clickable, not the list
+    }
+    if (!context.control) {
+      if (!bare && hasAttr(element, 'tabindex') && tabIndexOf(element) >= 0) return 'focus';
+      return !bare && (isBareLink(element, tag) || hasAction(element, true)) ? 'part' : '';
+    }
+    return !bare && isPart(element, tag, context, inner.reveal !== null) ? 'part' : '';
   }
 
   /** A clickable area becomes one control, or a control followed by its inner controls; decided at its end. */
   addClickable(element, tag, source, inner) {
-    if (!this.hasPlace(element, 'clickable', inner.placed)) return;
+    if (!this.hasPlace(element, 'clickable', inner.placed, inner.reveal)) return;
     const before = this.parts.slice();
     const mark = { lines: this.lines.length, controls: this.controls.length, frames: this.frames.length };
     const control = this.emit(element, tag, tag === 'canvas' ? 'canvas' : 'clickable', inner);
+    if (source === 'part') namePart(control);
     inner.control = control;
+    const owns = source === 'listener' && hasOwnListener(element, getComputedStyle(element), attr(element, 'role'));
     this.stack.push(() => {
       const held = this.controls.slice(mark.controls + 1).filter((other) => !other.dropped);
       const nested = held.length;
       const name = control.name;
       if (nested) control.name = cut(name, CONTAINER_NAME);
-      if (this.isNoise(control, source, nested) || (nested && !ownText(name, held))) {
+      if (this.isNoise(control, source, nested, owns) || (nested && !ownText(name, held) && !(owns && this.hasRoom(control, held)))) {
         control.dropped = true;
+        this.emitted.delete(element); // with a listener that becomes known later it may be a control
       } else if (!nested && !control.cut && this.frames.length === mark.frames) {
         this.lines.length = mark.lines;
         this.parts = [...before, { control, at: element }];
@@ -100,9 +119,20 @@ class PageLook extends Look {
     });
   }
 
-  isNoise(control, source, nested) {
+  /** Whether a control has a place to click beside the controls in it. */
+  hasRoom(control, held) {
+    const area = (element) => {
+      const box = boxOf(element);
+      return box.width * box.height;
+    };
+    if (held.length === 1 && CHECKABLE.has(held[0].role)) return false; // a box around a choice and its label
+    const inside = held.filter((other) => other.depth === control.depth + 1);
+    return inside.reduce((sum, other) => sum + area(other.element), 0) < FILLING * area(control.element);
+  }
+
+  isNoise(control, source, nested, owns) {
     if (source === 'focus') return nested > 0 || control.cut;
-    if (source === 'listener' && nested > DELEGATES) return true;
+    if (source === 'listener' && nested > DELEGATES && !owns) return true;
     if (nested > 20) return true;
     const box = boxOf(control.element);
     const covers = box.width * box.height > 0.8 * innerWidth * innerHeight;
@@ -110,17 +140,34 @@ class PageLook extends Look {
   }
 
   emit(element, tag, role, inner) {
-    const full = attempt(() => nameOf(element, tag, role, this.settings.nameChars), '');
-    const control = { element, tag, role, name: cut(full, this.settings.nameChars), cut: full.length > this.settings.nameChars,
+    const full = attempt(() => fullName(element, tag, role, this.settings.nameChars, inner.reveal), '');
+    const control = { element, tag, role, reveal: inner.reveal, name: cut(full, this.settings.nameChars), cut: full.length > this.settings.nameChars,
       labelled: hasAttr(element, 'aria-label') || hasAttr(element, 'aria-labelledby'), states: [], value: null, options: [],
       moreOptions: 0, depth: inner.control ? inner.control.depth + 1 : 0, frame: inner.frame, hash: inner.hash, dropped: false, id: this.controls.length, ordinal: 0 };
     attempt(() => readState(control, this.settings), null);
+    if (inner.reveal) control.states.push('shown-on-hover');
     if (inner.inert && !control.states.includes('disabled')) control.states.unshift('disabled');
     this.emitted.add(element);
     this.controls.push(control);
     this.parts.push({ control, at: element });
     return control;
   }
+}
+
+/** The accessible name; a control that is hidden until a hover is named as if it were shown. */
+function fullName(element, tag, role, limit, reveal) {
+  const isNamed = hasAttr(element, 'aria-label') || hasAttr(element, 'aria-labelledby') || !FROM_CONTENT.has(role);
+  return (reveal && !isNamed && contentText(element, limit, true)) || nameOf(element, tag, role, limit);
+}
+
+/** Names a part that its content does not name. */
+function namePart(control) {
+  const { element } = control;
+  const named = ['aria-label', 'aria-labelledby', 'title'].some((name) => attr(element, name).trim()) || contentText(element, 10, true);
+  const name = named ? '' : partName(element);
+  if (!name) return;
+  control.name = name;
+  control.named = true;
 }
 
 const hasHandler = (element) => HANDLERS.some((name) => hasAttr(element, name)) || attr(element, 'draggable') === 'true';

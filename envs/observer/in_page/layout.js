@@ -28,6 +28,7 @@ const renderOpen = (frame) =>
 /** The text of a line, divided if it is long; cells are joined by ` | `, controls by two spaces. */
 function renderLine(line) {
   if (line.open) return [line.open.remote ? `${REMOTE}${line.open.index}${END}` : renderOpen(line.open)];
+  if (line.behind) return [`--- behind the dialog: ${line.behind} ${line.behind > 1 ? 'controls' : 'control'}, not usable until it is closed`];
   if (line.close) return line.close.remote ? [] : [`--- end frame ${FRAME}${line.close.index}${END}`];
   const cells = [];
   let cell = [];
@@ -84,7 +85,7 @@ function renderLines(look) {
   const lines = [];
   for (const line of look.lines) {
     for (const text of attempt(() => renderLine(line), [UNREADABLE])) {
-      lines.push({ text, at: line.at, frame: line.frame, group: line.group ?? null, row: line.row ?? 0, fixed: !!(line.open || line.close), shown: true });
+      lines.push({ text, at: line.at, frame: line.frame, group: line.group ?? null, row: line.row ?? 0, fixed: !!(line.open || line.close || line.behind), shown: true });
     }
   }
   return lines;

@@ -34,6 +34,8 @@ const localName = getter(Element.prototype, 'localName');
 const namespaceOf = getter(Element.prototype, 'namespaceURI');
 const openRoot = getter(Element.prototype, 'shadowRoot');
 const firstElement = getter(Element.prototype, 'firstElementChild');
+const nextElement = getter(Element.prototype, 'nextElementSibling');
+const previousElement = getter(Element.prototype, 'previousElementSibling');
 const slotOf = getter(Element.prototype, 'assignedSlot');
 const textSlotOf = getter(Text.prototype, 'assignedSlot');
 const assignedNodes = method(HTMLSlotElement.prototype, 'assignedNodes');
@@ -71,9 +73,7 @@ const addressOf = getter(Document.prototype, 'URL');
 const viewOf = getter(Document.prototype, 'defaultView');
 const newRange = method(Document.prototype, 'createRange');
 const execCommand = method(Document.prototype, 'execCommand');
-const documentQuery = method(Document.prototype, 'querySelector');
 const documentQueryAll = method(Document.prototype, 'querySelectorAll');
-const modalOf = (page) => documentQuery(page, ':modal');
 
 /** Properties of documents and shadow roots, which are on separate prototypes. */
 const ofRoot = (make, name) => {
@@ -87,6 +87,10 @@ const ofRoot = (make, name) => {
 const isShadowRoot = (node) => nodeType(node) === 11 && isConnected(node);
 const activeOf = ofRoot(getter, 'activeElement');
 const elementAt = ofRoot(method, 'elementFromPoint');
+const elementsAt = ofRoot(method, 'elementsFromPoint');
+const sheetsOf = ofRoot(getter, 'styleSheets');
+const adoptedSheets = ofRoot(getter, 'adoptedStyleSheets');
+const rootQueryAll = method(DocumentFragment.prototype, 'querySelectorAll');
 const byId = (root, id) => (nodeType(root) === 9 ? Document : DocumentFragment).prototype.getElementById.call(root, id);
 
 const XHTML = 'http://www.w3.org/1999/xhtml';

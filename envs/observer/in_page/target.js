@@ -11,7 +11,8 @@ function sameKey(element, key, known) {
   const tag = tagOf(element);
   const native = roleOf(element, tag);
   const role = isControl(native, tag) ? native : known.role;
-  const name = cut(nameOf(element, tag, role, 160), latest.settings.nameChars);
+  const full = fullName(element, tag, role, 160, known.reveal);
+  const name = cut((known.named && partName(element)) || full, latest.settings.nameChars);
   return role === key.role && (name === key.name || cut(name, CONTAINER_NAME) === key.name) && digestOf(known) === key.digest;
 }
 
@@ -63,22 +64,64 @@ function holderOf(element) {
   return view && view !== window ? view.frameElement : null;
 }
 
-/** Scrolls `this` into view and finds an uncovered point of it: {x, y} or {status, message}. */
+/** Scrolls `this` into view and finds an uncovered point of it: {x, y} or {status, message}. {hover: {x, y}} if it shows
+ *  only while the pointer is over that point. */
 function pointOf() {
   if (!isConnected(this)) return sent({ status: 'stale', message: 'the element left the page' });
   if (matches(this, ':disabled') || attr(this, 'aria-disabled') === 'true') {
     return sent({ status: 'disabled', message: 'the element is disabled' });
   }
   const shown = drawnPart(this);
+  const covering = shown ? pointIn(shown, this) : null;
+  if (covering && covering.x !== undefined) return sent(covering);
+  const spot = isRevealed(this) ? hoverSpot(this) : null;
+  if (spot) return sent({ hover: spot });
   if (!shown) return sent({ status: 'not_actionable', message: 'the element has no visible box' });
-  scrollIntoView(shown, { block: 'nearest', inline: 'nearest', behavior: 'instant' });
-  let covering = tryPoints(shown, this);
-  if (covering.x === undefined) {
-    scrollIntoView(shown, { block: 'center', inline: 'center', behavior: 'instant' });
-    covering = tryPoints(shown, this);
-  }
-  if (covering.x !== undefined) return sent(covering);
   return sent({ status: 'covered', message: `covered by ${covering.by}` });
+}
+
+/** An uncovered point of the drawn part `shown` of a target, after scrolling it into view: {x, y} or {by}. */
+function pointIn(shown, target) {
+  scrollIntoView(shown, { block: 'nearest', inline: 'nearest', behavior: 'instant' });
+  const covering = tryPoints(shown, target);
+  if (covering.x !== undefined) return covering;
+  scrollIntoView(shown, { block: 'center', inline: 'center', behavior: 'instant' });
+  return tryPoints(shown, target);
+}
+
+const isRevealed = (element) => growsOnHover(element) ||
+  (latest !== null && latest.controls.some((control) => control.element === element && control.reveal));
+
+/** Where the pointer must be for a hidden element to show: over a drawn sibling whose hover shows it, else over the nearest
+ *  drawn element around it. */
+function hoverSpot(element) {
+  for (let node = element; node && nodeType(node) === 1 && !isRootTag(node); node = flatUp(node)) {
+    const beside = [previousElement(node), nextElement(node)].filter((other) => other && isDrawn(other));
+    for (const other of beside) {
+      const spot = showsBeside(other, node) ? pointIn(other, other) : null;
+      if (spot && spot.x !== undefined) return spot;
+    }
+    if (node === element || !isDrawn(node) || getComputedStyle(node).opacity === '0') continue;
+    const spot = pointIn(node, node);
+    if (spot.x !== undefined) return spot;
+  }
+  return null;
+}
+
+/** Whether the hover of an element, and not of one around both, shows the hidden sibling. */
+const showsBeside = (element, hidden) => fitsRule(element, 'trigger') && !isDrawn(hidden);
+
+/** Resolves when `this` can be hit, at most after `most` ms: it may appear by a transition. */
+function untilShown(most) {
+  const end = performance.now() + most;
+  return new Promise((done) => {
+    const look = () => {
+      const shown = drawnPart(this);
+      if ((shown && tryPoints(shown, this).x !== undefined) || performance.now() > end) return done();
+      setTimeout(look, 30);
+    };
+    look();
+  });
 }
 
 /** The element itself, or its label if the element is not drawn. */
@@ -90,24 +133,46 @@ function drawnPart(element) {
   return box.width > 0 && box.height > 0 ? element : null;
 }
 
+const POINTS = [[0.5, 0.5], [0.5, 0.2], [0.2, 0.5], [0.8, 0.5], [0.5, 0.8], [0.1, 0.1]];
+/** Tried when controls inside the target lie at the points above: along its edges. */
+const EDGE_POINTS = [0.05, 0.35, 0.65, 0.95].flatMap((f) => [[0.03, f], [0.97, f], [f, 0.06], [f, 0.94], [f, 0.35], [f, 0.65]]);
+
+/** An uncovered point: {x, y}, else {by}. A point on another control inside the target is used only if there is no other. */
 function tryPoints(shown, target) {
   const [left, top] = offsetOf(shown);
   const view = viewOf(ownerDocument(shown));
+  const inner = controlsIn(target);
   let by = 'another element';
+  let shared = null;
   for (const box of getClientRects(shown)) {
     const x0 = Math.max(box.left, 0);
     const y0 = Math.max(box.top, 0);
     const width = Math.min(box.right, view.innerWidth) - x0;
     const height = Math.min(box.bottom, view.innerHeight) - y0;
     if (width <= 0 || height <= 0) continue;
-    for (const [fx, fy] of [[0.5, 0.5], [0.5, 0.2], [0.2, 0.5], [0.8, 0.5], [0.5, 0.8], [0.1, 0.1]]) {
+    for (const [fx, fy] of inner.size ? [...POINTS, ...EDGE_POINTS] : POINTS) {
       const [x, y] = [x0 + width * fx, y0 + height * fy];
       const hit = deepest(ownerDocument(shown), x, y);
-      if (hit && reaches(hit, shown, target) && holdersShow(shown, x, y)) return { x: x + left, y: y + top };
-      if (hit) by = described(hit);
+      if (hit && reaches(hit, shown, target) && holdersShow(shown, x, y)) {
+        const point = { x: x + left, y: y + top };
+        if (!isInside(hit, target, inner)) return point;
+        shared ??= point;
+      } else if (hit) by = described(hit);
     }
   }
-  return { by };
+  return shared ?? { by };
+}
+
+/** The other controls of the last observation inside a control. */
+function controlsIn(target) {
+  const others = latest ? latest.controls.filter((control) => !control.dropped && control.element !== target && labelTarget(control.element) !== target) : [];
+  return new Set(others.map((control) => control.element).filter((element) => contains(target, element)));
+}
+
+/** Whether a hit lies in one of the controls inside the target. */
+function isInside(hit, target, inner) {
+  for (let node = hit; node && node !== target && nodeType(node) === 1; node = flatUp(node)) if (inner.has(node)) return true;
+  return false;
 }
 
 /** The topmost element at a point, through open and known closed shadow roots. */

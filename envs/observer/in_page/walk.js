@@ -41,6 +41,8 @@ class Look {
     this.nodes = 0;
     this.unread = 0; // elements that could not be read or are nested too deeply in other controls
     this.stack = [];
+    this.front = 0; // number of lines of the topmost dialogs, which come first
+    startScan();
     this.pushDocument(document, '', null);
   }
 
@@ -78,19 +80,29 @@ class Look {
   }
 
   pushDocument(page, path, holder) {
-    this.documents.push({ path, holder, inner: 0 });
     const top = rootElement(page);
-    const modal = modalOf(page);
-    const context = { modal, inert: modal !== null, frame: this.documents.length - 1, text: true, visible: true, pointer: false, placed: false, control: null, row: null,
-      group: null, label: false, hash: fnv('') };
+    const layers = attempt(() => layersOf(page), null);
+    this.documents.push({ path, holder, inner: 0, layers, behind: 0 });
+    const context = { layers, covered: layers !== null, clear: false, inert: false, frame: this.documents.length - 1, text: true, visible: true, pointer: false, placed: false,
+      control: null, row: null, group: null, label: false, reveal: null, hash: fnv('') };
+    if (layers) this.stack.push(() => this.tellBehind(context));
     if (top) this.stack.push({ node: top, context });
+  }
+
+  /** The line for all that lies under a document's topmost dialog. */
+  tellBehind(context) {
+    const { behind } = this.documents[context.frame];
+    if (!behind) return;
+    this.flush();
+    this.current = context;
+    this.lines.push({ behind, frame: context.frame, at: context.layers.main, ...this.place() });
   }
 
   visit(node, context) {
     this.nodes++;
     const type = nodeType(node);
     if (type === 3) {
-      if (context.text && context.visible) this.addText(dataOf(node), node);
+      if (context.text && context.visible && !context.covered) this.addText(dataOf(node), node);
     } else if (type === 1) {
       this.visitElement(node, tagOf(node), context);
     }
@@ -101,15 +113,20 @@ class Look {
     if (this.settings.skip && matches(element, this.settings.skip)) return;
     const style = getComputedStyle(element);
     const role = roleOf(element, tag);
-    if (style.display === 'none') return;
-    if (style.opacity === '0' && !(tag === 'input' && isControl(role, tag))) return;
+    const hidden = style.display === 'none' ? 'display' : style.opacity === '0' && !(tag === 'input' && isControl(role, tag)) ? 'opacity' : '';
     const inner = { ...context, visible: style.visibility === 'visible', pointer: style.cursor === 'pointer' };
+    if (context.layers) this.enterLayer(element, style, context, inner);
+    if (hidden || (!inner.visible && !context.reveal && hasAttributes(element))) {
+      const revealed = !inner.covered && this.enterRevealed(element, hidden || 'visibility', context, inner);
+      if (hidden && !revealed) return;
+    }
+    if (inner.reveal) inner.visible = true;
+    if (inner.covered) return this.passCovered(element, tag, role, style, context, inner);
     const plain = PLAIN.has(style.display);
     if (!plain && !inner.placed) inner.placed = PLACED.has(style.position);
     if (hasAttributes(element)) {
       if (attr(element, 'aria-hidden') === 'true') inner.text = false;
       if (hasAttr(element, 'inert')) inner.inert = true;
-      else if (element === inner.modal) inner.inert = false;
     }
     if (LANDMARKS[tag] || (role && !isControl(role, tag))) inner.hash = fnv('/' + role, context.hash);
     const block = this.openBlock(element, tag, role, style, inner);
@@ -124,14 +141,64 @@ class Look {
     if (tag === 'img' && inner.text && attr(element, 'alt').trim() && inner.visible) {
       this.parts.push({ image: cut(clean(attr(element, 'alt')), this.settings.nameChars), at: element });
     }
-    if (this.addControl(element, tag, role, style, context, inner) && (plain || !isShut(element, tag, style))) {
-      this.descend(element, tag, inner);
+    if (!this.addControl(element, tag, role, style, context, inner)) return;
+    if (plain || inner.reveal || !isShut(element, tag, style) || this.enterRevealed(element, 'size', context, inner)) this.descend(element, tag, inner);
+  }
+
+  /** Begins or ends what is in use, where a dialog or overlay covers the rest. */
+  enterLayer(element, style, context, inner) {
+    const mark = context.layers.marks.get(element);
+    if (mark === false || (mark === undefined && context.covered && isAbove(context.layers, element, style, context.clear))) this.openLayer(element, context, inner);
+    else if (mark === true) inner.covered = true;
+    inner.clear = style.pointerEvents === 'none';
+  }
+
+  /** The lines of the topmost dialog come before all others of the page. */
+  openLayer(element, context, inner) {
+    inner.covered = false;
+    this.flush();
+    const from = this.lines.length;
+    const before = this.current;
+    this.current = inner;
+    this.stack.push(() => {
+      this.flush();
+      this.current = before;
+      if (inner.frame || !(element === context.layers.main || matches(element, DIALOG) || queryFirst(element, DIALOG))) return;
+      const lines = this.lines.splice(from);
+      this.lines.splice(this.front, 0, ...lines);
+      this.front += lines.length;
+    });
+  }
+
+  /** Counts the controls under a dialog without reading them. */
+  passCovered(element, tag, role, style, context, inner) {
+    if (tag === 'iframe' || tag === 'frame') return void this.documents[inner.frame].inner++;
+    if (inner.visible && !inner.control && (isControl(role, tag) || isEditingHost(element) || this.isGeneric(element, style, context, inner))) {
+      if (this.hasPlace(element, role, inner.placed)) this.documents[inner.frame].behind++;
+      inner.control = { element, role: 'button', depth: 0 };
     }
+    this.emitted.add(element);
+    if (!LEAVES.has(tag)) this.descend(element, tag, inner);
+  }
+
+  /** Shows what is hidden until the pointer is over its row; many controls are only counted. */
+  enterRevealed(element, kind, context, inner) {
+    const reveal = revealOf(element, kind, context);
+    if (!reveal) return false;
+    inner.text = false;
+    const count = context.reveal ? 0 : countInteractive(element);
+    if (count <= REVEALED) {
+      inner.reveal = context.reveal ?? reveal;
+      return true;
+    }
+    if (context.text && context.visible) this.parts.push({ text: ` (${count} controls show on hover) `, at: flatParent(element) });
+    return false;
   }
 
   /** Starts a new line, heading, table row or row of a group; true if the line must end with the element. */
   openBlock(element, tag, role, style, inner) {
     const display = style.display;
+    if (display === 'none') return false; // shown on hover
     if (inner.row) {
       if (display === 'table-cell' || role === 'gridcell' || role === 'cell' || role === 'columnheader') this.parts.push({ cell: true });
       return false;
@@ -154,12 +221,12 @@ class Look {
   }
 
   descend(element, tag, inner) {
-    if (tag === 'svg' && !inner.control) return this.visitDrawing(element, inner);
+    if (tag === 'svg' && !inner.control) return inner.covered ? undefined : this.visitDrawing(element, inner);
     let children = flatChildren(element);
     if (tag === 'details' && !isOpen(element)) {
       children = children.filter((child) => nodeType(child) === 1 && htmlTag(child) === 'summary').slice(0, 1);
     }
-    if (!inner.group && children.length > this.settings.collapseRows) this.openGroup(element, children, inner);
+    if (!inner.group && !inner.covered && children.length > this.settings.collapseRows) this.openGroup(element, children, inner);
     this.considerHost(element, tag, children);
     for (let i = children.length - 1; i >= 0; i--) this.stack.push({ node: children[i], context: inner });
   }
@@ -189,7 +256,7 @@ class Look {
     const requests = askedHosts.get(element) ?? 0;
     if (requests >= (filled ? 1 : 3)) return; // a custom element may get its root after the first observation
     const box = boxOf(element);
-    if (box.width < 1 || box.height < 1) return;
+    if (!custom && (box.width < 1 || box.height < 1)) return; // a dialog in a custom element has no place in its box
     askedHosts.set(element, requests + 1);
     this.hosts.push(element);
   }

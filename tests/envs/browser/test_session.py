@@ -182,6 +182,16 @@ async def test_hover_and_press(web: Web, opener: Opener) -> None:
     assert unknown.status is Status.FAILED and "NoSuchKey" in unknown.message
 
 
+async def test_what_shows_on_hover_is_clicked_after_a_hover_of_its_row(web: Web, opener: Opener) -> None:
+    session = await opener()
+    web["/"] = f"""{EVENTS}<style>button {{ visibility: hidden }} p:hover button {{ visibility: visible }}</style>
+        <p>Order 1 <button id=one>Delete</button><p>Order 2 <button id=two>Remove</button>"""
+    seen = await visit(session, web.url())
+    assert "shown-on-hover" in seen.elements[ref_of(seen, "Remove") - 1].states
+    await click(session, "Remove")
+    assert ["click", "two", True, ""] in await events(session)
+
+
 async def test_scrolling_the_page_a_list_and_at_a_point(web: Web, opener: Opener) -> None:
     session = await opener()
     web["/"] = """<div id=l style='height:100px;overflow:auto'><div style='height:900px'><button>In</button></div></div>

@@ -186,7 +186,8 @@ OURS = frozenset(
     re.findall(
         r"\w+",
         "this latest look known control other c part line unit row rows last entry settings inner context style box "
-        "frame window Math Number Object Array location event record file view ruler key group of mark inside",
+        "frame window Math Number Object Array location event record file view ruler key group of mark inside "
+        "sheet rule area whole around",
     )
 )
 

@@ -111,7 +111,11 @@ POINTS = [
     ("on-top", "<button>A</button>", None),
     ("far-below", "<div style='height:5000px'></div><button>A</button>", None),
     ("in-a-scroller", "<div style='height:90px;overflow:auto'><p style='height:900px'><button>A</button></div>", None),
-    ("covered", "<button>A</button><div style='position:fixed;inset:0;background:#fff'>Wall</div>", Status.COVERED),
+    (
+        "covered",
+        "<button>A</button><div style='position:fixed;left:0;top:0;width:300px;height:99px'>Wall</div>",
+        Status.COVERED,
+    ),
     ("disabled", "<button disabled>A</button>", Status.DISABLED),
     ("checkbox-behind-its-label", "<label><input type=checkbox style='display:none'>A</label>", None),
     (
