@@ -15,7 +15,7 @@ from judges.autorater_prompt import MilestoneAnswer, Reflection, key, reflection
 from judges.base import Progress, Rated
 from judges.evidence import QuoteChecker, Rejection, normalised
 from judges.ratings import Source, make_rating
-from judges.relevance import may_have_progressed
+from judges.relevance import idle, may_have_progressed
 from models.asking import ask
 from models.base import Budget, ChatModel, ChatReply, ChatRequest
 from models.thinking import thinking_tokens, validate_budget
@@ -25,8 +25,9 @@ class RaterSettings(Record):
     """Settings of a model AutoRater."""
 
     budget: Budget = "auto"
-    """Thinking tokens. A fixed budget calls the model at every step. `auto` first checks for a relevant change without
-    a model, then calls without thinking, and calls with thinking only for milestones that are still unsure."""
+    """Thinking tokens. A fixed budget calls the model at every step, but not before the first action and where only
+    the focus moved. `auto` first checks for a relevant change without a model, then calls without thinking, and calls
+    with thinking only for milestones that are still unsure."""
     ask_every: int = Field(default=5, ge=1)
     """`auto` calls the model at least once in this many steps, regardless of the cheap check."""
     deadline_s: float = Field(default=120.0, gt=0)
@@ -79,7 +80,8 @@ def _finding(progress: Progress, witness: QuoteChecker, index: int, answer: Mile
 
 
 def cheap_rating(progress: Progress, settings: RaterSettings) -> Rated | None:
-    """The rating if no model call is needed: all milestones are achieved, or with `auto` nothing relevant has changed.
+    """The rating if no model call is needed: all milestones are achieved, the agent did nothing that can achieve one
+    (the rating is postponed), or with `auto` nothing relevant has changed.
 
     Raises ValueError if `z` and the milestones differ in number.
     """
@@ -87,6 +89,8 @@ def cheap_rating(progress: Progress, settings: RaterSettings) -> Rated | None:
         raise ValueError(f"z of length {len(progress.z)} for {len(progress.milestones)} milestones")
     if all(progress.z):
         return Rated(make_rating(progress.z, progress.z, source="none"))
+    if (why := idle(progress)) is not None:
+        return Rated(make_rating(progress.z, progress.z, reason=why, source="cheap"), postponed=True)
     if settings.budget == "auto" and not may_have_progressed(progress, ask_every=settings.ask_every):
         reason = "nothing that bears on an open milestone has changed"
         return Rated(make_rating(progress.z, progress.z, reason=reason, source="cheap"))

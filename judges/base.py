@@ -28,12 +28,18 @@ class Progress:
     """Actions taken so far; None means the length of `history`."""
     checks: tuple[MilestoneCheck, ...] | None = None
     """Results of the state checkers; None unless the plan is the task's reference milestones."""
+    unrated: bool = False
+    """The page before was not rated: it may have achieved a milestone, whatever changed since."""
+    final: bool = False
+    """The episode has ended: what is not rated now is never rated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rated:
     rating: Rating
     replies: tuple[ChatReply, ...] = ()
+    postponed: bool = False
+    """The page was not rated, because nothing was done yet or only the focus moved; the next one is."""
 
 
 class AutoRater(Protocol):

@@ -59,6 +59,7 @@ async def open_components(
             replan_detector=ReplanDetector(),
             compares=_compares(config, models),
             answers=None if config.answer_schema is None else AnswerSchema.read(config.answer_schema),
+            full_planner=_plans_in_full(config),
         )
 
 
@@ -124,6 +125,13 @@ def _planner(config: RunConfig, models: _Models) -> Planner:
     with _naming_entries(PLANNERS, "planner"):
         model = models.get(spec) if spec else None
         return make_planner(name or spec, model, settings, compact=bool(spec) and _is_compact(config, spec))
+
+
+def _plans_in_full(config: RunConfig) -> bool:
+    """Whether a large model plans."""
+    _, spec = PLANNERS.split(config.planner)
+    spec = config.policy if spec == "same" else spec
+    return bool(spec) and not _is_compact(config, spec)
 
 
 def _style(config: RunConfig, spec: str) -> Style:

@@ -30,7 +30,7 @@ from envs.core.observation import ElementKey
 from envs.core.older_results import with_reason
 from envs.core.past_actions import PastAction
 from envs.core.tasks import Milestone
-from envs.core.trace import Commit, EndedBy, Event, Footer, Header, Intent, Line, PlanRecord, Rating
+from envs.core.trace import Commit, Degraded, EndedBy, Event, Footer, Header, Intent, Line, PlanRecord, Rating
 from envs.core.trace_store import has_header, iter_lines
 from planners.anchors import carry_over
 from planners.replan_triggers import StepSummary
@@ -79,6 +79,7 @@ class RecoveredEpisode:
     open: Intent | None = None
     """The last intent, if the trace does not resolve it."""
     planned: bool = False
+    """There is a plan, or the episode went on without one because the planner did not answer."""
     plan: tuple[Milestone, ...] = ()
     z: tuple[bool, ...] = ()
     rating: Rating = field(default_factory=lambda: Rating(z=()))
@@ -89,6 +90,7 @@ class RecoveredEpisode:
     """The last step that a person declined; 0 if none."""
     parse_errors: int = 0
     """Consecutive parse errors after the last intent."""
+    degraded: Degraded = Degraded()
     usage_tracker: UsageTracker = field(default_factory=UsageTracker)
     ended: Footer | None = None
     """The last footer after the last intent, in force or not."""
@@ -126,6 +128,8 @@ class RecoveredEpisode:
                 sent.intent.seen.digest,
                 sent.status,
                 sent.intent.rating.z,
+                state=sent.intent.seen.state,
+                shown=sent.commit.result.output if sent.commit is not None else "",
             )
             for sent in self.sent
         ]
@@ -151,6 +155,7 @@ def _fold(recovered: RecoveredEpisode, line: Line) -> None:
     match line:
         case Intent():
             recovered.open, recovered.rating, recovered.parse_errors, recovered.ended = line, line.rating, 0, None
+            recovered.planned = True
             if len(line.rating.z) == len(recovered.plan):
                 recovered.z = line.rating.z
             recovered.usage_tracker.add(line.calls)
@@ -170,6 +175,8 @@ def _fold(recovered: RecoveredEpisode, line: Line) -> None:
             recovered.declines += line.name == "declined"
             recovered.parse_errors += line.name == "parse_error"
             recovered.replans += line.name == "planner_error" and recovered.planned
+            if line.name in ("planner_error", "rater_error"):
+                recovered.degraded = recovered.degraded.plus("planner" if line.name == "planner_error" else "rater")
             recovered.usage_tracker.add(line.calls)
         case PlanRecord():
             recovered.z = carry_over(recovered.plan, recovered.z, line.milestones)

@@ -146,6 +146,18 @@ async def test_a_static_budget_asks_at_every_step(progress: Make, look: Callable
     assert rating.z == (False, False, False), "unsure is not achieved"
 
 
+@pytest.mark.parametrize("budget", ["auto", 4096])
+async def test_nobody_is_asked_before_the_first_action_nor_when_only_the_focus_moved(
+    budget: Any, progress: Make, look: Callable[..., Observation]
+):
+    autorater, model = rater(budget=budget)
+    focused = PAGE.replace('= "ann"', '= "ann" focused')
+    for step in (progress(PAGE, step=0), progress(focused, previous=look(PAGE), step=1, history=(WAITED,))):
+        rated = await autorater.rate(step)
+        assert rated.postponed and rated.rating.z == (False, False, False) and rated.replies == ()
+    assert not model.requests
+
+
 async def test_auto_asks_nobody_when_nothing_relevant_changed(progress: Make, look: Callable[..., Observation]):
     autorater, model = rater(budget="auto")
     rated = await autorater.rate(progress(PAGE, previous=look(PAGE), history=(WAITED,), z=(True, False, False)))

@@ -35,7 +35,10 @@ async def execute(state: State, runtime: Runtime[Episode]) -> Update:
     episode.spend(execute=time.perf_counter() - begun)
     commit = Commit(step=intent.step, result=result, timings=episode.take_timings(), at=now())
     episode.trace.append(commit)
-    episode.add_summary(StepSummary(intent.step, action_text(episode, action), look.digest, result.status, state.z))
+    words = action_text(episode, action)
+    episode.add_summary(
+        StepSummary(intent.step, words, look.digest, result.status, state.z, state=intent.seen.state)
+    )
     episode.refuse(result.blocked_requests)
     episode.acted(PastAction(action, target, result), intent, commit)
     _report(state, episode, intent, commit, look)

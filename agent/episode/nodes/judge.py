@@ -48,11 +48,11 @@ async def judge(state: State, runtime: Runtime[Episode]) -> Update:
 
 
 async def _last_rating(state: State, episode: Episode) -> Rating:
-    """Rates the last page; if the rater fails, returns the last known status."""
+    """Rates the last page; if no time is left for it, returns the last known status."""
     try:
         return (await rate(state, episode))[0]
-    except ModelError as error:
-        episode.note(state.step, "rater_error", _error_text(error))
+    except ModelOutOfTime as error:
+        episode.degrade("rater", state.step, error)
         return Rating(z=state.z, next_milestone=state.next_milestone)
 
 

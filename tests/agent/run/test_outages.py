@@ -86,8 +86,8 @@ BROKEN = [
     Broken("planner", 1, "broken", 0),
     Broken("policy", 1, "broken", 0),
     Broken("policy", 3, "broken", 2),
-    Broken("rater", 1, "broken", 0),
-    Broken("rater", 3, "broken", 2),
+    Broken("rater", 1, "broken", 1),
+    Broken("rater", 2, "broken", 2),
     Broken("judge", 1, "unjudged", 3),
 ]
 
