@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pydantic import Field, field_validator
 
@@ -19,6 +19,9 @@ from judges.relevance import idle, may_have_progressed
 from models.asking import ask
 from models.base import Budget, ChatModel, ChatReply, ChatRequest
 from models.thinking import thinking_tokens, validate_budget
+
+MAX_QUOTES: Final = 24
+"""Most quotes for one milestone. More are not a proof but a copy of the page."""
 
 
 class RaterSettings(Record):
@@ -65,7 +68,7 @@ class RatingCall(NamedTuple):
 
 
 def check_quotes(progress: Progress, places: Sequence[int], reflection: Reflection) -> tuple[Finding, ...]:
-    """Accepts a yes only with a quote that is on the page or in the log. A pure function."""
+    """Accepts a yes only with quotes that are all on the page or in the log. A pure function."""
     witness = QuoteChecker(progress)
     return tuple(_finding(progress, witness, index, reflection.answer(index)) for index in places)
 
@@ -73,10 +76,15 @@ def check_quotes(progress: Progress, places: Sequence[int], reflection: Reflecti
 def _finding(progress: Progress, witness: QuoteChecker, index: int, answer: MilestoneAnswer) -> Finding:
     if answer.answer != "yes":
         return Finding(index, unsure=answer.answer == "unsure")
-    if (reason := witness.rejects(answer.quote)) is not None:
-        return Finding(index, rejected=reason, unsure=True)
-    evidence = storable(normalised(answer.quote))
-    return Finding(index, Flip(milestone=progress.milestones[index].id, achieved=True, evidence=evidence))
+    quotes = tuple(dict.fromkeys(normalised(quote) for quote in answer.quotes)) or ("",)
+    if len(quotes) > MAX_QUOTES:
+        return Finding(index, rejected="too many quotes", unsure=True)
+    for quote in quotes:
+        if (reason := witness.rejects(quote)) is not None:
+            return Finding(index, rejected=reason, unsure=True)
+    first, *further = [storable(quote) for quote in quotes]
+    flip = Flip(milestone=progress.milestones[index].id, achieved=True, evidence=first, further=tuple(further))
+    return Finding(index, flip)
 
 
 def cheap_rating(progress: Progress, settings: RaterSettings) -> Rated | None:
@@ -134,7 +142,7 @@ class ModelAutoRater:
         request = ChatRequest(
             messages=render(progress, places),
             thinking_tokens=thinking,
-            max_tokens=150 * len(places) + 200,
+            max_tokens=250 * len(places) + 200,
             deadline_s=self.settings.deadline_s,
         )
         result = await ask(self._model, request, reflection_schema(places))

@@ -19,7 +19,7 @@ from models.prompting.prompt_text import log_lines
 MIN_QUOTE_CHARS: Final = 3
 """Minimum number of letters and digits of a quote: a shorter one is on every page."""
 
-Rejection = Literal["no quote", "quote not found", "quote talks to the judge"]
+Rejection = Literal["no quote", "quote not found", "quote talks to the judge", "too many quotes"]
 
 _JUDGE_TALK = re.compile(
     r"\b(?:sub-?goals?|milestones?|verdicts?|auto-?raters?|current_complete|next_milestone"

@@ -189,9 +189,7 @@ def _page_of(step: StepSummary) -> str:
     return step.state or step.digest
 
 
-def _stall(
-    steps: Sequence[StepSummary], readings: frozenset[int], settings: ReplanSettings
-) -> ReplanTrigger | None:
+def _stall(steps: Sequence[StepSummary], readings: frozenset[int], settings: ReplanSettings) -> ReplanTrigger | None:
     """The page stays as it is, or no milestone is achieved. A step of *readings* is progress of its own, but an agent
     that only reads stalls, too, after `reading` steps."""
     last = steps[-1]

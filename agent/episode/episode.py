@@ -158,7 +158,7 @@ class Episode:
     rating: Rating = field(default_factory=lambda: Rating(z=()))
     unrated: bool = False
     """The last page was not rated (an error, or nothing was done on it): the next one is, even if it is unchanged."""
-    degraded: Degraded = Degraded()
+    degraded: Degraded = field(default_factory=Degraded)
     rater_back_at: int = 0
     """Number of committed steps from which a rater that did not answer is asked again."""
     proposal: ActionProposal | None = None

@@ -120,8 +120,8 @@ class PolicyView:
     next_milestone: int | None = None
     """0-based index of the milestone to work on; None when all are done or there are none."""
     shows_status: bool = False
-    """Also `compact` prompts tell the status of every milestone, not only the next one. For plans of a large model: small
-    models are trained on plans whose next milestone alone is shown."""
+    """Also `compact` prompts tell the status of every milestone, not only the next one. For plans of a large model:
+    small models are trained on plans whose next milestone alone is shown."""
     history: tuple[PastAction, ...] = ()
     """The last actions, oldest first."""
     problems: tuple[str, ...] = ()

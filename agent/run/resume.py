@@ -90,7 +90,7 @@ class RecoveredEpisode:
     """The last step that a person declined; 0 if none."""
     parse_errors: int = 0
     """Consecutive parse errors after the last intent."""
-    degraded: Degraded = Degraded()
+    degraded: Degraded = field(default_factory=Degraded)
     usage_tracker: UsageTracker = field(default_factory=UsageTracker)
     ended: Footer | None = None
     """The last footer after the last intent, in force or not."""
@@ -167,17 +167,7 @@ def _fold(recovered: RecoveredEpisode, line: Line) -> None:
         case Event(name="uncertain"):
             recovered.decide(happened=True)
         case Event():
-            if line.name == "void":
-                recovered.decide(happened=False)
-            # After a kill the person is asked again and may answer differently.
-            if line.name in ("declined", "approved"):
-                recovered.refused = line.step if line.name == "declined" else 0
-            recovered.declines += line.name == "declined"
-            recovered.parse_errors += line.name == "parse_error"
-            recovered.replans += line.name == "planner_error" and recovered.planned
-            if line.name in ("planner_error", "rater_error"):
-                recovered.degraded = recovered.degraded.plus("planner" if line.name == "planner_error" else "rater")
-            recovered.usage_tracker.add(line.calls)
+            _fold_event(recovered, line)
         case PlanRecord():
             recovered.z = carry_over(recovered.plan, recovered.z, line.milestones)
             recovered.plan, recovered.planned, recovered.planned_at = line.milestones, True, line.step - 1
@@ -190,6 +180,20 @@ def _fold(recovered: RecoveredEpisode, line: Line) -> None:
             recovered.usage_tracker.add(line.calls)
         case Header():
             pass
+
+
+def _fold_event(recovered: RecoveredEpisode, event: Event) -> None:
+    if event.name == "void":
+        recovered.decide(happened=False)
+    # After a kill the person is asked again and may answer differently.
+    if event.name in ("declined", "approved"):
+        recovered.refused = event.step if event.name == "declined" else 0
+    recovered.declines += event.name == "declined"
+    recovered.parse_errors += event.name == "parse_error"
+    recovered.replans += event.name == "planner_error" and recovered.planned
+    if event.name in ("planner_error", "rater_error"):
+        recovered.degraded = recovered.degraded.plus("planner" if event.name == "planner_error" else "rater")
+    recovered.usage_tracker.add(event.calls)
 
 
 def rebuilt_state(recovered: RecoveredEpisode) -> State:

@@ -123,6 +123,8 @@ class Flip(Record):
     milestone: str
     achieved: bool
     evidence: str
+    further: tuple[str, ...] = ()
+    """Further quotes, where it takes several: a set, or a list that is complete."""
 
 
 class Rating(Record):
@@ -308,8 +310,8 @@ class Footer(Record):
     """Errors of planner and rater in this episode, each of which is an event, too."""
     error: str | None = None
     resumable: bool = False
-    """A model (policy or judge; in older traces planner or rater, too) did not answer. `mira resume` continues the episode after its last
-    committed step, or judges it again if only the verdict is missing."""
+    """A model (policy or judge; in older traces planner or rater, too) did not answer. `mira resume` continues the
+    episode after its last committed step, or judges it again if only the verdict is missing."""
     calls: tuple[Call, ...] = ()
     at: str
 

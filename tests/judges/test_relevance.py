@@ -104,7 +104,7 @@ def test_changed_lines_counts_repeats():
 
 FORM = '# Search\n[1] textbox "Query"\n[2] button "Search"\nServer time 10:32:05'
 FOCUSED = FORM.replace('"Query"', '"Query" focused')
-FOCUS_CASES = {
+FOCUS_CASES: dict[str, tuple[str, str, dict[str, Any], bool]] = {
     "a field took the focus": (FORM, FOCUSED, {}, True),
     "the focus went on": (FOCUSED, FORM.replace('"Search"', '"Search" focused'), {}, True),
     "the focus was lost": (FOCUSED, FORM, {}, True),
@@ -117,10 +117,9 @@ FOCUS_CASES = {
 }
 
 
-@pytest.mark.parametrize(("before", "after", "fields", "only_focus"), FOCUS_CASES.values(), ids=FOCUS_CASES.keys())
-def test_only_the_focus_moved(
-    progress: Make, look: Look, before: str, after: str, fields: dict[str, Any], only_focus: bool
-):
+@pytest.mark.parametrize("name", FOCUS_CASES)
+def test_only_the_focus_moved(progress: Make, look: Look, name: str):
+    before, after, fields, only_focus = FOCUS_CASES[name]
     step = progress(after, previous=look(before, **fields), history=(clicked("Query"),), step=2)
     assert (idle(step) == "only the focus moved") is only_focus
 

@@ -36,9 +36,7 @@ async def execute(state: State, runtime: Runtime[Episode]) -> Update:
     commit = Commit(step=intent.step, result=result, timings=episode.take_timings(), at=now())
     episode.trace.append(commit)
     words = action_text(episode, action)
-    episode.add_summary(
-        StepSummary(intent.step, words, look.digest, result.status, state.z, state=intent.seen.state)
-    )
+    episode.add_summary(StepSummary(intent.step, words, look.digest, result.status, state.z, state=intent.seen.state))
     episode.refuse(result.blocked_requests)
     episode.acted(PastAction(action, target, result), intent, commit)
     _report(state, episode, intent, commit, look)

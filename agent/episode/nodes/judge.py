@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+
 from langgraph.runtime import Runtime
 
 from agent.episode.episode import Assessment, Episode, WorldLost, call_record
@@ -9,8 +12,9 @@ from agent.episode.nodes.reflect import rate
 from agent.episode.state import State, Update
 from envs.core.record import storable
 from envs.core.tasks import Score
-from envs.core.trace import Rating
+from envs.core.trace import Commit, Rating
 from judges.base import Ending, Verdict
+from judges.ending import EndedEpisode, complete_ending
 from judges.fuzzy import comparisons
 from models.base import ModelError, ModelOutOfTime
 
@@ -74,20 +78,36 @@ async def _verdict(state: State, episode: Episode) -> tuple[Verdict | None, Mode
     """Returns the verdict of the outcome judge, or its error, which is also an event."""
     if episode.components.judge is None:
         return None, None
-    shown = Ending(
-        instruction=episode.start.instruction,
-        history=episode.history,
-        observation=await episode.look(),
-        answer=state.answer,
-    )
+    ending = await _ending(state, episode)
     try:
         with episode.paying("judge", episode.components.judge.spec):
-            verdict = await episode.components.judge.judge(shown)
+            verdict = await episode.components.judge.judge(ending)
     except ModelError as error:
         episode.note(state.step, "judge_error", _error_text(error))
         return None, error
     episode.account([call_record("judge", verdict.reply)])
     return verdict, None
+
+
+async def _ending(state: State, episode: Episode) -> Ending:
+    """What the outcome judge is shown. Page texts and actions have their secrets masked."""
+    ending = Ending(
+        instruction=episode.start.instruction,
+        history=tuple(past.with_texts(episode.trace.mask) for past in episode.past),
+        observation=await episode.look(),
+        answer=state.answer,
+    )
+    steps = [(intent, _masked(commit, episode.trace.mask)) for intent, commit in episode.steps]
+    record = EndedEpisode(ending, steps, state.milestones, episode.rating, episode.blobs)
+    return await asyncio.to_thread(complete_ending, record)
+
+
+def _masked(commit: Commit | None, mask: Callable[[str], str]) -> Commit | None:
+    """*commit* with the output of its action masked."""
+    if commit is None or not commit.result.output:
+        return commit
+    result = commit.result.model_copy(update={"output": mask(commit.result.output)})
+    return commit.model_copy(update={"result": result})
 
 
 def _error_text(error: ModelError) -> str:

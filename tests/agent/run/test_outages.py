@@ -147,7 +147,9 @@ async def test_an_outage_of_planner_or_rater_alone_is_waited_for_and_breaks_no_e
     expected = [("planner_error", 1)] if role == "planner" else [("rater_error", 2), ("rater_error", steps)]
     assert noted == [*expected, ("judge_error", steps)]
     assert (result.degraded.planner, result.degraded.rater) == ((1, 0) if role == "planner" else (0, 2))
-    assert read_outcomes(result) == {"success"} and compare(files := discover_traces([run.folder]), files).a.degraded == 1
+    assert (
+        read_outcomes(result) == {"success"} and compare(files := discover_traces([run.folder]), files).a.degraded == 1
+    )
 
 
 def test_a_plan_that_an_outage_prevented_is_asked_for_again_unless_a_step_was_taken() -> None:
