@@ -27,6 +27,7 @@ Look = Callable[..., Observation]
 MAY = '# Orders\n[1] textbox "From" = "2023-05-01"\n[2] textbox "To" = "2023-05-31"\n0 records found'
 SHIPPED = "# Shipments\nOrder 7 | shipped\nOrder 8 | shipped\nOrder 9 | shipped"
 THANKS = "Thank you, Ann. Order 7 was sent"
+CLICK = Click(ref=1)
 PLAN = tuple(Milestone(id=f"m{n}", text=text) for n, text in enumerate(("List May", "Ship all", "Log out"), 1))
 
 
@@ -38,7 +39,7 @@ class Episode:
         self.steps: list[tuple[Intent, Commit | None]] = []
 
     def step(
-        self, text: str, *flips: Flip, action: Action = Click(ref=1), output: str = "", url: str = "http://shop.test/"
+        self, text: str, *flips: Flip, action: Action = CLICK, output: str = "", url: str = "http://shop.test/"
     ) -> None:
         """A step that was chosen on a page with *text*, after a rating with *flips*."""
         seen = ObservationRecord(

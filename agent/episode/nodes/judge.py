@@ -20,10 +20,11 @@ from models.base import ModelError, ModelOutOfTime
 
 
 async def judge(state: State, runtime: Runtime[Episode]) -> Update:
-    """Judges the episode. A checker decides where there is one; judge and rater are recorded beside it.
+    """Judges the episode. A checker decides where there is one, unless the run leaves the outcome to the judge; judge
+    and rater are recorded beside it.
 
-    An error of the judge is never a verdict. Without a checker and without a verdict the episode ends unjudged; a
-    resume judges it again. Where the time ran out, it ends by `max_seconds`. Where a checker that compares by meaning
+    An error of the judge is never a verdict. Without the verdict that decides the episode ends unjudged; a resume
+    judges it again. Where the time ran out, it ends by `max_seconds`. Where a checker that compares by meaning
     gets no answer from its model, the episode is broken and can be resumed.
 
     Raises WorldLost where the environment failed and may be replaced.
@@ -37,8 +38,9 @@ async def judge(state: State, runtime: Runtime[Episode]) -> Update:
     verdict, failed = await _verdict(state, episode)
     if verdict is not None:
         assessment.verdict = storable(f"{'YES' if verdict.success else 'NO'}: {verdict.reason}")
-    if assessment.score is not None:
-        assessment.outcome, assessment.judged_by = assessment.score.status, "checker"
+    score = assessment.score
+    if score is not None and (episode.config.outcome == "checker" or score.status == "broken"):
+        assessment.outcome, assessment.judged_by = score.status, "checker"
     elif verdict is not None:
         assessment.outcome, assessment.judged_by = "success" if verdict.success else "failure", "judge"
     elif failed is not None:
