@@ -1,15 +1,15 @@
 """How often an outcome judge agrees with the checker, on solved and on failed episodes of the sites.
 
     python -m benchmarks.judge_agreement play --out FOLDER [--episodes 100]
-    python -m benchmarks.judge_agreement judge FOLDER --judge SPEC --verdicts FILE [--limit N] [--milestones] [--json]
+    python -m benchmarks.judge_agreement judge FOLDER --judge MODEL --verdicts FILE [--limit N] [--milestones] [--json]
 
 `play` records episodes of the oracle, and as many of an oracle that stops after some steps or gives another answer. The
 task's checker labels all of them; a spoiled episode may still succeed. `judge` shows each recorded ending to a judge
-(:mod:`judges.ending`) and compares its verdicts. SPEC is
+(:mod:`judges.ending`) and compares its verdicts. MODEL is
 
 * a model spec of a large model, such as `openai:gpt-4o` or `openai:NAME` with --base-url;
 * `state`: success if the task's state checkers see all reference milestones done, a bound for any judge by milestones;
-* `rated:SPEC`: success if the AutoRater of SPEC finds all reference milestones done, page by page (`rated:embedded`).
+* `rated:MODEL`: success if the AutoRater of MODEL finds all reference milestones done, page by page (`rated:embedded`).
 
 The last page of an episode is the one that its last action was chosen on. The milestones of these episodes were rated
 by state checkers, which a judge does not have, so a model is shown them with --milestones only. Both commands continue
@@ -120,11 +120,13 @@ async def play(out: Path, episodes: int, workers: int) -> None:
     refs = [TaskRef(suite="sites", name=name, seed=seed) for seed in range(8) for name in names][:episodes]
     for run_id, policy in (("oracle", None), ("spoiled", SpoiledOracle())):
         if (out / run_id / "run.json").exists():
-            await resume(out / run_id, policy=policy)
+            run = await resume(out / run_id, policy=policy)
         else:
             spec = "oracle" if policy is None else "scripted"
             config = RunConfig(policy=spec, workers=workers, fsync=False)
-            await run_suite(config, TaskSelection("sites", picked=tuple(refs)), out, run_id=run_id, policy=policy)
+            run = await run_suite(config, TaskSelection("sites", picked=tuple(refs)), out, run_id=run_id, policy=policy)
+        if not run.complete:
+            return
 
 
 @dataclass(frozen=True, slots=True)
