@@ -58,6 +58,11 @@ class RunConfig(Record):
     """AutoRater and outcome judge: `state` (the task's own checkers, no model), `same` (the planner's model,
     or the policy's where the planner has none), `none`, or a model spec. A small model (see `prompt_style`) serves as
     AutoRater only: a task without a checker stays unjudged."""
+    rater: str | None = None
+    """AutoRater in place of the one that `judge` names, with the same values."""
+    outcome: Literal["checker", "judge"] = "checker"
+    """Who decides where a task has a checker and the run an outcome judge, which must be a large model. The other one's
+    verdict is recorded beside it. `judge` is for training on judged outcomes (MiRA paper, App. A.3)."""
     base_url: str | None = None
     """Server for `openai:` specs; None is the provider's own."""
     language: Literal["program", "id"] = "program"

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from envs.core.record import Record
 from envs.core.tasks import TaskRef
-from envs.core.trace import EndedBy, Failure, Footer, Header, Outcome, Totals
+from envs.core.trace import Degraded, EndedBy, Failure, Footer, Header, Outcome, Totals
 from envs.security.blocked_requests import BlockedOrigin, merge_blocked_origins
 
 
@@ -32,6 +32,8 @@ class EpisodeResult(Record):
     failure: Failure | None = None
     declined: int = 0
     """Actions that were not sent because a person declined them, or nobody was there to ask."""
+    degraded: Degraded = Degraded()
+    """Errors of planner and rater, without whose answers the episode went on."""
     error: str | None = None
     resumable: bool = False
     """A model failed: `mira resume` continues the episode, or judges it again."""
@@ -66,6 +68,7 @@ class EpisodeResult(Record):
             z=() if footer.rating is None else footer.rating.z,
             failure=footer.failure,
             declined=footer.declined,
+            degraded=footer.degraded,
             error=footer.error,
             resumable=footer.resumable,
             blocked_requests=footer.blocked_requests,
@@ -101,6 +104,11 @@ class RunResult:
     def resumable(self) -> int:
         """Number of episodes that a model broke and that `mira resume` continues."""
         return sum(episode.resumable for episode in self.episodes)
+
+    @property
+    def degraded(self) -> int:
+        """Number of episodes in which planner or rater failed at least once; they count like any other."""
+        return sum(bool(episode.degraded) for episode in self.episodes)
 
     @property
     def blocked_requests(self) -> tuple[BlockedOrigin, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pydantic import Field, field_validator
 
@@ -15,18 +15,22 @@ from judges.autorater_prompt import MilestoneAnswer, Reflection, key, reflection
 from judges.base import Progress, Rated
 from judges.evidence import QuoteChecker, Rejection, normalised
 from judges.ratings import Source, make_rating
-from judges.relevance import may_have_progressed
+from judges.relevance import idle, may_have_progressed
 from models.asking import ask
 from models.base import Budget, ChatModel, ChatReply, ChatRequest
 from models.thinking import thinking_tokens, validate_budget
+
+MAX_QUOTES: Final = 24
+"""Most quotes for one milestone. More are not a proof but a copy of the page."""
 
 
 class RaterSettings(Record):
     """Settings of a model AutoRater."""
 
     budget: Budget = "auto"
-    """Thinking tokens. A fixed budget calls the model at every step. `auto` first checks for a relevant change without
-    a model, then calls without thinking, and calls with thinking only for milestones that are still unsure."""
+    """Thinking tokens. A fixed budget calls the model at every step, but not before the first action and where only
+    the focus moved. `auto` first checks for a relevant change without a model, then calls without thinking, and calls
+    with thinking only for milestones that are still unsure."""
     ask_every: int = Field(default=5, ge=1)
     """`auto` calls the model at least once in this many steps, regardless of the cheap check."""
     deadline_s: float = Field(default=120.0, gt=0)
@@ -64,7 +68,7 @@ class RatingCall(NamedTuple):
 
 
 def check_quotes(progress: Progress, places: Sequence[int], reflection: Reflection) -> tuple[Finding, ...]:
-    """Accepts a yes only with a quote that is on the page or in the log. A pure function."""
+    """Accepts a yes only with quotes that are all on the page or in the log. A pure function."""
     witness = QuoteChecker(progress)
     return tuple(_finding(progress, witness, index, reflection.answer(index)) for index in places)
 
@@ -72,14 +76,20 @@ def check_quotes(progress: Progress, places: Sequence[int], reflection: Reflecti
 def _finding(progress: Progress, witness: QuoteChecker, index: int, answer: MilestoneAnswer) -> Finding:
     if answer.answer != "yes":
         return Finding(index, unsure=answer.answer == "unsure")
-    if (reason := witness.rejects(answer.quote)) is not None:
-        return Finding(index, rejected=reason, unsure=True)
-    evidence = storable(normalised(answer.quote))
-    return Finding(index, Flip(milestone=progress.milestones[index].id, achieved=True, evidence=evidence))
+    quotes = tuple(dict.fromkeys(normalised(quote) for quote in answer.quotes)) or ("",)
+    if len(quotes) > MAX_QUOTES:
+        return Finding(index, rejected="too many quotes", unsure=True)
+    for quote in quotes:
+        if (reason := witness.rejects(quote)) is not None:
+            return Finding(index, rejected=reason, unsure=True)
+    first, *further = [storable(quote) for quote in quotes]
+    flip = Flip(milestone=progress.milestones[index].id, achieved=True, evidence=first, further=tuple(further))
+    return Finding(index, flip)
 
 
 def cheap_rating(progress: Progress, settings: RaterSettings) -> Rated | None:
-    """The rating if no model call is needed: all milestones are achieved, or with `auto` nothing relevant has changed.
+    """The rating if no model call is needed: all milestones are achieved, the agent did nothing that can achieve one
+    (the rating is postponed), or with `auto` nothing relevant has changed.
 
     Raises ValueError if `z` and the milestones differ in number.
     """
@@ -87,6 +97,8 @@ def cheap_rating(progress: Progress, settings: RaterSettings) -> Rated | None:
         raise ValueError(f"z of length {len(progress.z)} for {len(progress.milestones)} milestones")
     if all(progress.z):
         return Rated(make_rating(progress.z, progress.z, source="none"))
+    if (why := idle(progress)) is not None:
+        return Rated(make_rating(progress.z, progress.z, reason=why, source="cheap"), postponed=True)
     if settings.budget == "auto" and not may_have_progressed(progress, ask_every=settings.ask_every):
         reason = "nothing that bears on an open milestone has changed"
         return Rated(make_rating(progress.z, progress.z, reason=reason, source="cheap"))
@@ -130,7 +142,7 @@ class ModelAutoRater:
         request = ChatRequest(
             messages=render(progress, places),
             thinking_tokens=thinking,
-            max_tokens=150 * len(places) + 200,
+            max_tokens=250 * len(places) + 200,
             deadline_s=self.settings.deadline_s,
         )
         result = await ask(self._model, request, reflection_schema(places))

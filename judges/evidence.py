@@ -23,7 +23,7 @@ MIN_QUOTE_CHARS: Final = 3
 LOG_CHARS: Final = 3_000
 """Characters of the log that a large rater is shown: about 40 actions."""
 
-Rejection = Literal["no quote", "quote not found", "quote talks to the judge"]
+Rejection = Literal["no quote", "quote not found", "quote talks to the judge", "too many quotes"]
 
 _JUDGE_TALK = re.compile(
     r"\b(?:sub-?goals?|milestones?|verdicts?|auto-?raters?|current_complete|next_milestone"

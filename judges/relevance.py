@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, Literal
 
 from envs.core.observation import Observation
 from envs.core.tasks import Milestone
+from envs.observer.page_state import steady_text
 from envs.observer.page_text import LOG_LINE_CHARS
 from judges.base import Progress
 from models.prompting.prompt_text import log_lines
@@ -26,6 +27,7 @@ UNSPACED_FROM: Final = "\u2e80"
 
 _WORD = re.compile(r"[^\W_]+")
 _REF = re.compile(r"\[\d+\]")
+_FOCUSED = re.compile(r" focused(?=$| |,)")
 _STOP = frozenset(
     re.findall(
         r"\w+",
@@ -37,15 +39,46 @@ _STOP = frozenset(
 )
 
 
+Idle = Literal["no action was taken yet", "only the focus moved"]
+
+
+def idle(progress: Progress) -> Idle | None:
+    """Why the agent cannot have achieved anything since the last rating; None where it can have.
+
+    At the end of an episode a page that was not rated before is never idle.
+    """
+    if progress.step == 0:
+        return "no action was taken yet"
+    if progress.final and progress.unrated:
+        return None
+    return "only the focus moved" if _only_focus_moved(progress) else None
+
+
+def _only_focus_moved(progress: Progress) -> bool:
+    """Whether the focus, and clocks and tokens at most, tell the page from the one before. A download or a dialog is a
+    result of its own."""
+    previous, now = progress.previous, progress.observation
+    last = progress.history[-1].result if progress.history else None
+    if previous is None or _frame(previous) != _frame(now) or (last is not None and (last.downloads or last.dialogs)):
+        return False
+    moved = _focused_lines(previous.text) != _focused_lines(now.text)
+    return moved and steady_text(previous.text) == steady_text(now.text)
+
+
+def _focused_lines(text: str) -> list[str]:
+    return [without_refs(line) for line in text.splitlines() if _FOCUSED.search(line)]
+
+
 def may_have_progressed(progress: Progress, *, ask_every: int) -> bool:
     """Returns False only if no change since `progress.previous` is relevant to an open milestone.
 
-    True at the first rating, every *ask_every* steps, if address, title, tabs or dialog changed, if much of the page
-    changed, and if the changed lines or the last action share a word with an open milestone.
+    True at the first rating and after a page that was not rated, every *ask_every* steps, if address, title, tabs or
+    dialog changed, if much of the page changed, and if the changed lines or the last action share a word with an open
+    milestone.
     """
     previous, now = progress.previous, progress.observation
     steps = len(progress.history) if progress.step is None else progress.step
-    if previous is None or steps % ask_every == 0:
+    if previous is None or progress.unrated or steps % ask_every == 0:
         return True
     if _frame(previous) != _frame(now):
         return True

@@ -30,7 +30,10 @@ class ReplanSettings(Record):
     same_page: int = Field(default=4, ge=2)
     """Steps in a row on an unchanged page that make a stall."""
     no_milestone: int = Field(default=10, ge=2)
-    """Steps in a row without a new milestone that make a stall; unused without a plan."""
+    """Steps in a row without a new milestone and without anything new to read that make a stall; unused without a
+    plan."""
+    reading: int = Field(default=30, ge=2)
+    """Steps in a row without a new milestone that make a stall even while new pages are read; unused without a plan."""
     stale: int = Field(default=2, ge=1)
     """Actions in a row on stale or ambiguous elements."""
     parse_errors: int = Field(default=2, ge=1)
@@ -57,6 +60,11 @@ class StepSummary:
     """Milestones achieved when the action was chosen; empty without a plan."""
     lost: tuple[str, ...] = ()
     """Texts of achieved milestones that no longer hold, by their state checkers."""
+    state: str = ""
+    """Page state of that observation (:func:`envs.observer.page_state.page_state`); empty where it is unknown."""
+    shown: str = ""
+    """What the action showed apart from the page: the output of `find` or `expand`, or the part of the page that a
+    picture shows after a scroll."""
 
 
 class ReplanTrigger(NamedTuple):
@@ -79,13 +87,14 @@ class ReplanDetector:
         step before the current plan (0 for the first plan): earlier steps do not count, nor do the first `cooldown`
         steps of the plan.
         """
+        steps = steps[-self.window :]
         fresh = [step for step in steps if step.step > planned_at]
         if not fresh or (fresh[-1].step - planned_at <= self.settings.cooldown and planned_at > 0):
             return None
-        for detect in (_blocked, _stale, _lost, _loop, _stall):
+        for detect in (_blocked, _stale, _lost, _loop):
             if (trigger := detect(fresh, self.settings)) is not None:
                 return trigger
-        return None
+        return _stall(fresh, _readings(steps), self.settings)
 
     def unreadable(self, answers: int) -> ReplanTrigger | None:
         """Returns the trigger `parse_error` when the number of unparsable *answers* in a row reaches its threshold."""
@@ -98,7 +107,7 @@ class ReplanDetector:
         """Number of latest steps that determine the result."""
         s = self.settings
         cycle = s.max_period * max(s.cycle_repeats, 1)
-        return max(cycle, s.repeats, s.same_page + 1, s.no_milestone + 1, s.stale, s.blocked)
+        return max(cycle, s.repeats, s.same_page + 1, s.no_milestone + 1, s.reading + 1, s.stale, s.blocked)
 
 
 def loop_period(keys: Sequence[object], *, max_period: int, repeats: int, cycle_repeats: int) -> int | None:
@@ -161,12 +170,34 @@ def _loop(steps: Sequence[StepSummary], settings: ReplanSettings) -> ReplanTrigg
     return ReplanTrigger("loop", f"the same {'action' if period == 1 else 'actions'} on the same page again: {actions}")
 
 
-def _stall(steps: Sequence[StepSummary], settings: ReplanSettings) -> ReplanTrigger | None:
+def _readings(steps: Sequence[StepSummary]) -> frozenset[int]:
+    """Numbers of the steps that showed something new: they led to a page state that no earlier step was chosen on, or
+    their output is new. Where the last step leads is not known yet."""
+    found: set[int] = set()
+    pages: set[str] = set()
+    outputs: set[str] = set()
+    for place, step in enumerate(steps):
+        pages.add(_page_of(step))
+        after = _page_of(steps[place + 1]) if place + 1 < len(steps) else None
+        if (after is not None and after not in pages) or (step.shown and step.shown not in outputs):
+            found.add(step.step)
+        outputs.add(step.shown)
+    return frozenset(found)
+
+
+def _page_of(step: StepSummary) -> str:
+    return step.state or step.digest
+
+
+def _stall(steps: Sequence[StepSummary], readings: frozenset[int], settings: ReplanSettings) -> ReplanTrigger | None:
+    """The page stays as it is, or no milestone is achieved. A step of *readings* is progress of its own, but an agent
+    that only reads stalls, too, after `reading` steps."""
     last = steps[-1]
-    same = _run(steps, lambda step: step.digest == last.digest)
+    same = _run(steps, lambda step: step.digest == last.digest and step.step not in readings)
     if len(same) > settings.same_page:
         return ReplanTrigger("stall", f"the page has not changed for {len(same) - 1} steps")
     flat = _run(steps, lambda step: sum(step.z) == sum(last.z) and len(step.z) == len(last.z))
-    if last.z and not all(last.z) and len(flat) > settings.no_milestone:
+    idle = _run(flat, lambda step: step.step not in readings)
+    if last.z and not all(last.z) and (len(idle) > settings.no_milestone or len(flat) > settings.reading):
         return ReplanTrigger("stall", f"no milestone was achieved for {len(flat) - 1} steps")
     return None

@@ -21,6 +21,7 @@ LABELS = (
     *("page", "plan", "actions", "problems", "last action", "dialog", "controls", "note", "files", "secrets", "error"),
     *("task", "log", "actions so far", "what happened", "achieved", "not achieved", "intent", "answer", "reference"),
     *("action one", "action two", "failed task", "tasks", "problem"),
+    *("milestones", "notes", "earlier page"),
 )
 
 

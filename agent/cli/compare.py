@@ -56,6 +56,8 @@ def _arms(result: Comparison) -> FittedTable:
             table.row(outcome, *(str(arm.outcomes.get(outcome, 0)) for arm in both))
     for category in sorted({name for arm in both for name in arm.failures}):
         table.row(Text(f"  {category}"), *(_share(arm, category) for arm in both))
+    if any(arm.degraded for arm in both):
+        table.row("planner or rater failed", *(str(arm.degraded) for arm in both))
     return table
 
 

@@ -302,6 +302,7 @@ def finish(result: RunResult, as_json: bool) -> int:
                 "report": str(page) if page else None,
                 "complete": result.complete,
                 "resumable": result.resumable,
+                "degraded": result.degraded,
                 "planned": result.planned,
                 "seconds": round(result.seconds, 3),
                 "blocked_requests": [origin.model_dump(mode="json") for origin in result.blocked_requests],
@@ -311,6 +312,9 @@ def finish(result: RunResult, as_json: bool) -> int:
     else:
         print_table(result_table(result))
         print_refused(stdout, result.blocked_requests, admits=not suites <= CLOSED_SUITES)
+        if result.degraded:
+            failed = f"planner or rater failed in {result.degraded} of {len(result.episodes)} episodes"
+            stdout.print(Text(f"{failed}, which went on without their answer and count", "yellow"), soft_wrap=True)
         stdout.print(Text(f"traces  {result.folder / 'episodes'}"), soft_wrap=True)
         if page is not None:
             stdout.print(Text(f"report  {page}"), soft_wrap=True)

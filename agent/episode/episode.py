@@ -37,6 +37,7 @@ from envs.core.tasks import Environment, EpisodeStart, MilestoneCheck, Score, Ta
 from envs.core.trace import (
     Call,
     Commit,
+    Degraded,
     ElementKeyRecord,
     Event,
     Failure,
@@ -91,6 +92,8 @@ class AgentComponents:
     """The schema of the answer; None where any text is accepted."""
     compares: FuzzyJudge | None = None
     """Compares answers by meaning for checkers; None without a model judge."""
+    full_planner: bool = False
+    """A large model plans, see :attr:`agent.episode.prompts.PolicyView.shows_status`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +156,10 @@ class Episode:
     """A pending rating that runs beside the policy call (`overlap_reflect`)."""
     rating: Rating = field(default_factory=lambda: Rating(z=()))
     unrated: bool = False
-    """The last rating could not be parsed: the next page is rated even if it is unchanged."""
+    """The last page was not rated (an error, or nothing was done on it): the next one is, even if it is unchanged."""
+    degraded: Degraded = field(default_factory=Degraded)
+    rater_back_at: int = 0
+    """Number of committed steps from which a rater that did not answer is asked again."""
     proposal: ActionProposal | None = None
     calls: list[Call] = field(default_factory=list[Call])
     """Model calls that are not in the trace yet."""
@@ -300,6 +306,11 @@ class Episode:
             )
         )
 
+    def degrade(self, role: Literal["planner", "rater"], step: int, error: ModelError) -> None:
+        """Records an error of planner or rater, without whose answer the episode continues."""
+        self.note(step, f"{role}_error", f"{type(error).__name__}: {error}")
+        self.degraded = self.degraded.plus(role)
+
     def add_summary(self, summary: StepSummary) -> None:
         self.summaries = [*self.summaries, summary][-self.components.replan_detector.window :]
 
@@ -317,15 +328,16 @@ class Episode:
         self.summaries = recovered.step_summaries(self.components.language)[-self.components.replan_detector.window :]
         self.steps = [(sent.intent, sent.commit) for sent in recovered.sent]
         self.blocked = merge_blocked_origins((*blocked_in(self.steps), *self.blocked))
+        self.degraded = recovered.degraded
         self.planned_at, self.rating, self.usage_tracker = (
             recovered.planned_at,
             recovered.rating,
             recovered.usage_tracker,
         )
 
-    def add_outcome(self, z: tuple[bool, ...], lost: tuple[str, ...]) -> None:
+    def add_outcome(self, z: tuple[bool, ...], lost: tuple[str, ...], shown: str) -> None:
         """Adds the outcome of the last action to its step summary."""
-        self.summaries[-1] = replace(self.summaries[-1], z=z, lost=lost)
+        self.summaries[-1] = replace(self.summaries[-1], z=z, lost=lost, shown=shown)
 
     async def save_state(self) -> None:
         """Saves the environment's state for a resume; environments that are replayed need none."""

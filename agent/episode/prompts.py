@@ -126,6 +126,9 @@ class PolicyView:
     """Verified status of each milestone, as long as `milestones`."""
     next_milestone: int | None = None
     """0-based index of the milestone to work on; None when all are done or there are none."""
+    shows_status: bool = False
+    """Also `compact` prompts tell the status of every milestone, not only the next one. For plans of a large model:
+    small models are trained on plans whose next milestone alone is shown."""
     history: tuple[PastAction, ...] = ()
     """All actions, oldest first."""
     problems: tuple[str, ...] = ()
@@ -175,8 +178,10 @@ def _compact(view: PolicyView, page_chars: int, focus_chars: int) -> PromptText:
     text = visible(view.observation.text)
     fits = len(text) <= page_chars
     lines = [words("Goal: ") + on_one_line(view.instruction, LINE_CHARS)]
+    lines += [words("Have: ") + on_one_line(text, LINE_CHARS) for text in _status(view, done=True)]
     if next_text := _next_text(view):
         lines.append(words("Next: ") + on_one_line(next_text, LINE_CHARS))
+    lines += [words("Then: ") + on_one_line(text, LINE_CHARS) for text in _status(view, done=False)]
     done = log_lines(view.history[-(COMPACT_HISTORY if fits else FOCUS_HISTORY) :], LINE_CHARS)
     lines += [words("Done: ") + on_one_line(line, 160) for line in (*done, *_downloaded(view))]
     if problem := _compact_problem(view):
@@ -192,6 +197,14 @@ def _next_text(view: PolicyView) -> str:
     """Text of the next milestone; empty where there is none."""
     index = view.next_milestone
     return view.milestones[index].text if index is not None and index < len(view.milestones) else ""
+
+
+def _status(view: PolicyView, *, done: bool) -> list[str]:
+    """Texts of the milestones that are verified, or of the other open ones than the next, where the status is shown."""
+    if not view.shows_status:
+        return []
+    texts = enumerate(milestone.text for milestone in view.milestones)
+    return [text for index, text in texts if index != view.next_milestone and _is_done(view, index) == done]
 
 
 def _answered(view: PolicyView) -> list[DialogReport]:

@@ -41,9 +41,10 @@ FROM_START = Entry(State())
 async def run_episode(graph: Graph, episode: Episode, approver: Approver, entry: Entry = FROM_START) -> Footer:
     """Runs the episode to its end and writes the footer.
 
-    A model call that is pending when `max_seconds` have passed ends the episode by that limit. Any other failure of a
-    model or the environment ends it as `broken`, with the error's type, and never as a failure of the policy; after a
-    model failure the footer is `resumable`. Raises EnvError without a footer where the environment may be replaced
+    A model call that is pending when `max_seconds` have passed ends the episode by that limit. Any other failure of the
+    policy's model or the environment ends it as `broken`, with the error's type, and never as a failure of the policy;
+    after a model failure the footer is `resumable`. Planner and rater break nothing: the episode goes on without their
+    answer. Raises EnvError without a footer where the environment may be replaced
     once (`may_retry`). Interrupted, BrowserNotStarted, CancelledError and NotWritten (a full disk) are also raised
     without a footer: the episode can be resumed.
     """
@@ -144,6 +145,7 @@ def _finish(episode: Episode, state: State, ended_by: EndedBy, error: str | None
         blocked_requests=episode.blocked,
         declined=state.declines,
         totals=episode.totals(len(episode.steps)),
+        degraded=episode.degraded,
         error="; ".join(filter(None, (error, assessment.unjudged))) or None,
         resumable=assessment.resumable,
         calls=episode.take_calls(),

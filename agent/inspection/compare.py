@@ -52,6 +52,8 @@ class Arm(Record):
     pass_at: tuple[PassAt, ...]
     failures: dict[str, int]
     """Failed episodes by category."""
+    degraded: int
+    """Judged episodes in which planner or rater failed at least once; they are part of all rates."""
     damaged: tuple[str, ...]
 
 
@@ -108,6 +110,7 @@ class _Read:
     outcomes: Counter[str]
     failures: Counter[str]
     seen: set[str]
+    degraded: int
     judged: defaultdict[str, list[_Episode]]
     damaged: list[str]
     config: dict[str, Any]
@@ -159,7 +162,7 @@ def mcnemar_p(only_a: int, only_b: int) -> float:
 
 
 def _read(files: Iterable[EpisodeFile]) -> _Read:
-    read = _Read(Counter(), Counter(), Counter(), set(), defaultdict(list), [], {})
+    read = _Read(Counter(), Counter(), Counter(), set(), 0, defaultdict(list), [], {})
     for file in files:
         try:
             header, footer = read_summary(file.path)
@@ -173,6 +176,7 @@ def _read(files: Iterable[EpisodeFile]) -> _Read:
         read.config = read.config or header.config
         if footer is None or footer.outcome not in ("success", "failure"):
             continue
+        read.degraded += bool(footer.degraded)
         read.judged[header.task.id].append(_Episode(footer.outcome == "success", _spent(footer)))
         if footer.outcome == "failure":
             read.failures[footer.failure.category if footer.failure else "not analyzed"] += 1
@@ -200,6 +204,7 @@ def _arm(read: _Read, episodes: int) -> Arm:
         success=proportion(wins, judged),
         pass_at=tuple(passes),
         failures=dict(read.failures),
+        degraded=read.degraded,
         damaged=tuple(read.damaged),
     )
 

@@ -48,6 +48,7 @@ async def open_components(
     *policy* replaces the configured one. Raises :class:`models.base.ModelUnavailable` or BadInput, in one line,
     before anything is sent or written.
     """
+    check_outcome(config)
     async with AsyncExitStack() as stack:
         models = _Models(config, stack)
         yield AgentComponents(
@@ -59,7 +60,15 @@ async def open_components(
             replan_detector=ReplanDetector(),
             compares=_compares(config, models),
             answers=None if config.answer_schema is None else AnswerSchema.read(config.answer_schema),
+            full_planner=_plans_in_full(config),
         )
+
+
+def check_outcome(config: RunConfig) -> None:
+    """Raises BadInput where the outcome judge shall decide, but *config* names none that can."""
+    name, spec = _judge_parts(config, config.judge)
+    if config.outcome == "judge" and not (JUDGES.is_added(name) if name else not _is_compact(config, spec)):
+        raise BadInput(f"outcome 'judge' needs a large model as judge, not {config.judge!r}")
 
 
 class _Models:
@@ -132,6 +141,13 @@ def _planner(config: RunConfig, models: _Models) -> Planner:
         return make_planner(name or spec, model, settings, compact=bool(spec) and _is_compact(config, spec))
 
 
+def _plans_in_full(config: RunConfig) -> bool:
+    """Whether a large model plans."""
+    _, spec = PLANNERS.split(config.planner)
+    spec = config.policy if spec == "same" else spec
+    return bool(spec) and not _is_compact(config, spec)
+
+
 def _style(config: RunConfig, spec: str) -> Style:
     """Prompt style of *spec*: the configured one for the policy, else the one that its checkpoint declares."""
     if config.prompt_style != "auto" and config.policy == spec:
@@ -145,9 +161,10 @@ def _is_compact(config: RunConfig, spec: str) -> bool:
     return alone or _style(config, spec) == "compact"
 
 
-def _judge_parts(config: RunConfig) -> tuple[str, str]:
-    """The judge's entry and its model spec, one of them maybe empty. `same` is the planner's model, or the policy's."""
-    name, spec = JUDGES.split(config.judge)
+def _judge_parts(config: RunConfig, judge: str) -> tuple[str, str]:
+    """The entry and the model spec of *judge*, one of them maybe empty. `same` is the planner's model, or the
+    policy's."""
+    name, spec = JUDGES.split(judge)
     if spec != "same":
         return name, spec
     planner = PLANNERS.split(config.planner)[1]
@@ -158,7 +175,7 @@ def _judge_parts(config: RunConfig) -> tuple[str, str]:
 
 
 def _rater(config: RunConfig, models: _Models) -> AutoRater:
-    name, spec = _judge_parts(config)
+    name, spec = _judge_parts(config, config.judge if config.rater is None else config.rater)
     settings = RaterSettings(budget=config.thinking, deadline_s=config.model_deadline_s)
     with _naming_entries(JUDGES, "judge"):
         model = models.get(spec) if spec else None
@@ -167,7 +184,7 @@ def _rater(config: RunConfig, models: _Models) -> AutoRater:
 
 def _compares(config: RunConfig, models: _Models) -> FuzzyJudge | None:
     """Uses the judge's model to compare answers by meaning, for checkers that need it."""
-    _, spec = _judge_parts(config)
+    _, spec = _judge_parts(config, config.judge)
     if not spec or _is_compact(config, spec):
         return None
     return ModelFuzzyJudge(models.get(spec), FuzzySettings(deadline_s=config.model_deadline_s))
@@ -175,7 +192,7 @@ def _compares(config: RunConfig, models: _Models) -> FuzzyJudge | None:
 
 def _judge(config: RunConfig, models: _Models) -> OutcomeJudge | None:
     """A small model gets no outcome to judge: it was trained to rate milestones only."""
-    name, spec = _judge_parts(config)
+    name, spec = _judge_parts(config, config.judge)
     if not name and _is_compact(config, spec):
         return None
     settings = JudgeSettings(budget=config.thinking, deadline_s=config.model_deadline_s)

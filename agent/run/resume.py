@@ -31,7 +31,7 @@ from envs.core.observation import ElementKey
 from envs.core.older_results import with_reason
 from envs.core.past_actions import PageName, PastAction
 from envs.core.tasks import Milestone
-from envs.core.trace import Commit, EndedBy, Event, Footer, Header, Intent, Line, PlanRecord, Rating
+from envs.core.trace import Commit, Degraded, EndedBy, Event, Footer, Header, Intent, Line, PlanRecord, Rating
 from envs.core.trace_store import has_header, iter_lines
 from planners.anchors import carry_over
 from planners.replan_triggers import StepSummary
@@ -83,6 +83,7 @@ class RecoveredEpisode:
     open: Intent | None = None
     """The last intent, if the trace does not resolve it."""
     planned: bool = False
+    """There is a plan, or the episode went on without one because the planner did not answer."""
     plan: tuple[Milestone, ...] = ()
     z: tuple[bool, ...] = ()
     rating: Rating = field(default_factory=lambda: Rating(z=()))
@@ -95,6 +96,7 @@ class RecoveredEpisode:
     """The last step that a person declined; 0 if none."""
     parse_errors: int = 0
     """Consecutive parse errors after the last intent."""
+    degraded: Degraded = field(default_factory=Degraded)
     usage_tracker: UsageTracker = field(default_factory=UsageTracker)
     ended: Footer | None = None
     """The last footer after the last intent, in force or not."""
@@ -137,6 +139,8 @@ class RecoveredEpisode:
                 sent.intent.seen.digest,
                 sent.status,
                 sent.intent.rating.z,
+                state=sent.intent.seen.state,
+                shown=sent.commit.result.output if sent.commit is not None else "",
             )
             for sent in self.sent
         ]
@@ -162,6 +166,7 @@ def _fold(recovered: RecoveredEpisode, line: Line) -> None:
     match line:
         case Intent():
             recovered.open, recovered.rating, recovered.parse_errors, recovered.ended = line, line.rating, 0, None
+            recovered.planned = True
             if len(line.rating.z) == len(recovered.plan):
                 recovered.z = line.rating.z
             recovered.usage_tracker.add(line.calls)
@@ -173,16 +178,7 @@ def _fold(recovered: RecoveredEpisode, line: Line) -> None:
         case Event(name="uncertain"):
             recovered.decide(happened=True)
         case Event():
-            if line.name == "void":
-                recovered.decide(happened=False)
-            # After a kill the person is asked again and may answer differently.
-            if line.name in ("declined", "approved"):
-                recovered.refused = line.step if line.name == "declined" else 0
-            recovered.declines += line.name == "declined"
-            recovered.parse_errors += line.name == "parse_error"
-            recovered.notebook = line.notebook or recovered.notebook
-            recovered.replans += line.name == "planner_error" and recovered.planned
-            recovered.usage_tracker.add(line.calls)
+            _fold_event(recovered, line)
         case PlanRecord():
             recovered.z = carry_over(recovered.plan, recovered.z, line.milestones)
             recovered.plan, recovered.planned, recovered.planned_at = line.milestones, True, line.step - 1
@@ -195,6 +191,21 @@ def _fold(recovered: RecoveredEpisode, line: Line) -> None:
             recovered.usage_tracker.add(line.calls)
         case Header():
             pass
+
+
+def _fold_event(recovered: RecoveredEpisode, event: Event) -> None:
+    if event.name == "void":
+        recovered.decide(happened=False)
+    # After a kill the person is asked again and may answer differently.
+    if event.name in ("declined", "approved"):
+        recovered.refused = event.step if event.name == "declined" else 0
+    recovered.declines += event.name == "declined"
+    recovered.parse_errors += event.name == "parse_error"
+    recovered.notebook = event.notebook or recovered.notebook
+    recovered.replans += event.name == "planner_error" and recovered.planned
+    if event.name in ("planner_error", "rater_error"):
+        recovered.degraded = recovered.degraded.plus("planner" if event.name == "planner_error" else "rater")
+    recovered.usage_tracker.add(event.calls)
 
 
 def rebuilt_state(recovered: RecoveredEpisode) -> State:

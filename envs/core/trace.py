@@ -126,6 +126,8 @@ class Flip(Record):
     milestone: str
     achieved: bool
     evidence: str
+    further: tuple[str, ...] = ()
+    """Further quotes, where it takes several: a set, or a list that is complete."""
 
 
 class Rating(Record):
@@ -268,6 +270,21 @@ class Failure(Record):
     """The failure is a limit that ended the episode while it was making progress."""
 
 
+class Degraded(Record):
+    """How often planner and rater gave nothing usable (no answer within the retry window, or an unreadable one). The
+    episode went on with the plan and the status that it had, and counts like any other."""
+
+    planner: int = 0
+    rater: int = 0
+
+    def __bool__(self) -> bool:
+        return self.planner + self.rater > 0
+
+    def plus(self, role: Literal["planner", "rater"]) -> Degraded:
+        """One more error of *role*."""
+        return self.model_copy(update={role: getattr(self, role) + 1})
+
+
 class Totals(Record):
     steps: int = 0
     seconds: float = 0.0
@@ -298,10 +315,12 @@ class Footer(Record):
     declined: int = 0
     """Number of actions that were not sent because a person declined them or no approver was available."""
     totals: Totals
+    degraded: Degraded = Degraded()
+    """Errors of planner and rater in this episode, each of which is an event, too."""
     error: str | None = None
     resumable: bool = False
-    """A model (policy, planner, rater or judge) did not answer. `mira resume` continues the episode after its last
-    committed step, or judges it again if only the verdict is missing."""
+    """A model (policy or judge; in older traces planner or rater, too) did not answer. `mira resume` continues the
+    episode after its last committed step, or judges it again if only the verdict is missing."""
     calls: tuple[Call, ...] = ()
     at: str
 

@@ -146,6 +146,18 @@ async def test_a_static_budget_asks_at_every_step(progress: Make, look: Callable
     assert rating.z == (False, False, False), "unsure is not achieved"
 
 
+@pytest.mark.parametrize("budget", ["auto", 4096])
+async def test_nobody_is_asked_before_the_first_action_nor_when_only_the_focus_moved(
+    budget: Any, progress: Make, look: Callable[..., Observation]
+):
+    autorater, model = rater(budget=budget)
+    focused = PAGE.replace('= "ann"', '= "ann" focused')
+    for step in (progress(PAGE, step=0), progress(focused, previous=look(PAGE), step=1, history=(WAITED,))):
+        rated = await autorater.rate(step)
+        assert rated.postponed and rated.rating.z == (False, False, False) and rated.replies == ()
+    assert not model.requests
+
+
 async def test_auto_asks_nobody_when_nothing_relevant_changed(progress: Make, look: Callable[..., Observation]):
     autorater, model = rater(budget="auto")
     rated = await autorater.rate(progress(PAGE, previous=look(PAGE), history=(WAITED,), z=(True, False, False)))
@@ -207,7 +219,7 @@ def test_the_schema_that_is_sent_asks_for_each_open_milestone_proof_first():
     assert sent.json_schema["required"] == ["milestones", "current_complete", "next_milestone", "reason"]
     definitions = sent.json_schema["$defs"]
     assert definitions["RequestedAnswers"]["required"] == ["m1", "m3"]
-    assert definitions["MilestoneAnswer"]["required"] == ["quote", "answer"]
+    assert definitions["MilestoneAnswer"]["required"] == ["quotes", "answer"]
 
 
 async def test_the_none_rater_keeps_z(progress: Make):
@@ -237,3 +249,40 @@ async def test_z_never_falls_and_every_gain_has_a_quote_on_the_page(
     assert all(new >= old for old, new in zip(z, rating.z, strict=True))
     assert sum(rating.z) - sum(z) == len(rating.flips)
     assert all(flip.evidence in PAGE and flip.achieved for flip in rating.flips)
+
+
+def answers_with(quotes: list[str]) -> str:
+    milestone = {"quotes": quotes, "answer": "yes"}
+    no = {"quotes": [], "answer": "no"}
+    return json.dumps(
+        {
+            "milestones": {"m1": milestone, "m2": no, "m3": no},
+            "current_complete": False,
+            "next_milestone": "m2",
+            "reason": "Seen.",
+        }
+    )
+
+
+LIST = "# Orders\nOrder 7 | shipped\nOrder 8 | shipped\n2 of 2 rows"
+SEVERAL = {
+    "a set": (["Order 7 | shipped", "Order 8 | shipped"], True),
+    "an empty place in a complete list": (["Order 7 | shipped", "Order 8 | shipped", "2 of 2 rows"], True),
+    "one part is invented": (["Order 7 | shipped", "Order 9 | shipped"], False),
+    "one part is empty": (["Order 7 | shipped", ""], False),
+    "one part talks to the judge": (["Order 7 | shipped", "All milestones achieved"], False),
+    "nothing": ([], False),
+    "a copy of everything": ([f"row {number}" for number in range(30)], False),
+}
+
+
+@pytest.mark.parametrize(("quotes", "achieved"), SEVERAL.values(), ids=SEVERAL.keys())
+async def test_several_quotes_prove_a_set_or_an_absence_if_all_of_them_stand_there(
+    progress: Make, quotes: list[str], achieved: bool
+):
+    page = "\n".join([LIST, "All milestones achieved", *(f"row {number}" for number in range(30))])
+    autorater, _ = rater(answers_with(quotes))
+    rating = (await autorater.rate(progress(page))).rating
+    assert rating.z == (achieved, False, False)
+    if achieved:
+        assert (rating.flips[0].evidence, *rating.flips[0].further) == tuple(quotes)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from envs.core.actions import DialogReport
+from envs.core.actions import ActionResult, DialogReport, Download, Status
 from envs.core.observation import Observation, Tab
 from envs.core.past_actions import PastAction
 from judges.base import Progress
-from judges.relevance import changed_lines, may_have_progressed, terms
+from judges.relevance import changed_lines, idle, may_have_progressed, terms
 from tests.past_actions import WAITED, clicked
 
 Make = Callable[..., Progress]
@@ -99,3 +100,46 @@ def test_stop_words_are_no_terms():
 
 def test_changed_lines_counts_repeats():
     assert sorted(changed_lines("a\nb\nb", "b\nc")) == ["a", "b", "c"]
+
+
+FORM = '# Search\n[1] textbox "Query"\n[2] button "Search"\nServer time 10:32:05'
+FOCUSED = FORM.replace('"Query"', '"Query" focused')
+FOCUS_CASES: dict[str, tuple[str, str, dict[str, Any], bool]] = {
+    "a field took the focus": (FORM, FOCUSED, {}, True),
+    "the focus went on": (FOCUSED, FORM.replace('"Search"', '"Search" focused'), {}, True),
+    "the focus was lost": (FOCUSED, FORM, {}, True),
+    "a clock went on as well": (FORM, FOCUSED.replace("10:32:05", "10:32:09"), {}, True),
+    "a value came with it": (FORM, FOCUSED.replace(" focused", ' = "tea" focused'), {}, False),
+    "a menu opened": (FORM, FOCUSED.replace(" focused", " expanded focused"), {}, False),
+    "a line came with it": (FORM, f"{FOCUSED}\nNo results", {}, False),
+    "the address changed": (FORM, FOCUSED, {"url": "http://shop.test/#query"}, False),
+    "nothing changed": (FORM, FORM, {}, False),
+}
+
+
+@pytest.mark.parametrize("name", FOCUS_CASES)
+def test_only_the_focus_moved(progress: Make, look: Look, name: str):
+    before, after, fields, only_focus = FOCUS_CASES[name]
+    step = progress(after, previous=look(before, **fields), history=(clicked("Query"),), step=2)
+    assert (idle(step) == "only the focus moved") is only_focus
+
+
+def test_a_download_is_more_than_a_moved_focus(progress: Make, look: Look):
+    file = ActionResult(status=Status.OK, downloads=(Download(name="a.csv", path="a.csv", bytes=7, sha256="0"),))
+    history = (replace(clicked("Export"), result=file),)
+    assert idle(progress(FOCUSED, previous=look(FORM), history=history, step=2)) is None
+
+
+def test_nothing_is_achieved_before_the_first_action(progress: Make, look: Look):
+    assert idle(progress(BEFORE, step=0)) == "no action was taken yet"
+    assert idle(progress(BEFORE, step=1, history=ONE_STEP)) is None
+
+
+def test_the_last_page_is_rated_if_the_one_before_was_not(progress: Make, look: Look):
+    last = progress(FOCUSED, previous=look(FORM), history=ONE_STEP, step=2, final=True)
+    assert (idle(last), idle(replace(last, unrated=True))) == ("only the focus moved", None)
+
+
+def test_a_page_after_one_that_was_not_rated_may_have_progressed(progress: Make, look: Look):
+    same = progress(BEFORE, previous=look(BEFORE), history=ONE_STEP)
+    assert not may_have_progressed(same, ask_every=5) and may_have_progressed(replace(same, unrated=True), ask_every=5)

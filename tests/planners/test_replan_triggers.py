@@ -23,6 +23,11 @@ def ticks(*steps: tuple[str, str] | dict[str, Any]) -> list[StepSummary]:
     return summaries
 
 
+def known_pages(count: int, z: tuple[bool, ...]) -> list[dict[str, Any]]:
+    """Steps with other actions on two pages in turn; only the first step finds a new one."""
+    return [{"z": z, "digest": f"page{number % 2}"} for number in range(count)]
+
+
 OK: dict[str, Any] = {}
 STALE = {"status": Status.STALE}
 AMBIGUOUS = {"status": Status.AMBIGUOUS}
@@ -52,8 +57,16 @@ CASES = {
     "milestone_gained": ([{"z": (False, False)}, {"z": (True, False)}], None),
     "another_plan_is_no_loss": ([{"z": (True, False)}, {"z": (False,)}], None),
     "lost_by_its_checker": ([{"z": (True,), "lost": ("Have Ann in Name",)}], "milestone_lost"),
-    "no_milestone_for_ten": ([{"z": (True, False)}] * 11, "stall"),
-    "no_milestone_for_nine": ([{"z": (True, False)}] * 10, None),
+    "no_milestone_for_ten": (known_pages(12, (True, False)), "stall"),
+    "no_milestone_for_nine": (known_pages(11, (True, False)), None),
+    "no_milestone_on_new_pages": ([{"z": (True, False)}] * 30, None),
+    "no_milestone_on_new_pages_for_too_long": ([{"z": (True, False)}] * 31, "stall"),
+    "a_clock_is_no_new_page": ([{"z": (False,), "state": f"page{n % 2}"} for n in range(14)], "stall"),
+    "typing_into_a_long_form": ([{"z": (False,), "state": f"{n} fields"} for n in range(14)], None),
+    "each_find_shows_other_lines": ([{"digest": "1", "shown": f"line {n}"} for n in range(8)], None),
+    "each_find_shows_the_same_line": ([{"digest": "1", "shown": "line 7"}] * 8, "stall"),
+    "reading_that_ended": ([{"digest": "1", "shown": s} for s in ("a", "b", "", "", "", "", "")], "stall"),
+    "back_and_forth_between_two_pages": (known_pages(14, (False,)), "stall"),
     "all_milestones_done_is_no_stall": ([{"z": (True, True)}] * 15, None),
     "no_plan_is_no_stall": ([{"z": ()}] * 15, None),
     "blocked_names_more_than_stale": ([STALE, STALE, BLOCKED], "blocked"),

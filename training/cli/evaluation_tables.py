@@ -86,6 +86,10 @@ def _limits(result: Evaluation) -> Iterator[Text]:
     text = ", ".join(f"{count} {name}" for name, count in aside.items() if count)
     if text:
         yield Text(f"excluded from rates: {text}", "yellow")
+    if result.degraded:
+        yield Text(
+            f"planner or rater failed in {result.degraded} of {result.total.judged} judged episodes, which count"
+        )
     if len(result.policies) > 1:
         yield Text("several policies are counted together: compare them with --arm", "yellow")
     for line in result.damaged:

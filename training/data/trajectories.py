@@ -94,7 +94,7 @@ class Trajectory(Record):
     policy: str
     success: bool
     reward: float
-    """The checker's, 0 to 1."""
+    """The checker's, 0 to 1; of a judged outcome 0 or 1."""
     milestones: int
     """K; 0 where the episode had no plan or several plans, whose counts cannot be compared."""
     done: tuple[int, ...]
@@ -167,12 +167,19 @@ def trajectory(trace: Trace, blobs: BlobStore, *, texts: bool = False) -> Trajec
         category=header.category,
         policy=str(header.config.get("policy", "")),
         success=footer.outcome == "success",
-        reward=footer.score.reward if footer.score is not None else float(footer.outcome == "success"),
+        reward=_reward(footer),
         milestones=len(intents[0].rating.z) if done else 0,
         done=done or (0,) * (len(steps) + 1),
         decisions=tuple(decision for decision in decisions if decision is not None),
         unreadable=_unreadable(trace),
     )
+
+
+def _reward(footer: Footer) -> float:
+    """The reward of whoever decided the outcome."""
+    if footer.score is not None and footer.judged_by != "judge":
+        return footer.score.reward
+    return float(footer.outcome == "success")
 
 
 def _unreadable(trace: Trace) -> int:

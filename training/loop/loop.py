@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.progress import Listener
+from agent.run.components import check_outcome
 from agent.run.discover_traces import discover_traces
 from envs.core.errors import BadInput
 from envs.core.plain_values import checked
@@ -49,7 +50,7 @@ from training.loop.metrics import PhaseMetrics, PlayedRun, played_in
 from training.loop.parts import load_or_compute, read_record, run_location, write_json, write_record
 from training.loop.phase import evaluate, finished, run_phase
 from training.loop.phase_context import LogFunction, PhaseContext, phase_seed
-from training.loop.rollouts import check_policy
+from training.loop.rollouts import check_policy, models_named, rollout_config
 from training.loop.settings import ActorSettings, CriticSettings, LoopSettings
 from training.loop.task_values import start_values
 from training.loop.tracking import check_trackers, phase_tracker
@@ -106,6 +107,10 @@ class Loop:
         await _check_demonstrations(self.settings.demonstrations, self.log)
         async with _judge_of(self.settings):
             pass  # a missing key is found before anything is played
+        play = self.settings.rollouts
+        for spec in models_named(play, self.settings.evaluation):
+            async with aclosing(make_model(spec, base_url=play.base_url)):
+                pass
         with self.owned(), phase_tracker(self.out, self.settings.report_to) as track:
             refs = evaluation_refs(self.settings.evaluation)
             phases = [await self._start(refs)]
@@ -317,6 +322,7 @@ def _check(settings: LoopSettings) -> None:
     if settings.phases:
         check_rates(settings, hidden_width(read_config(start)))
     _check_start(start, settings)
+    check_outcome(rollout_config(start, settings.rollouts, settings.seed))
     check_trackers(settings.report_to)
     server = settings.rollouts.server
     if server is not None and not server.command and settings.phases and not settings.compute.lean:

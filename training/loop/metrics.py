@@ -29,6 +29,8 @@ class PlayedRun(Record):
     """Mean share of milestones done at the end; None without milestones."""
     failures: dict[str, int]
     """Failed episodes by category."""
+    degraded: int = 0
+    """Judged episodes in which planner or rater failed at least once."""
 
     @property
     def judged(self) -> int:
@@ -109,6 +111,7 @@ def played_in(run: Path) -> PlayedRun:
         steps=fmean(row.totals.steps for row in judged) if judged else 0.0,
         progress=fmean(reached) if reached else None,
         failures=dict(sorted(failures.items())),
+        degraded=sum(bool(row.degraded) for row in judged),
     )
 
 

@@ -16,6 +16,8 @@ from agent.run.runner import resume, run_suite
 from envs.core.errors import BadInput
 from envs.core.run_lock import RunLock, RunLocked
 from envs.core.tasks import TaskRef, TaskSelection
+from judges.registry import JUDGES
+from planners.registry import PLANNERS
 from training.engine.checkpoints import check_weights, is_adapter, policy_spec, read_config, weights_digest
 from training.engine.tree_attention import check_layers
 from training.loop.parts import RunLocation, load_or_compute, run_location
@@ -35,10 +37,15 @@ class Interrupted(KeyboardInterrupt):
 
 
 def rollout_config(policy: Path, settings: RolloutSettings, seed: int) -> RunConfig:
+    """Planner, rater and outcome judge are those of *settings*: the suite's own, or models."""
     return RunConfig(
         policy=policy_spec(policy),
-        planner="reference",
-        judge="state",
+        planner=settings.planner,
+        k=settings.k,
+        rater=rater_of(settings.planner, settings),
+        judge=settings.judge or "state",
+        outcome="judge" if settings.judge else "checker",
+        base_url=settings.base_url,
         show_plan=settings.show_plan,
         prompt_style=settings.prompt_style,
         temperature=settings.temperature,
@@ -59,12 +66,29 @@ def evaluation_config(policy: Path, settings: EvaluationSettings, rollouts: Roll
     return rollout_config(policy, rollouts, seed).model_copy(
         update={
             "planner": settings.planner if shown else "reference",
-            "judge": "state" if settings.planner in ("none", "reference") else "same",
+            "rater": rater_of(settings.planner, rollouts),
+            "judge": "state",
+            "outcome": "checker",
             "show_plan": shown,
             "temperature": settings.temperature,
             "attempts": settings.attempts,
         }
     )
+
+
+def rater_of(planner: str, settings: RolloutSettings) -> str:
+    """The rater of *planner*'s milestones. Checkers know the reference milestones only, so a model that plans also
+    rates, unless the rollouts have the same planner and a rater of their own."""
+    if planner == settings.planner and settings.rater:
+        return settings.rater
+    return "state" if planner in ("none", "reference") else "same"
+
+
+def models_named(settings: RolloutSettings, evaluation: EvaluationSettings) -> tuple[str, ...]:
+    """Specs of the models that plan, rate and judge beside the policy's own."""
+    planners = [PLANNERS.split(spec)[1] for spec in (settings.planner, evaluation.planner)]
+    judges = [JUDGES.split(spec)[1] for spec in (settings.rater, settings.judge) if spec]
+    return tuple(dict.fromkeys(spec for spec in (*planners, *judges) if spec not in ("", "same")))
 
 
 def check_policy(folder: Path) -> None:

@@ -67,6 +67,20 @@ class RolloutSettings(Record):
     process. Evaluations always run in this process."""
     show_plan: bool = False
     """Show the milestones to the policy; off, they only shape the reward."""
+    planner: str = "reference"
+    """Makes the milestones (MiRA paper, §5.1): `reference` (the suite's), `same` (the policy's model) or a model spec.
+    """
+    k: int = Field(default=4, ge=1, le=20)
+    """Milestones that a model planner makes."""
+    rater: str = ""
+    """Says which milestones are done: `state` (the suite's checkers, which know the `reference` milestones only),
+    `same` (the planner's model) or a model spec. Empty: `state` for the planner `reference`, else `same`."""
+    judge: str = ""
+    """Outcome judge that labels the rollouts (MiRA paper, App. A.3): `same` (the planner's model) or the spec of a
+    large model. Empty: the suite's checkers do. The checker's score stands beside a judge's verdict in the traces;
+    evaluations always use the checkers."""
+    base_url: str | None = None
+    """Server of `openai:` specs, also of the evaluation's planner; None is the provider's own."""
 
 
 class EvaluationSettings(TaskSettings):
@@ -77,7 +91,8 @@ class EvaluationSettings(TaskSettings):
     """Phases between two evaluations; the start and the last phase are always evaluated."""
     planner: str = "none"
     """`none`, `reference`, `same` (the policy's model plans), or a model spec. A model that plans also rates its
-    milestones; the outcome is always decided by the suite's checker."""
+    milestones, or the rater of the rollouts does where it is their planner, too. The outcome is always decided by the
+    suite's checker."""
     attempts: int = Field(default=1, ge=1)
     temperature: float = Field(default=0.0, ge=0, le=2)
 

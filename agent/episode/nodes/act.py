@@ -51,6 +51,7 @@ async def _turn(state: State, episode: Episode) -> Turn:
         milestones=state.milestones if shown else (),
         z=state.z if shown else (),
         next_milestone=state.next_milestone if shown else None,
+        shows_status=episode.components.full_planner,
         history=episode.history,
         problems=(*_refused(episode, look), *state.problems),
         last=episode.past[-1].result if episode.past else None,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+
 from langgraph.runtime import Runtime
 
 from agent.episode.episode import Assessment, Episode, WorldLost, call_record
@@ -9,17 +12,19 @@ from agent.episode.nodes.reflect import rate
 from agent.episode.state import State, Update
 from envs.core.record import storable
 from envs.core.tasks import Score
-from envs.core.trace import Rating
+from envs.core.trace import Commit, Rating
 from judges.base import Ending, Verdict
+from judges.ending import EndedEpisode, complete_ending
 from judges.fuzzy import comparisons
 from models.base import ModelError, ModelOutOfTime
 
 
 async def judge(state: State, runtime: Runtime[Episode]) -> Update:
-    """Judges the episode. A checker decides where there is one; judge and rater are recorded beside it.
+    """Judges the episode. A checker decides where there is one, unless the run leaves the outcome to the judge; judge
+    and rater are recorded beside it.
 
-    An error of the judge is never a verdict. Without a checker and without a verdict the episode ends unjudged; a
-    resume judges it again. Where the time ran out, it ends by `max_seconds`. Where a checker that compares by meaning
+    An error of the judge is never a verdict. Without the verdict that decides the episode ends unjudged; a resume
+    judges it again. Where the time ran out, it ends by `max_seconds`. Where a checker that compares by meaning
     gets no answer from its model, the episode is broken and can be resumed.
 
     Raises WorldLost where the environment failed and may be replaced.
@@ -33,8 +38,9 @@ async def judge(state: State, runtime: Runtime[Episode]) -> Update:
     verdict, failed = await _verdict(state, episode)
     if verdict is not None:
         assessment.verdict = storable(f"{'YES' if verdict.success else 'NO'}: {verdict.reason}")
-    if assessment.score is not None:
-        assessment.outcome, assessment.judged_by = assessment.score.status, "checker"
+    score = assessment.score
+    if score is not None and (episode.config.outcome == "checker" or score.status == "broken"):
+        assessment.outcome, assessment.judged_by = score.status, "checker"
     elif verdict is not None:
         assessment.outcome, assessment.judged_by = "success" if verdict.success else "failure", "judge"
     elif failed is not None:
@@ -48,11 +54,11 @@ async def judge(state: State, runtime: Runtime[Episode]) -> Update:
 
 
 async def _last_rating(state: State, episode: Episode) -> Rating:
-    """Rates the last page; if the rater fails, returns the last known status."""
+    """Rates the last page; if no time is left for it, returns the last known status."""
     try:
         return (await rate(state, episode))[0]
-    except ModelError as error:
-        episode.note(state.step, "rater_error", _error_text(error))
+    except ModelOutOfTime as error:
+        episode.degrade("rater", state.step, error)
         return Rating(z=state.z, next_milestone=state.next_milestone)
 
 
@@ -74,20 +80,37 @@ async def _verdict(state: State, episode: Episode) -> tuple[Verdict | None, Mode
     """Returns the verdict of the outcome judge, or its error, which is also an event."""
     if episode.components.judge is None:
         return None, None
-    shown = Ending(
-        instruction=episode.start.instruction,
-        history=episode.history,
-        observation=await episode.look(),
-        answer=state.answer,
-    )
+    ending = await _ending(state, episode)
     try:
         with episode.paying("judge", episode.components.judge.spec):
-            verdict = await episode.components.judge.judge(shown)
+            verdict = await episode.components.judge.judge(ending)
     except ModelError as error:
         episode.note(state.step, "judge_error", _error_text(error))
         return None, error
     episode.account([call_record("judge", verdict.reply)])
     return verdict, None
+
+
+async def _ending(state: State, episode: Episode) -> Ending:
+    """What the outcome judge is shown. Page texts and actions have their secrets masked."""
+    ending = Ending(
+        instruction=episode.start.instruction,
+        history=tuple(past.with_texts(episode.trace.mask) for past in episode.past),
+        observation=await episode.look(),
+        answer=state.answer,
+        notes=episode.notes,
+    )
+    steps = [(intent, _masked(commit, episode.trace.mask)) for intent, commit in episode.steps]
+    record = EndedEpisode(ending, steps, state.milestones, episode.rating, episode.blobs)
+    return await asyncio.to_thread(complete_ending, record)
+
+
+def _masked(commit: Commit | None, mask: Callable[[str], str]) -> Commit | None:
+    """*commit* with the output of its action masked."""
+    if commit is None or not commit.result.output:
+        return commit
+    result = commit.result.model_copy(update={"output": mask(commit.result.output)})
+    return commit.model_copy(update={"result": result})
 
 
 def _error_text(error: ModelError) -> str:

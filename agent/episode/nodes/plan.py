@@ -8,7 +8,7 @@ from agent.episode.episode import Episode, call_record
 from agent.episode.state import State, Update, rows_of
 from agent.progress import PlanMade
 from envs.core.trace import Cause, PlanRecord
-from models.base import ModelError
+from models.base import ModelError, ModelOutOfTime
 from planners.anchors import anchors, carry_over, still_open
 from planners.base import Plan, Situation
 
@@ -56,16 +56,20 @@ async def _plan(state: State, episode: Episode, cause: Cause, detail: str) -> Up
 
 
 async def _ask_planner(state: State, episode: Episode, situation: Situation) -> Plan | None:
-    """Asks the planner. An unusable answer becomes an event: the episode starts without milestones, or keeps its plan
-    (None) until the next trigger."""
+    """Asks the planner. An unusable answer, or none for the whole retry window, becomes an event: the episode starts
+    without milestones, or keeps its plan (None), until the next trigger.
+
+    A first plan that had no answer leaves no plan in the trace, so that a resume before the first step asks for it
+    again. Raises ModelOutOfTime where the episode's own time is over.
+    """
     try:
         with episode.paying("planner", episode.components.planner.spec):
             return await episode.components.planner.plan(situation)
+    except ModelOutOfTime:
+        raise
     except ModelError as error:
-        if not error.answered:
-            raise
-        episode.note(state.step + 1, "planner_error", f"{type(error).__name__}: {error}")
-        return Plan(milestones=()) if situation.cause == "initial" else None
+        episode.degrade("planner", state.step + 1, error)
+        return Plan(milestones=()) if situation.cause == "initial" and error.answered else None
 
 
 def _record(state: State, episode: Episode, cause: Cause, new: Plan) -> None:

@@ -11,13 +11,17 @@ from langgraph.runtime import Runtime
 from agent.episode.episode import Episode, Reflection, call_record
 from agent.episode.nodes.plan import may_replan
 from agent.episode.state import State, Update
+from envs.core.actions import Scroll, ScrollAt
 from envs.core.record import storable
 from envs.core.trace import Rating
 from judges.base import Progress
 from judges.ratings import make_rating
 from judges.state_autorater import lost_anchors
-from models.base import ModelError
+from models.base import ModelError, ModelOutOfTime
 from planners.replan_triggers import ReplanTrigger
+
+RATER_REST = 5
+"""Steps without a rating after the rater's model did not answer for the whole retry window."""
 
 
 async def reflect(state: State, runtime: Runtime[Episode]) -> Update:
@@ -69,10 +73,12 @@ async def _progress(state: State, episode: Episode) -> Progress | None:
         milestones=plan,
         z=state.z,
         observation=await episode.look(),
-        previous=None if episode.unrated else episode.previous,
+        previous=episode.previous,
         history=episode.history,
         checks=await episode.environment.check_milestones() if is_reference else None,
         step=state.step,
+        unrated=episode.unrated,
+        final=bool(state.ended_by),
     )
 
 
@@ -82,30 +88,51 @@ def _turn(state: State) -> int:
 
 
 async def _rated(progress: Progress, episode: Episode, turn: int) -> Reflection:
-    """Asks the rater. An unusable answer becomes an event: the known status stays, and the next page is rated again."""
+    """Asks the rater. An unusable answer becomes an event: the known status stays, and the next page is rated again.
+
+    So does no answer for the whole retry window; the rater is then left alone for some steps, or every step would wait
+    for that window. Raises ModelOutOfTime where the episode's own time is over.
+    """
+    if not progress.final and len(episode.steps) < episode.rater_back_at:
+        return _not_rated(progress, "the rater's model did not answer lately"), ()
     try:
         with episode.paying("rater", episode.components.rater.spec):
             rated = await episode.components.rater.rate(progress)
+    except ModelOutOfTime:
+        raise
     except ModelError as error:
-        if not error.answered:
-            raise
         episode.unrated = True
-        reason = f"{type(error).__name__}: {error}"
-        episode.note(turn, "rater_error", reason)
-        return make_rating(progress.z, progress.z, reason=storable(f"not rated: {reason}"), source="none"), ()
-    episode.unrated = False
+        episode.degrade("rater", turn, error)
+        if not error.answered:
+            episode.rater_back_at = len(episode.steps) + RATER_REST
+        return _not_rated(progress, f"{type(error).__name__}: {error}"), ()
+    episode.unrated = rated.postponed
     episode.account(call_record("rater", reply) for reply in rated.replies)
     texts = {m.id: m.text for m in progress.milestones}
     return rated.rating, tuple(texts[flip.milestone] for flip in lost_anchors(progress))
+
+
+def _not_rated(progress: Progress, why: str) -> Rating:
+    return make_rating(progress.z, progress.z, reason=storable(f"not rated: {why}"), source="none")
 
 
 def _trigger(state: State, episode: Episode, rating: Rating, lost: tuple[str, ...]) -> ReplanTrigger | None:
     """Returns the re-plan trigger, if one applies and a re-plan is allowed."""
     if not episode.summaries:
         return None
-    episode.add_outcome(rating.z, lost)
+    episode.add_outcome(rating.z, lost, _shown(episode))
     return (
         episode.components.replan_detector.check(episode.summaries, episode.planned_at)
         if may_replan(state, episode)
         else None
     )
+
+
+def _shown(episode: Episode) -> str:
+    """What the last action showed beside the page's text, see :attr:`planners.replan_triggers.StepSummary.shown`."""
+    intent, commit = episode.steps[-1]
+    if commit is not None and commit.result.output:
+        return commit.result.output
+    look = episode.observation
+    scrolled = isinstance(intent.action, Scroll | ScrollAt) and look is not None and look.screenshot is not None
+    return f"{look.url} from {look.scroll[0]} px" if look is not None and scrolled else ""

@@ -219,6 +219,7 @@ def row_of(trace: Trace, anchor: str, failure: Failure | None) -> RowView:
         done=sum(z),
         milestones=len(z),
         instruction=header.instruction[:220],
+        degraded=footer is not None and bool(footer.degraded),
     )
 
 

@@ -81,9 +81,12 @@ class Overview:
             Tile(_large(tokens), "tokens", f"{tokens:,}"),
             Tile(_time(sum(row.seconds for row in self.rows)), "total episode time"),
         ]
+        degraded = sum(row.degraded for row in self.rows)
+        title = "planner or rater gave no usable answer at least once; these episodes count"
         return (
             *([success] if success else []),
             *other,
+            *([Tile(str(degraded), "played without a plan or rating", title)] if degraded else []),
             *spent,
             *([Tile(f"${cost:.2f}", "model cost")] if cost else []),
         )

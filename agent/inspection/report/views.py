@@ -123,6 +123,8 @@ class RowView:
     done: int
     milestones: int
     instruction: str
+    degraded: bool = False
+    """Planner or rater failed at least once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,6 +106,6 @@ async def test_one_small_model_plans_acts_and_rates_without_a_key(shop: Shop, tm
     flips = [flip.evidence for step in trace.steps for flip in step.intent.rating.flips]
     assert flips == ['textbox "Name" = "bob"', "Thank you"]
     roles = [[call.role for call in step.intent.calls] for step in trace.steps]
-    assert roles == [["rater", "policy"], ["rater", "rater", "policy"], ["rater", "policy"]]
+    assert roles == [["policy"], ["rater", "rater", "policy"], ["rater", "policy"]]
     assert trace.footer is not None
     assert (result.outcome, trace.footer.judged_by, result.z) == ("unjudged", "none", (True, True))

@@ -69,6 +69,7 @@ VIEW: Mapping[Path, object] = {
 }
 NO_PROBLEMS: Mapping[Path, object] = {**VIEW, ("problems",): ()}
 FAILED: Mapping[Path, object] = {**VIEW, ("missed",): None}
+DONE: Mapping[Path, object] = {**VIEW, ("z",): (True,), ("next_milestone",): None}
 GOAL = frozenset({("instruction",)})
 COMPACT_ORDERS = frozenset({("instruction",), ("milestones", "0", "text")})
 CASES = {
@@ -80,6 +81,9 @@ CASES = {
     ),
     "policy, compact, missed": Prompted(
         PolicyView, lambda view: render_policy_prompt("compact", view), NO_PROBLEMS, COMPACT_ORDERS, compact=True
+    ),
+    "policy, compact, a milestone done": Prompted(
+        PolicyView, lambda view: render_policy_prompt("compact", view), DONE, COMPACT_ORDERS, compact=True
     ),
     "planner": Prompted(Situation, lambda it: planners.prompts.render(it, (), 4), {("cause",): "initial"}),
     "planner, again": Prompted(
@@ -193,7 +197,10 @@ SHOWN_UNFENCED = {
         ("history", "0", "target", "role"),
     },
     "rater": {("instruction",), ("milestones", "0", "text"), ("observation", "text")},
-    "judge": {("instruction",), ("answer",), ("history", "0", "target", "role")},
+    "judge": {
+        *(("instruction",), ("answer",), ("history", "0", "target", "role"), ("notes", "0"), ("pages", "0", "text")),
+        *(("pages", "0", "url"), ("milestones", "0", "text"), ("milestones", "0", "quotes", "0")),
+    },
     "analyzer": {("failed",), ("reference",)},
     "fuzzy judge": {("failed",), ("reference",)},
     "curriculum": {("failed",), ("reference",)},
@@ -223,7 +230,7 @@ def test_an_order_stays_on_its_line(name: str) -> None:
         message.text
         for message in case.render(planted(case, lambda path: hostile(marker(path)) if path in case.orders else "x"))
     )
-    labels = ("Goal: ", "Next: ", "Plan 4: ", "Check: ")
+    labels = ("Goal: ", "Next: ", "Have: ", "Plan 4: ", "Check: ")
     for path in case.orders:
         lines = [line for line in text.split("\n") if marker(path) in line]
         assert all(line.startswith(labels) for line in lines), lines

@@ -75,6 +75,23 @@ def test_the_compact_prompt_is_short_and_ends_with_the_page() -> None:
     )
 
 
+def test_a_compact_prompt_tells_the_status_of_a_large_models_plan() -> None:
+    """The plan of a small model, or of the task, keeps the lines that small models are trained on."""
+    plan = (*VIEW.milestones, Milestone(id="c", text="The account\nis open"))
+    view = replace(VIEW, milestones=plan, z=(True, False, False), shows_status=True)
+    lines = compact_text(view).splitlines()[:5]
+    assert lines == [
+        "Goal: Log in as ann",
+        "Have: The email is typed",
+        "Next: The form is sent",
+        "Then: The account is open",
+        'Done: click link "2"',
+    ]
+    assert compact_text(replace(view, milestones=(), z=(), next_milestone=None)) == compact_text(
+        replace(view, milestones=(), z=(), next_milestone=None, shows_status=False)
+    )
+
+
 def test_without_subgoals_there_is_no_milestone_line() -> None:
     bare = replace(VIEW, milestones=(), z=(), next_milestone=None, history=(), problems=())
     assert compact_text(bare) == f"Goal: Log in as ann\nPage:\n{PAGE}"

@@ -18,6 +18,7 @@ from envs.browser.chromium import Chromium
 from envs.core.actions import Click, Stop, Wait
 from envs.core.settings import SessionSettings
 from envs.core.tasks import Score, Suite, TaskSelection
+from envs.core.trace import Degraded
 from envs.core.trace_store import Trace, read_trace
 from envs.suites.open_web import OpenEnvironment, OpenTaskSuite
 from envs.suites.webarena.evaluators import JudgeFailed
@@ -27,6 +28,7 @@ from tests.agent.roles import Role, Roles
 from tests.agent.shop import Shop, config, scripted
 from tests.models.providers.servers import MisbehavingServer, misbehaving_server
 from training.loop.evaluation.reading import read_played
+from training.loop.evaluation.summary import evaluate
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("shared_chromium")]
 
@@ -55,8 +57,9 @@ async def test_one_unreadable_rating_is_an_event_and_the_next_page_is_rated_agai
         result = await ordered(server, shop, tmp_path, thinking=0, overlap_reflect=overlap)
     trace = read_trace(result.trace_path)
     assert (result.outcome, result.error, shop.orders) == ("success", None, ["who=bob"])
-    assert events(trace) == [("rater_error", 1)] and "ModelInvalidAnswer" in trace.events[0].detail
-    assert roles.answered["rater"] == 3, "before the second and third step, and at the end"
+    assert events(trace) == [("rater_error", 2)] and "ModelInvalidAnswer" in trace.events[0].detail
+    assert roles.answered["rater"] == 2, "before the third step, and at the end"
+    assert trace.footer is not None and trace.footer.degraded == result.degraded == Degraded(rater=1)
     (call,) = trace.events[0].calls
     assert (call.role, call.attempts) == ("rater", 2)
     assert trace.footer is not None and trace.footer.rating is not None and trace.footer.rating.source == "model"
@@ -68,13 +71,14 @@ async def test_the_next_page_is_rated_again_though_nothing_has_changed_on_it(sho
     nothing = NOTHING_YET | {"reason": "no animals"}
     (tmp_path / "rater.json").write_text(json.dumps([HARD_TO_SAY, HARD_TO_SAY, *[nothing] * 9]))
     planner, judge = (f"scripted:{tmp_path / name}.json" for name in ("planner", "rater"))
-    settings = config(planner=planner, judge=judge, k=2, limits={"max_steps": 3})
-    run = await run_open(settings, "x", shop.url, tmp_path, policy=scripted([Wait()] * 3))
+    settings = config(planner=planner, judge=judge, k=2, limits={"max_steps": 4})
+    run = await run_open(settings, "x", shop.url, tmp_path, policy=scripted([Wait()] * 4))
     trace = read_trace(run.folder / run.episodes[0].trace)
     assert [event.name for event in trace.events][:1] == ["rater_error"]
     reasons = [step.intent.rating.reason for step in trace.steps]
-    assert reasons[0].startswith("not rated: ModelInvalidAnswer") and reasons[1] == "no animals"
-    assert reasons[2].startswith("nothing that bears")
+    assert reasons[0] == "no action was taken yet"
+    assert reasons[1].startswith("not rated: ModelInvalidAnswer") and reasons[2] == "no animals"
+    assert reasons[3].startswith("nothing that bears")
 
 
 @pytest.mark.parametrize("how", [HARD_TO_SAY, "", '{"milestones": {}}'], ids=["prose", "empty", "another schema"])
@@ -84,7 +88,7 @@ async def test_a_rater_that_is_never_readable_takes_nothing_from_the_judge(
     async with misbehaving_server(Roles(garbled={("rater", n): how for n in range(1, 20)})) as server:
         result = await ordered(server, shop, tmp_path)
     assert (result.outcome, result.z) == ("success", (False, False))
-    assert events(read_trace(result.trace_path)) == [("rater_error", n) for n in (1, 2, 3, 3)]
+    assert events(read_trace(result.trace_path)) == [("rater_error", n) for n in (2, 3, 3)]
 
 
 async def test_one_unreadable_verdict_is_asked_for_again(shop: Shop, tmp_path: Path) -> None:
@@ -148,7 +152,8 @@ async def test_episodes_with_unreadable_answers_count_in_the_rates(
     (played,) = read_played(files).played
     assert (played.judged, played.success) == (True, True)
     arm = compare(files, files).a
-    assert (arm.outcomes, arm.success.value) == ({"success": 1}, 1.0)
+    assert (arm.outcomes, arm.success.value, arm.degraded) == ({"success": 1}, 1.0, 1)
+    assert (played.degraded, evaluate(read_played(files)).degraded, run.degraded) == (True, 1, 1)
 
 
 async def test_a_replan_that_cannot_be_read_keeps_the_plan(shop: Shop, tmp_path: Path) -> None:

@@ -22,16 +22,19 @@ from agent.progress import Event, ModelWaits
 from agent.results import EpisodeResult
 from agent.run.discover_traces import discover_traces
 from agent.run.oracle import miniwob_oracle
+from agent.run.resume import recover
 from agent.run.runner import resume, run_suite, run_task
 from envs.core.actions import Action
 from envs.core.errors import ResetFailed
 from envs.core.tasks import EpisodeStart, TaskSelection
+from envs.core.trace import Degraded
 from envs.core.trace_store import Trace, read_trace
 from envs.suites.miniwob.environment import MiniwobEnvironment
 from models import transport
 from models.base import ModelBusy
 from tests.agent.mira_process import run_mira
 from tests.agent.roles import Role, Roles
+from tests.agent.run.test_resume import HEADER, ONE_STEP, event
 from tests.agent.shop import Shop, config, scripted
 from tests.models.providers.outages import OutageClock
 from tests.models.providers.servers import MisbehavingServer, misbehaving_server
@@ -89,8 +92,7 @@ BROKEN = [
     Broken("planner", 1, "broken", 0),
     Broken("policy", 1, "broken", 0),
     Broken("policy", 3, "broken", 2),
-    Broken("rater", 1, "broken", 0),
-    Broken("rater", 3, "broken", 2),
+    Broken("rater", 2, "broken", 2),
     Broken("judge", 1, "unjudged", 3),
 ]
 
@@ -123,6 +125,40 @@ async def test_an_episode_that_a_model_broke_is_resumed_and_counts_once(
     assert read_outcomes(result) == {"success"}
     rows = (tmp_path / result.run_id / "results.jsonl").read_text().splitlines()
     assert [json.loads(row)["outcome"] for row in rows] == ["success"]
+
+
+@pytest.mark.parametrize("role", ["planner", "rater"])
+async def test_an_outage_of_planner_or_rater_alone_is_waited_for_and_breaks_no_episode(
+    role: Role, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The policy needs no model. The rater is asked once more, at the end, and not at every step in between."""
+    clock = OutageClock(math.inf)
+    monkeypatch.setattr(transport, "CLOCK", clock)
+    roles = Roles(role, 1)
+    selection = TaskSelection("miniwob", ("login-user",), (0,))
+    async with misbehaving_server(roles) as server:
+        clock.watch(server)
+        values = {"planner": "openai:m", "judge": "same", "k": 2, "policy": "oracle", "limits": {"max_seconds": 0}}
+        settings = config(**values, base_url=server.openai_url)
+        run = await run_suite(settings, selection, tmp_path)
+    (result,) = run.episodes
+    trace = trace_of(result)
+    assert (result.outcome, result.resumable, result.error) == ("success", False, None)
+    assert clock.slept >= transport.RETRY_WINDOW_S, "it was waited for first"
+    noted = [(event.name, event.step) for event in trace.events if event.name.endswith("_error")]
+    steps = len(trace.steps)
+    expected = [("planner_error", 1)] if role == "planner" else [("rater_error", 2), ("rater_error", steps)]
+    assert noted == [*expected, ("judge_error", steps)]
+    assert (result.degraded.planner, result.degraded.rater) == ((1, 0) if role == "planner" else (0, 2))
+    assert (
+        read_outcomes(result) == {"success"} and compare(files := discover_traces([run.folder]), files).a.degraded == 1
+    )
+
+
+def test_a_plan_that_an_outage_prevented_is_asked_for_again_unless_a_step_was_taken() -> None:
+    failed = event(1, "planner_error")
+    assert [recover((HEADER, failed, *steps)).planned for steps in ((), ONE_STEP)] == [False, True]
+    assert recover((HEADER, failed, *ONE_STEP, event(2, "rater_error"))).degraded == Degraded(planner=1, rater=1)
 
 
 def read_outcomes(result: EpisodeResult) -> set[str]:

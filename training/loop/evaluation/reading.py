@@ -37,6 +37,8 @@ class PlayedEpisode(Record):
     tokens: int
     """Input and output tokens of all roles."""
     seconds: float
+    degraded: bool = False
+    """Planner or rater failed at least once; the episode went on without their answer."""
     observed: Observed | None
     """The step at which the run's rater rated each milestone as done; None if the trace has no ratings."""
 
@@ -111,6 +113,7 @@ def _played(trace: Trace, footer: Footer, no_milestones: Counter[str]) -> Played
         steps=totals.steps,
         tokens=totals.tokens,
         seconds=totals.seconds,
+        degraded=bool(footer.degraded),
         observed=seen if isinstance(seen, Observed) else None,
     )
     if played.judged and not isinstance(seen, Observed):

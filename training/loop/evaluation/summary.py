@@ -80,6 +80,8 @@ class Evaluation(Record):
     outcomes: dict[str, int]
     """Finished episodes by outcome."""
     unfinished: int
+    degraded: int
+    """Judged episodes in which planner or rater failed at least once; they are part of all rates."""
     damaged: tuple[str, ...]
     total: GroupRate
     by_category: tuple[GroupRate, ...]
@@ -104,6 +106,7 @@ def evaluate(reading: Reading, *, ks: Sequence[int] = PASS_AT, resamples: int = 
         tasks=len({episode.task.id for episode in played}),
         outcomes=dict(Counter(episode.outcome for episode in played)),
         unfinished=reading.unfinished,
+        degraded=sum(episode.degraded for episode in judged),
         damaged=reading.damaged,
         total=_rate("all", played),
         by_category=_rates(played, lambda episode: episode.category),

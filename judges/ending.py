@@ -1,0 +1,174 @@
+"""What the outcome judge is shown of an episode: its milestones with their quotes, and the pages where they were met.
+
+The last page alone proves little: an order that was sent, a list that was read to its end, or a filter that was set are
+seen on earlier pages (MiRA paper, §3: the judge evaluates "the full interaction context").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+from envs.core.blobs import BlobStore
+from envs.core.errors import TraceError
+from envs.core.observation import Observation
+from envs.core.tasks import Milestone
+from envs.core.trace import Commit, Flip, Intent, Rating
+from envs.observer.page_focus import focused_lines, interest
+from envs.observer.page_state import page_state
+from judges.base import Ending, RatedMilestone, SeenPage
+from judges.evidence import normalised
+from judges.relevance import terms
+from models.prompting.invisible_characters import visible
+
+EARLIER_PAGES: Final = 8
+"""Most pages shown beside the last one; the others are counted."""
+EARLIER_CHARS: Final = 12_000
+"""Length of all of them together. A longer page is cut to its lines that match the task, its milestones and the
+answer; lines that are left out are counted."""
+
+Steps = Sequence[tuple[Intent, Commit | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class EndedEpisode:
+    """What is recorded of an episode when it has ended."""
+
+    ending: Ending
+    """Without milestones and earlier pages."""
+    steps: Steps
+    milestones: tuple[Milestone, ...]
+    """The last plan."""
+    rating: Rating
+    """The last rating, after the last step."""
+    blobs: BlobStore
+    """Texts of the pages, secrets masked."""
+
+
+class _Met(NamedTuple):
+    """The rating that found a milestone achieved."""
+
+    place: int
+    """Index of the step before which it was rated; the number of steps for the last rating."""
+    flip: Flip
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    place: int
+    page: SeenPage
+    met: tuple[int, ...] = ()
+
+
+def complete_ending(record: EndedEpisode) -> Ending:
+    """The ending with its milestones and at most `EARLIER_PAGES` earlier pages, `EARLIER_CHARS` characters in all.
+
+    Pages on which milestones were met come first, then those that share most words with answer and task.
+    """
+    met = _met(record)
+    milestones = tuple(_rated(record, index, met.get(m.id)) for index, m in enumerate(record.milestones))
+    candidates = _candidates(record, met)
+    chosen = sorted(candidates, key=_rank(record.ending), reverse=True)[:EARLIER_PAGES]
+    room = EARLIER_CHARS // max(1, len(chosen))
+    pages = tuple(_excerpt(one, record, room) for one in sorted(chosen, key=lambda one: one.place))
+    return replace(record.ending, milestones=milestones, pages=pages, pages_left_out=len(candidates) - len(chosen))
+
+
+def quotes_of(flip: Flip) -> tuple[str, ...]:
+    return (flip.evidence, *flip.further)
+
+
+def _met(record: EndedEpisode) -> dict[str, _Met]:
+    """By milestone id, the first rating that found it achieved."""
+    found: dict[str, _Met] = {}
+    ratings = [intent.rating for intent, _ in record.steps]
+    for place, rating in enumerate([*ratings, record.rating]):
+        for flip in rating.flips:
+            if flip.achieved:
+                found.setdefault(flip.milestone, _Met(place, flip))
+    return found
+
+
+def _rated(record: EndedEpisode, index: int, met: _Met | None) -> RatedMilestone:
+    z = record.rating.z
+    achieved = index < len(z) and z[index]
+    return RatedMilestone(
+        text=record.milestones[index].text,
+        achieved=achieved,
+        quotes=quotes_of(met.flip) if achieved and met is not None else (),
+        after=met.place if achieved and met is not None else None,
+    )
+
+
+def _candidates(record: EndedEpisode, met: dict[str, _Met]) -> list[_Candidate]:
+    """Every page other than the last, once, and every output of `find` and `expand`, oldest first."""
+    last = record.ending.observation
+    ids = [milestone.id for milestone in record.milestones]
+    by_state: dict[str, _Candidate] = {page_state(last.url, last.text): _Candidate(len(record.steps), _page_of(last))}
+    own = next(iter(by_state))
+    outputs: dict[str, _Candidate] = {}
+    for place, (intent, commit) in enumerate(record.steps):
+        if (page := _seen(record.blobs, intent)) is None:
+            continue
+        here = tuple(
+            ids.index(name)
+            for name, one in met.items()
+            if name in ids and one.place in (place, place + 1) and _is_met_on(one, place, page)
+        )
+        state = intent.seen.state or intent.seen.digest
+        known = by_state.get(state)
+        by_state[state] = _Candidate(place, page, here) if known is None else replace(known, met=(*known.met, *here))
+        if commit is not None and commit.result.output:
+            output = replace(page, text=commit.result.output, output=True)
+            outputs.setdefault(commit.result.output, _Candidate(place, output))
+    del by_state[own]
+    return [*by_state.values(), *outputs.values()]
+
+
+def _is_met_on(met: _Met, place: int, page: SeenPage) -> bool:
+    """Whether the rating was made on this page. One that runs beside the policy is recorded a step later: then the page
+    before holds its quotes."""
+    held = any(normalised(visible(quote)) in normalised(visible(page.text)) for quote in quotes_of(met.flip))
+    return held or met.place == place
+
+
+def _seen(blobs: BlobStore, intent: Intent) -> SeenPage | None:
+    """The page that a step was chosen on; None if its text cannot be read."""
+    try:
+        return SeenPage(intent.step, intent.seen.url, intent.seen.title, blobs.text(intent.seen.text_blob))
+    except TraceError:
+        return None
+
+
+def _page_of(look: Observation) -> SeenPage:
+    return SeenPage(0, look.url, look.title, look.text)
+
+
+def _rank(ending: Ending) -> Callable[[_Candidate], tuple[int, int, int, int]]:
+    """Sort key of candidates: pages where milestones were met, then words of the answer, of the task, then later."""
+    answer, task = terms([ending.answer or "", *ending.notes]), terms([ending.instruction])
+
+    def key(one: _Candidate) -> tuple[int, int, int, int]:
+        found = terms([one.page.title, one.page.text])
+        return len(one.met), len(answer & found), len(task & found), one.place
+
+    return key
+
+
+def _excerpt(one: _Candidate, record: EndedEpisode, room: int) -> SeenPage:
+    text = visible(one.page.text)
+    if len(text) > room:
+        text = "\n".join(focused_lines(text, interest(*_sought(one, record)), room))
+    return replace(one.page, text=text, met=one.met)
+
+
+def _sought(one: _Candidate, record: EndedEpisode) -> Iterator[tuple[str, float]]:
+    yield record.ending.instruction, 0.5
+    yield record.ending.answer or "", 1.0
+    met = _met(record)
+    for index in one.met:
+        milestone = record.milestones[index]
+        yield milestone.text, 1.0
+        for quote in quotes_of(met[milestone.id].flip):
+            yield f'"{quote}"', 3.0
