@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 from zlib import crc32
 
 from agent.episode.prompts import PolicyView, Style, render_policy_prompt
-from envs.core.action_languages import Language, ParseError
+from envs.core.action_languages import Language, Parsed, ParseError
 from envs.core.actions import Action, Stop
 from envs.core.observation import ElementKey, Observation
 from envs.core.past_actions import PastAction
@@ -83,6 +83,10 @@ class ActionProposal:
     """Every model call of the turn, ordered for :func:`deciding_call`."""
     error: str = ""
     """Why no action could be parsed; the next prompt quotes it."""
+    then: tuple[Parsed, ...] = ()
+    """Further actions of the answer; their element numbers are those of the same observation."""
+    rationale: str = ""
+    """What the policy wrote before the action, on one line."""
 
 
 class _Call(Protocol):

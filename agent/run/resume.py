@@ -41,6 +41,8 @@ UNCERTAIN = (
 )
 
 
+DROPPED = "of the {size} actions of your last answer only the first {done} were sent; the page is shown as it is now"
+
 NOT_REPLAYED = frozenset({None, Status.BLOCKED, Status.STOPPED, Status.CRASHED, Status.TIMEOUT})
 """Statuses of actions that are left out when an environment is rebuilt."""
 
@@ -208,6 +210,15 @@ def _problems(last: SentAction | None) -> list[str]:
     """Problems for the policy's next turn: an uncertain last action, or the output of Find or Expand."""
     if last is None:
         return []
+    dropped = _dropped(last.intent)
     if last.commit is None:
-        return [UNCERTAIN.format(action=one_line(last.past.log_line()))]
-    return [last.commit.result.output] if last.commit.result.output else []
+        return [UNCERTAIN.format(action=one_line(last.past.log_line())), *dropped]
+    return [last.commit.result.output] if last.commit.result.output else dropped
+
+
+def _dropped(last: Intent) -> list[str]:
+    """What the policy is told of a batch that was not done to its end. The rest is never continued: it was chosen for a
+    page that is no longer shown."""
+    if last.batch is None or last.batch.place == last.batch.size:
+        return []
+    return [DROPPED.format(done=last.batch.place, size=last.batch.size)]

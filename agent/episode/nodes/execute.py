@@ -8,6 +8,7 @@ from langgraph.runtime import Runtime
 
 from agent.episode.action_names import in_words
 from agent.episode.approval import MAX_DECLINES, NOBODY
+from agent.episode.batch import cut_words
 from agent.episode.episode import Episode, key_row
 from agent.episode.policy import target_of
 from agent.episode.request_approval import begin_step, declined_words
@@ -50,7 +51,8 @@ async def _after(state: State, episode: Episode, action: Action, result: ActionR
         step=state.step + 1,
         declines=declines,
         approval=None,
-        problems=[result.output] if result.output else [],
+        queued=max(0, state.queued - 1),
+        problems=[text for text in (result.output, _cut(state, episode)) if text],
     )
     if isinstance(action, Stop) and result.status is Status.STOPPED:
         update.update(ended_by="stop", answer=None if action.answer is None else episode.trace.mask(action.answer))
@@ -59,6 +61,11 @@ async def _after(state: State, episode: Episode, action: Action, result: ActionR
     elif await episode.environment.done():
         update.update(ended_by="world")
     return update
+
+
+def _cut(state: State, episode: Episode) -> str:
+    """Tells the policy after the last action of a batch how many its answer had beyond it."""
+    return cut_words(episode.batch.cut) if episode.batch is not None and state.queued <= 1 else ""
 
 
 def _write_intent(episode: Episode, step: int, action: Action, look: Observation) -> Intent:
@@ -71,6 +78,8 @@ def _write_intent(episode: Episode, step: int, action: Action, look: Observation
         action=action,
         raw=proposal.raw,
         notes=proposal.notes,
+        rationale=proposal.rationale,
+        batch=None if episode.batch is None or episode.batch.size == 1 else episode.batch.where,
         target=_target_row(action, look),
         target_box=_target_box(action, look),
         calls=episode.take_calls(),

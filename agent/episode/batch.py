@@ -1,0 +1,246 @@
+"""Several actions of one answer: what may be batched, and when the rest of a batch is dropped.
+
+The first action is executed like that of any other turn. Before each further one the page is observed, and the action
+is sent only if the one before it was carried out and the page is still the one that the policy planned for. Else the
+rest is dropped, and the policy is asked again with the page as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+from envs.core.action_languages import Parsed
+from envs.core.actions import Action, ActionResult, Click, Reason, Select, Type
+from envs.core.observation import Element, Observation
+from envs.core.trace import BatchPlace
+from envs.observer.page_state import page_state
+
+FOLLOWED: Final = Click | Type | Select
+"""Actions that another one may follow in a batch: they fill in forms. Any action may be the last."""
+_CHOICES: Final = frozenset(
+    {"checkbox", "radio", "switch", "option", "menuitemcheckbox", "menuitemradio", "textbox", "searchbox", "spinbutton"}
+)
+"""Roles whose click chooses a value or sets the focus, as filling in a form does."""
+_CONTROL = re.compile(r'(?<!\\)\[\d+\] [^\s"]+(?: (?:= )?"(?:[^"\\]|\\.)*"| [^\s"|]+)*')
+"""A control in the page's text, with its name, value, states and options; two spaces or a `|` follow it."""
+_NEAREST: Final = 3
+"""Controls that are tried as the one that was used, the nearest numbers first."""
+_ROWS_AROUND: Final = 2
+"""Lines above and below a control that tell it from others of the same name."""
+
+
+class BatchStop(StrEnum):
+    """Why the rest of a batch was dropped. The value completes "was not done, because …"."""
+
+    FAILED = "the action before failed"
+    NO_EFFECT = "the action before changed nothing"
+    DIALOG = "a dialog opened"
+    TAB = "a tab was opened, closed or brought to the front"
+    DOWNLOAD = "a download began"
+    REQUEST = "a request of the page was refused or held for approval"
+    ADDRESS = "the address changed"
+    DOCUMENT = "another document was loaded"
+    CONTROLS = "controls appeared, are gone or have other names"
+    WORDS = "other parts of the page changed, and this click may depend on them"
+    APPROVAL = "it needs approval: choose it on the page as it is now"
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The actions of one answer that are left. Element numbers are those of *look*."""
+
+    left: tuple[Parsed, ...]
+    place: int
+    """1-based place of the action that is executed now."""
+    size: int
+    look: Observation
+    """The observation that the current action is executed on."""
+    acted: Action
+    """The current action."""
+    cut: int = 0
+    """Actions of the answer beyond those that may be batched; they are never done."""
+    changed: bool = False
+    """The page changed elsewhere than in the controls that were used since the answer was given."""
+
+    @property
+    def where(self) -> BatchPlace:
+        return BatchPlace(place=self.place, size=self.size)
+
+
+def batch_of(first: Action, then: Sequence[Parsed], look: Observation, most: int) -> Batch | None:
+    """The batch of an answer, at most *most* actions; None where the answer has only one."""
+    if not then:
+        return None
+    actions = (first, *(parsed.action for parsed in then))
+    followed = next((i for i, action in enumerate(actions) if not isinstance(action, FOLLOWED)), len(actions))
+    size = min(followed + 1, most, len(actions))
+    return Batch(tuple(then[: size - 1]), 1, size, look, first, cut=len(actions) - size)
+
+
+def advanced(
+    batch: Batch, result: ActionResult, now: Observation, *, refused_news: bool
+) -> tuple[Batch, Parsed] | BatchStop:
+    """The batch after its next action was taken, and that action with the numbers of *now*; else why it stops.
+
+    *result*: of the current action. *refused_news*: the policy has not been told yet of an origin that was refused.
+    """
+    if stop := _by_result(result, refused_news) or _by_frame(batch.look, now):
+        return stop
+    same = _same_controls(batch.look, now, batch.acted, batch.left)
+    if same is None:
+        return BatchStop.CONTROLS
+    left = tuple(replace(parsed, action=_renumbered(parsed.action, same)) for parsed in batch.left)
+    changed = batch.changed or _changed_elsewhere(batch.look, now, same, batch.acted)
+    following = left[0]
+    if changed and _may_depend(following.action, now):
+        return BatchStop.WORDS
+    return replace(
+        batch, left=left[1:], place=batch.place + 1, look=now, acted=following.action, changed=changed
+    ), following
+
+
+def cut_words(cut: int) -> str:
+    """Tells the policy that its answer had *cut* actions too many; empty for none."""
+    return f"the last {cut} actions of your answer were not done: only filling in may be followed by more" if cut else ""
+
+
+def dropped_words(stop: BatchStop, batch: Batch) -> str:
+    """Tells the policy which actions of its answer were not done, and why. Text of this program only."""
+    count = batch.size + batch.cut - batch.place
+    if count == 1:
+        return f"the last action of your answer was not done, because {stop.value}"
+    return f"the last {count} actions of your answer were not done; for the first of them: {stop.value}"
+
+
+def _by_result(result: ActionResult, refused_news: bool) -> BatchStop | None:
+    if not result.ok:
+        return BatchStop.FAILED
+    if result.dialogs:
+        return BatchStop.DIALOG
+    if result.new_tabs:
+        return BatchStop.TAB
+    if result.downloads or result.unapproved_downloads:
+        return BatchStop.DOWNLOAD
+    if result.held_requests or refused_news:
+        return BatchStop.REQUEST
+    return BatchStop.NO_EFFECT if result.reason is Reason.NO_EFFECT else None
+
+
+def _by_frame(before: Observation, now: Observation) -> BatchStop | None:
+    """Compares all but the content of the page."""
+    if now.dialog is not None:
+        return BatchStop.DIALOG
+    if [(tab.index, tab.active) for tab in before.tabs] != [(tab.index, tab.active) for tab in now.tabs]:
+        return BatchStop.TAB
+    if before.url != now.url:
+        return BatchStop.ADDRESS
+    return BatchStop.DOCUMENT if before.document != now.document else None
+
+
+def _same_controls(
+    before: Observation, now: Observation, acted: Action, left: Sequence[Parsed]
+) -> dict[int, Element] | None:
+    """Maps the numbers of *before* to the controls of *now*; None where the controls are not the same.
+
+    The control that was used may have another name, and buttons in its own line may come and go (to clear a field, to
+    show a password). Of controls with the same name those to be used next must stand between the same words, because
+    rows may have changed places.
+    """
+    used = before.element(_ref(acted))
+    if used is None:
+        return None
+    kept = {ref for parsed in left if (ref := _ref(parsed.action))}
+    old = _without_adornments(before, used, kept)
+    candidates = [element for element in now.elements if _kind(element) == _kind(used)]
+    for candidate in sorted(candidates, key=lambda element: abs(element.ref - used.ref))[:_NEAREST]:
+        new = _without_adornments(now, candidate, {0})
+        same = _paired(old, new, used, candidate)
+        if same is not None and kept <= set(same) and all(_stands_as_before(before, now, ref, same) for ref in kept):
+            return same
+    return None
+
+
+def _paired(
+    old: Sequence[Element], new: Sequence[Element], used: Element, candidate: Element
+) -> dict[int, Element] | None:
+    if len(old) != len(new):
+        return None
+    for before, now in zip(old, new, strict=True):
+        if (before.ref == used.ref) != (now.ref == candidate.ref):
+            return None
+        renamed = before.ref == used.ref and _kind(before) == _kind(now)
+        if not renamed and (_kind(before), before.key.name) != (_kind(now), now.key.name):
+            return None
+    return {before.ref: now for before, now in zip(old, new, strict=True)}
+
+
+def _kind(element: Element) -> tuple[str, str, str]:
+    return element.key.frame, element.key.role, element.key.digest
+
+
+def _without_adornments(look: Observation, used: Element, kept: set[int]) -> list[Element]:
+    """The controls of *look* without the buttons in the line of the *used* text field, but those that are *kept*."""
+    if used.key.role not in ("textbox", "searchbox", "combobox", "spinbutton"):
+        return list(look.elements)
+    line = next((line for line in look.text.split("\n") if f"[{used.ref}] " in line), "")
+    beside = {int(ref) for ref in re.findall(r"(?<!\\)\[(\d+)\] button\b", line)} - kept
+    return [element for element in look.elements if element.ref not in beside]
+
+
+def _stands_as_before(before: Observation, now: Observation, ref: int, same: dict[int, Element]) -> bool:
+    element, new = before.element(ref), same[ref]
+    if element is None:
+        return False
+    alike = [each for each in before.elements if (each.key.role, each.key.name) == (element.key.role, element.key.name)]
+    return len(alike) == 1 or _words_around(before, ref) == _words_around(now, new.ref)
+
+
+def _words_around(look: Observation, ref: int) -> list[str]:
+    lines = look.text.split("\n")
+    place = next((i for i, line in enumerate(lines) if f"[{ref}] " in line), None)
+    if place is None:
+        return []
+    around = lines[max(0, place - _ROWS_AROUND) : place + _ROWS_AROUND + 1]
+    return [_CONTROL.sub("", line) for line in around]
+
+
+def _changed_elsewhere(before: Observation, now: Observation, same: dict[int, Element], acted: Action) -> bool:
+    """Whether words of the page, or the values of other controls, are not as before; clocks do not count."""
+    if _words_state(before) != _words_state(now):
+        return True
+    used = _ref(acted)
+    return any(
+        element.value != same[element.ref].value
+        for element in before.elements
+        if element.ref != used and element.ref in same
+    )
+
+
+def _words_state(look: Observation) -> str:
+    return page_state(look.url, _CONTROL.sub("", look.text))
+
+
+def _may_depend(action: Action, look: Observation) -> bool:
+    """Whether an action other than filling in may depend on what changed: a total, a warning, a suggestion."""
+    if isinstance(action, Type):
+        return action.enter
+    if isinstance(action, Select):
+        return False
+    element = look.element(_ref(action))
+    return not (isinstance(action, Click) and element is not None and element.key.role in _CHOICES)
+
+
+def _renumbered(action: Action, same: dict[int, Element]) -> Action:
+    named = {name: value for name, value in action if name in ("ref", "to_ref") and isinstance(value, int)}
+    numbers = {name: same[value].ref for name, value in named.items() if value in same}
+    return action.model_copy(update=numbers) if numbers else action
+
+
+def _ref(action: Action) -> int:
+    """The number that the action names; 0 where it names none."""
+    ref = getattr(action, "ref", None)
+    return ref if isinstance(ref, int) else 0
