@@ -73,7 +73,7 @@ class RunConfig(Record):
     max_actions_per_turn: int = Field(default=8, ge=1, le=20)
     """Most actions of one policy answer, in full prompts only: typing, selecting and clicking, then one of any kind.
     Each is a step of its own. The rest is dropped where one fails or the page changes beyond it. 1 asks for one action
-    at every turn, as compact prompts and training always do."""
+    at every turn, as compact prompts always do, and training unless its configuration says otherwise."""
     rationale: Rationale = "auto"
     """Characters of the line of reasoning that full prompts ask for before the action; 0 asks for none. `auto` asks
     models that do not think by themselves for RATIONALE_CHARS."""
@@ -84,8 +84,8 @@ class RunConfig(Record):
     reward and the policy explores without them. The prompts are then those of `planner = "none"`: the plan is made
     once and never replaced."""
     thinking: Budget = "auto"
-    """Thinking tokens of planner and judge: 0, 256 … 16384, or `auto` (MiRA paper, App. A.2): the dynamic mode of models
-    that have one; for other models none, or 8192 where an answer without thinking is not clear."""
+    """Thinking tokens of planner and judge: 0, 256 … 16384, or `auto` (MiRA paper, App. A.2): the dynamic mode of
+    models that have one; for other models none, or 8192 where an answer without thinking is not clear."""
     k: int = Field(default=4, ge=1, le=20)
     """Milestones that a model planner makes."""
     limits: Limits = Limits()

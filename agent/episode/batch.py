@@ -105,7 +105,9 @@ def advanced(
 
 def cut_words(cut: int) -> str:
     """Tells the policy that its answer had *cut* actions too many; empty for none."""
-    return f"the last {cut} actions of your answer were not done: only filling in may be followed by more" if cut else ""
+    return (
+        f"the last {cut} actions of your answer were not done: only filling in may be followed by more" if cut else ""
+    )
 
 
 def dropped_words(stop: BatchStop, batch: Batch) -> str:

@@ -158,7 +158,7 @@ class Episode:
     """The last rating could not be parsed: the next page is rated even if it is unchanged."""
     proposal: ActionProposal | None = None
     batch: Batch | None = None
-    """The further actions of the policy's last answer. They do not survive the process: a resumed episode asks again."""
+    """The further actions of the policy's last answer. They do not survive the process: a resume asks again."""
     calls: list[Call] = field(default_factory=list[Call])
     """Model calls that are not in the trace yet."""
     past: list[PastAction] = field(default_factory=list[PastAction])

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 from zlib import crc32
 
+from agent.episode.answer_rules import repaired_kind
 from agent.episode.prompts import PolicyView, Style, render_policy_prompt
 from envs.core.action_languages import Language, Parsed, ParseError
 from envs.core.actions import Action, Stop
@@ -17,6 +18,7 @@ from envs.core.tasks import TaskRef
 from envs.observer.nearest_controls import nearest_controls
 from models.asking import charge, complete
 from models.base import (
+    Budget,
     ChatModel,
     ChatReply,
     ChatRequest,
@@ -26,10 +28,13 @@ from models.base import (
     ModelInvalidAnswer,
     ModelTruncated,
 )
-from models.prompting.prompt_text import PromptText, fenced, joined, message, on_one_line, words
+from models.prompting.prompt_text import PromptText, cut, fenced, joined, message, on_one_line, words
+from models.thinking import budget_of
 
 MAX_ANSWER_TOKENS = 1_024
 """Visible tokens of one policy answer; an action with its comments is far shorter."""
+FURTHER_ACTION_TOKENS = 256
+"""Visible tokens that each further action of an answer may take."""
 REPAIR_CHARS = 600
 """Longest error text in the repair message for a small model."""
 NO_OP_RETRIES = 2
@@ -154,7 +159,12 @@ class ModelPolicy:
         seed: int = 0,
         deadline_s: float = 120.0,
         shows_pictures: bool = False,
+        max_actions: int = 1,
+        rationale_chars: int = 0,
+        thinking: Budget | None = None,
     ) -> None:
+        """*max_actions*, *rationale_chars*: see :class:`agent.episode.prompts.PolicyView`. *thinking*: budget of each
+        call; None leaves the model's default."""
         self.spec = model.spec
         self._model = model
         self._language = language
@@ -164,6 +174,9 @@ class ModelPolicy:
         self._seed = seed
         self._deadline_s = deadline_s
         self._shows_pictures = shows_pictures
+        self._max_actions = max_actions
+        self._rationale_chars = rationale_chars
+        self._thinking: Budget | None = thinking
 
     async def propose(self, turn: Turn) -> ActionProposal:
         messages = self._prompt(turn)
@@ -194,7 +207,8 @@ class ModelPolicy:
 
     def _prompt(self, turn: Turn) -> tuple[Message, ...]:
         """Renders the view. A screenshot that is meant for the model is added to the last message."""
-        messages = render_policy_prompt(self._style, turn.view)
+        view = replace(turn.view, max_actions=self._max_actions, rationale_chars=self._rationale_chars)
+        messages = render_policy_prompt(self._style, view)
         picture = turn.view.observation.screenshot
         if not self._shows_pictures or picture is None:
             return messages
@@ -210,7 +224,7 @@ class ModelPolicy:
             parts = [words("That answer holds no action:"), fenced("error", error)]
             if controls := nearest_controls(turn.view.observation.elements):
                 parts += [words("Controls of the page:"), fenced("controls", controls)]
-        return joined("\n", [*parts, words("Answer again with exactly one action.")])
+        return joined("\n", [*parts, words("Answer again with ") + repaired_kind(self._max_actions)])
 
     async def _ask(
         self,
@@ -226,7 +240,8 @@ class ModelPolicy:
         calls *before* in this turn is added to an error."""
         request = ChatRequest(
             messages=messages,
-            max_tokens=MAX_ANSWER_TOKENS,
+            thinking_tokens=None if self._thinking is None else budget_of(self._model, self._thinking),
+            max_tokens=MAX_ANSWER_TOKENS + FURTHER_ACTION_TOKENS * (self._max_actions - 1),
             temperature=temperature,
             seed=draw_seed(self._seed, turn, number) if temperature > 0 else self._seed,
             logprobs=True,
@@ -243,11 +258,18 @@ class ModelPolicy:
     def _read(self, messages: tuple[Message, ...], reply: ChatReply, before: tuple[ModelCall, ...]) -> ActionProposal:
         raw = storable(reply.text)
         try:
-            parsed = self._language.parse(raw)
+            parsed, *then = self._language.parse_all(raw) if self._max_actions > 1 else (self._language.parse(raw),)
         except ParseError as error:
             call = ModelCall(messages, reply, str(error))
             return ActionProposal(None, raw, calls=(*before, call), error=str(error))
-        return ActionProposal(parsed.action, raw, parsed.notes, calls=(*before, ModelCall(messages, reply)))
+        return ActionProposal(
+            parsed.action,
+            raw,
+            parsed.notes,
+            calls=(*before, ModelCall(messages, reply)),
+            then=tuple(then),
+            rationale=cut(parsed.rationale, self._rationale_chars) if self._rationale_chars else "",
+        )
 
 
 Script = Callable[[Turn], Action] | Sequence[Action]
