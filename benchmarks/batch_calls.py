@@ -78,10 +78,7 @@ def _traces(run: Path) -> dict[str, list[Trace]]:
 
 def _figures(name: str, one: list[Trace], several: list[Trace]) -> TaskFigures:
     stops = Counter(
-        event.detail.partition(":")[0]
-        for trace in several
-        for event in trace.events
-        if event.name == "batch_stopped"
+        event.detail.partition(":")[0] for trace in several for event in trace.events if event.name == "batch_stopped"
     )
     return TaskFigures(
         task=name,
@@ -117,7 +114,9 @@ async def main() -> None:
     if options.json:
         print(json.dumps([asdict(task) for task in figures], indent=1))
         return
-    print("| task | actions | answers, one action each | answers, several | solved | stopped by |\n|---|---|---|---|---|---|")
+    print(
+        "| task | actions | answers, one action each | answers, several | solved | stopped by |\n|---|---|---|---|---|---|"
+    )
     for task in figures:
         stops = ", ".join(f"{name} {count}" for name, count in task.stops.items()) or "-"
         print(

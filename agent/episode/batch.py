@@ -8,6 +8,7 @@ rest is dropped, and the policy is asked again with the page as it is.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -27,6 +28,11 @@ _CHOICES: Final = frozenset(
 """Roles whose click chooses a value or sets the focus, as filling in a form does."""
 _CONTROL = re.compile(r'(?<!\\)\[\d+\] [^\s"]+(?: (?:= )?"(?:[^"\\]|\\.)*"| [^\s"|]+)*')
 """A control in the page's text, with its name, value, states and options; two spaces or a `|` follow it."""
+_BUTTON = re.compile(r"(?<!\\)\[(\d+)\] button\b")
+_TEXT_FIELDS: Final = frozenset({"textbox", "searchbox", "combobox", "spinbutton"})
+_TOGGLED: Final = frozenset({"checked", "mixed", "selected", "expanded", "collapsed"})
+_MOST_GONE: Final = 0.5
+"""Share of the controls that may go without counting as another view."""
 _NEAREST: Final = 3
 """Controls that are tried as the one that was used, the nearest numbers first."""
 _ROWS_AROUND: Final = 2
@@ -44,7 +50,7 @@ class BatchStop(StrEnum):
     REQUEST = "a request of the page was refused or held for approval"
     ADDRESS = "the address changed"
     DOCUMENT = "another document was loaded"
-    CONTROLS = "controls appeared, are gone or have other names"
+    CONTROLS = "a control that was to be used is gone, has another name or state, or cannot be told from others"
     WORDS = "other parts of the page changed, and this click may depend on them"
     APPROVAL = "it needs approval: choose it on the page as it is now"
 
@@ -90,11 +96,11 @@ def advanced(
     """
     if stop := _by_result(result, refused_news) or _by_frame(batch.look, now):
         return stop
-    same = _same_controls(batch.look, now, batch.acted, batch.left)
-    if same is None:
+    match = _match(batch.look, now, batch.acted, batch.left)
+    if match is None:
         return BatchStop.CONTROLS
-    left = tuple(replace(parsed, action=_renumbered(parsed.action, same)) for parsed in batch.left)
-    changed = batch.changed or _changed_elsewhere(batch.look, now, same, batch.acted)
+    left = tuple(replace(parsed, action=_renumbered(parsed.action, match.same)) for parsed in batch.left)
+    changed = batch.changed or match.moved or _changed_elsewhere(batch.look, now, match.same, batch.acted)
     following = left[0]
     if changed and _may_depend(following.action, now):
         return BatchStop.WORDS
@@ -143,26 +149,47 @@ def _by_frame(before: Observation, now: Observation) -> BatchStop | None:
     return BatchStop.DOCUMENT if before.document != now.document else None
 
 
-def _same_controls(
-    before: Observation, now: Observation, acted: Action, left: Sequence[Parsed]
-) -> dict[int, Element] | None:
-    """Maps the numbers of *before* to the controls of *now*; None where the controls are not the same.
+@dataclass(frozen=True, slots=True)
+class _Match:
+    """Which controls of the page now are those of the page before."""
+
+    same: dict[int, Element]
+    """By their number before: every control, or those to be used next where others came or went."""
+    moved: bool = False
+    """Other controls came or went."""
+
+
+def _match(before: Observation, now: Observation, acted: Action, left: Sequence[Parsed]) -> _Match | None:
+    """Finds the controls that are to be used next; None where one is gone, has another name or state, or may be another
+    one of its kind."""
+    used = before.element(_ref(acted))
+    next_refs = {ref for parsed in left if (ref := _ref(parsed.action))}
+    if used is None:
+        return None
+    found = _in_order(before, now, used, next_refs) or _by_name(before, now, used, next_refs)
+    if found is None or not all(_as_planned(parsed.action, before, found.same) for parsed in left):
+        return None
+    return found
+
+
+def _in_order(before: Observation, now: Observation, used: Element, next_refs: set[int]) -> _Match | None:
+    """Pairs the controls of both pages in their order, where they are the same.
 
     The control that was used may have another name, and buttons in its own line may come and go (to clear a field, to
     show a password). Of controls with the same name those to be used next must stand between the same words, because
     rows may have changed places.
     """
-    used = before.element(_ref(acted))
-    if used is None:
-        return None
-    kept = {ref for parsed in left if (ref := _ref(parsed.action))}
-    old = _without_adornments(before, used, kept)
+    buttons = _buttons_beside(before, used)
     candidates = [element for element in now.elements if _kind(element) == _kind(used)]
     for candidate in sorted(candidates, key=lambda element: abs(element.ref - used.ref))[:_NEAREST]:
-        new = _without_adornments(now, candidate, {0})
+        new_buttons = _buttons_beside(now, candidate)
+        gone = {ref for ref, button in buttons.items() if button not in new_buttons.values()} - next_refs
+        come = {ref for ref, button in new_buttons.items() if button not in buttons.values()}
+        old = [element for element in before.elements if element.ref not in gone]
+        new = [element for element in now.elements if element.ref not in come]
         same = _paired(old, new, used, candidate)
-        if same is not None and kept <= set(same) and all(_stands_as_before(before, now, ref, same) for ref in kept):
-            return same
+        if same is not None and all(_stands_as_before(before, now, ref, same) for ref in next_refs):
+            return _Match(same)
     return None
 
 
@@ -174,28 +201,46 @@ def _paired(
     for before, now in zip(old, new, strict=True):
         if (before.ref == used.ref) != (now.ref == candidate.ref):
             return None
-        renamed = before.ref == used.ref and _kind(before) == _kind(now)
-        if not renamed and (_kind(before), before.key.name) != (_kind(now), now.key.name):
+        if _kind(before) != _kind(now) or (before.ref != used.ref and before.key.name != now.key.name):
             return None
     return {before.ref: now for before, now in zip(old, new, strict=True)}
+
+
+def _by_name(before: Observation, now: Observation, used: Element, next_refs: set[int]) -> _Match | None:
+    """Finds the controls to be used next by their names where other controls came or went, as suggestions or a calendar
+    do. Each must be the only one of its kind and name, the used one must still be there, and most of the page."""
+    old, new = (Counter((_kind(each), each.key.name) for each in look.elements) for look in (before, now))
+    if sum((old - new).values()) > _MOST_GONE * len(before.elements):
+        return None
+    if not any(_kind(each) == _kind(used) for each in now.elements):
+        return None
+    named = {(_kind(each), each.key.name): each for each in now.elements}
+    same: dict[int, Element] = {}
+    for ref in next_refs:
+        element = before.element(ref)
+        key = None if element is None else (_kind(element), element.key.name)
+        if key is None or old[key] != 1 or new[key] != 1:
+            return None
+        same[ref] = named[key]
+    return _Match(same, moved=True)
 
 
 def _kind(element: Element) -> tuple[str, str, str]:
     return element.key.frame, element.key.role, element.key.digest
 
 
-def _without_adornments(look: Observation, used: Element, kept: set[int]) -> list[Element]:
-    """The controls of *look* without the buttons in the line of the *used* text field, but those that are *kept*."""
-    if used.key.role not in ("textbox", "searchbox", "combobox", "spinbutton"):
-        return list(look.elements)
+def _buttons_beside(look: Observation, used: Element) -> dict[int, tuple[str, str]]:
+    """The buttons in the line of the *used* text field, by number: digest and name."""
+    if used.key.role not in _TEXT_FIELDS:
+        return {}
     line = next((line for line in look.text.split("\n") if f"[{used.ref}] " in line), "")
-    beside = {int(ref) for ref in re.findall(r"(?<!\\)\[(\d+)\] button\b", line)} - kept
-    return [element for element in look.elements if element.ref not in beside]
+    beside = {int(ref) for ref in _BUTTON.findall(line)}
+    return {e.ref: (e.key.digest, e.key.name) for e in look.elements if e.ref in beside}
 
 
 def _stands_as_before(before: Observation, now: Observation, ref: int, same: dict[int, Element]) -> bool:
-    element, new = before.element(ref), same[ref]
-    if element is None:
+    element, new = before.element(ref), same.get(ref)
+    if element is None or new is None:
         return False
     alike = [each for each in before.elements if (each.key.role, each.key.name) == (element.key.role, element.key.name)]
     return len(alike) == 1 or _words_around(before, ref) == _words_around(now, new.ref)
@@ -208,6 +253,19 @@ def _words_around(look: Observation, ref: int) -> list[str]:
         return []
     around = lines[max(0, place - _ROWS_AROUND) : place + _ROWS_AROUND + 1]
     return [_CONTROL.sub("", line) for line in around]
+
+
+def _as_planned(action: Action, before: Observation, same: dict[int, Element]) -> bool:
+    """Whether the control of *action* is shown with the same name, and in the state that the action builds on."""
+    ref = _ref(action)
+    old, new = before.element(ref), same.get(ref)
+    if not ref:
+        return True
+    if old is None or new is None or old.key.name != new.key.name or (old.shown and not new.shown):
+        return False
+    if isinstance(action, Click):  # a click on what another action has checked or opened would undo that
+        return _TOGGLED.intersection(old.states) == _TOGGLED.intersection(new.states)
+    return not isinstance(action, Type) or action.clear or old.value == new.value
 
 
 def _changed_elsewhere(before: Observation, now: Observation, same: dict[int, Element], acted: Action) -> bool:

@@ -37,9 +37,7 @@ def recorded(run: Path) -> dict[str, tuple[Recorded, ...]]:
 
 def _steps(trace: Trace) -> tuple[Recorded, ...]:
     intents = (step.intent for step in trace.steps if step.commit is not None)
-    return tuple(
-        Recorded(intent.action, None if intent.target is None else intent.target.key) for intent in intents
-    )
+    return tuple(Recorded(intent.action, None if intent.target is None else intent.target.key) for intent in intents)
 
 
 class BatchingPolicy:
