@@ -36,7 +36,7 @@ TASKS = {
         "multi-layouts",
         "multi-orderings",
     ),
-    "sites": ("shop-add-address", "shop-admin-create-coupon", "cms-create-article"),
+    "sites": ("shop-add-address", "shop-admin-create-coupon", "code-new-ticket"),
 }
 """Tasks that fill in a form of several fields."""
 
@@ -114,9 +114,8 @@ async def main() -> None:
     if options.json:
         print(json.dumps([asdict(task) for task in figures], indent=1))
         return
-    print(
-        "| task | actions | answers, one action each | answers, several | solved | stopped by |\n|---|---|---|---|---|---|"
-    )
+    print("| task | actions | answers, one action each | answers, several | solved | stopped by |")
+    print("|---|---|---|---|---|---|")
     for task in figures:
         stops = ", ".join(f"{name} {count}" for name, count in task.stops.items()) or "-"
         print(

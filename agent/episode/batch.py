@@ -252,7 +252,7 @@ def _words_around(look: Observation, ref: int) -> list[str]:
     if place is None:
         return []
     around = lines[max(0, place - _ROWS_AROUND) : place + _ROWS_AROUND + 1]
-    return [_CONTROL.sub("", line) for line in around]
+    return [" ".join(_CONTROL.sub("", line).split()) for line in around]
 
 
 def _as_planned(action: Action, before: Observation, same: dict[int, Element]) -> bool:
@@ -281,7 +281,8 @@ def _changed_elsewhere(before: Observation, now: Observation, same: dict[int, El
 
 
 def _words_state(look: Observation) -> str:
-    return page_state(look.url, _CONTROL.sub("", look.text))
+    lines = (" ".join(_CONTROL.sub("", line).split()) for line in look.text.split("\n"))
+    return page_state(look.url, "\n".join(filter(None, lines)))
 
 
 def _may_depend(action: Action, look: Observation) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -68,3 +68,18 @@ class BatchingPolicy:
             if not isinstance(action, FOLLOWED):
                 break
         return actions
+
+
+class ScriptedAnswers:
+    """Answers with the actions that a function of the turn returns, as one text in the action language."""
+
+    spec = "scripted"
+
+    def __init__(self, script: Callable[[Turn], Sequence[Action]], language: Language) -> None:
+        self._script = script
+        self._language = language
+
+    async def propose(self, turn: Turn) -> ActionProposal:
+        raw = "\n".join(map(self._language.show, self._script(turn)))
+        first, *then = self._language.parse_all(raw)
+        return replace(ActionProposal(first.action, raw), then=tuple(then))
