@@ -17,7 +17,7 @@ from agent.progress import StepDone
 from envs.core.actions import Action, ActionResult, Reason, Status, Stop
 from envs.core.observation import Box, Observation
 from envs.core.past_actions import PastAction
-from envs.core.trace import Commit, ElementKeyRecord, Intent
+from envs.core.trace import Commit, ElementKeyRecord, Intent, Rating
 from envs.core.trace_store import now
 from planners.replan_triggers import StepSummary
 
@@ -74,7 +74,7 @@ def _write_intent(episode: Episode, step: int, action: Action, look: Observation
     intent = Intent(
         step=step,
         seen=episode.store_look(look),
-        rating=episode.rating,
+        rating=_rating(episode),
         action=action,
         raw=proposal.raw,
         notes=proposal.notes,
@@ -87,6 +87,13 @@ def _write_intent(episode: Episode, step: int, action: Action, look: Observation
     )
     episode.trace.append(intent)
     return intent
+
+
+def _rating(episode: Episode) -> Rating:
+    """The rating of the page. Later actions of a batch repeat the status alone: the page was not rated again."""
+    rated = episode.rating
+    again = episode.batch is not None and episode.batch.place > 1
+    return Rating(z=rated.z, next_milestone=rated.next_milestone) if again else rated
 
 
 def _check_downloads(episode: Episode) -> None:

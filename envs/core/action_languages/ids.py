@@ -161,7 +161,7 @@ _VERBS: Final[Mapping[str, _Verb]] = {
 
 _ACTION = rf"(?=(?:{'|'.join(_VERBS)})[ \t]*(?:\[|`*[ \t]*$))"
 _LINE = re.compile(rf"^[ \t]*{_ACTION}", re.MULTILINE | re.IGNORECASE)
-_NEXT = re.compile(rf"^[ \t]*(?:`{{3,}})?[ \t]*{_ACTION}", re.MULTILINE | re.IGNORECASE)
+_NEXT = re.compile(rf"^[ \t]*(?:{_PHRASE.pattern}|`{{3,}})?[ \t]*{_ACTION}", re.MULTILINE | re.IGNORECASE)
 
 
 def _start(text: str) -> int:
@@ -205,7 +205,7 @@ def _arguments(text: str, position: int) -> tuple[list[str], int]:
 
 
 def _begin(text: str, position: int) -> int | None:
-    """Position of the verb of the action that the line at *position* begins with, maybe behind a code fence."""
+    """Position of the verb with which the line at *position* begins, maybe behind the phrase or a fence."""
     line = _NEXT.match(text, position)
     return None if line is None else line.end()
 

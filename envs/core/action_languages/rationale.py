@@ -13,7 +13,7 @@ import re
 
 _LINES = re.MULTILINE | re.IGNORECASE
 _COMMENT = re.compile(r"^[ \t]*#[ \t]*(?:Element|Note)[ \t]*:[^\n]*$", _LINES)
-_LABEL = re.compile(r"^[ \t]*(?:#+[ \t]*)?(?:\*\*)?(?:Thought|Rationale|Reasoning)s?(?:\*\*)?[ \t]*:", _LINES)
+_LABEL = re.compile(r"^[ \t]*(?:#+[ \t]*)?(?:\*\*)?(?:Thought|Rationale|Reasoning)s?(?:\*\*)?[ \t]*:(?:\*\*)?", _LINES)
 _INTRODUCTION = re.compile(
     r"in\s+summary,?\s+the\s+next\s+actions?\s+i\s+will\s+perform\s+(?:is|are)\s*:?"
     r"|^[ \t]*(?:next[ \t]+)?actions?[ \t]*:?[ \t]*$|```[A-Za-z]*",
