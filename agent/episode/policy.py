@@ -174,9 +174,9 @@ class ModelPolicy:
         self._seed = seed
         self._deadline_s = deadline_s
         self._shows_pictures = shows_pictures
-        self._max_actions = max_actions
-        self._rationale_chars = rationale_chars
-        self._thinking: Budget | None = thinking
+        self.max_actions = max_actions
+        self.rationale_chars = rationale_chars
+        self.thinking: Budget | None = None if thinking is None else budget_of(model, thinking)
 
     async def propose(self, turn: Turn) -> ActionProposal:
         messages = self._prompt(turn)
@@ -207,7 +207,7 @@ class ModelPolicy:
 
     def _prompt(self, turn: Turn) -> tuple[Message, ...]:
         """Renders the view. A screenshot that is meant for the model is added to the last message."""
-        view = replace(turn.view, max_actions=self._max_actions, rationale_chars=self._rationale_chars)
+        view = replace(turn.view, max_actions=self.max_actions, rationale_chars=self.rationale_chars)
         messages = render_policy_prompt(self._style, view)
         picture = turn.view.observation.screenshot
         if not self._shows_pictures or picture is None:
@@ -224,7 +224,7 @@ class ModelPolicy:
             parts = [words("That answer holds no action:"), fenced("error", error)]
             if controls := nearest_controls(turn.view.observation.elements):
                 parts += [words("Controls of the page:"), fenced("controls", controls)]
-        return joined("\n", [*parts, words("Answer again with ") + repaired_kind(self._max_actions)])
+        return joined("\n", [*parts, words("Answer again with ") + repaired_kind(self.max_actions)])
 
     async def _ask(
         self,
@@ -240,8 +240,8 @@ class ModelPolicy:
         calls *before* in this turn is added to an error."""
         request = ChatRequest(
             messages=messages,
-            thinking_tokens=None if self._thinking is None else budget_of(self._model, self._thinking),
-            max_tokens=MAX_ANSWER_TOKENS + FURTHER_ACTION_TOKENS * (self._max_actions - 1),
+            thinking_tokens=self.thinking,
+            max_tokens=MAX_ANSWER_TOKENS + FURTHER_ACTION_TOKENS * (self.max_actions - 1),
             temperature=temperature,
             seed=draw_seed(self._seed, turn, number) if temperature > 0 else self._seed,
             logprobs=True,
@@ -258,7 +258,7 @@ class ModelPolicy:
     def _read(self, messages: tuple[Message, ...], reply: ChatReply, before: tuple[ModelCall, ...]) -> ActionProposal:
         raw = storable(reply.text)
         try:
-            parsed, *then = self._language.parse_all(raw) if self._max_actions > 1 else (self._language.parse(raw),)
+            parsed, *then = self._language.parse_all(raw) if self.max_actions > 1 else (self._language.parse(raw),)
         except ParseError as error:
             call = ModelCall(messages, reply, str(error))
             return ActionProposal(None, raw, calls=(*before, call), error=str(error))
@@ -268,7 +268,7 @@ class ModelPolicy:
             parsed.notes,
             calls=(*before, ModelCall(messages, reply)),
             then=tuple(then),
-            rationale=cut(parsed.rationale, self._rationale_chars) if self._rationale_chars else "",
+            rationale=cut(parsed.rationale, self.rationale_chars) if self.rationale_chars else "",
         )
 
 

@@ -41,7 +41,7 @@ UNCERTAIN = (
 )
 
 
-DROPPED = "of the {size} actions of your last answer only the first {done} were sent; the page is shown as it is now"
+DROPPED = "your last answer had {size} actions, and {done} of them {were} sent; the page is shown as it is now"
 
 NOT_REPLAYED = frozenset({None, Status.BLOCKED, Status.STOPPED, Status.CRASHED, Status.TIMEOUT})
 """Statuses of actions that are left out when an environment is rebuilt."""
@@ -221,4 +221,5 @@ def _dropped(last: Intent) -> list[str]:
     page that is no longer shown."""
     if last.batch is None or last.batch.place == last.batch.size:
         return []
-    return [DROPPED.format(done=last.batch.place, size=last.batch.size)]
+    done = last.batch.place
+    return [DROPPED.format(done=done, were="was" if done == 1 else "were", size=last.batch.size)]

@@ -174,7 +174,7 @@ def trajectory(trace: Trace, blobs: BlobStore, *, texts: bool = False) -> Trajec
 
 
 def _turns(steps: Sequence[Step]) -> list[list[Step]]:
-    """*steps* by answer of the policy. The actions of a batch are one decision: they have one prompt, one completion."""
+    """*steps* by answer of the policy. The actions of a batch are one decision, with one prompt and completion."""
     turns: list[list[Step]] = []
     for step in steps:
         batch = step.intent.batch
