@@ -111,9 +111,10 @@ def advanced(
 
 def cut_words(cut: int) -> str:
     """Tells the policy that its answer had *cut* actions too many; empty for none."""
-    return (
-        f"the last {cut} actions of your answer were not done: only filling in may be followed by more" if cut else ""
-    )
+    if not cut:
+        return ""
+    not_done = "action of your answer was" if cut == 1 else f"{cut} actions of your answer were"
+    return f"the last {not_done} not done: it had more than may be done at once"
 
 
 def dropped_words(stop: BatchStop, batch: Batch) -> str:

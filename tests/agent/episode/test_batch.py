@@ -142,8 +142,8 @@ async def test_after_a_declined_action_the_rest_is_dropped(shop: Shop, tmp_path:
     ("answer", "most", "sizes"),
     [
         ([Type(ref=1, text=name) for name in "abc"], 2, [(1, 2), (2, 2)]),
-        ([Type(ref=1, text="a"), Goto(url="about"), Click(ref=1)], 8, [(1, 2), (2, 2)]),
-        ([Goto(url="about"), Click(ref=1)], 8, [None]),
+        ([Type(ref=1, text="a"), Goto(url="/about"), Click(ref=1)], 8, [(1, 2), (2, 2)]),
+        ([Goto(url="/about"), Click(ref=1)], 8, [None]),
         (ORDERED, 1, [None]),
     ],
     ids=["too many", "a page is opened", "a page is opened first", "one a turn"],
