@@ -26,9 +26,8 @@ _CHOICES: Final = frozenset(
     {"checkbox", "radio", "switch", "option", "menuitemcheckbox", "menuitemradio", "textbox", "searchbox", "spinbutton"}
 )
 """Roles whose click chooses a value or sets the focus, as filling in a form does."""
-_CONTROL = re.compile(r'(?<!\\)\[\d+\] [^\s"]+(?: (?:= )?"(?:[^"\\]|\\.)*"| [^\s"|]+)*')
+_CONTROL = re.compile(r'(?<!\\)\[(\d+)\] ([^\s"]+)(?: (?:= )?"(?:[^"\\]|\\.)*"| [^\s"|]+)*')
 """A control in the page's text, with its name, value, states and options; two spaces or a `|` follow it."""
-_BUTTON = re.compile(r"(?<!\\)\[(\d+)\] button\b")
 _TEXT_FIELDS: Final = frozenset({"textbox", "searchbox", "combobox", "spinbutton"})
 _TOGGLED: Final = frozenset({"checked", "mixed", "selected", "expanded", "collapsed"})
 _MOST_GONE: Final = 0.5
@@ -234,9 +233,18 @@ def _buttons_beside(look: Observation, used: Element) -> dict[int, tuple[str, st
     """The buttons in the line of the *used* text field, by number: digest and name."""
     if used.key.role not in _TEXT_FIELDS:
         return {}
-    line = next((line for line in look.text.split("\n") if f"[{used.ref}] " in line), "")
-    beside = {int(ref) for ref in _BUTTON.findall(line)}
-    return {e.ref: (e.key.digest, e.key.name) for e in look.elements if e.ref in beside}
+    for line in look.text.split("\n"):
+        roles = _roles_in(line)
+        if used.ref in roles:
+            return {
+                each.ref: (each.key.digest, each.key.name) for each in look.elements if roles.get(each.ref) == "button"
+            }
+    return {}
+
+
+def _roles_in(line: str) -> dict[int, str]:
+    """The controls of a line of the page's text: their roles by number."""
+    return {int(found[1]): found[2] for found in _CONTROL.finditer(line)}
 
 
 def _stands_as_before(before: Observation, now: Observation, ref: int, same: dict[int, Element]) -> bool:
@@ -249,7 +257,7 @@ def _stands_as_before(before: Observation, now: Observation, ref: int, same: dic
 
 def _words_around(look: Observation, ref: int) -> list[str]:
     lines = look.text.split("\n")
-    place = next((i for i, line in enumerate(lines) if f"[{ref}] " in line), None)
+    place = next((i for i, line in enumerate(lines) if ref in _roles_in(line)), None)
     if place is None:
         return []
     around = lines[max(0, place - _ROWS_AROUND) : place + _ROWS_AROUND + 1]
