@@ -95,6 +95,8 @@ def advanced(
     """
     if stop := _by_result(result, refused_news) or _by_frame(batch.look, now):
         return stop
+    if result.reason is Reason.NO_EFFECT and _should_act(batch.acted, batch.look):
+        return BatchStop.NO_EFFECT
     match = _match(batch.look, now, batch.acted, batch.left)
     if match is None:
         return BatchStop.CONTROLS
@@ -135,7 +137,14 @@ def _by_result(result: ActionResult, refused_news: bool) -> BatchStop | None:
         return BatchStop.DOWNLOAD
     if result.held_requests or refused_news:
         return BatchStop.REQUEST
-    return BatchStop.NO_EFFECT if result.reason is Reason.NO_EFFECT else None
+    return None
+
+
+def _should_act(action: Action, look: Observation) -> bool:
+    """Whether the action is expected to change the page. A field may hold the text or option already, or have the
+    focus."""
+    element = look.element(_ref(action))
+    return isinstance(action, Click) and (element is None or element.key.role not in _TEXT_FIELDS)
 
 
 def _by_frame(before: Observation, now: Observation) -> BatchStop | None:
