@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, FiniteFloat, ValidationInfo, field_validator, model_validator
 
@@ -21,6 +21,10 @@ OPTIONS = "options"
 """Name of the command-line options as a source of values."""
 ActionClass = Literal["submit", "navigation", "download", "upload", "all"]
 """Classes of actions that a person can be asked to approve, see :mod:`agent.episode.approval`."""
+
+RATIONALE_CHARS: Final = 400
+"""Characters of a rationale with `rationale = "auto"`."""
+Rationale = Literal["auto"] | Annotated[int, Field(ge=0, le=4_000)]
 
 RENAMED_KEYS: Final[Mapping[str, str]] = {"vain_temperature": "retry_temperature"}
 """Keys of older versions with their present names."""
@@ -72,6 +76,15 @@ class RunConfig(Record):
     declare them in `mira.json` (the embedded model, and models trained here on such prompts), and full prompts for all
     other models. Planner and AutoRater use the style that their checkpoint declares. With `compact` they use compact
     prompts if they are the policy's own model, or if no model is the policy; other models get full prompts."""
+    max_actions_per_turn: int = Field(default=8, ge=1, le=20)
+    """Most actions of one policy answer, in full prompts only: typing, selecting and clicking, then one of any kind.
+    Each is a step of its own. The rest is dropped where one fails or the page changes beyond it. 1 asks for one action
+    at every turn, as compact prompts always do, and training unless its configuration says otherwise."""
+    rationale: Rationale = "auto"
+    """Characters of the line of reasoning that full prompts ask for before the action; 0 asks for none. `auto` asks
+    models that do not think by themselves for RATIONALE_CHARS."""
+    policy_thinking: Budget | None = None
+    """Thinking tokens of the policy: 0, 256 … 16384, or `auto`; unset leaves the model's default."""
     show_plan: bool = True
     """Show the policy its milestones. If false, milestones are only checked: for rollouts in which milestones shape the
     reward and the policy explores without them. The prompts are then those of `planner = "none"`: the plan is made
@@ -83,7 +96,8 @@ class RunConfig(Record):
     """Notes that the policy may keep from turn to turn, each of at most 400 characters; 0 offers none. Full prompts
     only."""
     thinking: Budget = "auto"
-    """Thinking tokens of planner and judge: 0, 256 … 16384, or `auto` (MiRA paper, App. A.2)."""
+    """Thinking tokens of planner and judge: 0, 256 … 16384, or `auto` (MiRA paper, App. A.2): the dynamic mode of
+    models that have one; for other models none, or 8192 where an answer without thinking is not clear."""
     k: int = Field(default=4, ge=1, le=20)
     """Milestones that a model planner makes."""
     shuffle_examples: bool = False
@@ -136,10 +150,10 @@ class RunConfig(Record):
     def _keys_of_older_versions(cls, values: Any) -> Any:
         return with_current_keys(values) if isinstance(values, dict) else values  # pyright: ignore[reportUnknownArgumentType]
 
-    @field_validator("thinking")
+    @field_validator("thinking", "policy_thinking")
     @classmethod
-    def _known_budget(cls, budget: Budget) -> Budget:
-        return validate_budget(budget)
+    def _known_budget(cls, budget: Budget | None) -> Budget | None:
+        return None if budget is None else validate_budget(budget)
 
     @field_validator("trace_zip")
     @classmethod

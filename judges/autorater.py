@@ -18,7 +18,7 @@ from judges.ratings import Source, make_rating
 from judges.relevance import idle, may_have_progressed
 from models.asking import ask
 from models.base import Budget, ChatModel, ChatReply, ChatRequest
-from models.thinking import thinking_tokens, validate_budget
+from models.thinking import budget_of, has_dynamic_mode, thinking_tokens, validate_budget
 
 MAX_QUOTES: Final = 24
 """Most quotes for one milestone. More are not a proof but a copy of the page."""
@@ -29,8 +29,8 @@ class RaterSettings(Record):
 
     budget: Budget = "auto"
     """Thinking tokens. A fixed budget calls the model at every step, but not before the first action and where only
-    the focus moved. `auto` first checks for a relevant change without a model, then calls without thinking, and calls
-    with thinking only for milestones that are still unsure."""
+    the focus moved. `auto` first checks for a relevant change without a model, then calls in the model's dynamic mode.
+    A model without one is called without thinking, and with thinking only for milestones that are still unsure."""
     ask_every: int = Field(default=5, ge=1)
     """`auto` calls the model at least once in this many steps, regardless of the cheap check."""
     deadline_s: float = Field(default=120.0, gt=0)
@@ -125,9 +125,9 @@ class ModelAutoRater:
         if (rating := cheap_rating(progress, self.settings)) is not None:
             return rating
         open_places = tuple(index for index, achieved in enumerate(progress.z) if not achieved)
-        if self.settings.budget == "auto":
+        if self.settings.budget == "auto" and not has_dynamic_mode(self._model):
             return await self._rate_sparingly(progress, open_places)
-        call = await self._ask(progress, open_places, thinking_tokens(self.settings.budget, ambiguous=True))
+        call = await self._ask(progress, open_places, budget_of(self._model, self.settings.budget))
         return rated(progress, (call,), source="model")
 
     async def _rate_sparingly(self, progress: Progress, places: tuple[int, ...]) -> Rated:
@@ -138,7 +138,7 @@ class ModelAutoRater:
         thought = await self._ask(known, quick.unsure, thinking_tokens("auto", ambiguous=True))
         return rated(progress, (quick, thought), source="model")
 
-    async def _ask(self, progress: Progress, places: tuple[int, ...], thinking: int) -> RatingCall:
+    async def _ask(self, progress: Progress, places: tuple[int, ...], thinking: Budget) -> RatingCall:
         request = ChatRequest(
             messages=render(progress, places),
             thinking_tokens=thinking,

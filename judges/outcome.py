@@ -33,7 +33,7 @@ from models.prompting.prompt_text import (
     number,
     words,
 )
-from models.thinking import thinking_tokens, validate_budget
+from models.thinking import budget_of, validate_budget
 
 SYSTEM: Final = f"""\
 You are an expert who judges whether an agent that works in a web browser has done what a person asked for. You are \
@@ -107,7 +107,7 @@ class ModelJudge:
         """Raises :class:`models.base.ModelError`: ModelInvalidAnswer for a contradiction or a repeated verdict."""
         request = ChatRequest(
             messages=render(ending),
-            thinking_tokens=thinking_tokens(self.settings.budget, ambiguous=True),
+            thinking_tokens=budget_of(self._model, self.settings.budget),
             max_tokens=512,
             deadline_s=self.settings.deadline_s,
         )

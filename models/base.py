@@ -85,8 +85,9 @@ class ChatRequest:
     messages: tuple[Message, ...]
     schema: type[BaseModel] | None = None
     """The answer must be JSON that is valid for this model; `ChatReply.parsed` holds it."""
-    thinking_tokens: int | None = None
-    """Thinking budget in tokens, mapped to the server's parameter; None leaves the model's default."""
+    thinking_tokens: Budget | None = None
+    """Thinking budget in tokens, mapped to the server's parameter; `auto`: the model chooses, in the provider's dynamic
+    mode; None leaves the model's default."""
     max_tokens: int = 1024
     """Limit on the visible answer."""
     temperature: float = 0.0

@@ -1,14 +1,16 @@
-"""Thinking budgets (MiRA paper, App. A.2): the allowed values, and the tokens of `auto` for a call.
+"""Thinking budgets (MiRA paper, App. A.2): the allowed values, and what `auto` means for a model.
 
-Planners and judges use this; models map the number to their server's parameter.
+Policies, planners and judges use this; models map the budget to their server's parameter. `auto` is the provider's
+dynamic mode where it has one: then the model decides for each call how long it thinks. For other models it is a number
+of tokens, or none for a call whose answer is clear without thinking.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, Protocol, runtime_checkable
 
-from models.base import Budget
+from models.base import Budget, ChatModel
 
 STATIC_BUDGETS: Final = (0, 256, 1024, 4096, 8192, 16384)
 """Thinking tokens of a static budget, as measured in the paper; 0 = no thinking."""
@@ -46,3 +48,37 @@ def thinking_tokens(budget: Budget, *, ambiguous: bool) -> int:
     if budget == "auto":
         return AMBIGUOUS_TOKENS if ambiguous else 0
     return budget
+
+
+@runtime_checkable
+class ThinkingModel(Protocol):
+    """A chat model that says how it thinks."""
+
+    @property
+    def dynamic_thinking(self) -> bool:
+        """The provider has a mode in which the model chooses how long it thinks: `auto`."""
+        ...
+
+    def thinks_at(self, budget: Budget | None) -> bool:
+        """Whether the model thinks before it answers with this budget; None is the model's default."""
+        ...
+
+
+def has_dynamic_mode(model: ChatModel) -> bool:
+    """Whether `auto` is a mode of the model's provider."""
+    return isinstance(model, ThinkingModel) and model.dynamic_thinking
+
+
+def thinks(model: ChatModel, budget: Budget | None) -> bool:
+    """Whether *model* is known to think by itself with this budget; None is the model's default."""
+    return isinstance(model, ThinkingModel) and model.thinks_at(budget)
+
+
+def budget_of(model: ChatModel, budget: Budget) -> Budget:
+    """The budget to request for one call: `auto` only of a model with a dynamic mode, else a number of tokens."""
+    return budget if budget != "auto" or has_dynamic_mode(model) else thinking_tokens(budget, ambiguous=True)
+
+
+def dynamic_tokens(budget: Budget | None) -> int | None:
+    """*budget* in tokens, for a server without a dynamic mode."""
+    return AMBIGUOUS_TOKENS if budget == "auto" else budget

@@ -12,7 +12,7 @@ from envs.core.record import Record, storable
 from envs.core.tasks import Milestone
 from models.asking import ask
 from models.base import Budget, ChatModel, ChatRequest
-from models.thinking import thinking_tokens, validate_budget
+from models.thinking import budget_of, has_dynamic_mode, validate_budget
 from planners.base import Plan, Situation
 from planners.examples import Example, load_examples
 from planners.prompts import render, shuffled
@@ -127,10 +127,10 @@ class ModelPlanner:
         new = numbered(situation, tuple(answered.answer.texts().values()))
         return Plan(milestones=situation.anchors + new, reply=answered.reply)
 
-    def _thinking(self, situation: Situation) -> int | None:
-        if self.settings.budget == "auto" and situation.cause == "initial":
+    def _thinking(self, situation: Situation) -> Budget | None:
+        if self.settings.budget == "auto" and situation.cause == "initial" and not has_dynamic_mode(self._model):
             return None
-        return thinking_tokens(self.settings.budget, ambiguous=True)
+        return budget_of(self._model, self.settings.budget)
 
 
 def numbered(situation: Situation, texts: tuple[str, ...]) -> tuple[Milestone, ...]:

@@ -84,6 +84,16 @@ Language = Annotated[str | None, typer.Option(help="Action language: program or 
 Thinking = Annotated[
     str | None, typer.Option(help="Thinking budget of planner and judge in tokens: 0, 256 … 16384, or auto.")
 ]
+PolicyThinking = Annotated[
+    str | None, typer.Option(help="Thinking budget of the policy; unset leaves its model's default.")
+]
+Rationale = Annotated[
+    str | None,
+    typer.Option(help="Characters of reasoning before an action in full prompts: auto, a number, or 0 for none."),
+]
+MaxActionsPerTurn = Annotated[
+    int | None, typer.Option(help="Most actions of one answer of the policy, in full prompts; 1 asks for one.")
+]
 Milestones = Annotated[
     int | None, typer.Option("--milestones", help="Number of milestones in a plan of a model planner.")
 ]
@@ -192,12 +202,12 @@ def _check_split(suite: str, name: str, split: str | None) -> None:
         raise BadInput(f"--tasks: {name} is in split {own}, not in {split}: use --split {own}, or omit --split")
 
 
-def thinking_budget(text: str | None) -> int | str | None:
-    """Parses --thinking: `auto`, a number, or None if the option is not set."""
+def number_or_auto(text: str | None, option: str = "--thinking", unit: str = "tokens") -> int | str | None:
+    """Parses an *option* that is `auto` or a number of *unit*; None if it is not set."""
     if text is None or text == "auto":
         return text
     if not text.isdigit():
-        raise BadInput(f"--thinking {text!r} is not a number of tokens or auto")
+        raise BadInput(f"{option} {text!r} is not a number of {unit} or auto")
     return int(text)
 
 

@@ -131,13 +131,18 @@ def _steps(trace: Trace, blobs: BlobStore) -> FittedTable:
 
 
 def _action(step: Step, url: str, blobs: BlobStore) -> Iterator[Text]:
-    """The lines of a step: its page if that changed, the action in words, and the action in its language."""
+    """The lines of a step: its page if that changed, the action in words and in its language, its place in the answer,
+    and the rationale."""
     intent = step.intent
     if url:
         yield Text(url, "dim")
     target = intent.target.key if intent.target else None
     yield Text(in_words(intent.action, target, _onto(intent, blobs), intent.place))
     yield Text(PROGRAM.show(intent.action), "dim")
+    if intent.batch is not None:
+        yield Text(f"action {intent.batch.place} of {intent.batch.size} of one answer", "dim")
+    if intent.rationale:
+        yield Text(printable(f"thought: {intent.rationale}"), "dim italic")
 
 
 def _flips_after(trace: Trace, place: int) -> tuple[Flip, ...]:

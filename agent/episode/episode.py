@@ -18,6 +18,7 @@ from pydantic import JsonValue
 
 from agent.config import RunConfig
 from agent.episode.approval import Approver, decline
+from agent.episode.batch import Batch
 from agent.episode.policy import ActionProposal, ModelCall, Policy
 from agent.episode.refused_origins import blocked_in, news
 from agent.episode.resources import Provided
@@ -161,6 +162,8 @@ class Episode:
     rater_back_at: int = 0
     """Number of committed steps from which a rater that did not answer is asked again."""
     proposal: ActionProposal | None = None
+    batch: Batch | None = None
+    """The further actions of the policy's last answer. They do not survive the process: a resume asks again."""
     calls: list[Call] = field(default_factory=list[Call])
     """Model calls that are not in the trace yet."""
     past: list[PastAction] = field(default_factory=list[PastAction])
@@ -207,7 +210,9 @@ class Episode:
         self.past.append(past)
         self.history = (*self.history, past.with_texts(self.trace.mask))
         self.steps.append((intent, commit))
-        self.previous, self.observation, self.proposal = self.observation, None, None
+        if self.batch is None or self.batch.place == 1:  # the rater compares with the page of the last turn
+            self.previous = self.observation
+        self.observation, self.proposal = None, None
 
     def spend(self, *, observe: float = 0.0, reflect: float = 0.0, act: float = 0.0, execute: float = 0.0) -> None:
         """Adds seconds to the parts of the current step."""

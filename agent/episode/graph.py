@@ -1,6 +1,7 @@
 """The loop as a LangGraph graph.
 
     plan → observe → reflect → (replan) → act → (approve) → execute → observe …  → judge → (analyze) → END
+             └─ advance → execute → observe …     for the further actions of one answer
 
 Nodes are in :mod:`agent.episode.nodes`, one file each; this module defines the edges. A node that ends the episode sets
 `ended_by`, and every edge from there leads to `judge`.
@@ -17,6 +18,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from agent.episode.episode import Episode
 from agent.episode.nodes.act import act
+from agent.episode.nodes.advance import advance
 from agent.episode.nodes.analyze import analyze
 from agent.episode.nodes.approve import approve
 from agent.episode.nodes.execute import execute
@@ -39,11 +41,12 @@ def build_graph() -> Graph:
     node, and for reading the state that a failed node started from. A new process rebuilds the state from the trace.
     """
     graph = StateGraph(State, context_schema=Episode)
-    for node in (plan, observe, reflect, replan, act, approve, execute, judge, analyze):
+    for node in (plan, observe, advance, reflect, replan, act, approve, execute, judge, analyze):
         graph.add_node(node.__name__, node)
     graph.add_edge(START, "plan")
     graph.add_edge("plan", "observe")
     graph.add_conditional_edges("observe", after_observe)
+    graph.add_conditional_edges("advance", after_advance)
     graph.add_conditional_edges("reflect", after_reflect)
     graph.add_edge("replan", "act")
     graph.add_conditional_edges("act", after_act)
@@ -63,8 +66,14 @@ def drop_checkpoints(graph: Graph, thread_id: str) -> None:
 # The edge functions are coroutines: LangGraph runs plain functions in a thread, which is slower.
 
 
-async def after_observe(state: State) -> Literal["judge", "reflect"]:
-    return "judge" if state.ended_by else "reflect"
+async def after_observe(state: State) -> Literal["judge", "advance", "reflect"]:
+    if state.ended_by:
+        return "judge"
+    return "advance" if state.queued else "reflect"
+
+
+async def after_advance(state: State) -> Literal["execute", "reflect"]:
+    return "execute" if state.queued else "reflect"
 
 
 async def after_reflect(state: State) -> Literal["replan", "act"]:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 from zlib import crc32
 
+from agent.episode.answer_rules import repaired_kind
 from agent.episode.prompts import PolicyView, Style, render_policy_prompt
-from envs.core.action_languages import Language, ParseError
+from envs.core.action_languages import Language, Parsed, ParseError
 from envs.core.action_languages.note_lines import note_edits
 from envs.core.actions import Action, Stop
 from envs.core.notes import NoteEdit
@@ -19,6 +20,7 @@ from envs.core.tasks import TaskRef
 from envs.observer.nearest_controls import nearest_controls
 from models.asking import charge, complete
 from models.base import (
+    Budget,
     ChatModel,
     ChatReply,
     ChatRequest,
@@ -28,10 +30,13 @@ from models.base import (
     ModelInvalidAnswer,
     ModelTruncated,
 )
-from models.prompting.prompt_text import PromptText, fenced, joined, message, on_one_line, words
+from models.prompting.prompt_text import PromptText, cut, fenced, joined, message, on_one_line, words
+from models.thinking import budget_of
 
 MAX_ANSWER_TOKENS = 1_024
 """Visible tokens of one policy answer; an action with its comments is far shorter."""
+FURTHER_ACTION_TOKENS = 256
+"""Visible tokens that each further action of an answer may take."""
 REPAIR_CHARS = 600
 """Longest error text in the repair message for a small model."""
 NO_OP_RETRIES = 2
@@ -87,6 +92,10 @@ class ActionProposal:
     """Why no action could be parsed; the next prompt quotes it."""
     note_edits: tuple[NoteEdit, ...] = ()
     """Changes of the notes, also those of an answer that was repaired, and where there is no action."""
+    then: tuple[Parsed, ...] = ()
+    """Further actions of the answer; their element numbers are those of the same observation."""
+    rationale: str = ""
+    """What the policy wrote before the action, on one line."""
 
 
 class _Call(Protocol):
@@ -154,7 +163,12 @@ class ModelPolicy:
         seed: int = 0,
         deadline_s: float = 120.0,
         shows_pictures: bool = False,
+        max_actions: int = 1,
+        rationale_chars: int = 0,
+        thinking: Budget | None = None,
     ) -> None:
+        """*max_actions*, *rationale_chars*: see :class:`agent.episode.prompts.PolicyView`. *thinking*: budget of each
+        call; None leaves the model's default."""
         self.spec = model.spec
         self._model = model
         self._language = language
@@ -164,6 +178,9 @@ class ModelPolicy:
         self._seed = seed
         self._deadline_s = deadline_s
         self._shows_pictures = shows_pictures
+        self.max_actions = max_actions
+        self.rationale_chars = rationale_chars
+        self.thinking: Budget | None = None if thinking is None else budget_of(model, thinking)
 
     async def propose(self, turn: Turn) -> ActionProposal:
         messages = self._prompt(turn)
@@ -194,7 +211,8 @@ class ModelPolicy:
 
     def _prompt(self, turn: Turn) -> tuple[Message, ...]:
         """Renders the view. A screenshot that is meant for the model is added to the last message."""
-        messages = render_policy_prompt(self._style, turn.view)
+        view = replace(turn.view, max_actions=self.max_actions, rationale_chars=self.rationale_chars)
+        messages = render_policy_prompt(self._style, view)
         picture = turn.view.observation.screenshot
         if not self._shows_pictures or picture is None:
             return messages
@@ -210,7 +228,7 @@ class ModelPolicy:
             parts = [words("That answer holds no action:"), fenced("error", error)]
             if controls := nearest_controls(turn.view.observation.elements):
                 parts += [words("Controls of the page:"), fenced("controls", controls)]
-        return joined("\n", [*parts, words("Answer again with exactly one action.")])
+        return joined("\n", [*parts, words("Answer again with ") + repaired_kind(self.max_actions)])
 
     async def _ask(
         self,
@@ -226,7 +244,8 @@ class ModelPolicy:
         calls *before* in this turn is added to an error."""
         request = ChatRequest(
             messages=messages,
-            max_tokens=MAX_ANSWER_TOKENS,
+            thinking_tokens=self.thinking,
+            max_tokens=MAX_ANSWER_TOKENS + FURTHER_ACTION_TOKENS * (self.max_actions - 1),
             temperature=temperature,
             seed=draw_seed(self._seed, turn, number) if temperature > 0 else self._seed,
             logprobs=True,
@@ -245,13 +264,19 @@ class ModelPolicy:
     ) -> ActionProposal:
         raw = storable(reply.text)
         try:
-            parsed = self._language.parse(raw)
+            parsed, *then = self._language.parse_all(raw) if self.max_actions > 1 else (self._language.parse(raw),)
         except ParseError as error:
-            calls = (*before, ModelCall(messages, reply, str(error)))
-            return ActionProposal(None, raw, calls=calls, error=str(error), note_edits=self._edits(raw, turn))
-        calls = (*before, ModelCall(messages, reply))
+            call = ModelCall(messages, reply, str(error))
+            edits = self._edits(raw, turn)
+            return ActionProposal(None, raw, calls=(*before, call), error=str(error), note_edits=edits)
         return ActionProposal(
-            parsed.action, raw, parsed.notes, calls=calls, note_edits=self._edits(raw, turn, parsed.action)
+            parsed.action,
+            raw,
+            parsed.notes,
+            calls=(*before, ModelCall(messages, reply)),
+            note_edits=self._edits(raw, turn, parsed.action),
+            then=tuple(then),
+            rationale=cut(parsed.rationale, self.rationale_chars) if self.rationale_chars else "",
         )
 
     def _edits(self, raw: str, turn: Turn, action: Action | None = None) -> tuple[NoteEdit, ...]:

@@ -47,6 +47,8 @@ class State:
     """Declined actions of this episode."""
     approval: Approval | None = None
     """Approval of the chosen action; None where it needs none."""
+    queued: int = 0
+    """Actions of the policy's last answer that are not committed, the chosen one included."""
     problems: list[str] = field(default_factory=list[str])
     """Problems to show in the next prompt of the policy."""
     ended_by: EndedBy | None = None
@@ -81,6 +83,7 @@ class Update(TypedDict, total=False):
     parse_errors: int
     declines: int
     approval: Approval | None
+    queued: int
     problems: list[str]
     ended_by: EndedBy | None
     answer: str | None

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from typing import Any
 
-from agent.config import RunConfig
+from agent.config import RATIONALE_CHARS, RunConfig
 from agent.episode.episode import AgentComponents
 from agent.episode.policy import ModelPolicy, Policy
 from agent.episode.prompts import Style
@@ -28,6 +28,7 @@ from models.local.prompt_style import style_of_spec
 from models.prices import PRICES_VARIABLE
 from models.registry import Registry
 from models.specs import make_model, price_known
+from models.thinking import thinks
 from models.transport import RetryPolicy
 from planners.base import Planner
 from planners.model_planner import PlannerSettings
@@ -114,16 +115,26 @@ def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
         model = models.get(config.policy)
     except UnknownModel as error:
         raise UnknownModel(f"{error}; policies for demonstrations are {' and '.join(SPECS)}") from error
+    style = _style(config, config.policy)
     return ModelPolicy(
         model,
         LANGUAGES[config.language],
-        _style(config, config.policy),
+        style,
         temperature=config.temperature,
         retry_temperature=config.retry_temperature,
         seed=config.seed,
         deadline_s=config.model_deadline_s,
         shows_pictures=config.screenshots == "marks",
+        max_actions=config.max_actions_per_turn if style == "full" else 1,
+        rationale_chars=_rationale_chars(config, model) if style == "full" else 0,
+        thinking=config.policy_thinking,
     )
+
+
+def _rationale_chars(config: RunConfig, model: ChatModel) -> int:
+    if config.rationale != "auto":
+        return config.rationale
+    return 0 if thinks(model, config.policy_thinking) else RATIONALE_CHARS
 
 
 def _planner(config: RunConfig, models: _Models) -> Planner:

@@ -42,6 +42,8 @@ UNCERTAIN = (
 )
 
 
+DROPPED = "your last answer had {size} actions, and {done} of them {were} sent; the page is shown as it is now"
+
 NOT_REPLAYED = frozenset({None, Status.BLOCKED, Status.STOPPED, Status.CRASHED, Status.TIMEOUT})
 """Statuses of actions that are left out when an environment is rebuilt."""
 
@@ -231,6 +233,16 @@ def _problems(last: SentAction | None) -> list[str]:
     """Problems for the policy's next turn: an uncertain last action, or the output of Find or Expand."""
     if last is None:
         return []
+    dropped = _dropped(last.intent)
     if last.commit is None:
-        return [UNCERTAIN.format(action=one_line(last.past.full_line()))]
-    return [last.commit.result.output] if last.commit.result.output else []
+        return [UNCERTAIN.format(action=one_line(last.past.full_line())), *dropped]
+    return [last.commit.result.output] if last.commit.result.output else dropped
+
+
+def _dropped(last: Intent) -> list[str]:
+    """What the policy is told of a batch that was not done to its end. The rest is never continued: it was chosen for a
+    page that is no longer shown."""
+    if last.batch is None or last.batch.place == last.batch.size:
+        return []
+    done = last.batch.place
+    return [DROPPED.format(done=done, were="was" if done == 1 else "were", size=last.batch.size)]

@@ -121,6 +121,8 @@ class Observation:
     """PNG; None unless requested."""
     note: str = ""
     """A remark of the observer, e.g. that a frame did not answer in time."""
+    document: str = ""
+    """Identifies the document of the page within its session: another value means that another document was loaded."""
     blocked: tuple[BlockedOrigin, ...] = ()
     """Requests refused since the last action or observation; in the first observation, since the start."""
 

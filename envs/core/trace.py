@@ -30,8 +30,8 @@ from envs.security.blocked_requests import BlockedOrigin
 
 SCHEMA_VERSION = 4
 """4: every line ends with its chain value, see :mod:`envs.core.trace_chain`; `ActionResult.held_requests`.
-`ActionResult.reason`, `ActionResult.unapproved_downloads`, `Intent.notebook`, `Intent.place` and `Event.notebook`
-came later and are optional.
+`ActionResult.reason`, `ActionResult.unapproved_downloads`, `Intent.notebook`, `Intent.place`, `Intent.rationale`,
+`Intent.batch` and `Event.notebook` came later and are optional.
 
 3: `Footer.resumable`, and lines after such a footer; `ObservationRecord.blocked_requests`, `Footer.blocked_requests`,
 `Footer.declined`, `Failure.cut_short`, `Loop.last`.
@@ -196,6 +196,15 @@ class PlanRecord(Record):
     call: Call | None = None
 
 
+class BatchPlace(Record):
+    """The place of an action in an answer with several actions."""
+
+    place: int = Field(ge=1)
+    """1-based."""
+    size: int = Field(ge=2)
+    """Actions of the answer that were to be done."""
+
+
 class Intent(Record):
     """All data of a step that is known before the action is sent."""
 
@@ -206,11 +215,15 @@ class Intent(Record):
     rating: Rating
     action: Action
     raw: str
-    """The policy's unmodified answer, with comment lines."""
+    """The policy's unmodified answer, with comment lines; empty for the later actions of a batch."""
     notes: tuple[str, ...] = ()
     """`# Note:` and `# Element:` comments of the policy."""
     notebook: Notebook | None = None
     """The policy's notes after this answer; None where it changed none, and in older traces."""
+    rationale: str = ""
+    """What the policy wrote before its action, on one line, cut at the limit of the run; empty in older traces."""
+    batch: BatchPlace | None = None
+    """None for an answer with one action. The call and the rationale of a batch are in its first intent."""
     target: ElementKeyRecord | None = None
     """Key of the element that the action names."""
     place: ActionPlace | None = None

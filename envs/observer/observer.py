@@ -205,6 +205,7 @@ class Observer:
             controls_total=sum(piece.answer["total"] for piece in _parts(part)),
             screenshot=await self._screenshot() if screenshot else None,
             note="; ".join(notes),
+            document=part.world.document,
         )
 
     async def _screenshot(self) -> bytes:

@@ -85,6 +85,11 @@ class World:
         return self._context is None
 
     @property
+    def document(self) -> str:
+        """The browser's id of the document that was entered last; empty before."""
+        return self._document
+
+    @property
     def knows_all_listeners(self) -> bool:
         """Whether the page program has all listeners of the last observation."""
         return not (self.is_large or self.new_groups)

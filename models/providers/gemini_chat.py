@@ -12,6 +12,8 @@ on there are levels instead, and a budget becomes the matching level:
 | the same, Pro          | level `low` to 8,192, above `high`: no other levels    ||
 | before gemini-2.5      | never sent             | (no thinking)                |
 
+`auto` is the dynamic mode: budget -1, and from Gemini 3 on no level, whose default is dynamic.
+
 The server counts thinking against `max_output_tokens`, so the budget, or room for the level, is added to
 `ChatRequest.max_tokens`. Log-probabilities and token ids are not available. Vertex AI is never used,
 regardless of the environment.
@@ -31,6 +33,7 @@ from google.genai import errors, types
 from pydantic import ValidationError
 
 from models.base import (
+    Budget,
     ChatReply,
     ChatRequest,
     Message,
@@ -57,6 +60,8 @@ from models.transport import (
     well_formed,
 )
 
+DYNAMIC = -1
+"""The budget with which the model chooses how long it thinks."""
 DEFAULT_ROOM = 16_384
 """Tokens added to the limit for thinking if the model chooses its own budget."""
 
@@ -100,6 +105,14 @@ class GeminiChat:
     async def complete(self, request: ChatRequest) -> ChatReply:
         async with open_call(request.deadline_s, self._policy, self._slots) as call:
             return await checked_reply(request, lambda sent: self._ask(sent, call), call, self._model)
+
+    @property
+    def dynamic_thinking(self) -> bool:
+        return thinks(self._model)
+
+    def thinks_at(self, budget: Budget | None) -> bool:
+        asked = budget != 0 if budget is not None else "2.5-flash-lite" not in self._model
+        return thinks(self._model) and asked
 
     async def aclose(self) -> None:
         await self._client.aio.aclose()
@@ -178,10 +191,12 @@ class GeminiChat:
         return Usage(counts.tokens_in, counts.tokens_cached, counts.tokens_thinking, counts.tokens_out, cost_usd)
 
 
-def thinking_budget(model: str, thinking_tokens: int | None) -> int | None:
+def thinking_budget(model: str, thinking_tokens: Budget | None) -> int | None:
     """The budget to send, by the table above; None if none is sent."""
     if thinking_tokens is None or not thinks(model) or has_levels(model):
         return None
+    if thinking_tokens == "auto":
+        return DYNAMIC
     if "flash-lite" in model:
         return 0 if thinking_tokens <= 0 else min(max(thinking_tokens, 512), 24_576)
     if "2.5-flash" in model:
@@ -189,9 +204,9 @@ def thinking_budget(model: str, thinking_tokens: int | None) -> int | None:
     return min(max(thinking_tokens, 128), 32_768)
 
 
-def thinking_level(model: str, thinking_tokens: int | None) -> types.ThinkingLevel | None:
+def thinking_level(model: str, thinking_tokens: Budget | None) -> types.ThinkingLevel | None:
     """The level to send, by the table above; None if none is sent."""
-    if thinking_tokens is None or not has_levels(model):
+    if thinking_tokens is None or thinking_tokens == "auto" or not has_levels(model):
         return None
     if thinking_tokens > 8_192:
         return types.ThinkingLevel.HIGH
@@ -220,7 +235,8 @@ def wire_config(request: ChatRequest, model: str) -> types.GenerateContentConfig
     thinking = None
     if budget is not None or level is not None:
         thinking = types.ThinkingConfig(thinking_budget=budget, thinking_level=level)
-    room = (max(DEFAULT_ROOM, request.thinking_tokens or 0) if budget is None else budget) if thinks(model) else 0
+    asked = request.thinking_tokens if isinstance(request.thinking_tokens, int) else 0
+    room = (max(DEFAULT_ROOM, asked) if budget in (None, DYNAMIC) else budget) if thinks(model) else 0
     config = types.GenerateContentConfig(
         system_instruction=system or None,
         temperature=request.temperature,

@@ -16,6 +16,7 @@ import openai
 from pydantic import ValidationError
 
 from models.base import (
+    Budget,
     ChatReply,
     ChatRequest,
     Message,
@@ -87,6 +88,16 @@ class OpenAIChat:
     async def complete(self, request: ChatRequest) -> ChatReply:
         async with open_call(request.deadline_s, self._policy, self._slots) as call:
             return await checked_reply(request, lambda sent: self._ask(sent, call), call, self._model)
+
+    @property
+    def dynamic_thinking(self) -> bool:
+        return self._dialect.reasoning
+
+    def thinks_at(self, budget: Budget | None) -> bool:
+        """On vLLM it is known only where a budget switches it on."""
+        if self._dialect.reasoning:
+            return budget != 0
+        return self._dialect.token_ids and budget not in (None, 0)
 
     async def aclose(self) -> None:
         await self._client.close()

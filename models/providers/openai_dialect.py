@@ -5,7 +5,7 @@ tokens are added to `ChatRequest.max_tokens`:
 
 | thinking_tokens | effort                                              | room, tokens            |
 |-----------------|-----------------------------------------------------|-------------------------|
-| None            | not sent (the model's default)                      | 16,384                  |
+| None, `auto`    | not sent (the model's default, which is dynamic)    | 16,384                  |
 | 0               | lowest: `none` (gpt-5.1 on), `minimal` (gpt-5), `low` (o-series, gpt-oss) | 1,024 |
 | 1 … 1,024       | `low`                                               | 4,096                   |
 | 1,025 … 8,192   | `medium`                                            | 16,384                  |
@@ -14,6 +14,7 @@ tokens are added to `ChatRequest.max_tokens`:
 OpenAI's models have no exact budget; the token limit bounds them.
 
 On vLLM, `chat_template_kwargs` turns thinking on and off (Qwen3), and the budget is added to the limit.
+It has no dynamic mode: `auto` is 8,192 tokens there.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from models.base import ChatRequest
+from models.base import Budget, ChatRequest
 from models.schema_export import exported
+from models.thinking import dynamic_tokens
 
 _REASONING = re.compile(r"(?:.*/)?(?:o\d(?:-|$)|gpt-[5-9](?!.*-chat)|gpt-oss)")
 """Models with `reasoning_effort`; `gpt-5-chat-latest` and `gpt-5.1-chat-latest` do not think."""
@@ -48,9 +50,9 @@ class Effort:
     """Tokens added to the limit for thinking."""
 
 
-def effort_for(model: str, thinking_tokens: int | None) -> Effort:
+def effort_for(model: str, thinking_tokens: Budget | None) -> Effort:
     """The effort of a budget, by the table above."""
-    if thinking_tokens is None:
+    if thinking_tokens is None or thinking_tokens == "auto":
         return Effort(None, DEFAULT_ROOM)
     if thinking_tokens <= 0:
         if _NONE_EFFORT.match(model):
@@ -111,8 +113,9 @@ class Dialect:
             body["logprobs"] = True
         if self.token_ids:
             body["return_token_ids"] = True
-            if request.thinking_tokens is not None and not self.reasoning:
-                body["chat_template_kwargs"] = {"enable_thinking": request.thinking_tokens > 0}
+            tokens = dynamic_tokens(request.thinking_tokens)
+            if tokens is not None and not self.reasoning:
+                body["chat_template_kwargs"] = {"enable_thinking": tokens > 0}
         return {name: value for name, value in body.items() if name not in self.dropped}
 
     def without(self, parameter: str | None, message: str) -> Dialect | None:
@@ -145,7 +148,7 @@ class Dialect:
 
     def _limits(self, request: ChatRequest) -> dict[str, Any]:
         if not self.reasoning:
-            room = (request.thinking_tokens or 0) if self.token_ids else 0
+            room = (dynamic_tokens(request.thinking_tokens) or 0) if self.token_ids else 0
             return {self.limit: request.max_tokens + room}
         effort = effort_for(self.model, request.thinking_tokens)
         limits: dict[str, Any] = {self.limit: request.max_tokens + effort.room}

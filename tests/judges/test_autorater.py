@@ -16,7 +16,7 @@ from judges.autorater import ModelAutoRater, RaterSettings
 from judges.autorater_prompt import SYSTEM, reflection_schema
 from judges.base import Progress
 from judges.registry import make_rater
-from models.base import Image, ModelInvalidAnswer
+from models.base import Budget, Image, ModelInvalidAnswer
 from models.providers.scripted_model import ScriptedModel
 from models.schema_export import exported
 from models.thinking import AMBIGUOUS_TOKENS
@@ -170,6 +170,19 @@ async def test_auto_settles_clear_cases_without_thinking(progress: Make):
     rated = await autorater.rate(progress(PAGE))
     assert [r.thinking_tokens for r in model.requests] == [0]
     assert rated.rating.z == (True, True, False) and rated.rating.source == "cheap"
+
+
+async def test_auto_asks_once_in_the_dynamic_mode_of_a_model_that_has_one(progress: Make):
+    class Dynamic(ScriptedModel):
+        dynamic_thinking = True
+
+        def thinks_at(self, budget: Budget | None) -> bool:
+            return budget != 0
+
+    model = Dynamic([reflection(m1=("yes", ANN), m2="unsure", m3="no")])
+    rated = await ModelAutoRater(model, RaterSettings(budget="auto")).rate(progress(PAGE))
+    assert [r.thinking_tokens for r in model.requests] == ["auto"]
+    assert rated.rating.z == (True, False, False) and rated.rating.source == "model"
 
 
 async def test_auto_thinks_only_about_what_is_unsure(progress: Make):

@@ -23,7 +23,7 @@ from envs.core.actions import Action
 from envs.core.record import Record
 from envs.core.tasks import TaskRef
 from envs.core.trace import Call, Footer, Intent
-from envs.core.trace_store import BlobStore, Trace
+from envs.core.trace_store import BlobStore, Step, Trace
 from models.base import Message
 from training.data.provenance import Provenance
 
@@ -55,7 +55,7 @@ class Tokens(Record):
 
 
 class Decision(Record):
-    """One step: the prompt that the policy got, its completion and the action in it.
+    """One answer: the prompt that the policy got, its completion and the action in it, of several the first.
 
     Files of earlier versions name `completion` `said` and have no `action`: it is parsed from the text.
     """
@@ -150,13 +150,11 @@ def trajectory(trace: Trace, blobs: BlobStore, *, texts: bool = False) -> Trajec
     steps = [step for step in trace.steps if step.commit is not None]
     if not steps:
         return LeftOut.NO_DECISION
-    decisions = [
-        _decision(step.intent, blobs, ok=step.commit is not None and step.commit.result.ok, texts=texts)
-        for step in steps
-    ]
+    turns = _turns(steps)
+    decisions = [_decision(turn[0].intent, blobs, ok=all(map(_carried_out, turn)), texts=texts) for turn in turns]
     if any(decision is None for decision in decisions):
         return LeftOut.NO_PROMPT
-    intents = [step.intent for step in steps]
+    intents = [turn[0].intent for turn in turns]
     done = _done(trace, intents, footer)
     header = trace.header
     return Trajectory(
@@ -169,7 +167,7 @@ def trajectory(trace: Trace, blobs: BlobStore, *, texts: bool = False) -> Trajec
         success=footer.outcome == "success",
         reward=_reward(footer),
         milestones=len(intents[0].rating.z) if done else 0,
-        done=done or (0,) * (len(steps) + 1),
+        done=done or (0,) * (len(turns) + 1),
         decisions=tuple(decision for decision in decisions if decision is not None),
         unreadable=_unreadable(trace),
     )
@@ -180,6 +178,19 @@ def _reward(footer: Footer) -> float:
     if footer.score is not None and footer.judged_by != "judge":
         return footer.score.reward
     return float(footer.outcome == "success")
+def _turns(steps: Sequence[Step]) -> list[list[Step]]:
+    """*steps* by answer of the policy. The actions of a batch are one decision, with one prompt and completion."""
+    turns: list[list[Step]] = []
+    for step in steps:
+        batch = step.intent.batch
+        if batch is None or batch.place == 1 or not turns:
+            turns.append([])
+        turns[-1].append(step)
+    return turns
+
+
+def _carried_out(step: Step) -> bool:
+    return step.commit is not None and step.commit.result.ok
 
 
 def _unreadable(trace: Trace) -> int:

@@ -48,6 +48,8 @@ def rollout_config(policy: Path, settings: RolloutSettings, seed: int) -> RunCon
         base_url=settings.base_url,
         show_plan=settings.show_plan,
         prompt_style=settings.prompt_style,
+        max_actions_per_turn=settings.max_actions_per_turn,
+        rationale=0,  # the completion is the action alone
         temperature=settings.temperature,
         retry_temperature=0.0,  # training data and evaluations must come from the policy itself
         workers=settings.workers,

@@ -65,6 +65,8 @@ class RolloutSettings(Record):
     ray: RaySettings | None = None
     """Play on a cluster whose machines can access the training folder and the start under the same paths; None: in this
     process. Evaluations always run in this process."""
+    max_actions_per_turn: int = Field(default=1, ge=1, le=20)
+    """Most actions of one answer, with full prompts. An answer with several is one decision of its trajectory."""
     show_plan: bool = False
     """Show the milestones to the policy; off, they only shape the reward."""
     planner: str = "reference"

@@ -9,6 +9,7 @@ from dataclasses import replace
 from langgraph.runtime import Runtime
 
 from agent.episode.approval import needs_approval
+from agent.episode.batch import batch_of
 from agent.episode.episode import Episode
 from agent.episode.nodes.plan import may_replan
 from agent.episode.policy import ActionProposal, Turn
@@ -35,9 +36,12 @@ async def act(state: State, runtime: Runtime[Episode]) -> Update:
     episode.spend(act=time.perf_counter() - begun)
     if proposal.action is None:
         return _no_action(state, episode, proposal)
+    look = await episode.look()
     episode.proposal = proposal
-    asks = needs_approval(proposal.action, await episode.look(), episode.config.approve, episode.past)
-    return Update(parse_errors=0, problems=[], approval="ask" if asks else None)
+    episode.batch = batch_of(proposal.action, proposal.then, look, episode.config.max_actions_per_turn)
+    asks = needs_approval(proposal.action, look, episode.config.approve, episode.past)
+    queued = 1 if episode.batch is None else episode.batch.size
+    return Update(parse_errors=0, problems=[], approval="ask" if asks else None, queued=queued)
 
 
 async def _turn(state: State, episode: Episode) -> Turn:

@@ -8,6 +8,7 @@ from langgraph.runtime import Runtime
 
 from agent.episode.action_names import in_words
 from agent.episode.approval import MAX_DECLINES, NOBODY
+from agent.episode.batch import cut_words
 from agent.episode.episode import Episode, key_row
 from agent.episode.policy import target_of
 from agent.episode.request_approval import begin_step, declined_words
@@ -17,7 +18,7 @@ from envs.core.action_place import ActionPlace
 from envs.core.actions import Action, ActionResult, Reason, Status, Stop
 from envs.core.observation import Box, Observation
 from envs.core.past_actions import PageName, PastAction
-from envs.core.trace import Commit, ElementKeyRecord, Intent
+from envs.core.trace import Commit, ElementKeyRecord, Intent, Rating
 from envs.core.trace_store import now
 from envs.observer.element_place import action_place
 from planners.replan_triggers import StepSummary
@@ -56,7 +57,8 @@ async def _after(state: State, episode: Episode, action: Action, result: ActionR
         step=state.step + 1,
         declines=declines,
         approval=None,
-        problems=[result.output] if result.output else [],
+        queued=max(0, state.queued - 1),
+        problems=[text for text in (result.output, _cut(state, episode)) if text],
     )
     if isinstance(action, Stop) and result.status is Status.STOPPED:
         update.update(ended_by="stop", answer=None if action.answer is None else episode.trace.mask(action.answer))
@@ -67,17 +69,24 @@ async def _after(state: State, episode: Episode, action: Action, result: ActionR
     return update
 
 
+def _cut(state: State, episode: Episode) -> str:
+    """Tells the policy after the last action of a batch how many its answer had beyond it."""
+    return cut_words(episode.batch.cut) if episode.batch is not None and state.queued <= 1 else ""
+
+
 def _write_intent(episode: Episode, step: int, action: Action, look: Observation) -> Intent:
     proposal = episode.proposal
     assert proposal is not None
     intent = Intent(
         step=step,
         seen=episode.store_look(look),
-        rating=episode.rating,
+        rating=_rating(episode),
         action=action,
         raw=proposal.raw,
         notes=proposal.notes,
         notebook=episode.take_notebook(),
+        rationale=proposal.rationale,
+        batch=None if episode.batch is None or episode.batch.size == 1 else episode.batch.where,
         target=_target_row(action, look),
         target_box=_target_box(action, look),
         place=action_place(action, look, episode.trace.mask),
@@ -86,6 +95,13 @@ def _write_intent(episode: Episode, step: int, action: Action, look: Observation
     )
     episode.trace.append(intent)
     return intent
+
+
+def _rating(episode: Episode) -> Rating:
+    """The rating of the page. Later actions of a batch repeat the status alone: the page was not rated again."""
+    rated = episode.rating
+    again = episode.batch is not None and episode.batch.place > 1
+    return Rating(z=rated.z, next_milestone=rated.next_milestone) if again else rated
 
 
 def _check_downloads(episode: Episode) -> None:

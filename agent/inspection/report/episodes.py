@@ -126,6 +126,8 @@ class EpisodeMaker:
             page=self._blob_text(material.blobs, intent.seen.text_blob, problems),
             raw=intent.raw[:_RAW_CHARS],
             notes=intent.notes,
+            rationale=intent.rationale,
+            batch=f"{intent.batch.place} of {intent.batch.size}" if intent.batch is not None else "",
             calls=tuple(self._call(call, material.blobs, problems) for call in intent.calls),
             picture=picture,
             picture_left_out=left_out,

@@ -60,6 +60,9 @@ class StepView:
     page: str
     raw: str
     notes: tuple[str, ...]
+    rationale: str
+    batch: str
+    """The action's place in its answer, as `2 of 3`; empty where the answer has one action."""
     calls: tuple[CallView, ...]
     picture: PictureView | None
     picture_left_out: str

@@ -37,6 +37,8 @@ class Parsed:
     action: Action
     notes: tuple[str, ...] = ()
     """The `# Element: …` and `# Note: …` comments before the action, without the `#`."""
+    rationale: str = ""
+    """The other text before the action, on one line; see :mod:`envs.core.action_languages.rationale`."""
 
 
 class Language(Protocol):
@@ -52,6 +54,11 @@ class Language(Protocol):
 
     def parse(self, text: str) -> Parsed:
         """Parses the first action of *text*. Raises ParseError and nothing else."""
+        ...
+
+    def parse_all(self, text: str) -> tuple[Parsed, ...]:
+        """Parses the first action of *text* and those that follow it, see :mod:`envs.core.action_languages.several`.
+        Raises ParseError if one of them is malformed, and nothing else."""
         ...
 
     def show(self, action: Action) -> str:

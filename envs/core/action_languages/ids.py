@@ -4,8 +4,8 @@
 
 Without the phrase, the first block in triple backticks counts; without a block, the first line that is an action.
 Arguments are in brackets. Inside them a backslash escapes `[`, `]`, `` ` `` and itself; `\\n` and `\\t` are line break
-and tab; balanced brackets need no escape. Only the first action of the block is parsed. Words after it on its line are
-ignored; a further bracket is an error.
+and tab; balanced brackets need no escape. `parse` uses the first action of the block only. Words after it on its line
+are ignored; a further bracket is an error.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ from envs.core.action_languages.base import (
     unescape,
     without_thoughts,
 )
+from envs.core.action_languages.rationale import rationale_in
+from envs.core.action_languages.several import following
 from envs.core.actions import Action
 
 PHRASE: Final = "In summary, the next action I will perform is"
@@ -157,7 +159,9 @@ _VERBS: Final[Mapping[str, _Verb]] = {
     "stop": _Verb("stop [answer]", 0, 1, lambda a: act.Stop(answer=a[0] if a else None)),
 }
 
-_LINE = re.compile(rf"^[ \t]*(?=(?:{'|'.join(_VERBS)})[ \t]*(?:\[|`*[ \t]*$))", re.MULTILINE | re.IGNORECASE)
+_ACTION = rf"(?=(?:{'|'.join(_VERBS)})[ \t]*(?:\[|`*[ \t]*$))"
+_LINE = re.compile(rf"^[ \t]*{_ACTION}", re.MULTILINE | re.IGNORECASE)
+_NEXT = re.compile(rf"^[ \t]*(?:{_PHRASE.pattern}|`{{3,}})?[ \t]*{_ACTION}", re.MULTILINE | re.IGNORECASE)
 
 
 def _start(text: str) -> int:
@@ -190,27 +194,33 @@ def _argument(text: str, position: int) -> tuple[str, int]:
     raise Fault("a bracket is not closed (write \\[ and \\] inside a text)")
 
 
-def _arguments(text: str, position: int) -> list[str]:
+def _arguments(text: str, position: int) -> tuple[list[str], int]:
     arguments: list[str] = []
     while (bracket := _BRACKET.match(text, position)) is not None:
         argument, position = _argument(text, bracket.end())
         arguments.append(argument)
         if len(arguments) > 4:
             break
-    return arguments
+    return arguments, position
 
 
-def _action(text: str, position: int) -> Action:
+def _begin(text: str, position: int) -> int | None:
+    """Position of the verb with which the line at *position* begins, maybe behind the phrase or a fence."""
+    line = _NEXT.match(text, position)
+    return None if line is None else line.end()
+
+
+def _read(text: str, position: int) -> tuple[Action, int]:
     name = _VERB.match(text, position)
     verb = _VERBS.get(name.group(1).lower()) if name else None
     if name is None or verb is None:
         verb_name = quoted(name.group(1)) if name else "there"
         raise ParseError(f"no action {verb_name}. Expected: {_EXAMPLE}")
     try:
-        args = _arguments(text, name.end())
+        args, end = _arguments(text, name.end())
         if not verb.least <= len(args) <= verb.most:
             raise Fault(f"{name.group(1).lower()} has {len(args)} brackets")
-        return verb.build(args)
+        return verb.build(args), end
     except Fault as fault:
         raise ParseError(f"{fault}. Expected: {PHRASE} ```{verb.shape}```") from None
 
@@ -222,9 +232,17 @@ class IdLanguage:
     reference: str = REFERENCE
 
     def parse(self, text: str) -> Parsed:
+        return self._first(without_thoughts(text))[0]
+
+    def parse_all(self, text: str) -> tuple[Parsed, ...]:
         text = without_thoughts(text)
+        first, end = self._first(text)
+        return (first, *following(text, end, lambda place: _begin(text, place), lambda start: _read(text, start)))
+
+    def _first(self, text: str) -> tuple[Parsed, int]:
         start = _start(text)
-        return Parsed(_action(text, start), notes_in(text[:start]))
+        action, end = _read(text, start)
+        return Parsed(action, notes_in(text[:start]), rationale_in(text[:start])), end
 
     def show(self, action: Action) -> str:
         return f"{PHRASE} ```{_show(action)}```"

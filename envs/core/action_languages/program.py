@@ -7,8 +7,8 @@ A small scanner parses the call, not Python: only literal keyword arguments are 
 quotes, `element=7`, a raw line break inside a string, letter case, code fences, an `Action:` label, prose before and
 after. Errors: unknown actions, unknown, missing or repeated arguments, expressions.
 
-An action counts only at the start of a line. Of several actions the first is used, because the policy wrote the others
-without seeing its result. A malformed first action is an error even if a valid one follows.
+An action counts only at the start of a line. Of several actions `parse` uses the first, because the policy wrote the
+others without seeing its result. A malformed first action is an error even if a valid one follows.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ from envs.core.action_languages.base import (
     unescape,
     without_thoughts,
 )
+from envs.core.action_languages.rationale import rationale_in
+from envs.core.action_languages.several import following
 from envs.core.actions import Action
 
 _START = re.compile(
@@ -237,10 +239,10 @@ def _literal(source: str) -> str:
     return unescape(source[1:-1]) if source[0] in "\"'" else source
 
 
-def _call_arguments(text: str, position: int, function: str) -> dict[str, str]:
-    """Parses `name=literal, …)` after the opening parenthesis."""
+def _call_arguments(text: str, position: int, function: str) -> tuple[dict[str, str], int]:
+    """Parses `name=literal, …)` after the opening parenthesis. Returns the position after the closing one, too."""
     values: dict[str, str] = {}
-    while _END.match(text, position) is None:
+    while (end := _END.match(text, position)) is None:
         match = _ARGUMENT.match(text, position)
         if match is None:
             raise Fault('arguments must be name="text" or name=number, with quotes inside the text written \\"')
@@ -257,8 +259,8 @@ def _call_arguments(text: str, position: int, function: str) -> dict[str, str]:
             values[name] = _literal(source)
         position = match.end()
         if closing == ")":
-            return values
-    return values
+            return values, position
+    return values, end.end()
 
 
 def _action(function: str, values: dict[str, str]) -> Action:
@@ -277,6 +279,22 @@ def _action(function: str, values: dict[str, str]) -> Action:
     return action
 
 
+def _begin(text: str, position: int) -> int | None:
+    return position if _START.match(text, position) is not None else None
+
+
+def _read(text: str, position: int) -> tuple[Action, int]:
+    """Parses the call that begins at *position*, where `_START` matches."""
+    start = _START.match(text, position)
+    assert start is not None
+    function = start.group(1).lower()
+    try:
+        values, end = _call_arguments(text, start.end(), function)
+        return _action(function, values), end
+    except Fault as fault:
+        raise ParseError(f"{fault}. Expected one line such as {_EXAMPLE}") from None
+
+
 class ProgramLanguage:
     """The program style, see the module docstring. Use the instance :data:`PROGRAM`."""
 
@@ -284,16 +302,20 @@ class ProgramLanguage:
     reference: str = REFERENCE
 
     def parse(self, text: str) -> Parsed:
+        return self._first(without_thoughts(text))[0]
+
+    def parse_all(self, text: str) -> tuple[Parsed, ...]:
         text = without_thoughts(text)
+        first, end = self._first(text)
+        return (first, *following(text, end, lambda place: _begin(text, place), lambda start: _read(text, start)))
+
+    def _first(self, text: str) -> tuple[Parsed, int]:
         start = _START.search(text)
         if start is None:
             raise ParseError(f"no action found. Expected one line such as {_EXAMPLE}")
-        function = start.group(1).lower()
-        try:
-            action = _action(function, _call_arguments(text, start.end(), function))
-        except Fault as fault:
-            raise ParseError(f"{fault}. Expected one line such as {_EXAMPLE}") from None
-        return Parsed(action, notes_in(text[: start.start()]))
+        action, end = _read(text, start.start())
+        before = text[: start.start()]
+        return Parsed(action, notes_in(before), rationale_in(before)), end
 
     def show(self, action: Action) -> str:
         return _show(action)

@@ -10,7 +10,16 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel
 
-from models.base import ChatModel, ChatRequest, Image, Message, ModelInvalidAnswer, ModelRejected, ModelTruncated
+from models.base import (
+    Budget,
+    ChatModel,
+    ChatRequest,
+    Image,
+    Message,
+    ModelInvalidAnswer,
+    ModelRejected,
+    ModelTruncated,
+)
 from models.providers.gemini_chat import GeminiChat, thinking_budget
 from models.providers.openai_chat import OpenAIChat
 from models.providers.openai_dialect import Dialect, effort_for
@@ -105,6 +114,7 @@ async def test_roles_and_system_instruction() -> None:
         ("gpt-4o", 8192, None),
         ("gpt-5-chat-latest", 8192, None),
         ("gpt-5", None, None),
+        ("gpt-5", "auto", None),
         ("gpt-5", 0, "minimal"),
         ("gpt-5.1", 0, "none"),
         ("gpt-6.1-sol", 0, "none"),
@@ -117,7 +127,7 @@ async def test_roles_and_system_instruction() -> None:
         ("Qwen/Qwen3-4B", 1024, None),
     ],
 )
-async def test_thinking_becomes_reasoning_effort(model: str, tokens: int | None, word: str | None) -> None:
+async def test_thinking_becomes_reasoning_effort(model: str, tokens: Budget | None, word: str | None) -> None:
     body = await sent("openai", request(thinking_tokens=tokens, max_tokens=100), model)
     assert body.get("reasoning_effort") == word
     thinks = model.startswith(("gpt-5", "gpt-6", "o", "openai/")) and "chat" not in model
@@ -129,6 +139,10 @@ async def test_thinking_becomes_reasoning_effort(model: str, tokens: int | None,
     ("model", "tokens", "budget"),
     [
         ("gemini-2.5-flash", None, None),
+        ("gemini-2.5-flash", "auto", -1),
+        ("gemini-2.5-flash-lite", "auto", -1),
+        ("gemini-2.5-pro", "auto", -1),
+        ("gemini-2.0-flash", "auto", None),
         ("gemini-2.5-flash", 0, 0),
         ("gemini-2.5-flash", 8192, 8192),
         ("gemini-2.5-flash", 99999, 24576),
@@ -139,12 +153,12 @@ async def test_thinking_becomes_reasoning_effort(model: str, tokens: int | None,
         ("gemini-2.0-flash", 8192, None),
     ],
 )
-async def test_thinking_becomes_geminis_budget(model: str, tokens: int | None, budget: int | None) -> None:
+async def test_thinking_becomes_geminis_budget(model: str, tokens: Budget | None, budget: int | None) -> None:
     assert thinking_budget(model, tokens) == budget
     body = await sent("gemini", request(thinking_tokens=tokens, max_tokens=100), model)
     generation = body["generationConfig"]
     assert generation.get("thinkingConfig", {}).get("thinkingBudget") == budget
-    room = 0 if "2.0" in model else 16_384 if tokens is None else budget
+    room = 0 if "2.0" in model else 16_384 if tokens in (None, "auto") else budget
     assert generation["maxOutputTokens"] == 100 + (room or 0)
 
 
@@ -202,8 +216,10 @@ async def test_stop_strings_work_without_server_support() -> None:
         await chat.aclose()
 
 
-@pytest.mark.parametrize(("tokens", "thinks", "limit"), [(None, None, 100), (0, False, 100), (1024, True, 1124)])
-async def test_vllm_switches_thinking(tokens: int | None, thinks: bool | None, limit: int) -> None:
+@pytest.mark.parametrize(
+    ("tokens", "thinks", "limit"), [(None, None, 100), (0, False, 100), (1024, True, 1124), ("auto", True, 8292)]
+)
+async def test_vllm_switches_thinking(tokens: Budget | None, thinks: bool | None, limit: int) -> None:
     question = request(thinking_tokens=tokens, max_tokens=100)
     body = await sent("openai", question, "Qwen/Qwen3-4B", dialect=Dialect.of_vllm("Qwen/Qwen3-4B"))
     assert body.get("chat_template_kwargs", {}).get("enable_thinking") is thinks
@@ -214,6 +230,7 @@ async def test_vllm_switches_thinking(tokens: int | None, thinks: bool | None, l
     ("model", "tokens", "level"),
     [
         ("gemini-3-flash-preview", None, None),
+        ("gemini-3-flash-preview", "auto", None),
         ("gemini-3-flash-preview", 0, "MINIMAL"),
         ("gemini-3.5-flash", 256, "LOW"),
         ("gemini-3.5-flash", 8192, "MEDIUM"),
@@ -224,7 +241,7 @@ async def test_vllm_switches_thinking(tokens: int | None, thinks: bool | None, l
         ("gemini-2.5-pro", 16384, None),
     ],
 )
-async def test_thinking_becomes_gemini_3s_level(model: str, tokens: int | None, level: str | None) -> None:
+async def test_thinking_becomes_gemini_3s_level(model: str, tokens: Budget | None, level: str | None) -> None:
     generation = (await sent("gemini", request(thinking_tokens=tokens, max_tokens=100), model))["generationConfig"]
     thinking = generation.get("thinkingConfig", {})
     assert thinking.get("thinkingLevel") == level

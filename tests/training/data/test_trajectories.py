@@ -9,7 +9,19 @@ import pytest
 
 from envs.core.actions import ActionResult, Click, Status
 from envs.core.tasks import Milestone, MilestoneCheck, Score, TaskRef
-from envs.core.trace import Call, Commit, Footer, Header, Intent, ObservationRecord, PlanRecord, Rating, Timings, Totals
+from envs.core.trace import (
+    BatchPlace,
+    Call,
+    Commit,
+    Footer,
+    Header,
+    Intent,
+    ObservationRecord,
+    PlanRecord,
+    Rating,
+    Timings,
+    Totals,
+)
 from envs.core.trace_store import BlobStore, Trace, TraceWriter, read_trace
 from training.data.trajectories import LeftOut, Tokens, prompt_of, select, trajectory
 
@@ -43,6 +55,7 @@ def record(
     calls: tuple[Call, ...] = (SAMPLED,),
     status: Status = Status.OK,
     plans: tuple[str, ...] = (),
+    batches: tuple[BatchPlace | None, ...] = (),
     **foot: Any,
 ) -> Trace:
     """A trace with a step for each of *z*; the last one is the footer's. *plans*: one letter per milestone, a plan
@@ -65,7 +78,10 @@ def record(
             cause = "initial" if number == 1 else "stall"
             writer.append(PlanRecord(step=number, cause=cause, milestones=planned(letters, number), planner="p"))
         rating = Rating(z=tuple(c == "1" for c in word))
-        writer.append(Intent(step=number, seen=seen, rating=rating, action=Click(ref=1), raw="", calls=calls, at=AT))
+        batch = batches[number - 1] if batches else None
+        own = calls if batch is None or batch.place == 1 else ()
+        intent = Intent(step=number, seen=seen, rating=rating, action=Click(ref=1), raw="", calls=own, at=AT)
+        writer.append(intent.model_copy(update={"batch": batch}))
         writer.append(Commit(step=number, result=ActionResult(status=status), timings=Timings(), at=AT))
     fields: dict[str, Any] = {
         "outcome": "success",
@@ -89,6 +105,14 @@ def test_token_ids_are_taken_as_they_were_sampled(tmp_path: Path, blobs: BlobSto
     assert episode.decisions[0].tokens == Tokens(prompt=(1, 2, 3), completion=(7, 8), logprobs=(-0.1, -0.2))
     assert (episode.milestones, episode.done) == (2, (0, 1, 2))
     assert (episode.success, episode.reward, episode.policy, episode.category) == (True, 1.0, "local:x", "shop")
+
+
+def test_an_answer_with_several_actions_is_one_decision(tmp_path: Path, blobs: BlobStore) -> None:
+    batches = (BatchPlace(place=1, size=3), BatchPlace(place=2, size=3), None)
+    episode = trajectory(record(tmp_path / "e.jsonl", blobs, ["00", "00", "10", "11"], batches=batches), blobs)
+    assert not isinstance(episode, LeftOut)
+    assert [decision.step for decision in episode.decisions] == [1, 3]
+    assert episode.done == (0, 1, 2), "one more than decisions"
 
 
 def test_the_readable_answer_is_the_completion(tmp_path: Path, blobs: BlobStore) -> None:

@@ -1,0 +1,51 @@
+"""What a full prompt asks of the answer: one action or several, and a line of reasoning before them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from models.prompting.prompt_text import NOTHING, PromptText, joined, number, words
+
+_ONE: Final = words("1. One action a turn.")
+
+
+def answer_kind(most: int) -> PromptText:
+    """Completes "You answer with"."""
+    return words("one action.") if most == 1 else words("one action, or with several that fill in a form.")
+
+
+def repaired_kind(most: int) -> PromptText:
+    """Completes "Answer again with"."""
+    return (
+        words("exactly one action.")
+        if most == 1
+        else joined("", (words("one action, or up to "), number(most), words(".")))
+    )
+
+
+def action_rule(most: int) -> PromptText:
+    """The rule on the number of actions of an answer, at most *most*."""
+    if most == 1:
+        return _ONE
+    several = (
+        words("1. One action a turn, or up to "),
+        number(most),
+        words(
+            " that fill in a form: typing, selecting and clicking on controls of the page shown now, one a line, "
+            "in the order to do them. What opens, sends or ends something comes last. The rest is dropped as soon "
+            "as one fails or changes the page beyond its own control; then you are asked again."
+        ),
+    )
+    return joined("", several)
+
+
+def rationale_rule(chars: int) -> PromptText:
+    """The request for a line of reasoning of at most *chars* characters; nothing for 0."""
+    if not chars:
+        return NOTHING
+    asked = (
+        words("Before the action write one line that begins with `# Thought:` and has at most "),
+        number(chars),
+        words(" characters: what the page tells about the goal, what is left to do, and why this action is next."),
+    )
+    return joined("", asked)
