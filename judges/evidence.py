@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 from typing import Final, Literal
 
+from envs.observer.page_lines import without_cues
 from envs.observer.page_text import LOG_LINE_CHARS, page_text
 from judges.base import Progress
 from models.prompting.invisible_characters import visible
@@ -38,7 +39,8 @@ class QuoteChecker:
     """The sources of quotes at one step: the page and the log of actions, as prompts show them."""
 
     def __init__(self, progress: Progress) -> None:
-        shown = (page_text(progress.observation), *log_lines(progress.history, LOG_LINE_CHARS))
+        page = page_text(progress.observation)
+        shown = (page, without_cues(page), *log_lines(progress.history, LOG_LINE_CHARS))
         self._sources = tuple(normalised(visible(text)) for text in shown)
         task_texts = (progress.instruction, *(milestone.text for milestone in progress.milestones))
         self._task_words = _judge_words(task_texts)

@@ -32,6 +32,7 @@ from envs.core.past_actions import PastAction
 from envs.core.tasks import Milestone
 from envs.observer.nearest_controls import nearest_controls
 from envs.observer.page_focus import Interest, focused_lines, interest
+from envs.observer.page_lines import without_cues
 from envs.observer.page_text import short_head, within_site
 from models.base import Message
 from models.local.prompt_style import PromptStyle
@@ -157,7 +158,7 @@ def compact_text(view: PolicyView, page_chars: int = COMPACT_PAGE_CHARS, focus_c
 
 
 def _compact(view: PolicyView, page_chars: int, focus_chars: int) -> PromptText:
-    text = visible(view.observation.text)
+    text = without_cues(visible(view.observation.text))
     fits = len(text) <= page_chars
     lines = [words("Goal: ") + on_one_line(view.instruction, LINE_CHARS)]
     if next_text := _next_text(view):

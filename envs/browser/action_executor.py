@@ -144,7 +144,7 @@ async def _on_element(surface: ActionContext, action: Click | Hover | Type | Sel
             return refused
         case _:
             pass
-    point = await target.point()
+    point = await target.point(presses=isinstance(action, Click))
     if isinstance(point, ActionResult):
         return point
     mouse = surface.page.mouse

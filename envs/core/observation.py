@@ -7,6 +7,7 @@ Grammar of :attr:`Observation.text` (one line per block of the page, document or
     [3] link "Home"  [4] button "Save" disabled     controls: [ref] role "name" states
     [5] textbox "Email" = "a@b.c" focused           value after `=` (never a password's)
     [6] checkbox "Agree" checked
+    [10] button "Bold" (on?)  [11] link "Home" (current)     cues; `?` marks a guess from classes or styles
     [7] combobox "Size" = "M" options: "S" "M" "L" (disabled)
     [8] checkbox "Pick 1" | [9] link "Order 1" | paid        a table row: cells joined by ` | `
     … g1: row ×332, shown 1-28 (expand g1 or find text)      a collapsed group; text is never cut silently
@@ -87,6 +88,9 @@ class Element:
     """False: it is in a collapsed group or beyond the text budget; `find` or `expand` shows it."""
     effect: Effect | None = None
     """None if effects are not observed."""
+    cues: tuple[str, ...] = ()
+    """States that only other attributes, classes or styles show; a guess ends with `?`. Among: checked, unchecked,
+    selected, current, pressed, on, off, expanded, collapsed, disabled, changed, and words such as liked or starred."""
 
 
 @dataclass(frozen=True, slots=True)

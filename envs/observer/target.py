@@ -49,10 +49,11 @@ class Target:
     def role(self) -> str:
         return self.key.role
 
-    async def point(self) -> Point | ActionResult:
+    async def point(self, *, presses: bool = False) -> Point | ActionResult:
         """Scrolls the element into view and returns a point of it that is not covered.
 
-        If there is none, returns a result with COVERED, DISABLED, NOT_ACTIONABLE (no visible box) or STALE.
+        If there is none, returns a result with COVERED, DISABLED, NOT_ACTIONABLE (no visible box) or STALE. With
+        *presses* the page program notes that the element is pressed there, so that a change of its look is reported.
         """
         for holder in reversed(self.holders):
             await self._call_on(holder.world, holder.object_id, _SCROLL, ())
@@ -60,7 +61,7 @@ class Target:
             await self._call_on(holder.world, holder.object_id, _DRAWN, ())
         if self.holders:
             await self.call(_DRAWN)
-        answer = json.loads(str(await self.call("function () { return mira.pointOf.call(this); }")))
+        answer = json.loads(str(await self.call(_POINT, presses)))
         if "status" in answer:
             status, message = Status(answer["status"]), f"{_label(self.key)}: {answer['message']}"
             return ActionResult(status=status, reason=_REASONS[status], message=message)
@@ -107,6 +108,7 @@ _REASONS = {
     Status.COVERED: Reason.COVERED,
 }
 """Reasons of the statuses that `pointOf` in `in_page/target.js` returns."""
+_POINT = "function (presses) { return mira.pointOf.call(this, presses); }"
 _SCROLL = "function () { mira.showHolder(this); }"
 _DRAWN = (
     "function () { return new Promise(done => { setTimeout(done, 200, false); "

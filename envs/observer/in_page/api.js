@@ -9,6 +9,7 @@ const configured = (settings) => ({ skip: '', collapseRows: 40, nameChars: 160, 
 /** Observes the page: its text within `budget` characters, and its controls as parallel arrays. */
 function observe(settings, budget, listed) {
   latest = new PageLook(configured(settings)).run(MAX_NODES, settings.walkMs);
+  attempt(() => readCues(latest), null);
   latestLines = renderLines(latest);
   const main = scroller(document) ?? rootElement(document); // null: a document that was opened and not written to
   return sent({
@@ -53,6 +54,7 @@ function columns(controls, shown) {
     frame: controls.map((c) => latest.documents[c.frame].path),
     tag: controls.map((c) => c.tag),
     states: controls.map((c) => c.states.join(' ')),
+    cues: controls.map((c) => c.cues.join(' ')),
     value: controls.map((c) => c.value),
     options: controls.map((c) => c.options),
     shown: controls.map((c) => (shown.has(c.id) ? 1 : 0)),
@@ -68,6 +70,7 @@ const plainText = (line) => line.text.replace(/\u0001\d+\u0005 /g, '').replace(/
 function walkOn() {
   for (const end = performance.now() + latest.settings.walkMs; latest.left && performance.now() < end; ) {
     latest.run(MAX_NODES, end - performance.now());
+    attempt(() => readCues(latest), null);
     latestLines = renderLines(latest);
   }
 }

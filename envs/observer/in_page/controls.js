@@ -112,7 +112,7 @@ class PageLook extends Look {
   emit(element, tag, role, inner) {
     const full = attempt(() => nameOf(element, tag, role, this.settings.nameChars), '');
     const control = { element, tag, role, name: cut(full, this.settings.nameChars), cut: full.length > this.settings.nameChars,
-      labelled: hasAttr(element, 'aria-label') || hasAttr(element, 'aria-labelledby'), states: [], value: null, options: [],
+      labelled: hasAttr(element, 'aria-label') || hasAttr(element, 'aria-labelledby'), states: [], cues: [], value: null, options: [],
       moreOptions: 0, depth: inner.control ? inner.control.depth + 1 : 0, frame: inner.frame, hash: inner.hash, dropped: false, id: this.controls.length, ordinal: 0 };
     attempt(() => readState(control, this.settings), null);
     if (inner.inert && !control.states.includes('disabled')) control.states.unshift('disabled');

@@ -14,6 +14,7 @@ function renderControl(control) {
   let text = `${REF}${control.id}${END} ${control.role} ${quoted(control.name)}`;
   if (control.value) text += ` = ${quoted(control.value)}`;
   if (control.states.length) text += ' ' + control.states.join(' ');
+  if (control.cues.length) text += ` (${control.cues.join(' ')})`;
   if (control.options.length) {
     const shown = (option, i) => quoted(option) + (control.barred && control.barred.has(i) ? ' (disabled)' : '');
     text += ' options: ' + control.options.map(shown).join(' ');
