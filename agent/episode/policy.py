@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 from zlib import crc32
 
+from agent.episode.points import NOT_OFFERED, is_at_point, offers_points
 from agent.episode.prompts import PolicyView, Style, render_policy_prompt
 from envs.core.action_languages import Language, ParseError
 from envs.core.actions import Action, Stop
@@ -164,7 +165,7 @@ class ModelPolicy:
     async def propose(self, turn: Turn) -> ActionProposal:
         messages = self._prompt(turn)
         first = await self._ask(messages, turn, 1, self._temperature)
-        proposal = self._read(messages, first, ())
+        proposal = self._read(messages, first, (), turn)
         if proposal.action is None:
             repair = (
                 *messages,
@@ -172,7 +173,7 @@ class ModelPolicy:
                 message("user", self._repair(proposal.error, turn)),
             )
             second = await self._ask(repair, turn, 2, self._temperature, proposal.calls)
-            proposal = self._read(repair, second, proposal.calls)
+            proposal = self._read(repair, second, proposal.calls, turn)
         if proposal.action is None or proposal.action != turn.no_op or self._retry_temperature <= self._temperature:
             return proposal
         return await self._resample(messages, turn, proposal)
@@ -182,7 +183,7 @@ class ModelPolicy:
         calls = tuple(replace(call, error=call.error or REPEATS_NO_OP) for call in first.calls)
         for retry in range(NO_OP_RETRIES):
             reply = await self._ask(messages, turn, 3 + retry, self._retry_temperature, calls)
-            other = self._read(messages, reply, calls)
+            other = self._read(messages, reply, calls, turn)
             if other.action not in (None, first.action):
                 return other
             calls = (*other.calls[:-1], replace(other.calls[-1], error=other.error or REPEATS_NO_OP))
@@ -236,10 +237,14 @@ class ModelPolicy:
             charge(error, [call.reply for call in before])  # no answer: the policy is not at fault
             raise
 
-    def _read(self, messages: tuple[Message, ...], reply: ChatReply, before: tuple[ModelCall, ...]) -> ActionProposal:
+    def _read(
+        self, messages: tuple[Message, ...], reply: ChatReply, before: tuple[ModelCall, ...], turn: Turn
+    ) -> ActionProposal:
         raw = storable(reply.text)
         try:
             parsed = self._language.parse(raw)
+            if self._style == "full" and is_at_point(parsed.action) and not offers_points(turn.view.observation):
+                raise ParseError(NOT_OFFERED)
         except ParseError as error:
             call = ModelCall(messages, reply, str(error))
             return ActionProposal(None, raw, calls=(*before, call), error=str(error))

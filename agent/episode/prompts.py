@@ -25,6 +25,7 @@ import json
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from agent.episode.points import points_text
 from agent.episode.resources import NOTHING, Provided
 from envs.core.actions import ActionResult, DialogReport
 from envs.core.observation import Observation
@@ -103,7 +104,12 @@ class ActionLanguage(Protocol):
 
     @property
     def reference(self) -> str:
-        """Describes every action of the language with its syntax."""
+        """Describes every action of the language with its syntax, without those of `pixels`."""
+        ...
+
+    @property
+    def pixels(self) -> str:
+        """Describes the actions at points of the view."""
         ...
 
 
@@ -243,6 +249,8 @@ def _full_user(view: PolicyView) -> PromptText:
     if news := _news(view):
         parts.append(joined("\n", (words("What came of your last action"), *news)))
     parts.append(_full_page(view.observation))
+    if (points := points_text(view.observation, view.language.pixels)) is not None:
+        parts.append(points)
     parts.append(words("What is your next action?"))
     return joined("\n\n", parts)
 

@@ -83,7 +83,7 @@ class Element:
     options: tuple[str, ...]
     """Visible labels of a drop-down's options; empty for other controls."""
     box: Box | None
-    """None if boxes are not observed or the element has none."""
+    """None if neither boxes nor a drawn area was observed, or the element has none."""
     shown: bool
     """False: it is in a collapsed group or beyond the text budget; `find` or `expand` shows it."""
     effect: Effect | None = None
@@ -91,6 +91,16 @@ class Element:
     cues: tuple[str, ...] = ()
     """States that only other attributes, classes or styles show; a guess ends with `?`. Among: checked, unchecked,
     selected, current, pressed, on, off, expanded, collapsed, disabled, changed, and words such as liked or starred."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surface:
+    """A drawn area in the view, in which nothing has a number: a canvas, drawing or map, or a picture with a listener."""
+
+    kind: Literal["canvas", "object", "embed", "svg", "picture", "area"]
+    name: str
+    """Its label or id; may be empty."""
+    box: Box
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +135,8 @@ class Observation:
     """A remark of the observer, e.g. that a frame did not answer in time."""
     blocked: tuple[BlockedOrigin, ...] = ()
     """Requests refused since the last action or observation; in the first observation, since the start."""
+    surfaces: tuple[Surface, ...] = ()
+    """Drawn areas in the view, at most 20 a process. Where there are some, the elements of their process have boxes."""
 
     def element(self, ref: int) -> Element | None:
         """Returns the element shown as `[ref]`, or None."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from envs.core.observation import Box, Effect, Element, ElementKey, Heard
+from envs.core.observation import Box, Effect, Element, ElementKey, Heard, Surface
 from envs.core.record import storable
 from envs.observer.world import World
 
@@ -133,6 +133,12 @@ def _effect(row: tuple[Any, Any, Any, int], world: World) -> Effect:
     return Effect(
         sends, leads, takes, frozenset(name for bit, name in _HEARD if heard & bit or not world.knows_all_listeners)
     )
+
+
+def surfaces_of(part: Part) -> Iterator[Surface]:
+    """Yields the drawn areas of a part, without those of its remote frames."""
+    for surface in part.answer["surfaces"]:
+        yield Surface(surface["kind"], storable(surface["name"]), _moved(surface["box"], part.origin))
 
 
 def _moved(box: list[float], origin: tuple[float, float]) -> Box:

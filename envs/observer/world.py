@@ -22,7 +22,18 @@ from envs.observer.program import program
 T = TypeVar("T")
 
 _PARTS = (
-    *("dom.js", "names.js", "walk.js", "controls.js", "states.js", "layout.js", "effects.js", "api.js", "target.js"),
+    *(
+        "dom.js",
+        "names.js",
+        "walk.js",
+        "controls.js",
+        "states.js",
+        "surfaces.js",
+        "layout.js",
+        "effects.js",
+        "api.js",
+        "target.js",
+    ),
     *("entering.js", "scrolling.js"),
 )
 _CALLS = (

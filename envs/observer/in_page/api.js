@@ -12,7 +12,9 @@ function observe(settings, budget, listed) {
   attempt(() => readCues(latest), null);
   latestLines = renderLines(latest);
   const main = scroller(document) ?? rootElement(document); // null: a document that was opened and not written to
+  latest.drawn = surfacesOf(latest);
   return sent({
+    surfaces: latest.drawn,
     ...laidOut(budget, listed),
     url: location.href,
     title: clean(titleOf(document)),
@@ -44,7 +46,7 @@ function idsIn(text) {
 }
 
 function columns(controls, shown) {
-  const boxes = latest.settings.boxes;
+  const boxes = latest.settings.boxes || latest.drawn.length > 0; // points are named where an area is drawn
   return {
     id: controls.map((c) => c.id),
     role: controls.map((c) => c.role),

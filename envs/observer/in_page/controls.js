@@ -82,6 +82,7 @@ class PageLook extends Look {
   /** A clickable area becomes one control, or a control followed by its inner controls; decided at its end. */
   addClickable(element, tag, source, inner) {
     if (!this.hasPlace(element, 'clickable', inner.placed)) return;
+    if (source === 'listener' && !DRAWN_TAGS.has(tag) && drawsItself(element, tag)) this.surfaces.push({ element, tag });
     const before = this.parts.slice();
     const mark = { lines: this.lines.length, controls: this.controls.length, frames: this.frames.length };
     const control = this.emit(element, tag, tag === 'canvas' ? 'canvas' : 'clickable', inner);

@@ -289,7 +289,7 @@ function findOdd(group, budget) {
   if (odd) {
     const others = group.filter((one) => one !== odd.one);
     const sample = [others[0], others[others.length >> 1], others[others.length - 1]];
-    if (budget.left < 4 || isOther(odd)) return;
+    if (budget.left < 4 || isOther(odd) || sample.some((one) => isBlank(one.control.element) !== isBlank(odd.one.control.element))) return;
     budget.left -= 4;
     const looks = sample.map(lookOf);
     if (looks.every((look) => look.text === looks[0].text) && isPicked(odd.one, lookOf(odd.one), looks[0])) odd.one.cues.set('choice', 'selected?');
@@ -347,6 +347,7 @@ function isOther({ one, tokens }) {
   if (hasChanged(one)) return false;
   if (one.control.role !== 'tab' && one.control.role !== 'option' && ACTS.test(one.name)) return true;
   if (one.control.tag === 'button' && attr(one.control.element, 'type') === 'submit') return true;
+  if (tokens.some((token) => /^\S+ (?:width|height|position|left|top|display|margin|padding|float)[a-z-]*:/.test(token))) return true;
   return tokens.some((token) => segmentsOf(token.slice(token.indexOf(' ') + 1)).some((word) => OTHER_WORDS.has(word) || PASSING_WORDS.has(word)));
 }
 

@@ -45,8 +45,7 @@ VARIANTS = (
         "Weekly",
         "",
         "selected?",
-        f"<div"
-        f' class="btn-group">{one_of("button", "Daily Weekly Monthly", "btn btn-group-item active", "btn btn-group-item")}</div>',
+        one_of("button", "Daily Weekly Monthly", "btn btn-group-item active", "btn btn-group-item"),
     ),
     Variant(
         "bootstrap 3 tabs",
