@@ -95,7 +95,7 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class Surface:
-    """A drawn area in the view, in which nothing has a number: a canvas, drawing or map, or a picture with a listener."""
+    """A drawn area in the view, in which nothing has a number: a canvas, drawing, map or picture with a listener."""
 
     kind: Literal["canvas", "object", "embed", "svg", "picture", "area"]
     name: str

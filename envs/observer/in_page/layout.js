@@ -108,6 +108,13 @@ function layOut(look, lines, budget) {
   return { text, full };
 }
 
+/** The layout of the same lines after their texts grew a little; they are chosen again only if they no longer fit. */
+function laidAgain(look, lines, budget, laid) {
+  if (laid.full <= budget) return layOut(look, lines, budget);
+  const text = withMarkers(look, lines);
+  return text.length <= budget ? { text, full: laid.full } : layOut(look, lines, budget);
+}
+
 function withMarkers(look, lines) {
   const out = [];
   look.markers = [];

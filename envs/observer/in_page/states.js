@@ -53,21 +53,30 @@ const ACTS = new RegExp('^(?:save|send|submit|ok|okay|apply|confirm|continue|nex
 
 const firstLooks = new WeakMap(); // element → its look and cues when it was first seen
 
-/** Fills the cues of the controls that have none yet. */
-function readCues(look) {
-  const controls = look.controls.slice(look.cued ?? 0, MAX_CUED).filter((control) => !control.dropped && CUE_ROLES.has(control.role) && isOpenToCues(control));
-  look.cued = look.controls.length;
-  const counts = holdings(controls);
-  const seen = controls.map((control) => attempt(() => examine(control, look, counts), null)).filter(Boolean);
+/** Fills the cues of those `controls` that were not examined yet; returns whether there is a new cue. */
+function readCues(look, controls) {
+  const fresh = controls.filter((control) => !control.examined).slice(0, MAX_CUED);
+  if (!fresh.length) return false;
+  const counts = holdings(fresh);
+  const seen = [];
+  for (const control of fresh) {
+    control.examined = true;
+    if (!CUE_ROLES.has(control.role) || UNCUED_TAGS.has(control.tag)) continue;
+    try {
+      seen.push(examine(control, look, counts));
+    } catch {
+      continue; // it has no cues
+    }
+  }
   const groups = groupsOf(seen);
   for (const group of groups) attempt(() => settleGroup(group), null);
   const budget = { left: MAX_LOOKS, bases: MAX_BASES };
   for (const group of groups) attempt(() => findOdd(group, budget), null);
   for (const one of seen) attempt(() => conclude(one, budget), null);
+  return seen.some((one) => one.control.cues.length > 0);
 }
 
-/** Native check boxes tell their state themselves. */
-const isOpenToCues = (control) => control.tag !== 'input' && control.tag !== 'select' && control.tag !== 'textarea';
+const UNCUED_TAGS = new Set(['input', 'select', 'textarea']); // they tell their state themselves
 
 /** The number of controls in each element that is close around a control. */
 function holdings(controls) {
@@ -82,9 +91,9 @@ function holdings(controls) {
 function examine(control, look, counts) {
   const outer = outerOf(control.element, look, counts);
   const inner = innerOf(control.element, look);
-  const one = { control, outer, inner, cues: new Map(), known: new Set(), words: new Map(), caret: '', name: control.name.toLowerCase() };
-  const parts = [control.element, ...outer, ...inner];
-  for (const element of parts) declared(one, element);
+  const one = { control, outer, inner, cues: new Map(), known: new Set(), caret: '', name: control.name.toLowerCase() };
+  const parts = partsOf(one);
+  for (const element of parts) if (hasAttributes(element)) declared(one, element);
   for (const element of parts) classWords(one, element);
   for (const element of inner) ligature(one, element);
   faint(one);
@@ -201,8 +210,7 @@ function classWords(one, element) {
     const last = segments[segments.length - 1];
     const found = CLASS_WORDS[last];
     if (found && isState(one, token, segments, found)) add(one, found.family, found.cue + '?');
-    if (found) one.words.set(found.family, (one.words.get(found.family) ?? new Set()).add(last));
-    else if (last === 'show' && segments.length === 1 && !one.name.includes('show')) add(one, 'fold', 'expanded?');
+    if (last === 'show' && segments.length === 1 && !one.name.includes('show')) add(one, 'fold', 'expanded?');
     if (element !== one.control.element || !one.name || isBlank(element)) icon(one, segments.join('-'));
   }
 }
@@ -418,7 +426,7 @@ function conclude(one, budget) {
     else one.cues.set('change', 'changed?');
   }
   control.cues = [...one.cues.values()];
-  control.examined = one;
+  control.looked = one;
 }
 
 const remember = (one, pressed) => firstLooks.set(one.control.element,
@@ -429,5 +437,5 @@ function notePress(element) {
   const first = firstLooks.get(element);
   if (first) return void (first.pressed = true);
   const control = latest && latest.controls.find((other) => other.element === element);
-  if (control && control.examined) remember(control.examined, true);
+  if (control && control.looked) remember(control.looked, true);
 }

@@ -1,4 +1,4 @@
-"""Drawn areas: where there is one, the observation holds its box and those of the controls, in the pixels of Click At."""
+"""Drawn areas: the observation has the boxes of the area and of the controls, in the pixels of Click At."""
 
 from __future__ import annotations
 
