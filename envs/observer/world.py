@@ -22,19 +22,8 @@ from envs.observer.program import program
 T = TypeVar("T")
 
 _PARTS = (
-    *(
-        "dom.js",
-        "names.js",
-        "walk.js",
-        "controls.js",
-        "states.js",
-        "surfaces.js",
-        "layout.js",
-        "effects.js",
-        "api.js",
-        "target.js",
-    ),
-    *("entering.js", "scrolling.js"),
+    *("dom.js", "names.js", "walk.js", "controls.js", "state_words.js", "states.js", "surfaces.js", "layout.js"),
+    *("effects.js", "api.js", "target.js", "entering.js", "scrolling.js"),
 )
 _CALLS = (
     "observe, relayOut, find, lines, tellLines, expand, hosts, frameHolder, frameOrigin, adoptRoots, adoptListeners, "

@@ -7,51 +7,13 @@ const MAX_CUED = 1500; // controls examined in one observation
 const MAX_INNER = 12; // elements examined inside a control
 const MAX_OUTER = 3; // elements around a control that may carry its state
 const MAX_LOOKS = 80; // computed looks in one observation
+const MAX_PRESSED = 200; // pressed controls whose place is remembered
 const MAX_BASES = 200; // controls whose first look is remembered in one observation
 const GROUP_MOST = 60; // members of a sibling group that are compared
 const WHOLE_GROUP = [5, 12]; // size of a group whose looks are all compared although no class differs
 
-/** State words of classes by what they say. `choice`, `fold` and `bar` are families: one cue of each at most. */
-const CLASS_WORDS = {
-  __proto__: null,
-  ...wordsOf('choice', { selected: 'selected active current chosen activated highlighted', checked: 'checked ticked', unchecked: 'unchecked unticked',
-    pressed: 'pressed depressed', on: 'on toggled', off: 'off' }),
-  ...wordsOf('choice', Object.fromEntries('liked starred favorited favourited bookmarked pinned followed subscribed muted'.split(' ').map((word) => [word, word]))),
-  ...wordsOf('fold', { expanded: 'open opened expanded', collapsed: 'collapsed closed', }),
-  ...wordsOf('bar', { disabled: 'disabled' }),
-};
-function wordsOf(family, cues) {
-  return Object.fromEntries(Object.entries(cues).flatMap(([cue, words]) => words.split(' ').map((word) => [word, { family, cue, word }])));
-}
-/** Icon classes and ligatures that come in pairs. */
-const ICONS = [
-  [/(?:^|[-_ ])(?:toggle[-_]on)$/, 'on'],
-  [/(?:^|[-_ ])(?:toggle[-_]off)$/, 'off'],
-  [/(?:^|[-_ ])(?:square[-_]check|check[-_]square(?:[-_][of])?|check[-_]?box|checkbox[-_](?:checked|marked)|radio[-_]button[-_](?:checked|on)|(?:circle[-_]dot|dot[-_]circle)(?:[-_]o)?)$/, 'checked'],
-  [/(?:^|[-_ ])(?:square[-_]o|(?:check[-_]?box)[-_](?:outline[-_])?(?:blank|unchecked)(?:[-_]outline)?|check[-_]box[-_]outline[-_]blank|radio[-_]button[-_](?:unchecked|off))$/, 'unchecked'],
-];
-const CARET = /(?:^|[-_])(?:caret|chevron|angle|arrow|arrowhead|triangle)(?:[-_](?:fill|small|circle))*[-_](right|left|down|up)(?:[-_](?:fill|small))?$/;
-const LIGATURE_CARET = { __proto__: null, expand_more: 'down', expand_less: 'up', chevron_right: 'right', keyboard_arrow_right: 'right', keyboard_arrow_down: 'down',
-  keyboard_arrow_up: 'up', arrow_right: 'right', arrow_drop_down: 'down', arrow_drop_up: 'up' };
-const ATTRIBUTE_CUES = { __proto__: null, checked: 'checked', selected: 'selected', active: 'selected', pressed: 'pressed', current: 'current', on: 'on',
-  toggled: 'on', open: 'expanded', expanded: 'expanded', disabled: 'disabled' };
-const STATE_VALUES = { __proto__: null, on: 'on', off: 'off', checked: 'checked', unchecked: 'unchecked', active: 'selected', selected: 'selected', open: 'expanded',
-  closed: 'collapsed', expanded: 'expanded', collapsed: 'collapsed', pressed: 'pressed', disabled: 'disabled' };
-const FAMILY = (cue) => (cue === 'expanded' || cue === 'collapsed' ? 'fold' : cue === 'disabled' ? 'bar' : 'choice');
-
-/** Class words of things other than a state: a role among siblings, a kind of data, or the pointer and the focus. */
-const OTHER_WORDS = new Set(('primary secondary tertiary danger destructive warning error invalid success info default outline outlined ghost cta ' +
-  'submit link brand logo sale new featured premium pro promo recommended popular first last odd even alt stripe striped sorted sorting sort asc desc ' +
-  'today weekend holiday unread external loading required badge status overdue pending hidden large small lg sm xl xs').split(' '));
-/** Words of classes that come and go without a change of state. */
-const PASSING_WORDS = new Set(('hover hovered over hot focus focused focusvisible visible within ripple ripples touched untouched dirty pristine valid ' +
-  'loading loaded lazyloaded animated animating animation transition entering entered leaving leave enter fade').split(' '));
-const SWITCH_WORDS = new Set('is toggle switch state power turned button btn lamp light'.split(' '));
-/** Names of buttons that act: one of them is often drawn stronger, which is no state. */
-const ACTS = new RegExp('^(?:save|send|submit|ok|okay|apply|confirm|continue|next|create|add|new|publish|update|search|go|log ?in|log ?out|sign ?(?:in|up|out)|' +
-  'delete|remove|cancel|close|buy|check ?out|order|pay|get|try|start|donate|subscribe|contact|register|join|download|upload|edit|reset|clear|yes|no|back)\\b', 'i');
-
 const firstLooks = new WeakMap(); // element → its look and cues when it was first seen
+const pressedLooks = new Map(); // key of a pressed control → the same and its element, which a script may replace
 
 /** Fills the cues of those `controls` that were not examined yet; returns whether there is a new cue. */
 function readCues(look, controls) {
@@ -92,6 +54,8 @@ function examine(control, look, counts) {
   const outer = outerOf(control.element, look, counts);
   const inner = innerOf(control.element, look);
   const one = { control, outer, inner, cues: new Map(), known: new Set(), caret: '', name: control.name.toLowerCase() };
+  if (control.states.includes('disabled')) one.known.add('bar');
+  if (control.tag === 'summary') one.known.add('fold');
   const parts = partsOf(one);
   for (const element of parts) if (hasAttributes(element)) declared(one, element);
   for (const element of parts) classWords(one, element);
@@ -158,11 +122,10 @@ function declared(one, element) {
   const custom = localName(element).includes('-');
   for (const name of attributeNames(element)) {
     if (name.startsWith('aria-')) declaredByAria(one, element, name.slice(5), self);
-    else if (name === 'data-state' || name === 'state') told(one, STATE_VALUES[attr(element, name).toLowerCase()]);
+    else if (name === 'data-state' || (custom && name === 'state')) declaredByValue(one, element, name);
+    else if (name === 'disabled') told(one, 'disabled');
     else if (custom || name.startsWith('data-')) declaredByName(one, element, name, custom);
   }
-  if (self && one.control.states.includes('disabled')) one.known.add('bar');
-  if (self && one.control.tag === 'summary') one.known.add('fold');
   if (htmlTag(element) !== 'input' || !['checkbox', 'radio'].includes(typeOf(element))) return;
   if (isChecked(element)) told(one, 'checked');
   one.known.add('choice');
@@ -173,7 +136,14 @@ function declaredByAria(one, element, name, self) {
   const value = ARIA_CUES.has(name) ? attr(element, 'aria-' + name) : '';
   if (!value || value === 'undefined') return;
   if (value !== 'false' && (!self || name === 'current')) add(one, FAMILY(name), name);
+  if (value === 'false' && !self && name === 'expanded') add(one, 'fold', 'collapsed');
   if (value !== 'false' || name !== 'current') one.known.add(FAMILY(name));
+}
+
+/** In a table row `open` and `closed` are data. */
+function declaredByValue(one, element, name) {
+  const cue = STATE_VALUES[attr(element, name).toLowerCase()];
+  if (FAMILY(cue) !== 'fold' || htmlTag(element) !== 'tr') told(one, cue);
 }
 
 function declaredByName(one, element, name, custom) {
@@ -189,28 +159,12 @@ function told(one, cue) {
   one.known.add(FAMILY(cue));
 }
 
-const tokensOf = (element) => attr(element, 'class').split(/\s+/, 40).filter(Boolean);
-const segmented = new Map(); // class token → its words and whether it is a single word
-
-/** The words of a class: `Button_active__x3f` → button, active. Classes with a variant (`hover:…`) have none. */
-function segmentsOf(token) {
-  let segments = segmented.get(token);
-  if (segments) return segments;
-  if (segmented.size > 5000) segmented.clear();
-  let body = /[:[\]/!@]/.test(token) || token.length > 80 ? '' : token;
-  body = body.replace(/^([A-Za-z][A-Za-z0-9]*_[A-Za-z0-9_-]+)__[A-Za-z0-9+-]{3,10}$/, '$1').replace(/(?<=[A-Za-z])_{1,2}(?=[A-Za-z0-9]*\d)[A-Za-z0-9]{3,10}$/, '');
-  segments = body.replace(/([a-z0-9])([A-Z])/g, '$1-$2').toLowerCase().split(/[-_]+/).filter(Boolean);
-  segmented.set(token, segments);
-  return segments;
-}
-
 function classWords(one, element) {
   for (const token of tokensOf(element)) {
     const segments = segmentsOf(token);
     const last = segments[segments.length - 1];
     const found = CLASS_WORDS[last];
     if (found && isState(one, token, segments, found)) add(one, found.family, found.cue + '?');
-    if (last === 'show' && segments.length === 1 && !one.name.includes('show')) add(one, 'fold', 'expanded?');
     if (element !== one.control.element || !one.name || isBlank(element)) icon(one, segments.join('-'));
   }
 }
@@ -222,22 +176,11 @@ function icon(one, text) {
   if (caret) one.caret = caret[1];
 }
 
-/** A word that is part of the control's name tells its topic: `delete-selected` of "Delete selected". */
-function isState(one, token, segments, { family, cue, word }) {
-  const alone = segments.length === 1;
-  const named = one.name.includes(word);
-  if (!alone && named && !/(?:^|[-_])(?:is|state)[-_]/i.test(token)) return false;
-  if (family === 'fold' && named) return false;
-  const before = segments[segments.length - 2];
-  if ((cue === 'on' || cue === 'off') && !alone) return SWITCH_WORDS.has(before) || /--|__/.test(token) || /switch|toggle/.test(token);
-  return true;
-}
-
 function ligature(one, element) {
   if (isBlank(element) || !isIcon(element)) return;
   const text = textContent(element).trim();
-  icon(one, text);
-  one.caret = LIGATURE_CARET[text] ?? one.caret;
+  if (LIGATURES[text]) add(one, 'choice', LIGATURES[text] + '?');
+  one.caret = LIGATURE_CARETS[text] ?? one.caret;
 }
 
 /** A faint control that the pointer cannot use looks disabled. */
@@ -354,6 +297,7 @@ function pathOfUnit(one) {
 function isOther({ one, tokens }) {
   if (hasChanged(one)) return false;
   if (one.control.role !== 'tab' && one.control.role !== 'option' && ACTS.test(one.name)) return true;
+  if (htmlTag(one.unit) === 'tr' || one.name.length > 60) return true; // colours of rows are data
   if (one.control.tag === 'button' && attr(one.control.element, 'type') === 'submit') return true;
   if (tokens.some((token) => /^\S+ (?:width|height|position|left|top|display|margin|padding|float)[a-z-]*:/.test(token))) return true;
   return tokens.some((token) => segmentsOf(token.slice(token.indexOf(' ') + 1)).some((word) => OTHER_WORDS.has(word) || PASSING_WORDS.has(word)));
@@ -407,7 +351,7 @@ const toldOf = (one) => [...one.cues.values(), ...one.control.states.filter((sta
  *  then inline styles do not count, which scripts set for the pointer. */
 function hasChanged(one) {
   const { element } = one.control;
-  const first = firstLooks.get(element);
+  const first = firstLook(one);
   if (!first) return false;
   if (first.pressed && first.styles !== inlineStyles(one)) return true;
   if ((!first.pressed && !first.reached && !matches(element, ':hover, :focus'))) return false;
@@ -418,8 +362,8 @@ function hasChanged(one) {
 /** Writes the cues of a control. One that looks unlike before its first press, without any cue of it, is `changed?`. */
 function conclude(one, budget) {
   const { control } = one;
-  const first = firstLooks.get(control.element);
-  if (!first && budget.bases-- > 0) remember(one, false);
+  const first = firstLook(one);
+  if (!first && budget.bases-- > 0) remember(one);
   if (first && hasChanged(one) && first.told === toldOf(one)) {
     const open = one.caret === 'up' || (one.caret === 'down' && first.caret !== 'up');
     if (one.caret && first.caret && first.caret !== one.caret) add(one, 'fold', open ? 'expanded?' : 'collapsed?');
@@ -429,13 +373,28 @@ function conclude(one, budget) {
   control.looked = one;
 }
 
-const remember = (one, pressed) => firstLooks.set(one.control.element,
-  { look: signature(one), styles: inlineStyles(one), told: toldOf(one), caret: one.caret, pressed, reached: false });
+const remember = (one) => firstLooks.set(one.control.element,
+  { look: signature(one), styles: inlineStyles(one), told: toldOf(one), caret: one.caret, pressed: false, reached: false });
+
+/** The first look of a control, or of a pressed one in its place that a script replaced. */
+function firstLook({ control }) {
+  const known = firstLooks.get(control.element);
+  if (known || !pressedLooks.size) return known;
+  const other = pressedLooks.get(placeKey(control));
+  if (!other || isConnected(other.element)) return undefined;
+  firstLooks.set(control.element, other.first);
+  other.element = control.element;
+  return other.first;
+}
+
+const placeKey = (control) => [control.frame, control.role, control.name, control.ordinal, digestOf(control)].join('\n');
 
 /** Notes that an action presses a control now. */
 function notePress(element) {
-  const first = firstLooks.get(element);
-  if (first) return void (first.pressed = true);
   const control = latest && latest.controls.find((other) => other.element === element);
-  if (control && control.looked) remember(control.looked, true);
+  if (!control || !control.looked) return;
+  if (!firstLooks.has(element)) remember(control.looked);
+  const first = firstLooks.get(element);
+  first.pressed = true;
+  if (pressedLooks.size < MAX_PRESSED) pressedLooks.set(placeKey(control), { element, first });
 }

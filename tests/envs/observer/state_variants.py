@@ -268,6 +268,22 @@ VARIANTS = (
         " type=checkbox hidden><i class=dot></i>"
         "Newsletter</div>",
     ),
+    Variant("one of two", "Grid", "", "changed?", one_of("button", "List Grid", "css-19ab2", "css-7xkq1")),
+    Variant(
+        "rendered again",
+        "Repeat",
+        "",
+        "changed?",
+        "<div class=again><button class=css-19ab2 onclick=\"const all = this.closest('.again'); all.innerHTML = "
+        "all.innerHTML.replace('19ab2', '7xkq1')\">Repeat</button></div>",
+    ),
+    Variant(
+        "a row of a tree",
+        "Node",
+        "collapsed",
+        "expanded",
+        "<ul><li aria-expanded=false><a onclick=\"this.parentNode.ariaExpanded = 'true'\">Node</a></ul>",
+    ),
 )
 
 LOOKALIKES = {
@@ -314,6 +330,12 @@ LOOKALIKES = {
     " class='btn-delete-selected'>Delete selected</button>"
     " <button class='modal-open'>Open dialog</button> <button class='btn add-on'>Extras</button>"
     " <a href=/s class='on-sale'>Bargains</a> <span class='current-price' onclick=go()>Price</span>",
+    "colours by class": "<a class=text-muted href=/m>Faded</a> <a class=text-current href=/c>Inherited</a>",
+    "negated words": "<div class=not-active onclick=go()>One</div><div class=is-not-selected onclick=go()>Two</div>",
+    "openers": "<button class=modal-open aria-label=Menu></button><button class=nav-open>Nav</button>",
+    "rows by data": "<table>"
+    + "".join(f"<tr class='{'kx' if n == 1 else ''}' onclick=go()><td>Case {n}<td>late</tr>" for n in range(4))
+    + "<tr data-state=open onclick=go()><td>Case 9<td>late</tr></table>",
     "a word that all have": "".join(f"<div class='user active' onclick=go()>User {n}</div>" for n in range(4)),
     "unread rows": "".join(
         f"<div class='mail {'unread' if n == 1 else ''}' onclick=go()>Mail {n} from a person about a matter</div>"
@@ -343,7 +365,7 @@ STYLE = """
 .badge-closed { background: gray }
 .firstbold :first-child { margin-left: 20px; font-weight: bold; color: black } .sorting_asc { background: #def }
 .error { border: 1px solid red } .nope { cursor: not-allowed } .btn-primary { background: blue; color: white }
-.text-danger { color: red } .unread { font-weight: bold } .today { background: gold } section { margin-top: 8px }
+.text-danger { color: red } .unread { font-weight: bold } .today, .kx { background: gold } section { margin-top: 8px }
 """
 
 
