@@ -22,7 +22,12 @@ WORDS_CHARS = 80
 """Longest piece of plain text."""
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
-_CUES = r"(?: \([a-z]+\??(?: [a-z]+\??)*\)(?= |$))?"
+_CUE = (
+    r"(?:checked|unchecked|selected|current|pressed|on|off|expanded|collapsed|disabled|changed|liked|starred|favorited|"
+    r"favourited|bookmarked|pinned|followed|subscribed|muted)\??"
+)
+"""The words of `envs/observer/in_page/states.js`."""
+_CUES = rf"(?: \({_CUE}(?: {_CUE})*\)(?= |$))?"
 _CUED = re.compile(
     rf"((?<!\\)\[\d+\] [\w:-]+ {_STRING}(?: = {_STRING})?(?: (?!options:)[a-z-]+\b)*){_CUES}", re.MULTILINE
 )
