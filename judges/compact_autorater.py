@@ -11,11 +11,12 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from envs.core.observation import Observation
 from envs.core.past_actions import PastAction
 from envs.core.record import storable
 from envs.core.trace import Flip
 from envs.observer.page_focus import Matcher, focused_lines, interest
-from envs.observer.page_lines import CUT, pieces
+from envs.observer.page_lines import CUT, pieces, without_cues
 from envs.observer.page_text import LOG_LINE_CHARS, one_line, short_head, within_site
 from judges.autorater import RaterSettings, cheap_rating
 from judges.autorater_prompt import key
@@ -130,7 +131,11 @@ def _log(past: Sequence[PastAction]) -> list[str]:
 
 def _page(progress: Progress, index: int) -> list[str]:
     terms = interest((progress.milestones[index].text, 1.0), (progress.instruction, 0.4))
-    return focused_lines(visible(progress.observation.text), terms, CHECK_PAGE_CHARS)
+    return focused_lines(_text(progress.observation), terms, CHECK_PAGE_CHARS)
+
+
+def _text(observation: Observation) -> str:
+    return without_cues(visible(observation.text))
 
 
 class _Shown(NamedTuple):
@@ -151,7 +156,7 @@ def _provable(progress: Progress, index: int) -> list[_Shown]:
         if past.carried_out
     ]
     dialog = [] if now.dialog is None else [_Shown(one_line(now.dialog.message, 240), _NEW)]
-    new = frozenset() if before is None else frozenset(changed_lines(visible(before.text), visible(now.text)))
+    new = frozenset() if before is None else frozenset(changed_lines(_text(before), _text(now)))
     page = [
         _Shown(_OPTIONS.sub(CUT, line), _NEW if without_refs(line) in new else 1.0) for line in _page(progress, index)
     ]

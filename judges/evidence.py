@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Final, Literal
 
 from envs.observer.action_log import action_log_lines
+from envs.observer.page_lines import without_cues
 from envs.observer.page_text import LOG_LINE_CHARS, page_text
 from judges.base import Progress
 from models.prompting.invisible_characters import visible
@@ -42,8 +43,10 @@ class QuoteChecker:
     """The sources of quotes at one step: the page and the log of actions, as prompts show them."""
 
     def __init__(self, progress: Progress) -> None:
+        page = page_text(progress.observation)
         shown = (
-            page_text(progress.observation),
+            page,
+            without_cues(page),
             *action_log_lines(progress.history, LOG_CHARS),
             *log_lines(progress.history, LOG_LINE_CHARS),
         )

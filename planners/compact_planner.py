@@ -12,6 +12,7 @@ from typing import Final
 
 from envs.core.record import storable
 from envs.observer.page_focus import focused_lines, interest
+from envs.observer.page_lines import without_cues
 from envs.observer.page_text import LOG_LINE_CHARS, one_line, short_head, within_site
 from models.asking import ask_text
 from models.base import ChatModel, ChatRequest, ModelInvalidAnswer
@@ -53,7 +54,8 @@ def _plan_prompt(situation: Situation, count: int) -> PromptText:
         done = log_lines(situation.history[-PLAN_HISTORY:], LOG_LINE_CHARS)
         lines += [words("Done: ") + on_one_line(line, DETAIL_CHARS) for line in done]
     observation = situation.observation
-    shown = focused_lines(visible(observation.text), interest((situation.instruction, 1.0)), PLAN_PAGE_CHARS)
+    text = without_cues(visible(observation.text))
+    shown = focused_lines(text, interest((situation.instruction, 1.0)), PLAN_PAGE_CHARS)
     at = words("At: ") + on_one_line(within_site(observation.url), LINE_CHARS)
     return joined("\n", [*lines, at, words("Page:"), page([*short_head(observation), *shown])])
 

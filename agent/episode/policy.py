@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 from zlib import crc32
 
 from agent.episode.answer_rules import repaired_kind
+from agent.episode.points import NOT_OFFERED, is_at_point, offers_points
 from agent.episode.prompts import PolicyView, Style, render_policy_prompt
 from envs.core.action_languages import Language, Parsed, ParseError
 from envs.core.action_languages.note_lines import note_edits
@@ -265,6 +266,8 @@ class ModelPolicy:
         raw = storable(reply.text)
         try:
             parsed, *then = self._language.parse_all(raw) if self.max_actions > 1 else (self._language.parse(raw),)
+            if self._style == "full" and not offers_points(turn.view.observation):
+                _refuse_points(parsed, *then)
         except ParseError as error:
             call = ModelCall(messages, reply, str(error))
             edits = self._edits(raw, turn)
@@ -282,6 +285,11 @@ class ModelPolicy:
     def _edits(self, raw: str, turn: Turn, action: Action | None = None) -> tuple[NoteEdit, ...]:
         """The changes of notes in an answer, where its prompt offered notes."""
         return note_edits(raw, action) if self._style == "full" and turn.view.max_notes else ()
+
+
+def _refuse_points(*answer: Parsed) -> None:
+    if any(is_at_point(parsed.action) for parsed in answer):
+        raise ParseError(NOT_OFFERED)
 
 
 def _with_edits(first: ActionProposal, second: ActionProposal) -> ActionProposal:

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from agent.episode.answer_rules import action_rule, answer_kind, rationale_rule
+from agent.episode.points import points_text
 from agent.episode.resources import NOTHING, Provided
 from envs.core.action_languages.note_lines import NOTE_SYNTAX
 from envs.core.actions import ActionResult, DialogReport
@@ -36,6 +37,7 @@ from envs.core.tasks import Milestone
 from envs.observer.action_log import LOG_CHARS, action_log_lines
 from envs.observer.nearest_controls import nearest_controls
 from envs.observer.page_focus import Interest, focused_lines, interest
+from envs.observer.page_lines import without_cues
 from envs.observer.page_text import short_head, within_site
 from models.base import Message
 from models.local.prompt_style import PromptStyle
@@ -109,7 +111,12 @@ class ActionLanguage(Protocol):
 
     @property
     def reference(self) -> str:
-        """Describes every action of the language with its syntax."""
+        """Describes every action of the language with its syntax, without those of `pixels`."""
+        ...
+
+    @property
+    def pixels(self) -> str:
+        """Describes the actions at points of the view."""
         ...
 
 
@@ -179,7 +186,7 @@ def compact_text(view: PolicyView, page_chars: int = COMPACT_PAGE_CHARS, focus_c
 
 
 def _compact(view: PolicyView, page_chars: int, focus_chars: int) -> PromptText:
-    text = visible(view.observation.text)
+    text = without_cues(visible(view.observation.text))
     fits = len(text) <= page_chars
     lines = [words("Goal: ") + on_one_line(view.instruction, LINE_CHARS)]
     lines += [words("Have: ") + on_one_line(text, LINE_CHARS) for text in _status(view, done=True)]
@@ -283,6 +290,8 @@ def _full_user(view: PolicyView) -> PromptText:
     if news := _news(view):
         parts.append(joined("\n", (words("What came of your last action"), *news)))
     parts.append(_full_page(view.observation))
+    if (points := points_text(view.observation, view.language.pixels)) is not None:
+        parts.append(points)
     parts.append(words("What is your next action?"))
     return joined("\n\n", parts)
 

@@ -145,7 +145,7 @@ async def _on_element(surface: ActionContext, action: Click | Hover | Type | Sel
         case _:
             pass
     mouse = surface.page.mouse
-    point = await target.point(mouse.move)
+    point = await target.point(mouse.move, presses=isinstance(action, Click))
     if isinstance(point, ActionResult):
         return point
     match action:

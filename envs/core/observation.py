@@ -7,6 +7,7 @@ Grammar of :attr:`Observation.text` (one line per block of the page, document or
     [3] link "Home"  [4] button "Save" disabled     controls: [ref] role "name" states
     [5] textbox "Email" = "a@b.c" focused           value after `=` (never a password's)
     [6] checkbox "Agree" checked
+    [10] button "Bold" (on?)  [11] link "Home" (current)     cues; `?` marks a guess from classes or styles
     [7] combobox "Size" = "M" options: "S" "M" "L" (disabled)
     [8] checkbox "Pick 1" | [9] link "Order 1" | paid        a table row: cells joined by ` | `
     … g1: row ×332, shown 1-28 (expand g1 or find text)      a collapsed group; text is never cut silently
@@ -84,11 +85,24 @@ class Element:
     options: tuple[str, ...]
     """Visible labels of a drop-down's options; empty for other controls."""
     box: Box | None
-    """None if boxes are not observed or the element has none."""
+    """None if neither boxes nor a drawn area was observed, or the element has none."""
     shown: bool
     """False: it is in a collapsed group or beyond the text budget; `find` or `expand` shows it."""
     effect: Effect | None = None
     """None if effects are not observed."""
+    cues: tuple[str, ...] = ()
+    """States that only other attributes, classes or styles show; a guess ends with `?`. Among: checked, unchecked,
+    selected, current, pressed, on, off, expanded, collapsed, disabled, changed, and words such as liked or starred."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surface:
+    """A drawn area in the view, in which nothing has a number: a canvas, drawing, map or picture with a listener."""
+
+    kind: Literal["canvas", "object", "embed", "svg", "picture", "area"]
+    name: str
+    """Its label or id; may be empty."""
+    box: Box
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +139,8 @@ class Observation:
     """Identifies the document of the page within its session: another value means that another document was loaded."""
     blocked: tuple[BlockedOrigin, ...] = ()
     """Requests refused since the last action or observation; in the first observation, since the start."""
+    surfaces: tuple[Surface, ...] = ()
+    """Drawn areas in the view, at most 20 a process. Where there are some, the elements of their process have boxes."""
 
     def element(self, ref: int) -> Element | None:
         """Returns the element shown as `[ref]`, or None."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from envs.core.observation import Box, Effect, Element, ElementKey, Heard
+from envs.core.observation import Box, Effect, Element, ElementKey, Heard, Surface
 from envs.core.record import storable
 from envs.observer.world import World
 
@@ -106,9 +106,9 @@ _PENDING = Element(0, ElementKey("", "", "", 0, ""), "", (), None, (), None, Fal
 
 def _typed(refs: list[int], part: Part, columns: dict[str, Any]) -> Iterator[Element]:
     names = ("role", "name", "ordinal", "digest", "frame", "tag", "states", "value", "options", "shown")
-    boxes, effects = (columns[name] or [None] * len(refs) for name in ("box", "effect"))
-    rows = zip(refs, *(columns[name] for name in names), boxes, effects, strict=True)
-    for ref, role, name, ordinal, digest, frame, tag, states, value, options, shown, box, effect in rows:
+    boxes, effects, cued = (columns[name] or [None] * len(refs) for name in ("box", "effect", "cues"))
+    rows = zip(refs, *(columns[name] for name in names), boxes, effects, cued, strict=True)
+    for ref, role, name, ordinal, digest, frame, tag, states, value, options, shown, box, effect, cues in rows:
         key = ElementKey(joined(part.path, frame), storable(role), storable(name), ordinal, digest)
         yield Element(
             ref,
@@ -120,6 +120,7 @@ def _typed(refs: list[int], part: Part, columns: dict[str, Any]) -> Iterator[Ele
             _moved(box, part.origin) if box else None,
             bool(shown),
             _effect(effect, part.world) if effect else None,
+            tuple(cues.split()) if cues else (),
         )
 
 
@@ -132,6 +133,12 @@ def _effect(row: tuple[Any, Any, Any, int], world: World) -> Effect:
     return Effect(
         sends, leads, takes, frozenset(name for bit, name in _HEARD if heard & bit or not world.knows_all_listeners)
     )
+
+
+def surfaces_of(part: Part) -> Iterator[Surface]:
+    """Yields the drawn areas of a part, without those of its remote frames."""
+    for surface in part.answer["surfaces"]:
+        yield Surface(surface["kind"], storable(surface["name"]), _moved(surface["box"], part.origin))
 
 
 def _moved(box: list[float], origin: tuple[float, float]) -> Box:

@@ -25,7 +25,7 @@ from envs.core.settings import ObserveSettings
 from envs.observer.drawn import Drawn, drawn
 from envs.observer.frames import FrameWorlds
 from envs.observer.looking import look
-from envs.observer.merge import Numbering, Part, add_elements, joined, merged_text
+from envs.observer.merge import Numbering, Part, add_elements, joined, merged_text, surfaces_of
 from envs.observer.nearest_controls import NO_SUCH_NUMBER
 from envs.observer.target import Holder, Target
 from envs.observer.world import World, WorldGone, bounded
@@ -145,7 +145,7 @@ class Observer:
             if self._bars(part, index, remote.answer["url"]):  # it navigated between the two calls
                 del self._paths[world]
                 return None
-            if boxes or self._settings.boxes:
+            if boxes or self._settings.boxes or remote.answer["surfaces"]:
                 left, top = await part.world.call("frameOrigin", index, timeout_s=_left(deadline))
                 remote.origin = (part.origin[0] + left, part.origin[1] + top)
         except EnvError as error:
@@ -206,6 +206,7 @@ class Observer:
             screenshot=await self._screenshot() if screenshot else None,
             note="; ".join(notes),
             document=part.world.document,
+            surfaces=tuple(surface for piece in _parts(part) for surface in surfaces_of(piece)),
         )
 
     async def _screenshot(self) -> bytes:

@@ -22,13 +22,28 @@ WORDS_CHARS = 80
 """Longest piece of plain text."""
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
-_CONTROL = re.compile(rf"(?<!\\)\[\d+\] (\w+) {_STRING}(?: = (?P<value>{_STRING}))?(?: (?!options:)[a-z]+\b)*")
+_CUE = (
+    r"(?:checked|unchecked|selected|current|pressed|on|off|expanded|collapsed|disabled|changed|liked|starred|favorited|"
+    r"favourited|bookmarked|pinned|followed|subscribed|muted)\??"
+)
+"""The words of `envs/observer/in_page/states.js`."""
+_CUES = rf"(?: \({_CUE}(?: {_CUE})*\)(?= |$))?"
+_CUED = re.compile(
+    rf"((?<!\\)\[\d+\] [\w:-]+ {_STRING}(?: = {_STRING})?(?: (?!options:)[a-z-]+\b)*){_CUES}", re.MULTILINE
+)
+_CONTROL = re.compile(rf"(?<!\\)\[\d+\] (\w+) {_STRING}(?: = (?P<value>{_STRING}))?(?: (?!options:)[a-z]+\b)*{_CUES}")
 _OPTIONS = re.compile(rf"(?: options:)?(?: {_STRING})(?: \(disabled\))?")
 _OPTION = re.compile(_STRING)
 _WORDS = re.compile(rf"\S(?:.{{0,{WORDS_CHARS - 2}}}\S)?(?=\s|$)|\S+")
 _FILLED = frozenset(("textbox", "searchbox", "combobox", "listbox", "spinbutton", "slider"))
 _FIELDS = _FILLED | {"checkbox", "radio", "switch"}
 _BUTTONS = frozenset(("button", "tab", "menuitem", "menuitemcheckbox", "menuitemradio", "option", "treeitem"))
+
+
+def without_cues(text: str) -> str:
+    """Removes the cues of all controls, see :attr:`envs.core.observation.Element.cues`. Small models are not trained on
+    them."""
+    return _CUED.sub(r"\1", text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,14 +56,15 @@ class Target:
     def role(self) -> str:
         return self.key.role
 
-    async def point(self, move: Move | None = None) -> Point | ActionResult:
+    async def point(self, move: Move | None = None, *, presses: bool = False) -> Point | ActionResult:
         """Scrolls the element into view and returns a point of it that is not covered.
 
         If the element shows only while the pointer is over its row, *move* moves the pointer there first. If there is
-        no point, returns a result with COVERED, DISABLED, NOT_ACTIONABLE (no visible box) or STALE.
+        no point, returns a result with COVERED, DISABLED, NOT_ACTIONABLE (no visible box) or STALE. With *presses* the
+        page program notes that the element is pressed there, so that a change of its look is reported.
         """
         await self._show_holders()
-        answer = await self._point_in_frame()
+        answer = await self._point_in_frame(presses)
         hovers = HOVERS
         while "hover" in answer and move is not None and hovers > 0:
             hovers -= 1
@@ -72,7 +73,7 @@ class Target:
                 return spot
             await move(*spot)
             await self.call(_UNTIL_SHOWN, SHOWN_MS)
-            answer = await self._point_in_frame()
+            answer = await self._point_in_frame(presses)
         if "hover" in answer:
             message = f"{_label(self.key)}: it did not show while the pointer was over its row"
             return ActionResult(status=Status.NOT_ACTIONABLE, reason=Reason.NO_VISIBLE_BOX, message=message)
@@ -81,8 +82,8 @@ class Target:
             return ActionResult(status=status, reason=_REASONS[status], message=message)
         return await self._through_holders(Point(float(answer["x"]), float(answer["y"])))
 
-    async def _point_in_frame(self) -> dict[str, Any]:
-        return json.loads(str(await self.call("function () { return mira.pointOf.call(this); }")))
+    async def _point_in_frame(self, presses: bool) -> dict[str, Any]:
+        return json.loads(str(await self.call(_POINT, presses)))
 
     async def _show_holders(self) -> None:
         """Scrolls the iframes of other processes around the element into view."""
@@ -138,6 +139,7 @@ _REASONS = {
     Status.COVERED: Reason.COVERED,
 }
 """Reasons of the statuses that `pointOf` in `in_page/target.js` returns."""
+_POINT = "function (presses) { return mira.pointOf.call(this, presses); }"
 _SCROLL = "function () { mira.showHolder(this); }"
 _DRAWN = (
     "function () { return new Promise(done => { setTimeout(done, 200, false); "

@@ -22,7 +22,8 @@ from envs.observer.program import program
 T = TypeVar("T")
 
 _PARTS = (
-    *("dom.js", "names.js", "layers.js", "style_rules.js", "parts.js", "walk.js", "controls.js", "layout.js"),
+    *("dom.js", "names.js", "layers.js", "style_rules.js", "parts.js", "walk.js", "controls.js"),
+    *("state_words.js", "states.js", "surfaces.js", "layout.js"),
     *("effects.js", "api.js", "target.js", "entering.js", "scrolling.js"),
 )
 _CALLS = (

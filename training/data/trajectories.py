@@ -178,6 +178,8 @@ def _reward(footer: Footer) -> float:
     if footer.score is not None and footer.judged_by != "judge":
         return footer.score.reward
     return float(footer.outcome == "success")
+
+
 def _turns(steps: Sequence[Step]) -> list[list[Step]]:
     """*steps* by answer of the policy. The actions of a batch are one decision, with one prompt and completion."""
     turns: list[list[Step]] = []

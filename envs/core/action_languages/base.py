@@ -49,7 +49,12 @@ class Language(Protocol):
 
     @property
     def reference(self) -> str:
-        """A compact list of the actions and their arguments, for a prompt."""
+        """A compact list of the actions and their arguments, for a prompt, without those of `pixels`."""
+        ...
+
+    @property
+    def pixels(self) -> str:
+        """The same for the actions at points of the view, which a prompt offers only with the boxes of the page."""
         ...
 
     def parse(self, text: str) -> Parsed:

@@ -56,7 +56,6 @@ press [keys]   for example Enter or Control+A
 scroll [up|down|left|right]   a second [id] scrolls that element
 drag [id] [to_id]
 upload [id] [file]
-click_at [x] [y], drag_at [x] [y] [to_x] [to_y], scroll_at [x] [y] [dx] [dy]
 find [text]   shows every line of the page with this text
 expand [group] [start]   shows hidden rows of a group that the page counts
 wait
@@ -64,6 +63,7 @@ dialog [accept|dismiss] [text]   answers the open dialog
 goto [url], go_back, go_forward
 new_tab, close_tab, tab_focus [index]
 stop [answer]   ends the task; stop alone where no answer is asked for"""
+PIXELS: Final = "click_at [x] [y], drag_at [x] [y] [to_x] [to_y], scroll_at [x] [y] [dx] [dy]"
 
 _Arguments = Sequence[str]
 
@@ -230,6 +230,7 @@ class IdLanguage:
 
     name: Literal["id"] = "id"
     reference: str = REFERENCE
+    pixels: str = PIXELS
 
     def parse(self, text: str) -> Parsed:
         return self._first(without_thoughts(text))[0]

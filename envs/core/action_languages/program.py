@@ -63,8 +63,6 @@ do(action="Press Enter") or do(action="Press Key", argument="Control+A")
 do(action="Scroll Down")   also Up, Left, Right; element="NUMBER" scrolls that element
 do(action="Drag", element="NUMBER", to="NUMBER")
 do(action="Upload", argument="file.txt", element="NUMBER")
-do(action="Click At", x=X, y=Y), do(action="Drag At", x=X, y=Y, to_x=X, to_y=Y)   in pixels of the view
-do(action="Scroll At", x=X, y=Y, dy=DOWN)
 do(action="Find", argument="text")   shows every line of the page with this text
 do(action="Expand", argument="GROUP", start=ROW)   shows hidden rows of a group that the page counts
 do(action="Wait")
@@ -72,6 +70,10 @@ do(action="Answer Dialog", argument="accept")   or "dismiss"; text="…" answers
 do(action="Goto", argument="https://…"), go_backward(), go_forward()
 do(action="New Tab"), do(action="Close Tab"), do(action="Switch Tab", argument="TAB")
 exit(message="answer")   ends the task; exit() where no answer is asked for"""
+PIXELS: Final = """\
+do(action="Click At", x=X, y=Y)   also "Right Click At", "Middle Click At", "Double Click At"
+do(action="Drag At", x=X, y=Y, to_x=X, to_y=Y)
+do(action="Scroll At", x=X, y=Y, dy=DOWN)"""
 
 
 class _Arguments:
@@ -300,6 +302,7 @@ class ProgramLanguage:
 
     name: Literal["program"] = "program"
     reference: str = REFERENCE
+    pixels: str = PIXELS
 
     def parse(self, text: str) -> Parsed:
         return self._first(without_thoughts(text))[0]

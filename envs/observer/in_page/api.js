@@ -11,7 +11,9 @@ function observe(settings, budget, listed) {
   latest = new PageLook(configured(settings)).run(MAX_NODES, settings.walkMs);
   latestLines = renderLines(latest);
   const main = scroller(document) ?? rootElement(document); // null: a document that was opened and not written to
+  latest.drawn = surfacesOf(latest);
   return sent({
+    surfaces: latest.drawn,
     ...laidOut(budget, listed),
     url: location.href,
     title: clean(titleOf(document)),
@@ -29,12 +31,27 @@ function observe(settings, budget, listed) {
 const relayOut = (budget, listed) => sent(laidOut(budget, listed));
 
 function laidOut(budget, listed) {
-  const { text, full } = layOut(latest, latestLines, budget);
-  const shown = new Set(idsIn(text));
+  let laid = layOut(latest, latestLines, budget);
+  let shown = new Set(idsIn(laid.text));
+  for (let round = 0; round < 3 && cue(shown); round++) { // cues may push other lines in or out
+    laid = laidAgain(latest, latestLines, budget, laid);
+    shown = new Set(idsIn(laid.text));
+  }
+  const { text, full } = laid;
   const controls = latest.controls.filter((control) => !control.dropped);
   const reported = controls.filter((control) => shown.has(control.id) || listed-- > 0);
   return { text, full, total: controls.length, groups: latest.markers.length, controls: columns(reported, shown) };
 }
+
+/** Reads the cues of controls by id and writes them into the lines; false if there are no new ones. */
+function cue(ids) {
+  if (!readCues(latest, latest.controls.filter((control) => !control.dropped && ids.has(control.id)))) return false;
+  renderLines(latest).forEach((line, i) => (latestLines[i].text = line.text)); // a cue never divides a line
+  return true;
+}
+
+/** The same for all controls, before lines are searched that are not shown. */
+const cueAll = () => cue({ has: () => true });
 
 function idsIn(text) {
   const ids = [];
@@ -43,7 +60,7 @@ function idsIn(text) {
 }
 
 function columns(controls, shown) {
-  const boxes = latest.settings.boxes;
+  const boxes = latest.settings.boxes || latest.drawn.length > 0; // points are named where an area is drawn
   return {
     id: controls.map((c) => c.id),
     role: controls.map((c) => c.role),
@@ -53,6 +70,7 @@ function columns(controls, shown) {
     frame: controls.map((c) => latest.documents[c.frame].path),
     tag: controls.map((c) => c.tag),
     states: controls.map((c) => c.states.join(' ')),
+    cues: controls.some((c) => c.cues.length) ? controls.map((c) => c.cues.join(' ')) : null,
     value: controls.map((c) => c.value),
     options: controls.map((c) => c.options),
     shown: controls.map((c) => (shown.has(c.id) ? 1 : 0)),
@@ -76,6 +94,7 @@ function walkOn() {
 function find(text, limit) {
   const query = clean(text).toLowerCase();
   walkOn();
+  cueAll();
   const hits = query ? latestLines.filter((line) => !line.fixed && plainText(line).toLowerCase().includes(query)) : [];
   return answerWith(hits.map((line) => line.text), limit, latest.left);
 }
@@ -83,6 +102,7 @@ function find(text, limit) {
 /** All lines, for a search by the observer; lines that cannot be found are empty. */
 function lines() {
   walkOn();
+  cueAll();
   return JSON.stringify({ texts: latestLines.map((line) => (line.fixed ? '' : plainText(line))) });
 }
 
@@ -93,6 +113,7 @@ const tellLines = (indexes, limit) => answerWith(indexes.map((index) => latestLi
 function expand(id, start, limit) {
   const group = latest && latest.markers[id];
   if (!group) return null;
+  cueAll();
   const texts = group.rows.slice(start - 1).map((row) => group.lines.slice(row.from, row.to).map((line) => line.text).join('\n'));
   return sent({ ...JSON.parse(answerWith(texts, limit)), kind: group.kind, rows: group.rows.length });
 }

@@ -98,6 +98,7 @@ class PageLook extends Look {
   /** A clickable area becomes one control, or a control followed by its inner controls; decided at its end. */
   addClickable(element, tag, source, inner) {
     if (!this.hasPlace(element, 'clickable', inner.placed, inner.reveal)) return;
+    if (source === 'listener' && !DRAWN_TAGS.has(tag) && drawsItself(element, tag)) this.surfaces.push({ element, tag });
     const before = this.parts.slice();
     const mark = { lines: this.lines.length, controls: this.controls.length, frames: this.frames.length };
     const control = this.emit(element, tag, tag === 'canvas' ? 'canvas' : 'clickable', inner);
@@ -142,7 +143,7 @@ class PageLook extends Look {
   emit(element, tag, role, inner) {
     const full = attempt(() => fullName(element, tag, role, this.settings.nameChars, inner.reveal), '');
     const control = { element, tag, role, reveal: inner.reveal, name: cut(full, this.settings.nameChars), cut: full.length > this.settings.nameChars,
-      labelled: hasAttr(element, 'aria-label') || hasAttr(element, 'aria-labelledby'), states: [], value: null, options: [],
+      labelled: hasAttr(element, 'aria-label') || hasAttr(element, 'aria-labelledby'), states: [], cues: [], value: null, options: [],
       moreOptions: 0, depth: inner.control ? inner.control.depth + 1 : 0, frame: inner.frame, hash: inner.hash, dropped: false, id: this.controls.length, ordinal: 0 };
     attempt(() => readState(control, this.settings), null);
     if (inner.reveal) control.states.push('shown-on-hover');

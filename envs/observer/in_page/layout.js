@@ -14,6 +14,7 @@ function renderControl(control) {
   let text = `${REF}${control.id}${END} ${control.role} ${quoted(control.name)}`;
   if (control.value) text += ` = ${quoted(control.value)}`;
   if (control.states.length) text += ' ' + control.states.join(' ');
+  if (control.cues.length) text += ` (${control.cues.join(' ')})`;
   if (control.options.length) {
     const shown = (option, i) => quoted(option) + (control.barred && control.barred.has(i) ? ' (disabled)' : '');
     text += ' options: ' + control.options.map(shown).join(' ');
@@ -106,6 +107,13 @@ function layOut(look, lines, budget) {
     limit -= text.length - budget + 40;
   }
   return { text, full };
+}
+
+/** The layout of the same lines after their texts grew a little; they are chosen again only if they no longer fit. */
+function laidAgain(look, lines, budget, laid) {
+  if (laid.full <= budget) return layOut(look, lines, budget);
+  const text = withMarkers(look, lines);
+  return text.length <= budget ? { text, full: laid.full } : layOut(look, lines, budget);
 }
 
 function withMarkers(look, lines) {

@@ -23,7 +23,7 @@ const countOf = (look, key) => look.controls.filter((control) => fits(look, cont
 /** The text of a control's line, which distinguishes equal buttons in different rows. */
 function contextOf(element, look, control) {
   const line = look.lines.find((candidate) => candidate.parts && candidate.parts.some((part) => part.control === control));
-  return line ? renderLine(line).join(' ').replace(/\u0001\d+\u0005/g, '') : '';
+  return line ? renderLine(line).join(' ').replace(/\u0001\d+\u0005| \([a-z ]+\?\)/g, '') : ''; // guesses come and go
 }
 
 /** Observes the current page. Returns the only match, or of several the one in the same line; never guesses. */
@@ -66,11 +66,12 @@ function holderOf(element) {
 
 /** Scrolls `this` into view and finds an uncovered point of it: {x, y} or {status, message}. {hover: {x, y}} if it shows
  *  only while the pointer is over that point. */
-function pointOf() {
+function pointOf(presses) {
   if (!isConnected(this)) return sent({ status: 'stale', message: 'the element left the page' });
   if (matches(this, ':disabled') || attr(this, 'aria-disabled') === 'true') {
     return sent({ status: 'disabled', message: 'the element is disabled' });
   }
+  if (presses) attempt(() => notePress(this), null);
   const shown = drawnPart(this);
   const covering = shown ? pointIn(shown, this) : null;
   if (covering && covering.x !== undefined) return sent(covering);

@@ -38,6 +38,7 @@ class Look {
     this.frames = []; // all iframes in order; `remote` if another process draws it
     this.documents = []; // for each walked document: the frame path and its iframe
     this.hosts = [];
+    this.surfaces = []; // elements that may be drawn areas
     this.nodes = 0;
     this.unread = 0; // elements that could not be read or are nested too deeply in other controls
     this.stack = [];
@@ -136,6 +137,7 @@ class Look {
         this.current = context;
       });
     }
+    if (DRAWN_TAGS.has(tag) && inner.visible && !inner.control) this.surfaces.push({ element, tag });
     if (tag === 'br' || tag === 'hr') return this.softBreak(inner);
     if (tag === 'iframe' || tag === 'frame') return inner.visible ? this.visitFrame(element, inner) : undefined;
     if (tag === 'img' && inner.text && attr(element, 'alt').trim() && inner.visible) {

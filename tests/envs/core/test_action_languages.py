@@ -247,7 +247,13 @@ def test_id_style_refuses(text: str, fault: str) -> None:
 @both
 def test_every_action_of_the_reference_can_be_named(language: Language) -> None:
     """A prompt that teaches an action the parser refuses would waste the policy's turns."""
-    words = language.reference.lower().replace('"', " ").replace("[", " ").replace("(", " ").replace(",", " ")
+    words = (
+        f"{language.reference}\n{language.pixels}".lower()
+        .replace('"', " ")
+        .replace("[", " ")
+        .replace("(", " ")
+        .replace(",", " ")
+    )
     for action in _one_of_each():
         name = language.show(action).partition("```")[2] or language.show(action)
         verb = name.partition('action="')[2].partition('"')[0] or name.split("(")[0].split(" ")[0].strip("`")

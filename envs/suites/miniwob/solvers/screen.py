@@ -12,6 +12,7 @@ from functools import cached_property
 
 from envs.core.actions import Action, Click, Select, Type
 from envs.core.observation import Element, ElementKey, Observation
+from envs.observer.page_lines import without_cues
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,7 @@ _CONTROL = re.compile(
 
 def _flow(observation: Observation) -> list[str | Element]:
     flow: list[str | Element] = []
-    for line in observation.text.splitlines():
+    for line in without_cues(observation.text).splitlines():
         end = 0
         for match in _CONTROL.finditer(line):
             element = observation.element(int(match[1]))

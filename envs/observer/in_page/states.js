@@ -1,0 +1,400 @@
+// States that neither ARIA nor the element itself tells: cues of a control, shown in parentheses after its states.
+// In order of evidence: attributes by convention, class words, one of several siblings styled unlike the others, and a
+// look that changed by a press. All but the first are guesses, marked with `?`. A cue never enters a name.
+
+const CUE_ROLES = new Set('button link tab option menuitem menuitemcheckbox menuitemradio treeitem switch checkbox radio clickable'.split(' '));
+const MAX_CUED = 1500; // controls examined in one observation
+const MAX_INNER = 12; // elements examined inside a control
+const MAX_OUTER = 3; // elements around a control that may carry its state
+const MAX_LOOKS = 80; // computed looks in one observation
+const MAX_PRESSED = 200; // pressed controls whose place is remembered
+const MAX_BASES = 200; // controls whose first look is remembered in one observation
+const GROUP_MOST = 60; // members of a sibling group that are compared
+const WHOLE_GROUP = [5, 12]; // size of a group whose looks are all compared although no class differs
+
+const firstLooks = new WeakMap(); // element → its look and cues when it was first seen
+const pressedLooks = new Map(); // key of a pressed control → the same and its element, which a script may replace
+
+/** Fills the cues of those `controls` that were not examined yet; returns whether there is a new cue. */
+function readCues(look, controls) {
+  const fresh = controls.filter((control) => !control.examined).slice(0, MAX_CUED);
+  if (!fresh.length) return false;
+  const counts = holdings(fresh);
+  const seen = [];
+  for (const control of fresh) {
+    control.examined = true;
+    if (!CUE_ROLES.has(control.role) || UNCUED_TAGS.has(control.tag)) continue;
+    try {
+      seen.push(examine(control, look, counts));
+    } catch {
+      continue; // it has no cues
+    }
+  }
+  const groups = groupsOf(seen);
+  for (const group of groups) attempt(() => settleGroup(group), null);
+  const budget = { left: MAX_LOOKS, bases: MAX_BASES };
+  for (const group of groups) attempt(() => findOdd(group, budget), null);
+  for (const one of seen) attempt(() => conclude(one, budget), null);
+  return seen.some((one) => one.control.cues.length > 0);
+}
+
+const UNCUED_TAGS = new Set(['input', 'select', 'textarea']); // they tell their state themselves
+
+/** The number of controls in each element that is close around a control. */
+function holdings(controls) {
+  const counts = new Map();
+  for (const { element } of controls) {
+    for (let outer = flatParent(element), i = 0; outer && i < MAX_OUTER + 1; outer = flatParent(outer), i++) counts.set(outer, (counts.get(outer) ?? 0) + 1);
+  }
+  return counts;
+}
+
+/** Everything about a control that does not depend on other controls. */
+function examine(control, look, counts) {
+  const outer = outerOf(control.element, look, counts);
+  const inner = innerOf(control.element, look);
+  const one = { control, outer, inner, cues: new Map(), known: new Set(), caret: '', name: control.name.toLowerCase() };
+  if (control.states.includes('disabled')) one.known.add('bar');
+  if (control.tag === 'summary') one.known.add('fold');
+  const parts = partsOf(one);
+  for (const element of parts) if (hasAttributes(element)) declared(one, element);
+  for (const element of parts) classWords(one, element);
+  for (const element of inner) ligature(one, element);
+  faint(one);
+  return one;
+}
+
+/** The elements around a control that hold nothing else, and the row that holds no other control. */
+function outerOf(element, look, counts) {
+  const found = [];
+  let bare = true;
+  for (let child = element, outer = flatParent(element); outer && found.length < MAX_OUTER; child = outer, outer = flatParent(outer)) {
+    if (nodeType(outer) !== 1 || counts.get(outer) !== 1 || look.emitted.has(outer)) break;
+    const tag = tagOf(outer);
+    if (tag === 'body' || tag === 'form' || tag === 'main') break;
+    bare = bare && holdsOnly(outer, child);
+    if (bare || tag === 'li' || tag === 'tr') found.push(outer);
+    else if (tag !== 'td') break;
+    if (tag === 'li' || tag === 'tr') break;
+  }
+  return found;
+}
+
+function holdsOnly(outer, child) {
+  let others = 0;
+  for (let node = firstChild(outer); node; node = nextSibling(node)) {
+    if (node === child) continue;
+    if (++others > 8) return false;
+    if (nodeType(node) === 3 ? /\S/.test(dataOf(node)) : nodeType(node) === 1 && !isBlank(node)) return false;
+  }
+  return true;
+}
+
+const isBlank = (element) => !firstChild(element) || !/\S/.test(textContent(element));
+
+/** The elements inside a control that have no text or the whole text, which are icons, marks and wrappers. */
+function innerOf(element, look) {
+  const found = [];
+  if (!firstElement(element) && !shadowOf(element)) return found;
+  const queue = [element];
+  for (let i = 0; i < queue.length && found.length < MAX_INNER; i++) {
+    const children = flatChildren(queue[i]);
+    const only = children.filter((child) => nodeType(child) === 1 || (nodeType(child) === 3 && /\S/.test(dataOf(child)))).length === 1;
+    for (const child of children) {
+      if (nodeType(child) !== 1 || look.emitted.has(child) || SKIPPED.has(localName(child))) continue;
+      if (queue.length <= 2 * MAX_INNER) queue.push(child);
+      if ((only || isBlank(child) || isIcon(child)) && found.length < MAX_INNER) found.push(child);
+    }
+  }
+  return found;
+}
+
+/** Whether the text of an element is drawn as an icon (a ligature). */
+const isIcon = (element) => /^[a-z_0-9]{2,40}$/.test(textContent(element).trim()) && /icon|symbol/i.test(attr(element, 'class') + getComputedStyle(element).fontFamily);
+
+function add(one, family, cue) {
+  if (!one.known.has(family) && !one.cues.has(family)) one.cues.set(family, cue);
+}
+
+/** Attributes that tell a state: of ARIA, which on the control itself are its states already, and by convention. */
+function declared(one, element) {
+  const self = element === one.control.element;
+  const custom = localName(element).includes('-');
+  for (const name of attributeNames(element)) {
+    if (name.startsWith('aria-')) declaredByAria(one, element, name.slice(5), self);
+    else if (name === 'data-state' || (custom && name === 'state')) declaredByValue(one, element, name);
+    else if (name === 'disabled') told(one, 'disabled');
+    else if (custom || name.startsWith('data-')) declaredByName(one, element, name, custom);
+  }
+  if (htmlTag(element) !== 'input' || !['checkbox', 'radio'].includes(typeOf(element))) return;
+  if (isChecked(element)) told(one, 'checked');
+  one.known.add('choice');
+}
+
+const ARIA_CUES = new Set('checked pressed selected current expanded disabled'.split(' '));
+function declaredByAria(one, element, name, self) {
+  const value = ARIA_CUES.has(name) ? attr(element, 'aria-' + name) : '';
+  if (!value || value === 'undefined') return;
+  if (value !== 'false' && (!self || name === 'current')) add(one, FAMILY(name), name);
+  if (value === 'false' && !self && name === 'expanded') add(one, 'fold', 'collapsed');
+  if (value !== 'false' || name !== 'current') one.known.add(FAMILY(name));
+}
+
+/** In a table row `open` and `closed` are data. */
+function declaredByValue(one, element, name) {
+  const cue = STATE_VALUES[attr(element, name).toLowerCase()];
+  if (FAMILY(cue) !== 'fold' || htmlTag(element) !== 'tr') told(one, cue);
+}
+
+function declaredByName(one, element, name, custom) {
+  const cue = ATTRIBUTE_CUES[name.startsWith('data-') ? name.replace(/^data-(?:is-)?/, '') : name];
+  if (!cue) return;
+  const value = attr(element, name).toLowerCase();
+  if (/^(?:|true|1|yes|on)$/.test(value) || (custom && value === name)) told(one, cue);
+}
+
+function told(one, cue) {
+  if (!cue) return;
+  add(one, FAMILY(cue), cue);
+  one.known.add(FAMILY(cue));
+}
+
+function classWords(one, element) {
+  for (const token of tokensOf(element)) {
+    const segments = segmentsOf(token);
+    const last = segments[segments.length - 1];
+    const found = CLASS_WORDS[last];
+    if (found && isState(one, token, segments, found)) add(one, found.family, found.cue + '?');
+    if (element !== one.control.element || !one.name || isBlank(element)) icon(one, segments.join('-'));
+  }
+}
+
+function icon(one, text) {
+  const drawn = ICONS.find(([pattern]) => pattern.test(text));
+  if (drawn) add(one, 'choice', drawn[1] + '?');
+  const caret = CARET.exec(text);
+  if (caret) one.caret = caret[1];
+}
+
+function ligature(one, element) {
+  if (isBlank(element) || !isIcon(element)) return;
+  const text = textContent(element).trim();
+  if (LIGATURES[text]) add(one, 'choice', LIGATURES[text] + '?');
+  one.caret = LIGATURE_CARETS[text] ?? one.caret;
+}
+
+/** A faint control that the pointer cannot use looks disabled. */
+function faint(one) {
+  if (one.known.has('bar') || one.cues.has('bar')) return;
+  const style = getComputedStyle(one.control.element);
+  if (Number(style.opacity) < 0.75 && (style.cursor === 'not-allowed' || style.pointerEvents === 'none')) add(one, 'bar', 'disabled?');
+}
+
+/** Controls in the same place of siblings: the nearest element around them that holds three or more of a kind. */
+function groupsOf(seen) {
+  const kinds = new Map();
+  for (const one of seen) {
+    let path = one.control.role;
+    one.places = [];
+    for (let unit = one.control.element, i = 0; unit && i <= MAX_OUTER; i++) {
+      const outer = flatParent(unit);
+      if (!outer || nodeType(outer) !== 1) break;
+      path += ' ' + localName(unit);
+      one.places.push({ unit, outer, path });
+      let paths = kinds.get(outer);
+      if (!paths) kinds.set(outer, (paths = new Map()));
+      if (!paths.has(path)) paths.set(path, []);
+      paths.get(path).push(one);
+      unit = outer;
+    }
+  }
+  const groups = new Map();
+  for (const one of seen) {
+    const place = one.places.find(({ outer, path }) => kinds.get(outer).get(path).length > 1);
+    const members = place && kinds.get(place.outer).get(place.path);
+    if (!members || members.length < 3) continue;
+    one.unit = place.unit;
+    if (!groups.has(members)) groups.set(members, []);
+    groups.get(members).push(one);
+  }
+  return [...groups.values()].filter((group) => group.length > 2 && new Set(group.map((one) => one.unit)).size === group.length);
+}
+
+/** A word that every sibling has is a style; two directions of carets in a group are open and closed ones. */
+function settleGroup(group) {
+  const all = (cue) => group.every((one) => one.cues.get('choice') === cue);
+  if (all('selected?')) for (const one of group) one.cues.delete('choice');
+  const carets = new Set(group.map((one) => one.caret).filter(Boolean));
+  const open = carets.has('right') && carets.has('down') ? 'down' : carets.has('down') && carets.has('up') ? 'up' : '';
+  if (carets.size !== 2 || !open) return;
+  for (const one of group) if (one.caret) add(one, 'fold', one.caret === open ? 'expanded?' : 'collapsed?');
+}
+
+/** Marks the only one of a group that is styled unlike all others, if a class or an inline style tells it apart. */
+function findOdd(group, budget) {
+  if (group.length > GROUP_MOST || group.some((one) => one.known.has('choice') || one.cues.has('choice'))) return;
+  if (group.some((one) => hasAttr(one.unit, 'aria-sort') || hasAttr(one.control.element, 'aria-sort'))) return;
+  const odd = apart(group);
+  if (odd === undefined) return;
+  const [least, most] = WHOLE_GROUP;
+  if (odd) {
+    const others = group.filter((one) => one !== odd.one);
+    const sample = [others[0], others[others.length >> 1], others[others.length - 1]];
+    if (budget.left < 4 || isOther(odd) || sample.some((one) => isBlank(one.control.element) !== isBlank(odd.one.control.element))) return;
+    budget.left -= 4;
+    const looks = sample.map(lookOf);
+    if (looks.every((look) => look.text === looks[0].text) && isPicked(odd.one, lookOf(odd.one), looks[0])) odd.one.cues.set('choice', 'selected?');
+  } else if (group.length >= least && group.length <= most && budget.left >= group.length) {
+    budget.left -= group.length;
+    oddLook(group);
+  }
+}
+
+/** Without a difference of classes only a sibling in the middle counts that neither pointer nor focus rests on. */
+function oddLook(group) {
+  const looks = group.map(lookOf);
+  const counts = new Map();
+  for (const { text } of looks) counts.set(text, (counts.get(text) ?? 0) + 1);
+  const at = looks.findIndex(({ text }) => counts.get(text) === 1);
+  if (counts.size !== 2 || at <= 0 || at === group.length - 1) return;
+  const { unit } = group[at];
+  if (matches(unit, ':hover, :focus, :focus-within') || ACTS.test(group[at].name)) return;
+  if (isPicked(group[at], looks[at], looks[0])) group[at].cues.set('choice', 'selected?');
+}
+
+/** The only member whose classes or inline styles differ from those of all others; null if none, undefined if several do. */
+function apart(group) {
+  const counts = new Map();
+  const sets = group.map((one) => {
+    const set = new Set(styling(one));
+    for (const token of set) counts.set(token, (counts.get(token) ?? 0) + 1);
+    return set;
+  });
+  const lacking = [...counts].filter(([, count]) => count === group.length - 1).map(([token]) => token);
+  let found = null;
+  for (let i = 0; i < group.length; i++) {
+    const own = [...sets[i]].filter((token) => counts.get(token) === 1);
+    const lacks = lacking.filter((token) => !sets[i].has(token));
+    if (!own.length && !lacks.length) continue;
+    if (found) return undefined;
+    found = { one: group[i], tokens: [...own, ...lacks] };
+  }
+  return found;
+}
+
+const styleTokens = (element, where) => [...tokensOf(element), ...attr(element, 'style').split(';', 20).map((rule) => rule.trim()).filter(Boolean)]
+  .map((token) => where + token.replace(/\d{3,}/g, '#'));
+const styling = (one) => [...pathOfUnit(one).flatMap((element, i) => styleTokens(element, `${i} `)), ...one.inner.slice(0, 4).flatMap((element) => styleTokens(element, '+ '))];
+
+/** The elements from a control to the sibling that holds it. */
+function pathOfUnit(one) {
+  const path = [one.control.element];
+  while (path[path.length - 1] !== one.unit && path.length <= MAX_OUTER) path.push(flatParent(path[path.length - 1]));
+  return path;
+}
+
+/** Whether the classes that tell a sibling apart name something else than a state. */
+function isOther({ one, tokens }) {
+  if (hasChanged(one)) return false;
+  if (one.control.role !== 'tab' && one.control.role !== 'option' && ACTS.test(one.name)) return true;
+  if (htmlTag(one.unit) === 'tr' || one.name.length > 60) return true; // colours of rows are data
+  if (one.control.tag === 'button' && attr(one.control.element, 'type') === 'submit') return true;
+  if (tokens.some((token) => /^\S+ (?:width|height|position|left|top|display|margin|padding|float)[a-z-]*:/.test(token))) return true;
+  return tokens.some((token) => segmentsOf(token.slice(token.indexOf(' ') + 1)).some((word) => OTHER_WORDS.has(word) || PASSING_WORDS.has(word)));
+}
+
+const LOOK = ['backgroundColor', 'color', 'fontWeight', 'borderTopColor', 'borderTopWidth', 'borderBottomColor', 'borderBottomWidth', 'borderLeftColor',
+  'borderLeftWidth', 'boxShadow', 'backgroundImage', 'textDecorationLine'];
+const AROUND = ['content', 'backgroundColor', 'borderBottomColor'];
+
+/** The computed look of a control and its unit; `solid` leaves out the text's colour and weight. */
+function lookOf(one) {
+  const elements = one.unit === one.control.element ? [one.unit] : [one.unit, one.control.element];
+  const styles = elements.map((element) => getComputedStyle(element));
+  const values = styles.flatMap((style) => LOOK.map((name) => style[name]));
+  for (const pseudo of ['::before', '::after']) {
+    const style = getComputedStyle(elements[0], pseudo);
+    if (style.content !== 'none') values.push(...AROUND.map((name) => style[name]));
+  }
+  for (const element of one.inner.slice(0, 2)) {
+    const style = getComputedStyle(element);
+    values.push(style.backgroundColor, style.borderTopColor, style.opacity, style.color);
+  }
+  const solid = values.filter((_, i) => i >= LOOK.length * styles.length || ![1, 2].includes(i % LOOK.length));
+  const opacity = Number(styles[0].opacity);
+  return { text: values.join('|') + opacity, solid: solid.join('|'), opacity };
+}
+
+/** A weaker look is no choice; a long row needs more than another colour or weight of its text (unread, overdue). */
+function isPicked(one, look, other) {
+  if (look.text === other.text || look.opacity < other.opacity) return false;
+  if (one.cues.has('bar') || one.control.states.includes('disabled')) return false;
+  return look.solid !== other.solid || one.name.length <= 40;
+}
+
+/** What may change with a state: classes, icons and attributes of a control and its parts. */
+function signature(one) {
+  return partsOf(one).map((element, i) => {
+    const classes = tokensOf(element).filter((token) => !segmentsOf(token).some((word) => PASSING_WORDS.has(word)));
+    const drawn = i ? DRAWN_BY.map((name) => attr(element, name)) : [];
+    return [...classes.sort(), ...drawn, isIconText(element, i)].join(' ');
+  }).join('\n');
+}
+
+const DRAWN_BY = ['src', 'd', 'href', 'xlink:href', 'fill', 'name', 'icon'];
+const partsOf = (one) => [one.control.element, ...one.outer, ...one.inner];
+const isIconText = (element, i) => (i && !isBlank(element) && isIcon(element) ? textContent(element) : '');
+const inlineStyles = (one) => partsOf(one).map((element) => attr(element, 'style')).join('\n');
+const toldOf = (one) => [...one.cues.values(), ...one.control.states.filter((state) => state !== 'focused')].join(' ');
+
+/** Whether a control was pressed and does not look as before. Where no action of ours pressed it, pointer or focus tell;
+ *  then inline styles do not count, which scripts set for the pointer. */
+function hasChanged(one) {
+  const { element } = one.control;
+  const first = firstLook(one);
+  if (!first) return false;
+  if (first.pressed && first.styles !== inlineStyles(one)) return true;
+  if ((!first.pressed && !first.reached && !matches(element, ':hover, :focus'))) return false;
+  if (first.look === signature(one)) return false;
+  return (first.reached = true);
+}
+
+/** Writes the cues of a control. One that looks unlike before its first press, without any cue of it, is `changed?`. */
+function conclude(one, budget) {
+  const { control } = one;
+  const first = firstLook(one);
+  if (!first && budget.bases-- > 0) remember(one);
+  if (first && hasChanged(one) && first.told === toldOf(one)) {
+    const open = one.caret === 'up' || (one.caret === 'down' && first.caret !== 'up');
+    if (one.caret && first.caret && first.caret !== one.caret) add(one, 'fold', open ? 'expanded?' : 'collapsed?');
+    else one.cues.set('change', 'changed?');
+  }
+  control.cues = [...one.cues.values()];
+  control.looked = one;
+}
+
+const remember = (one) => firstLooks.set(one.control.element,
+  { look: signature(one), styles: inlineStyles(one), told: toldOf(one), caret: one.caret, pressed: false, reached: false });
+
+/** The first look of a control, or of a pressed one in its place that a script replaced. */
+function firstLook({ control }) {
+  const known = firstLooks.get(control.element);
+  if (known || !pressedLooks.size) return known;
+  const other = pressedLooks.get(placeKey(control));
+  if (!other || isConnected(other.element)) return undefined;
+  firstLooks.set(control.element, other.first);
+  other.element = control.element;
+  return other.first;
+}
+
+const placeKey = (control) => [control.frame, control.role, control.name, control.ordinal, digestOf(control)].join('\n');
+
+/** Notes that an action presses a control now. */
+function notePress(element) {
+  const control = latest && latest.controls.find((other) => other.element === element);
+  if (!control || !control.looked) return;
+  if (!firstLooks.has(element)) remember(control.looked);
+  const first = firstLooks.get(element);
+  first.pressed = true;
+  if (pressedLooks.size < MAX_PRESSED) pressedLooks.set(placeKey(control), { element, first });
+}
