@@ -12,7 +12,8 @@ of this program stands outside: which milestones are verified, and the question.
 outside text is folded to one line behind a label, the last label is `Page:`, and everything after it is data.
 
 Dialogs and downloads of an action are shown at the next turn in both styles. The remark of a successful result, such as
-that nothing moved, is shown in `full` only: small models are not trained on it.
+that nothing moved, and which actions changed nothing on the page are shown in `full` only: small models are not trained
+on them.
 
 A page that is too long for a small model is cut to the parts that match the goal and the next milestone
 (:mod:`envs.observer.page_focus`). Only then does the prompt hold the address and more of the history, which show the
@@ -25,6 +26,7 @@ import json
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from agent.episode.changed_pages import IDLE_ACTIONS
 from agent.episode.resources import NOTHING, Provided
 from envs.core.actions import ActionResult, DialogReport
 from envs.core.observation import Observation
@@ -70,6 +72,7 @@ DIALOG_CHARS = 300
 FILES = 40
 """Files listed by name; the rest are counted."""
 MISSED: Final = "your last action named a number that no control has; choose one of the page"
+UNCHANGED: Final = "nothing changed on the page"
 NEWS = 5
 """Most dialogs, and most downloads, shown of one action; the first are kept."""
 
@@ -127,6 +130,8 @@ class PolicyView:
     """Result of the last action; None before the first, and where it is unknown."""
     missed: int | None = None
     """The number in the last action that no control of the page has; None where every number is valid."""
+    idle: int = 0
+    """Number of actions in a row, the last one included, that changed nothing on the page; only `full` prompts tell."""
     provided: Provided = NOTHING
     """Secrets and files; only `full` prompts list them."""
 
@@ -175,6 +180,11 @@ def _compact(view: PolicyView, page_chars: int, focus_chars: int) -> PromptText:
 
 def _log(view: PolicyView) -> list[str]:
     return log_lines(view.history, LINE_CHARS)
+
+
+def _full_log(view: PolicyView) -> list[str]:
+    past = zip(_log(view), view.history, strict=True)
+    return [f"- {one_line(line)}{f': {UNCHANGED}' if action.changed is False else ''}" for line, action in past]
 
 
 def _next_text(view: PolicyView) -> str:
@@ -235,7 +245,7 @@ def _full_user(view: PolicyView) -> PromptText:
     if view.milestones:
         parts.append(_full_plan(view))
     if view.history:
-        log = fenced_lines("actions", (f"- {one_line(line)}" for line in _log(view)))
+        log = fenced_lines("actions", _full_log(view))
         parts.append(words("Your last actions, oldest first\n") + log)
     if problems := _full_problems(view):
         parts.append(joined("\n", (words("Problems"), *problems)))
@@ -268,7 +278,13 @@ def _milestone_line(view: PolicyView, index: int) -> str:
 
 def _full_problems(view: PolicyView) -> list[PromptText]:
     lines = (f"- {one_line(problem)}" for problem in view.problems)
-    return [*([fenced_lines("problems", lines)] if view.problems else []), *_full_missed(view)]
+    return [*([fenced_lines("problems", lines)] if view.problems else []), *_full_missed(view), *_full_idle(view)]
+
+
+def _full_idle(view: PolicyView) -> list[PromptText]:
+    if view.idle < IDLE_ACTIONS:
+        return []
+    return [words("- your last ") + number(view.idle) + words(f" actions: {UNCHANGED}; do something else")]
 
 
 def _full_missed(view: PolicyView) -> list[PromptText]:
@@ -293,6 +309,8 @@ def _news(view: PolicyView) -> list[PromptText]:
     remarks = [view.last.message] if view.last is not None and view.last.ok and view.last.message else []
     lines = [f"- {one_line(line)}" for line in (*remarks, *_downloaded(view))]
     parts = [fenced_lines("last action", lines)] if lines else []
+    if view.history and view.history[-1].changed is False and not remarks:
+        parts.append(words(f"- {UNCHANGED}"))
     for dialog in _answered(view):
         head = words(f"- a dialog ({dialog.type}) opened and was {dialog.answer}; it said:\n")
         parts.append(head + fenced("dialog", one_line(dialog.message, DIALOG_CHARS)))

@@ -24,6 +24,8 @@ class PastAction:
     """The element that `action.ref` named when it was chosen; None if it named none."""
     result: ActionResult | None = None
     """None where it is not known whether the action happened."""
+    changed: bool | None = None
+    """Whether the page changed by it; None: not known, or it failed or is not meant to change a page."""
 
     @property
     def carried_out(self) -> bool:
@@ -57,6 +59,7 @@ class PastAction:
             self.action.model_copy(update=texts),
             None if target is None else replace(target, role=change(target.role), name=change(target.name)),
             None if result is None else result.model_copy(update={"message": change(result.message)}),
+            self.changed,
         )
 
 

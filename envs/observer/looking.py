@@ -8,6 +8,7 @@ from typing import Any
 
 from envs.core.errors import PageHung
 from envs.observer.listening import ANY, groups_by_node, groups_of
+from envs.observer.text_listeners import text_groups_by_node
 from envs.observer.world import World, WorldGone
 
 POINTER_EVENTS = frozenset(
@@ -137,6 +138,7 @@ async def _scan(world: World, timeout_s: float, *, effects: bool) -> None:
         for listener in listeners
         if listener["type"] in POINTER_EVENTS and "backendNodeId" in listener
     }
+    world.text_listeners = text_groups_by_node(listeners)
     world.unexamined.extend(sorted(ids - world.listeners))
     world.listeners |= ids
     world.is_large = len(world.listeners) > MAX_LISTENERS

@@ -23,12 +23,13 @@ T = TypeVar("T")
 
 _PARTS = (
     *("dom.js", "names.js", "walk.js", "controls.js", "layout.js", "effects.js", "api.js", "target.js"),
-    *("entering.js", "scrolling.js"),
+    *("entering.js", "read_back.js", "scrolling.js"),
 )
 _CALLS = (
     "observe, relayOut, find, lines, tellLines, expand, hosts, frameHolder, frameOrigin, adoptRoots, adoptListeners, "
     "adoptHearing, resolve, facts, pointOf, showHolder, throughHolder, prepare, selectAll, caretToEnd, fillValue, "
-    "insert, chooseOption, pageAddress, isFileInput, scrollAround"
+    "insert, chooseOption, pageAddress, isFileInput, scrollAround, differs, hearsText, focusState, resumeEntry, "
+    "readBack, enterAtOnce"
 )
 _WORLD = "mira"
 _OBJECTS = "mira-objects"
@@ -65,6 +66,8 @@ class World:
         """Backend ids of the known listening nodes."""
         self.unexamined: list[int] = []
         """Listening nodes that were not sent to the page program yet."""
+        self.text_listeners: dict[int, int] = {}
+        """Groups of listeners for text by backend id, see :mod:`envs.observer.text_listeners`."""
         self.sent_groups: dict[int, int] = {}
         """Listener groups by backend id that the page program has, see :mod:`envs.observer.listening`."""
         self.sent_window_groups = 0
@@ -95,6 +98,7 @@ class World:
         self._context = world["executionContextId"]
         self.listeners.clear()
         self.unexamined.clear()
+        self.text_listeners = {}
         self.sent_groups.clear()
         self.new_groups.clear()
         self.sent_window_groups = 0

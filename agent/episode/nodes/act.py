@@ -9,6 +9,7 @@ from dataclasses import replace
 from langgraph.runtime import Runtime
 
 from agent.episode.approval import needs_approval
+from agent.episode.changed_pages import idle_actions
 from agent.episode.episode import Episode
 from agent.episode.nodes.plan import may_replan
 from agent.episode.policy import ActionProposal, Turn
@@ -54,6 +55,7 @@ async def _turn(state: State, episode: Episode) -> Turn:
         problems=(*_refused(episode, look), *state.problems),
         last=episode.past[-1].result if episode.past else None,
         missed=_missed(episode),
+        idle=idle_actions(episode.past),
         provided=await _provided(episode),
     )
     identity = episode.identity

@@ -74,6 +74,7 @@ def _write_intent(episode: Episode, step: int, action: Action, look: Observation
         target=_target_row(action, look),
         target_box=_target_box(action, look),
         calls=episode.take_calls(),
+        changed=episode.past[-1].changed if episode.past else None,
         at=now(),
     )
     episode.trace.append(intent)

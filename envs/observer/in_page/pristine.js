@@ -55,6 +55,7 @@ const attributeNames = method(Element.prototype, 'getAttributeNames');
 const queryAll = method(Element.prototype, 'querySelectorAll');
 const queryFirst = method(Element.prototype, 'querySelector');
 const dispatch = method(EventTarget.prototype, 'dispatchEvent');
+const listen = method(EventTarget.prototype, 'addEventListener');
 const getAttribute = Element.prototype.getAttribute;
 const attr = (element, name) => getAttribute.call(element, name) ?? '';
 const hasAttr = (element, name) => getAttribute.call(element, name) !== null;
@@ -73,6 +74,8 @@ const newRange = method(Document.prototype, 'createRange');
 const execCommand = method(Document.prototype, 'execCommand');
 const documentQuery = method(Document.prototype, 'querySelector');
 const documentQueryAll = method(Document.prototype, 'querySelectorAll');
+const animationsOf = method(Document.prototype, 'getAnimations');
+const fragmentQueryAll = method(DocumentFragment.prototype, 'querySelectorAll');
 const modalOf = (page) => documentQuery(page, ':modal');
 
 /** Properties of documents and shadow roots, which are on separate prototypes. */

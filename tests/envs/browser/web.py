@@ -5,9 +5,18 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Event, Thread
 from types import TracebackType
 from typing import Self
+
+
+class Gate:
+    """Holds answers back until a test releases them."""
+
+    def __init__(self) -> None:
+        self.reached = Event()
+        """A request for a held answer has arrived."""
+        self.open = Event()
 
 
 @dataclass(frozen=True)
@@ -18,6 +27,8 @@ class Answer:
     delay_s: float = 0.0
     pause_s: float = 0.0
     """Pause between the first half of the body and the rest."""
+    gate: Gate | None = None
+    """The second half of the body is sent when it opens."""
 
 
 class Web:
@@ -70,7 +81,11 @@ class Web:
                 self.end_headers()
                 half = len(content) // 2
                 self.wfile.write(content[:half])
+                self.wfile.flush()
                 time.sleep(answer.pause_s)
+                if answer.gate is not None:
+                    answer.gate.reached.set()
+                    answer.gate.open.wait(30)
                 self.wfile.write(content[half:])
 
             do_POST = do_GET  # noqa: N815 - the name is the standard library's
