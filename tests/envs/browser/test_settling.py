@@ -1,4 +1,4 @@
-"""A step ends when the page has answered it: by a request, after a timer, or behind a spinner; and not later than that."""
+"""A step ends when the page has answered it, by a request, after a timer or behind a spinner, and not later."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ REQUESTS = {
     ),
     "a script": (
         "click",
-        "<button id=go onclick=\"const s = document.createElement('script'); s.src = '/code'; document.head.append(s)\">"
-        "Go</button>",
+        "<button id=go onclick=\"const s = document.createElement('script'); s.src = '/code'; "
+        'document.head.append(s)">Go</button>',
     ),
     "a module": ("click", "<button id=go onclick=\"import('/module')\">Go</button>"),
     "a timer after the last key": (
@@ -91,7 +91,7 @@ async def test_a_step_waits_for_the_request_that_it_starts(web: Web, opener: Ope
     web["/data"] = Answer("arrived", gate=gate)
     web["/first"], web["/page"] = "first", Answer("<p>arrived", gate=gate)
     web["/code"] = web["/module"] = Answer("show('arrived')", headers=script, gate=gate)
-    web["/frame"] = "<script>const load = () => fetch('/data').then(r => r.text()).then(parent.show)</script>"
+    web["/frame"] = "<script>function load() { fetch('/data').then(r => r.text()).then(parent.show) }</script>"
     web["/"] = f"{body}<output></output><script>{SHOW} window.show = show</script>"
     await visit(session, web.url())
     step = asyncio.create_task(act(session, kind))
@@ -103,7 +103,7 @@ async def test_a_step_waits_for_the_request_that_it_starts(web: Web, opener: Ope
 
 
 LATER = "setTimeout(() => {{ {0}show('arrived') }}, 600)"
-SPIN = "<style>@keyframes spin {{ to {{ rotate: 1turn }} }} .x {{ animation: spin 1s infinite; width: 20px; height: 20px }}"
+SPIN = "<style>@keyframes s {{ to {{ rotate: 1turn }} }} .x {{ animation: s 1s infinite; width: 9px; height: 9px }}"
 WORK = {
     "aria-busy": ("click", "<div id=box>box</div>", "box.ariaBusy = 'true'", "box.ariaBusy = 'false'; "),
     "a progress bar": (
