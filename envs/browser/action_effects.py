@@ -99,7 +99,7 @@ class ActionEffects:
         await self.settle_tab(front, deadline)
         await self._settle_held(deadline)
         react = min(self.settings.settle.react_ms / 1000, max(0.0, deadline - self.clock.now()))
-        if await self.races.call(self._late(front, react), react + 2 * LOOK_S):
+        if await self.races.call(self._late(front, react), react + 4 * LOOK_S):
             await self.settle_tab(front, deadline)
         requested = self._acted.world.windows - self._windows if self._acted is not None else 0
         if requested > 0:
@@ -154,10 +154,10 @@ class ActionEffects:
                 return await late_reaction(front.world, self.traffic, seconds)
             case Type() if self.typed.heard:
                 return await self._after_typing(front, seconds, self.typed.key)
-            case Press() if _edits(self._action) and await front.observer.hears_focused():
+            case Press() if _edits(self._action) and await front.observer.hears_focused(LOOK_S):
                 return await self._after_typing(front, seconds, None)
             case Click() | ClickAt() | Drag() | DragAt() | Press() | Select() if self._quiet.change == "no":
-                return await front.observer.reacts() and await late_reaction(front.world, self.traffic, seconds)
+                return await front.observer.reacts(LOOK_S) and await late_reaction(front.world, self.traffic, seconds)
             case _:
                 return False
 

@@ -314,20 +314,25 @@ class Observer:
             world.leave()
             return None
 
-    async def reacts(self) -> bool:
-        """Whether scripts of the page listen to clicks, keys or text, as far as the last observation found out."""
+    async def reacts(self, timeout_s: float) -> bool:
+        """Whether scripts of the page listen to clicks, keys or text, as far as the last observation found out.
+
+        False for a page that does not answer."""
         if any(world.listeners or world.text_listeners for world in self._paths):
             return True
         try:
-            main = await self._frames.main(self._settings.timeout_s)
-            return not main.is_fresh and bool(await main.window_listeners(self._settings.timeout_s))
+            main = await self._frames.main(timeout_s)
+            return not main.is_fresh and bool(await main.window_listeners(timeout_s))
         except EnvError:
             return False
 
-    async def hears_focused(self) -> bool:
+    async def hears_focused(self, timeout_s: float) -> bool:
         """Whether scripts hear what is typed into the focused field of the main document."""
-        main = await self._frames.main(self._settings.timeout_s)
-        return await hears_text(main, None, entered=True, timeout_s=self._settings.timeout_s)
+        try:
+            main = await self._frames.main(timeout_s)
+        except EnvError:
+            return False
+        return await hears_text(main, None, entered=True, timeout_s=timeout_s)
 
     async def expand(self, group: str, start: int) -> str:
         """Returns the rows of group `g1`, `g2` … of the last observation from row *start*, up to FIND_CHARS."""

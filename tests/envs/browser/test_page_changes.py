@@ -56,7 +56,8 @@ LIVE = {
     "a later text": "<button onclick=\"setTimeout(() => out.textContent += 'x', 150)\">{}</button>",
 }
 PAGE = """<title>T</title><p id=out>out</p><p id=clock>10:00:00</p><p id=hole hidden></p>
-<input id=field aria-label=Field><input type=checkbox id=box aria-label=Box><ul id=list style='height:40px;overflow:auto'><li>a<li>b<li>c<li>d<li>e</ul>
+<input id=field aria-label=Field><input type=checkbox id=box aria-label=Box>
+<ul id=list style='height:40px;overflow:auto'><li>a<li>b<li>c<li>d<li>e</ul>
 <iframe id=f srcdoc='<p>inner'></iframe><x-a id=host></x-a><script>
 host.attachShadow({mode: 'open'}).innerHTML = '<p>shadow</p>'</script>"""
 
