@@ -111,7 +111,7 @@ async def _fill(page: Page, entry: TextEntry, kind: str, text: str, action: Type
         case "value":
             if not await entry.target.call(SET_VALUE, text):
                 return _wrong_control("the field takes no text of this form")
-            return await entry.check(text)
+            return await entry.check(text, keys=False)
         case "keys" if entry.secret:
             return _wrong_control("a secret goes into a text field only")
         case "keys":

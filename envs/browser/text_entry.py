@@ -22,7 +22,7 @@ from envs.observer.text_listeners import hears_text
 
 LONG_TEXT: Final = 200
 """Longer text is inserted at once instead of key by key."""
-RESUMED_KEYS: Final = 100
+RESUMED_KEYS: Final = 60
 """Most keys that are typed one by one, each with a look for the field."""
 
 # The scripts are in `envs/observer/in_page/read_back.js`, where each is described.
@@ -84,11 +84,11 @@ class TextEntry:
             case "gone" | "lost":
                 await self._resume(text[1:])
 
-    async def check(self, text: str) -> ActionResult | None:
-        """Compares what the field holds with *text*; enters it again where keys were lost. Returns a result that says
+    async def check(self, text: str, *, keys: bool = True) -> ActionResult | None:
+        """Compares what the field holds with *text*; enters it again where *keys* were lost. Returns a result that says
         what the field holds where it differs."""
         told = await self._read(text)
-        if self.secret:
+        if self.secret or not keys:
             return _report(told["holds"], told["value"])
         if told["start"] and self.replaced and not self.acted():
             await self._resume(text[int(told["start"]) :])
@@ -144,8 +144,10 @@ class TextEntry:
 
 def _report(holds: str | int | None, value: str | int | None) -> ActionResult | None:
     match holds:
-        case "same" | "gone":
+        case "same":
             return None
+        case "gone":
+            message = "the field left the page while it was typed into"
         case "empty":
             message = "the field is empty now"
         case _ if value is None:
