@@ -86,11 +86,13 @@ class ActionEffects:
         self._windows, self._opened = self._acted.world.windows, self.tabs.opened.count
         self._addresses = self._now()
         if isinstance(action, _ON_PAGE) and not isinstance(action, _ON_ELEMENT):
-            await self.mark()
+            await self.mark((action.x, action.y) if isinstance(action, ClickAt | DragAt) else None)
 
-    async def mark(self) -> None:
-        """Called right before the action's input: what the tabs change from now on is kept."""
-        await asyncio.gather(*(mark(tab.world, LOOK_S) for tab in self.tabs.all))
+    async def mark(self, point: tuple[float, float] | None) -> None:
+        """Called right before the action's input, at *point* where it is the pointer's: what the tabs change from now
+        on is kept."""
+        front = self.tabs.front
+        await asyncio.gather(*(mark(tab.world, point if tab is front else None, LOOK_S) for tab in self.tabs.all))
 
     async def settle(self, deadline: float) -> None:
         """Waits until the front tab is quiet, which may be a window that the action opened."""
@@ -101,6 +103,8 @@ class ActionEffects:
         react = min(self.settings.settle.react_ms / 1000, max(0.0, deadline - self.clock.now()))
         if await self.races.call(self._late(front, react), react + 4 * LOOK_S):
             await self.settle_tab(front, deadline)
+        elif self._quiet.change == "no":  # what comes without a mutation may have come later
+            self._quiet = Quiet(await self._change_in(front), in_time=True)
         requested = self._acted.world.windows - self._windows if self._acted is not None else 0
         if requested > 0:
             await self.tabs.opened.until(self._opened + requested, WINDOW_S)
@@ -124,6 +128,11 @@ class ActionEffects:
         if self._now() != self._addresses or changes & {"", "yes"}:
             return "yes"
         return "text" if "text" in changes else "no"
+
+    async def _change_in(self, tab: OpenTab) -> Change:
+        by_pointer = isinstance(self._action, _BY_POINTER)
+        asking = change_since_mark(tab.world, by_pointer=by_pointer, seconds=LOOK_S)
+        return await self.races.call(asking, 2 * LOOK_S)
 
     async def _elsewhere(self) -> list[Change]:
         """What changed in the other tabs; ends their marks."""

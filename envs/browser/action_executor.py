@@ -104,8 +104,8 @@ class ActionContext:
     clock: StepClock
     """Stops during approval."""
     traffic: Traffic
-    mark: Callable[[], Coroutine[Any, Any, None]]
-    """Called right before input is sent to an element, which was scrolled into view before."""
+    mark: Callable[[tuple[float, float] | None], Coroutine[Any, Any, None]]
+    """Called right before input is sent to an element, which was scrolled into view, with the pointer's place."""
     typed: TypedText
     """What the last `type` action did."""
 
@@ -142,7 +142,7 @@ async def _on_element(surface: ActionContext, action: Click | Hover | Type | Sel
         return target
     match action:
         case Select():
-            await surface.mark()
+            await surface.mark(None)
             return await choose(target, action.option)
         case Upload():
             return await _upload(surface, target, action.path)
@@ -155,7 +155,7 @@ async def _on_element(surface: ActionContext, action: Click | Hover | Type | Sel
     point = await target.point()
     if isinstance(point, ActionResult):
         return point
-    await surface.mark()
+    await surface.mark(point)
     mouse = surface.page.mouse
     match action:
         case Click():
@@ -212,7 +212,7 @@ async def _upload(surface: ActionContext, target: Target, path: str) -> ActionRe
             reason=Reason.UPLOAD_NOT_ALLOWED,
             message=_no_such_file(surface.settings.upload_folder),
         )
-    await surface.mark()
+    await surface.mark(None)
     if await target.call(IS_FILE_INPUT):
         await target.set_files([file])
         return OK

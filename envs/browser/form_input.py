@@ -46,7 +46,7 @@ async def type_into(page: Page, entry: TextEntry, action: Type, guard: SecretGua
     point = await entry.target.point()
     if isinstance(point, ActionResult):
         return point
-    await entry.mark()
+    await entry.mark(point)
     await page.mouse.click(point.x, point.y)
     kind = await entry.target.call(PREPARE)
     if kind == "gone":  # the click has rendered it again

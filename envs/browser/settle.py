@@ -34,7 +34,7 @@ POLL_S = 0.25
 QUIET = "(...args) => mira.untilQuiet(...args)"
 FIRST_CHANGE = "most => mira.firstChange(most)"
 OFFERS_SUGGESTIONS = "() => mira.offersSuggestions()"
-MARK = "() => mira.markPage()"
+MARK = "point => mira.markPage(point)"
 UNMARK = "() => mira.unmarkPage()"
 CHANGE = "byPointer => mira.changeSinceMark(byPointer)"
 
@@ -52,9 +52,10 @@ class Quiet:
     """False: it was still at work, or it does not answer."""
 
 
-async def mark(world: Isolated, seconds: float) -> None:
-    """Begins an action: what the page changes from now on is kept. A page that does not answer is not marked."""
-    await _bounded(world.call(MARK), seconds)
+async def mark(world: Isolated, point: tuple[float, float] | None, seconds: float) -> None:
+    """Begins an action, at *point* where it is the pointer's: what the page changes from now on is kept. A page that
+    does not answer is not marked."""
+    await _bounded(world.call(MARK, point), seconds)
 
 
 async def unmark(world: Isolated, seconds: float) -> None:

@@ -57,7 +57,7 @@ class TextEntry:
     """Resolves the field after it was rendered again."""
     acted: Callable[[], bool]
     """Whether the page sent something or loaded a document since typing began."""
-    mark: Callable[[], Awaitable[None]]
+    mark: Callable[[tuple[float, float] | None], Awaitable[None]]
     """Called right before the first input."""
     cleared: bool
     """The field was emptied before."""

@@ -46,7 +46,7 @@ function resumeEntry(field) {
   return focusState(field) === 'here';
 }
 
-const letters = (text) => text.normalize('NFKC').toLowerCase().replace(/[^\p{L}\p{N}]/gu, '');
+const letters = (part) => part.normalize('NFKC').toLowerCase().replace(/[^\p{L}\p{N}]/gu, '');
 const heldBy = (field) => (editable(field) ? innerText(field).replaceAll('\u00a0', ' ').replace(/\n+$/, '') : valueOf(field) ?? '');
 const evenSpaced = (text) => text.replace(/\s+/g, ' ').trim();
 

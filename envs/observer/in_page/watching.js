@@ -94,9 +94,9 @@ function keepRecord(record) {
   const node = record.target;
   if (++marked.records > KEPT_RECORDS) return;
   if (record.type === 'attributes') {
-    const old = marked.attributes.get(node) ?? new Map();
+    const old = marked.oldAttributes.get(node) ?? new Map();
     if (!old.has(record.attributeName)) old.set(record.attributeName, record.oldValue);
-    marked.attributes.set(node, old);
+    marked.oldAttributes.set(node, old);
     marked.touched.add(node);
   } else if (record.type === 'characterData') {
     if (!marked.texts.has(node)) marked.texts.set(node, record.oldValue);
@@ -110,15 +110,27 @@ function keepRecord(record) {
   }
 }
 
-/** Begins an action: changes are kept from now on. */
-function markPage() {
+/** The deepest element at a point, in open shadow roots too; a frame stands for its content. */
+function pointedAt(x, y) {
+  let hit = elementAt(document, x, y);
+  for (let root = hit && openRoot(hit); root; root = openRoot(hit)) {
+    const inner = elementAt(root, x, y);
+    if (!inner || inner === hit) break;
+    hit = inner;
+  }
+  return hit;
+}
+
+/** Begins an action, at a point where it is the pointer's: changes are kept from now on. */
+function markPage(point) {
   clearTimeout(unmarking);
   watchPage();
   watchInnerRoots();
   isNewDocument = false;
   marked = {
-    records: 0, attributes: new Map(), texts: new Map(), added: new Set(), removed: new Set(), touched: new Set(),
-    at: performance.now(), view: [scrollX, scrollY], scrolled: false, copied: false, focus: deepFocus(), fields: fieldStates(),
+    records: 0, oldAttributes: new Map(), texts: new Map(), added: new Set(), removed: new Set(), touched: new Set(),
+    at: performance.now(), view: [scrollX, scrollY], scrolled: false, copied: false, focused: deepFocus(), fields: fieldStates(),
+    pointed: point && pointedAt(...point),
   };
 }
 
@@ -144,8 +156,9 @@ function deepFocus() {
 /** Values and states of the document's fields. */
 function fieldStates() {
   const states = new Map();
+  let count = 0;
   for (const field of documentQueryAll(document, 'input,select,textarea')) {
-    if (states.size >= READ_FIELDS) break;
+    if (++count > READ_FIELDS) break;
     const chosen = htmlTag(field) === 'select' ? [...chosenOf(field)].map(indexOf).join() : '';
     states.set(field, `${isChecked(field) ?? ''}${isIndeterminate(field) ?? ''}${chosen} ${valueOf(field) ?? ''}`);
   }
@@ -160,9 +173,12 @@ const hasContent = (node) => {
 
 /** Whether attributes that still differ could change what is drawn. */
 function restyled() {
-  for (const [element, old] of marked.attributes) {
+  for (const [element, old] of marked.oldAttributes) {
     if (!isConnected(element)) continue;
-    for (const [name, value] of old) if (getAttribute.call(element, name) !== value) return true;
+    for (const [name, value] of old) {
+      const [now, empty] = [getAttribute.call(element, name), name === 'class' || name === 'style' ? '' : null];
+      if ((now ?? empty) !== (value ?? empty)) return true;
+    }
   }
   return false;
 }
@@ -178,7 +194,7 @@ function rewritten() {
 /** Whether the focus moved, other than onto what was clicked or away from everything. */
 function refocused(byPointer) {
   const now = deepFocus();
-  if (now === marked.focus) return false;
+  if (now === marked.focused) return false;
   if (!byPointer || !now) return true;
   const tag = localName(now);
   return tag !== 'body' && tag !== 'html' && !matches(now, PRESSED_FOCUS);
@@ -190,24 +206,13 @@ function refilled() {
   return false;
 }
 
-/** The deepest element under the pointer. */
-function pointedAt() {
-  let hit = null;
-  for (let root = document; root; root = hit && (openRoot(hit) ?? innerDocument(hit))) {
-    const hovered = allIn(root, ':hover');
-    if (!hovered.length) break;
-    hit = hovered[hovered.length - 1];
-  }
-  return hit;
-}
-
 /**
  * What changed since the mark: 'yes' for anything but text, 'text' where the document was rewritten, which may have left
  * its text as it was, 'no', or '' for a document that was not marked.
  */
 function changeSinceMark(byPointer) {
   if (!marked) return '';
-  const drawn = byPointer && pointedAt();
+  const drawn = marked.pointed;
   if (drawn && matches(drawn, DRAWN_BY_SCRIPTS)) return 'yes'; // what a script draws cannot be read
   const scrolled = marked.scrolled || marked.view[0] !== scrollX || marked.view[1] !== scrollY;
   if (scrolled || marked.copied || refocused(byPointer) || refilled() || restyled()) return 'yes';
@@ -264,7 +269,7 @@ function* mayWork() {
 
 /** A sign of less weight: a button that was disabled meanwhile, or a short text that ends with an ellipsis. */
 function saysWait(element) {
-  if (htmlTag(element) === 'button' && isDisabled(element)) return marked.attributes.get(element)?.get('disabled') === null;
+  if (htmlTag(element) === 'button' && isDisabled(element)) return marked.oldAttributes.get(element)?.get('disabled') === null;
   const text = textContent(element).trim();
   return text.length <= 30 && /(?:…|\.\.\.)$/.test(text) && queryFirst(element, HOLDS_CONTROLS) === null && isSeen(element);
 }

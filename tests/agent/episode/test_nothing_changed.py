@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from agent.episode.changed_pages import idle_actions
 from agent.episode.prompts import UNCHANGED, Style, render_policy_prompt
 from agent.run.resume import recover
-from envs.core.actions import Click
+from envs.core.actions import ActionResult, Click, Reason, Status
 from envs.core.past_actions import PastAction
 from envs.core.trace import Intent
 from envs.core.trace_store import iter_lines
@@ -51,3 +52,15 @@ def test_names_of_controls_cannot_forge_that_nothing_changed() -> None:
 def test_fewer_than_three_idle_actions_are_no_problem(idle: int) -> None:
     _, user = render_policy_prompt("full", replace(VIEW, problems=(), idle=idle))
     assert "Problems" not in user.text
+
+
+def step(*, change: bool | None, status: Status = Status.OK, reason: Reason | None = None) -> PastAction:
+    return PastAction(Click(ref=1), None, ActionResult(status=status, reason=reason), change)
+
+
+def test_failed_actions_neither_count_nor_end_a_row_of_idle_ones() -> None:
+    dead, live, stale = step(change=False), step(change=True), step(change=None, status=Status.STALE)
+    assert idle_actions([live, dead, stale, dead]) == 2
+    assert idle_actions([dead, live]) == 0
+    assert idle_actions([dead, step(change=None, reason=Reason.NO_EFFECT)]) == 2
+    assert idle_actions([]) == 0
