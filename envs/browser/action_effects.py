@@ -47,7 +47,8 @@ WINDOW_S: Final = 1.0
 LOOK_S: Final = 1.0
 """Timeout of a question to a page that was quiet."""
 VAIN_WAITS: Final = 2
-"""Waits for a late reaction to typing into one field; if none comes, later ones are left out."""
+"""Waits for a late reaction to typing into one field; if none comes, later ones are left out. After a click that
+changed its own control only, one such wait on a page."""
 _BY_POINTER = Click | ClickAt | Drag | DragAt | Hover
 _ON_ELEMENT = Click | Hover | Type | Select | Upload | Drag
 """Actions that scroll their element into view first."""
@@ -75,7 +76,7 @@ class ActionEffects:
     _acted: OpenTab | None = None
     _quiet: Quiet = field(default_factory=Quiet)
     _vain: dict[object, int] = field(default_factory=dict[object, int])
-    """Waits for a late reaction to typing in vain, by address and field."""
+    """Waits for a late reaction in vain, by address and field."""
 
     async def begin(self, action: Action) -> None:
         """Called right before *action*."""
@@ -162,17 +163,20 @@ class ActionEffects:
             case Type() | Press() if await offers_suggestions(front.world, LOOK_S):
                 return await late_reaction(front.world, self.traffic, seconds)
             case Type() if self.typed.heard:
-                return await self._after_typing(front, seconds, self.typed.key)
+                return await self._unless_vain(front, seconds, self.typed.key, VAIN_WAITS)
             case Press() if _edits(self._action) and await front.observer.hears_focused(LOOK_S):
-                return await self._after_typing(front, seconds, None)
+                return await self._unless_vain(front, seconds, "focused", VAIN_WAITS)
             case Click() | ClickAt() | Drag() | DragAt() | Press() | Select() if self._quiet.change == "no":
                 return await front.observer.reacts(LOOK_S) and await late_reaction(front.world, self.traffic, seconds)
+            case Click() | ClickAt() | Press() if not self._quiet.answered:
+                return await front.observer.reacts(LOOK_S) and await self._unless_vain(front, seconds, None, 1)
             case _:
                 return False
 
-    async def _after_typing(self, front: OpenTab, seconds: float, key: object) -> bool:
-        place = (front.page.url.partition("?")[0], key)
-        if self._vain.get(place, 0) >= VAIN_WAITS:
+    async def _unless_vain(self, front: OpenTab, seconds: float, key: object, most: int) -> bool:
+        """Waits for a late reaction, unless the last *most* waits for *key* on this page were in vain."""
+        place = (front.page.url.partition("?")[0].partition("#")[0], key)
+        if self._vain.get(place, 0) >= most:
             return False
         reacted = await late_reaction(front.world, self.traffic, seconds)
         self._vain[place] = 0 if reacted else self._vain.get(place, 0) + 1

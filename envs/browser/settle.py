@@ -48,6 +48,8 @@ class Quiet:
     """How a page came to rest."""
 
     change: Change = ""
+    answered: bool = True
+    """False: nothing changed but, at most, the control that was used."""
     in_time: bool = False
     """False: it was still at work, or it does not answer."""
 
@@ -128,7 +130,7 @@ async def _still(
         return None
     if told["work"] and len(traffic.signs) < MAX_SIGNS:
         traffic.signs.update(told["work"])
-    return Quiet(told["change"], in_time=not told["work"])
+    return Quiet(told["change"], told["answered"], in_time=not told["work"])
 
 
 async def first_change(world: Isolated, seconds: float) -> bool:

@@ -15,7 +15,7 @@ const untilQuiet = (idle, quiet, most, ignored, byPointer) => new Promise((done)
     clearTimeout(cap);
     clearTimeout(timer);
     unmarkLater();
-    done({ change: changeSinceMark(byPointer), work: atWork(performance.now() - begun, ignored) });
+    done({ change: changeSinceMark(byPointer), answered: isAnswered(), work: atWork(performance.now() - begun, ignored) });
   };
   const check = () => {
     if (atWork(performance.now() - begun, ignored).length) timer = setTimeout(check, RECHECK);

@@ -171,10 +171,10 @@ const hasContent = (node) => {
   return textContent(node).trim() !== '' || matches(node, CONTENT) || queryFirst(node, CONTENT) !== null;
 };
 
-/** Whether attributes that still differ could change what is drawn. */
-function restyled() {
+/** Whether attributes that still differ could change what is drawn; `counts` selects elements. */
+function restyled(counts = () => true) {
   for (const [element, old] of marked.oldAttributes) {
-    if (!isConnected(element)) continue;
+    if (!isConnected(element) || !counts(element)) continue;
     for (const [name, value] of old) {
       const [now, empty] = [getAttribute.call(element, name), name === 'class' || name === 'style' ? '' : null];
       if ((now ?? empty) !== (value ?? empty)) return true;
@@ -182,6 +182,8 @@ function restyled() {
   }
   return false;
 }
+
+const hasScrolled = () => marked.scrolled || marked.view[0] !== scrollX || marked.view[1] !== scrollY;
 
 function rewritten() {
   if (marked.records > KEPT_RECORDS) return true;
@@ -214,9 +216,18 @@ function changeSinceMark(byPointer) {
   if (!marked) return '';
   const drawn = marked.pointed;
   if (drawn && matches(drawn, DRAWN_BY_SCRIPTS)) return 'yes'; // what a script draws cannot be read
-  const scrolled = marked.scrolled || marked.view[0] !== scrollX || marked.view[1] !== scrollY;
-  if (scrolled || marked.copied || refocused(byPointer) || refilled() || restyled()) return 'yes';
+  if (hasScrolled() || marked.copied || refocused(byPointer) || refilled() || restyled()) return 'yes';
   return rewritten() || (drawn && matches(drawn, 'iframe,frame')) ? 'text' : 'no';
+}
+
+/** Whether new content shows beyond the control that was used, or a field, the scroll position or the clipboard changed. */
+function isAnswered() {
+  if (!marked || marked.records > KEPT_RECORDS || marked.copied || hasScrolled() || refilled()) return true;
+  const own = marked.pointed ?? marked.focused;
+  const beyond = (node) => !own || !(contains(own, node) || contains(node, own));
+  for (const [node, old] of marked.texts) if (isConnected(node) && dataOf(node) !== old && hasContent(node) && beyond(node)) return true;
+  for (const node of marked.added) if (isConnected(node) && hasContent(node) && beyond(node)) return true;
+  return restyled(beyond);
 }
 
 const isSeen = (element) => {

@@ -195,6 +195,18 @@ TIMERS = {
         "document.querySelector('output').textContent = 'next'; setTimeout(() => { "
         "document.querySelector('output').ariaBusy = 'false'; show('arrived') }, 300) }</script>",
     ),
+    "a button that is pressed": (
+        "click",
+        "<button id=go onclick=\"this.className = 'pressed'; setTimeout(show, 200, 'arrived')\">Go</button>",
+    ),
+    "a button that is called otherwise": (
+        "click",
+        "<button id=go onclick=\"this.textContent = 'Searching'; setTimeout(show, 200, 'arrived')\">Go</button>",
+    ),
+    "results that are emptied first": (
+        "click",
+        "<button id=go onclick=\"old.textContent = ''; setTimeout(show, 200, 'arrived')\">Go</button><p id=old>old</p>",
+    ),
     "a window listener": (
         "click",
         "<button id=go>Go</button><script>addEventListener('click', () => setTimeout(show, 250, 'arrived'))</script>",
