@@ -168,10 +168,11 @@ async def _on_element(surface: ActionContext, action: Click | Hover | Type | Sel
 
 
 async def _type(surface: ActionContext, target: Target, action: Type) -> ActionResult:
+    observer = surface.tabs.front.observer
     entry = TextEntry(
         page=surface.page,
         target=target,
-        find_again=lambda: surface.tabs.front.observer.resolve(action.ref),
+        find_again=lambda: observer.resolve(action.ref),
         acted=lambda: surface.traffic.acted,
         mark=surface.mark,
         cleared=action.clear,
