@@ -19,6 +19,7 @@ from pydantic import JsonValue
 from agent.config import RunConfig
 from agent.episode.approval import Approver, decline
 from agent.episode.batch import Batch
+from agent.episode.changed_pages import changed
 from agent.episode.policy import ActionProposal, ModelCall, Policy
 from agent.episode.refused_origins import blocked_in, news
 from agent.episode.resources import Provided
@@ -194,9 +195,17 @@ class Episode:
                 picture = await asyncio.to_thread(marked, seen.screenshot, seen.elements, seen.viewport)
                 seen = replace(seen, screenshot=picture)
             self.observation = seen
+            self._note_change(seen)
             self.spend(observe=time.perf_counter() - begun)
             self.refuse(seen.blocked)
         return self.observation
+
+    def _note_change(self, seen: Observation) -> None:
+        """Notes whether the page changed by the last action, as *seen* after it."""
+        if self.past and self.past[-1].changed is None:
+            whether = changed(self.past[-1], self.previous, seen)
+            self.past[-1] = replace(self.past[-1], changed=whether)
+            self.history = (*self.history[:-1], replace(self.history[-1], changed=whether))
 
     def refuse(self, blocked: Sequence[BlockedOrigin]) -> None:
         """Counts refused requests; reports origins that are new in this episode."""

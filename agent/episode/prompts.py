@@ -12,7 +12,8 @@ of this program stands outside: which milestones are verified, and the question.
 outside text is folded to one line behind a label, the last label is `Page:`, and everything after it is data.
 
 Dialogs and downloads of an action are shown at the next turn in both styles. The remark of a successful result, such as
-that nothing moved, is shown in `full` only: small models are not trained on it.
+that nothing moved, and which actions changed nothing on the page are shown in `full` only: small models are not trained
+on them.
 
 A page that is too long for a small model is cut to the parts that match the goal and the next milestone
 (:mod:`envs.observer.page_focus`). Only then does the prompt hold the address and more of the history, which show the
@@ -26,13 +27,14 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from agent.episode.answer_rules import action_rule, answer_kind, rationale_rule
+from agent.episode.changed_pages import IDLE_ACTIONS
 from agent.episode.points import points_text
 from agent.episode.resources import NOTHING, Provided
 from envs.core.action_languages.note_lines import NOTE_SYNTAX
 from envs.core.actions import ActionResult, DialogReport
 from envs.core.notes import NOTE_CHARS, Note
 from envs.core.observation import Observation
-from envs.core.past_actions import PastAction
+from envs.core.past_actions import UNCHANGED, PastAction
 from envs.core.tasks import Milestone
 from envs.observer.action_log import LOG_CHARS, action_log_lines
 from envs.observer.nearest_controls import nearest_controls
@@ -144,6 +146,8 @@ class PolicyView:
     """Result of the last action; None before the first, and where it is unknown."""
     missed: int | None = None
     """The number in the last action that no control of the page has; None where every number is valid."""
+    idle: int = 0
+    """Number of actions in a row, the last one included, that changed nothing on the page; only `full` prompts tell."""
     provided: Provided = NOTHING
     """Secrets and files; only `full` prompts list them."""
     notes: tuple[Note, ...] = ()
@@ -329,7 +333,13 @@ def _milestone_line(view: PolicyView, index: int) -> str:
 
 def _full_problems(view: PolicyView) -> list[PromptText]:
     lines = (f"- {one_line(problem)}" for problem in view.problems)
-    return [*([fenced_lines("problems", lines)] if view.problems else []), *_full_missed(view)]
+    return [*([fenced_lines("problems", lines)] if view.problems else []), *_full_missed(view), *_full_idle(view)]
+
+
+def _full_idle(view: PolicyView) -> list[PromptText]:
+    if view.idle < IDLE_ACTIONS:
+        return []
+    return [words("- your last ") + number(view.idle) + words(f" actions: {UNCHANGED}; do something else")]
 
 
 def _full_missed(view: PolicyView) -> list[PromptText]:
@@ -354,6 +364,8 @@ def _news(view: PolicyView) -> list[PromptText]:
     remarks = [view.last.message] if view.last is not None and view.last.ok and view.last.message else []
     lines = [f"- {one_line(line)}" for line in (*remarks, *_downloaded(view))]
     parts = [fenced_lines("last action", lines)] if lines else []
+    if view.history and view.history[-1].changed is False and not remarks:
+        parts.append(words(f"- {UNCHANGED}"))
     for dialog in _answered(view):
         head = words(f"- a dialog ({dialog.type}) opened and was {dialog.answer}; it said:\n")
         parts.append(head + fenced("dialog", one_line(dialog.message, DIALOG_CHARS)))

@@ -17,7 +17,7 @@ the next step. If it had ended and only its verdict is missing, it is judged aga
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agent.episode.approval import MAX_DECLINES
@@ -59,6 +59,8 @@ class SentAction:
     """A person declined it, so it was never sent to the page."""
     notes: tuple[Note, ...] = ()
     """The policy's notes after the answer with this action."""
+    changed: bool | None = None
+    """See :attr:`envs.core.past_actions.PastAction.changed`; the next intent tells it."""
 
     @property
     def target(self) -> ElementKey | None:
@@ -73,7 +75,8 @@ class SentAction:
     def past(self) -> PastAction:
         result = None if self.commit is None else with_reason(self.commit.result)
         seen = self.intent.seen
-        return PastAction(self.intent.action, self.target, result, self.intent.place, PageName(seen.url, seen.title))
+        page = PageName(seen.url, seen.title)
+        return PastAction(self.intent.action, self.target, result, self.intent.place, page, self.changed)
 
 
 @dataclass(slots=True)
@@ -112,6 +115,11 @@ class RecoveredEpisode:
     def step(self) -> int:
         """The last step that counts; 0 before the first."""
         return self.sent[-1].intent.step if self.sent else 0
+
+    def note_change(self, following: Intent) -> None:
+        """Notes whether the last action changed the page, which the intent after it tells."""
+        if self.sent:
+            self.sent[-1] = replace(self.sent[-1], changed=following.changed)
 
     def decide(self, *, happened: bool) -> None:
         """Resolves the open intent: it counts as a step with unknown result if it *happened*, else it is dropped."""
@@ -167,6 +175,7 @@ def recover(lines: Sequence[Line]) -> RecoveredEpisode:
 def _fold(recovered: RecoveredEpisode, line: Line) -> None:
     match line:
         case Intent():
+            recovered.note_change(line)
             recovered.open, recovered.rating, recovered.parse_errors, recovered.ended = line, line.rating, 0, None
             recovered.planned = True
             if len(line.rating.z) == len(recovered.plan):

@@ -21,9 +21,11 @@ from playwright.async_api import Page, Request, Response
 from envs.browser.bounded_calls import cancel
 from envs.browser.dialogs import Dialogs
 from envs.browser.form_input import OK, choose, type_into
-from envs.browser.settle import first_change
+from envs.browser.settle import differs_from_look
 from envs.browser.step_clock import StepClock
 from envs.browser.tabs import Tabs
+from envs.browser.text_entry import TextEntry, TypedText
+from envs.browser.traffic import Traffic
 from envs.browser.uploads import allowed_upload, uploadable
 from envs.core.actions import (
     Action,
@@ -101,6 +103,11 @@ class ActionContext:
     """Whether a tab may show this URL."""
     clock: StepClock
     """Stops during approval."""
+    traffic: Traffic
+    mark: Callable[[tuple[float, float] | None], Coroutine[Any, Any, None]]
+    """Called right before input is sent to an element, which was scrolled into view, with the pointer's place."""
+    typed: TypedText
+    """What the last `type` action did."""
 
     @property
     def page(self) -> Page:
@@ -135,11 +142,12 @@ async def _on_element(surface: ActionContext, action: Click | Hover | Type | Sel
         return target
     match action:
         case Select():
+            await surface.mark(None)
             return await choose(target, action.option)
         case Upload():
             return await _upload(surface, target, action.path)
         case Type():
-            return await type_into(surface.page, target, action, surface.guard)
+            return await _type(surface, target, action)
         case Click() if surface.guard.vault and (refused := surface.guard.submission(await target.call(SUBMITS))):
             return refused
         case _:
@@ -148,6 +156,7 @@ async def _on_element(surface: ActionContext, action: Click | Hover | Type | Sel
     point = await target.point(mouse.move, presses=isinstance(action, Click))
     if isinstance(point, ActionResult):
         return point
+    await surface.mark(point)
     match action:
         case Click():
             await mouse.click(point.x, point.y, button=action.button, click_count=action.count)
@@ -156,6 +165,22 @@ async def _on_element(surface: ActionContext, action: Click | Hover | Type | Sel
         case Drag():
             return await _drag_to(surface, point.x, point.y, action.to_ref)
     return OK
+
+
+async def _type(surface: ActionContext, target: Target, action: Type) -> ActionResult:
+    observer = surface.tabs.front.observer
+    entry = TextEntry(
+        page=surface.page,
+        target=target,
+        find_again=lambda: observer.resolve(action.ref),
+        acted=lambda: surface.traffic.acted,
+        mark=surface.mark,
+        cleared=action.clear,
+    )
+    try:
+        return await type_into(surface.page, entry, action, surface.guard)
+    finally:
+        surface.typed.key, surface.typed.heard = target.key, entry.heard
 
 
 async def _drag_to(surface: ActionContext, x: float, y: float, to_ref: int) -> ActionResult:
@@ -188,6 +213,7 @@ async def _upload(surface: ActionContext, target: Target, path: str) -> ActionRe
             reason=Reason.UPLOAD_NOT_ALLOWED,
             message=_no_such_file(surface.settings.upload_folder),
         )
+    await surface.mark(None)
     if await target.call(IS_FILE_INPUT):
         await target.set_files([file])
         return OK
@@ -368,8 +394,8 @@ async def _tab(surface: ActionContext, action: NewTab | CloseTab | FocusTab) -> 
 
 
 async def _wait(surface: ActionContext) -> ActionResult:
-    """Waits for the first change of the page; the session then waits until it settles."""
-    changed = await first_change(surface.tabs.front.world, surface.settings.settle.max_s / 2)
+    """Waits until the page differs from its last observation; the session then waits until it settles."""
+    changed = await differs_from_look(surface.tabs, surface.traffic, surface.settings.settle.max_s)
     return OK if changed else _no_effect("nothing changed")
 
 

@@ -1,7 +1,8 @@
 """Enters text and selects options in form fields, such that the page's listeners receive the events.
 
-Text is typed key by key through the browser. A declared secret is not, because the page could move the focus: it is
-inserted into the element itself, in a document whose address was checked in the same step.
+Text is typed key by key through the browser and read back (:mod:`envs.browser.text_entry`). A declared secret is not
+typed, because the page could move the focus: it is inserted into the element itself, in a document whose address was
+checked in the same step.
 """
 
 from __future__ import annotations
@@ -11,14 +12,17 @@ import re
 
 from playwright.async_api import Page
 
+from envs.browser.text_entry import LONG_TEXT, TextEntry
 from envs.core.actions import ActionResult, Reason, Status, Type
 from envs.observer.observer import Target
+from envs.observer.world import WorldGone
 from envs.security.secret_guard import SUBMITS, SecretGuard
 from envs.security.secrets import Refusal
 
 OK = ActionResult(status=Status.OK)
-LONG_TEXT = 200
-"""Longer text is inserted at once instead of key by key."""
+REPLACED_BY_TYPING = ActionResult(
+    status=Status.OK, reason=Reason.PAGE_REPLACED, message="another document was loaded while the text was typed"
+)
 SECRET_MARK = "<secret>"
 MAX_LISTED = 40
 TYPED_ROLES = frozenset({"textbox", "searchbox", "spinbutton"})
@@ -33,22 +37,35 @@ ADDRESS = "function () { return mira.pageAddress(this); }"
 CHOOSE = "function (wanted, most) { return mira.chooseOption(this, wanted, most); }"
 
 
-async def type_into(page: Page, target: Target, action: Type, guard: SecretGuard) -> ActionResult:
-    """Clicks the field, clears it if requested and types the text. Raises Playwright's errors."""
-    text = await _text(target, action.text, guard)
+async def type_into(page: Page, entry: TextEntry, action: Type, guard: SecretGuard) -> ActionResult:
+    """Clicks the field, clears it if requested, types the text and reads it back. Raises Playwright's errors."""
+    text = await _text(entry.target, action.text, guard)
     if isinstance(text, ActionResult):
         return text
-    point = await target.point(page.mouse.move)
+    entry.secret = text != action.text
+    point = await entry.target.point(page.mouse.move)
     if isinstance(point, ActionResult):
         return point
+    await entry.mark(point)
     await page.mouse.click(point.x, point.y)
-    kind = await target.call(PREPARE)
-    refused = await _fill(page, target, kind, text, action) or None
-    if refused is None and action.enter:
-        if guard.vault and (blocked := guard.submission(await target.call(SUBMITS, True))):
-            return blocked
-        await page.keyboard.press("Enter")
-    return refused or OK
+    kind = await entry.target.call(PREPARE)
+    if kind == "gone":  # the click has rendered it again
+        found = await entry.find_again()
+        if isinstance(found, ActionResult):
+            return found
+        entry.target = found
+        kind = await found.call(PREPARE)
+    try:
+        told = await _fill(page, entry, kind, text, action)
+        if told is not None and not told.ok:
+            return told
+        if action.enter:
+            if guard.vault and (blocked := guard.submission(await entry.target.call(SUBMITS, True))):
+                return blocked
+            await entry.press_enter()
+    except WorldGone:
+        return REPLACED_BY_TYPING
+    return told or OK
 
 
 async def choose(target: Target, option: str) -> ActionResult:
@@ -84,38 +101,45 @@ async def _text(target: Target, text: str, guard: SecretGuard) -> str | ActionRe
     return filled
 
 
-async def _fill(page: Page, target: Target, kind: str, text: str, action: Type) -> ActionResult | None:
-    secret = text != action.text
+async def _fill(page: Page, entry: TextEntry, kind: str, text: str, action: Type) -> ActionResult | None:
+    """Enters the text; returns a result that is not OK, or that says what the field holds instead."""
     match kind:
         case "disabled":
             return ActionResult(status=Status.DISABLED, reason=Reason.DISABLED, message="the field is disabled")
         case "readonly":
             return ActionResult(status=Status.NOT_ACTIONABLE, reason=Reason.READ_ONLY, message="the field is read-only")
         case "value":
-            if not await target.call(SET_VALUE, text):
+            if not await entry.target.call(SET_VALUE, text):
                 return _wrong_control("the field takes no text of this form")
-        case "keys" if secret:
+            return await entry.check(text, keys=False)
+        case "keys" if entry.secret:
             return _wrong_control("a secret goes into a text field only")
         case "keys":
             await _keys(page, text)
+            return None
         case _:
-            return await _edit(page, target, kind, text, action)
-    return None
+            return await _edit(page, entry, kind, text, action)
 
 
-async def _edit(page: Page, target: Target, kind: str, text: str, action: Type) -> ActionResult | None:
+async def _edit(page: Page, entry: TextEntry, kind: str, text: str, action: Type) -> ActionResult | None:
     if not action.clear:
-        await target.call(CARET_TO_END)
-    elif await target.call(SELECT_ALL):
+        await entry.target.call(CARET_TO_END)
+    elif await entry.target.call(SELECT_ALL):
         await page.keyboard.press("Delete")
-    if text == action.text:
-        await _keys(page, text if kind == "lines" else re.sub(r"\r?\n|\r", " ", text))
-        return None
-    if not await target.call(INSERT, text):
-        message = "the field does not keep the focus"
-        return ActionResult(status=Status.NOT_ACTIONABLE, reason=Reason.FOCUS_LOST, message=message)
-    await page.keyboard.press("End")  # for pages that read a field only after a key press
-    return None
+        await entry.take_focus()
+    await entry.listen(entered=action.enter)
+    if entry.secret:
+        if not await entry.target.call(INSERT, text):
+            message = "the field does not keep the focus"
+            return ActionResult(status=Status.NOT_ACTIONABLE, reason=Reason.FOCUS_LOST, message=message)
+        await page.keyboard.press("End")  # for pages that read a field only after a key press
+        return await entry.check(text)
+    text = text if kind == "lines" else re.sub(r"\r?\n|\r", " ", text)
+    if len(text) > LONG_TEXT or "\n" in text or "\r" in text or not text:
+        await _keys(page, text)
+    else:
+        await entry.keys(text)
+    return await entry.check(text)
 
 
 def _wrong_control(message: str) -> ActionResult:

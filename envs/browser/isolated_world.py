@@ -18,8 +18,9 @@ from envs.observer.program import program
 
 WORLD = "mira-settle"
 _PROGRAM = program(
-    ("settling.js", "scrolling.js", "reading.js"),
-    "untilQuiet, firstChange, firstSuggestion, scrollPage, wholePage, pageSource",
+    ("watching.js", "settling.js", "scrolling.js", "reading.js"),
+    "markPage, unmarkPage, changeSinceMark, untilQuiet, firstChange, offersSuggestions, scrollPage, wholePage, "
+    "pageSource",
 )
 NO_CONTEXT = "Cannot find context"
 """Part of Chromium's error for a world that was destroyed with its document; the call was not executed."""

@@ -7,7 +7,8 @@ Guarantees:
     blank one; the note or status reports it.
   - Every request of the context goes through the proxy. A tab at a URL that is not allowed is
     taken back, whatever caused the navigation.
-  - The text of a `type` action appears in no message, log or exception.
+  - The text of a `type` action appears in no log or exception; a message says what the field holds
+    where that differs.
   - Requests held for approval are decided before the step ends; that time does not count against
     `step_deadline_s`.
 """
@@ -25,14 +26,16 @@ from playwright.async_api import Browser, BrowserContext, FileChooser, Page
 from playwright.async_api import Error as PlaywrightError
 
 from envs.browser import action_executor, outcomes, playwright_trace
+from envs.browser.action_effects import WINDOW_S, ActionEffects
 from envs.browser.bounded_calls import Interrupted, Interruption, Races, cancel
 from envs.browser.context import LOCAL_STORAGE, new_context, stored_origins
 from envs.browser.dialogs import Dialogs
 from envs.browser.download_limit import DownloadFolders, DownloadLimit, DownloadLimits
 from envs.browser.downloads import FOLDER, Downloads
 from envs.browser.request_watch import RequestWatch
-from envs.browser.settle import Traffic, late_reaction, settle
 from envs.browser.tabs import OpenTab, Tabs, step_back
+from envs.browser.text_entry import TypedText
+from envs.browser.traffic import Traffic
 from envs.browser.unread_view import unread_view
 from envs.core.actions import (
     Action,
@@ -69,7 +72,6 @@ ERROR_PAGE = "chrome-error:"
 OPEN_S = 30.0
 NO_SESSION = f"no browser session could be opened within {OPEN_S:g} s: the machine may be busy, try again"
 STORAGE_S = 2.0
-WINDOW_S = 1.0
 BACK_S = 3.0
 CLOSE_S = 5.0
 _OPENING = Goto | NewTab | FocusTab | Wait
@@ -103,10 +105,22 @@ class BrowserSession:
         if settings.hold:
             boundary.checks.put(CHECK, self.holding.check)
         self._clock = self.holding.clock
-        self._surface = action_executor.ActionContext(
-            self.tabs, self.dialogs, settings, self.guard, self.allowed, self._clock
-        )
+        typed = TypedText()
         self._races = Races(self._clock)
+        self.effects = ActionEffects(
+            self.tabs, self.traffic, self._races, self._clock, settings, self.downloads, self.holding, typed
+        )
+        self._surface = action_executor.ActionContext(
+            tabs=self.tabs,
+            dialogs=self.dialogs,
+            settings=settings,
+            guard=self.guard,
+            allowed=self.allowed,
+            clock=self._clock,
+            traffic=self.traffic,
+            mark=self.effects.mark,
+            typed=typed,
+        )
         self._held: asyncio.Task[ActionResult] | None = None
         """The action that cannot return while a dialog is open."""
         self._checked = len(boundary.blocked)
@@ -285,7 +299,6 @@ class BrowserSession:
         if (refused := self.guard.refusal(action, self.page, action_executor.full_url)) is not None:
             return refused
         deadline = self._clock.now() + self.settings.step_deadline_s
-        before = (self.tabs.front, self.tabs.front.world.windows, self.tabs.opened.count)
         begun = self.downloads.begun.count
         if isinstance(action, AnswerDialog):
             result = await self._answer(action, deadline)
@@ -294,13 +307,13 @@ class BrowserSession:
         if result.reason is Reason.ADDRESS_IS_FILE:
             await self.downloads.begun.until(begun + 1, WINDOW_S)
         if result.ok:
-            await self._settle(action, deadline, *before)
+            await self.effects.settle(deadline)
+            result = result.model_copy(update={"change": await self.effects.change()})
         return result
 
     async def _begin(self, action: Action, deadline: float) -> ActionResult:
         self._drop_held()
-        self.traffic.forget()
-        self._held = asyncio.ensure_future(action_executor.perform(self._surface, action))
+        self._held = asyncio.ensure_future(self._sent(action))
         try:
             result = await self._races.race(self._held, deadline - self._clock.now())
         except Interrupted as interrupted:
@@ -313,6 +326,10 @@ class BrowserSession:
             raise
         self._held = None
         return result
+
+    async def _sent(self, action: Action) -> ActionResult:
+        await self.effects.begin(action)
+        return await action_executor.perform(self._surface, action)
 
     async def _answer(self, action: AnswerDialog, deadline: float) -> ActionResult:
         report = await self.dialogs.answer(action.accept, action.text)
@@ -333,35 +350,6 @@ class BrowserSession:
         held, self._held = self._held, None
         if held is not None:
             cancel(held)
-
-    async def _settle(self, action: Action, deadline: float, acted: OpenTab, windows: int, opened: int) -> None:
-        """Waits until the front tab is quiet, which may be a window that the action opened."""
-        await self.tabs.ensure()
-        front = self.tabs.front
-        await self._settle_tab(front, deadline)
-        await self._settle_held(deadline)
-        react = min(self.settings.settle.react_ms / 1000, max(0.0, deadline - self._clock.now()))
-        if await self._races.call(late_reaction(front.world, action, react), react + 1.0):
-            await self._settle_tab(front, deadline)
-        requested = acted.world.windows - windows
-        if requested > 0:
-            await self.tabs.opened.until(opened + requested, WINDOW_S)
-        await self.tabs.ensure()
-        if self.tabs.front is not front:
-            await self._settle_tab(self.tabs.front, deadline)
-        await self.downloads.finish(min(self.settings.settle.max_s, deadline - self._clock.now()))
-        await self._settle_held(deadline)
-
-    async def _settle_held(self, deadline: float) -> None:
-        """Waits for approval of held requests, then for the effects of approved ones."""
-        while await self.holding.wait_until_decided():
-            await self.tabs.ensure()
-            await self._settle_tab(self.tabs.front, deadline)
-
-    async def _settle_tab(self, tab: OpenTab, deadline: float) -> None:
-        bound = min(self.settings.settle.max_s, max(0.0, deadline - self._clock.now()))
-        limits = self.settings.settle.model_copy(update={"max_s": bound})
-        await self._races.call(settle(tab.page, tab.world, self.traffic, limits), bound + 1.0)
 
     def _interrupt(self, kind: Interruption, page: Page) -> None:
         tab = self.tabs.of(page)
@@ -396,16 +384,19 @@ class BrowserSession:
         held = self.holding.drain()
         lines = (result.message + done, *refused, *coming, *refusal_messages(held), *self.guard.outgoing.drain())
         status, reason = outcomes.status_and_reason(result, unapproved, held)
+        dialogs = (*self._between, *self.dialogs.drain())
+        new_tabs = self.tabs.opened.count - opened
         complete = result.model_copy(
             update={
                 "status": status,
                 "reason": reason,
                 "message": storable("; ".join(filter(None, lines))),
                 "url": self.url if self.tabs.all else BLANK,
-                "dialogs": (*self._between, *self.dialogs.drain()),
+                "dialogs": dialogs,
                 "downloads": kept,
                 "unapproved_downloads": unapproved,
-                "new_tabs": self.tabs.opened.count - opened,
+                "new_tabs": new_tabs,
+                "change": "yes" if kept or dialogs or new_tabs else result.change,
                 "blocked_requests": self.requests.take(),
                 "held_requests": held,
                 "seconds": seconds,

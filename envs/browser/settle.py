@@ -1,83 +1,108 @@
 """Waits until a page is quiet after an action: event-driven, with a timeout, and fast if nothing happens.
 
-A script in the isolated world reports when there was no mutation for a while; browser events report loading and pending
-requests. It does not wait for requests that may never end (event streams, WebSockets, media, beacons), for images and
-fonts, for requests from before the action, for changes of `style` only (animations), or for changes inside frames.
-Delayed reactions get additional time (:func:`late_reaction`).
+A script in the isolated world reports when there was no mutation for a while and nothing says that the page is at work
+(`aria-busy`, progress bars, spinners and skeletons that appeared with the action); browser events report loading and
+pending requests (:mod:`envs.browser.traffic`). It does not wait for changes of `style` only (animations). Delayed
+reactions get additional time (:func:`late_reaction`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from playwright.async_api import BrowserContext, Page, Request
 from playwright.async_api import Error as PlaywrightError
+from playwright.async_api import Page
 
 from envs.browser.isolated_world import Isolated
-from envs.core.actions import Action, Hover, Press, Type
+from envs.browser.tabs import Tabs
+from envs.browser.traffic import Traffic
 from envs.core.settings import SettleSettings
 
-COUNTED = frozenset({"document", "stylesheet", "script", "xhr", "fetch"})
 BLANK = ("", "about:blank")
 RETRY_S = 0.01
 GRACE_S = 0.3
 """Delay after its own timer within which a page must answer; otherwise it counts as busy."""
+MAX_SIGNS = 1_000
+POLL_S = 0.25
+"""Longest pause between two looks of a wait: changes in frames of other processes are not reported."""
 
-# The scripts are in `envs/observer/in_page/settling.js`, where each is described.
-QUIET = "(idle, quiet, most) => mira.untilQuiet(idle, quiet, most)"
+# The scripts are in `envs/observer/in_page/settling.js` and `watching.js`, where each is described.
+QUIET = "(...args) => mira.untilQuiet(...args)"
 FIRST_CHANGE = "most => mira.firstChange(most)"
-FIRST_SUGGESTION = "most => mira.firstSuggestion(most)"
+OFFERS_SUGGESTIONS = "() => mira.offersSuggestions()"
+MARK = "point => mira.markPage(point)"
+UNMARK = "() => mira.unmarkPage()"
+CHANGE = "byPointer => mira.changeSinceMark(byPointer)"
+
+Change = Literal["", "no", "text", "yes"]
+"""What an action changed in a document: something other than text, perhaps its text, or nothing; "" where the document
+was not marked before the action."""
 
 
-class Traffic:
-    """Pending requests of one browser context."""
+@dataclass(frozen=True, slots=True)
+class Quiet:
+    """How a page came to rest."""
 
-    def __init__(self, context: BrowserContext) -> None:
-        self._open: set[Request] = set()
-        self._none = asyncio.Event()
-        self._none.set()
-        context.on("request", self._begins)
-        context.on("requestfinished", self._ends)
-        context.on("requestfailed", self._ends)
-
-    @property
-    def quiet(self) -> bool:
-        return not self._open
-
-    def forget(self) -> None:
-        """Forgets pending requests. Called before an action, because an earlier long poll would delay every step."""
-        self._open.clear()
-        self._none.set()
-
-    async def none(self) -> None:
-        """Waits until no request is pending."""
-        await self._none.wait()
-
-    def _begins(self, request: Request) -> None:
-        if request.resource_type in COUNTED:
-            self._open.add(request)
-            self._none.clear()
-
-    def _ends(self, request: Request) -> None:
-        self._open.discard(request)
-        if not self._open:
-            self._none.set()
+    change: Change = ""
+    answered: bool = True
+    """False: nothing changed but, at most, the control that was used."""
+    in_time: bool = False
+    """False: it was still at work, or it does not answer."""
 
 
-async def settle(page: Page, world: Isolated, traffic: Traffic, settings: SettleSettings) -> None:
-    """Waits until *page* is quiet, at most `settings.max_s` plus GRACE_S. No page behaviour raises an exception."""
+async def mark(world: Isolated, point: tuple[float, float] | None, seconds: float) -> None:
+    """Begins an action, at *point* where it is the pointer's: what the page changes from now on is kept. A page that
+    does not answer is not marked."""
+    await _bounded(world.call(MARK, point), seconds)
+
+
+async def unmark(world: Isolated, seconds: float) -> None:
+    """Ends an action: what the page changes from now on is its own."""
+    await _bounded(world.call(UNMARK), seconds)
+
+
+async def change_since_mark(world: Isolated, *, by_pointer: bool, seconds: float) -> Change:
+    """Returns what an open document changed since its mark."""
+    return await _bounded(world.call(CHANGE, by_pointer), seconds) or ""
+
+
+async def _bounded(call: Coroutine[Any, Any, Any], seconds: float) -> Any:
+    try:
+        async with asyncio.timeout(seconds):
+            return await call
+    except (TimeoutError, PlaywrightError):
+        return None
+
+
+async def settle(
+    page: Page, world: Isolated, traffic: Traffic, settings: SettleSettings, *, by_pointer: bool = False
+) -> Quiet:
+    """Waits until *page* is quiet, at most `settings.max_s` plus GRACE_S. No page behaviour raises an exception.
+
+    *by_pointer*: the action was a click or the like, which moves the focus on the way."""
     stop = time.monotonic() + settings.max_s
+    quiet = Quiet()
+    idle_ms = settings.idle_after_ms
     try:
         async with asyncio.timeout(settings.max_s + GRACE_S):
             await _new_window(page, world, settings.max_s)
             while not page.is_closed() and (left := stop - time.monotonic()) > 0:
-                if await _still(world, settings, left) and traffic.quiet and not world.loading:
-                    return
+                begun = traffic.begun
+                quiet = await _still(world, traffic, settings, (idle_ms, left, by_pointer)) or Quiet()
+                if quiet.in_time and traffic.quiet and not world.loading and begun == traffic.begun:
+                    return quiet
                 await world.loaded()
                 await traffic.none()
+                idle_ms = settings.quiet_ms  # an answer is rendered in several turns
     except TimeoutError:
-        return
+        pass
+    if time.monotonic() >= stop:
+        traffic.give_up()
+    return quiet
 
 
 async def _new_window(page: Page, world: Isolated, seconds: float) -> None:
@@ -92,41 +117,62 @@ async def _new_window(page: Page, world: Isolated, seconds: float) -> None:
         return  # it was closed, or its document did not load
 
 
-async def _still(world: Isolated, settings: SettleSettings, left: float) -> bool:
-    """Waits until the document is quiet; False if it was replaced meanwhile."""
+async def _still(
+    world: Isolated, traffic: Traffic, settings: SettleSettings, bounds: tuple[int, float, bool]
+) -> Quiet | None:
+    """Waits until the document is quiet; None if it was replaced meanwhile. *bounds*: ms without any change, seconds in
+    all, whether the action was the pointer's."""
+    idle_ms, left, by_pointer = bounds
     try:
-        await world.call(QUIET, settings.idle_after_ms, settings.quiet_ms, int(left * 1000))
-        return True
+        told = await world.call(QUIET, idle_ms, settings.quiet_ms, int(left * 1000), sorted(traffic.signs), by_pointer)
     except PlaywrightError:
         await asyncio.sleep(RETRY_S)  # it navigated, crashed or was closed: the loop and the session find out which
-        return False
+        return None
+    if told["work"] and len(traffic.signs) < MAX_SIGNS:
+        traffic.signs.update(told["work"])
+    return Quiet(told["change"], told["answered"], in_time=not told["work"])
 
 
 async def first_change(world: Isolated, seconds: float) -> bool:
     """Waits until the document changes or is replaced; False if neither happens within *seconds*."""
-    return await _changes(world, FIRST_CHANGE, seconds)
-
-
-async def late_reaction(world: Isolated, action: Action, seconds: float) -> bool:
-    """Waits like :func:`first_change` after a hover or typing that may show suggestions; False at once for others.
-
-    Pages often open menus and fetch suggestions about 0.3 s after the last movement or key, by a timer that is not
-    visible from outside.
-    """
-    match action:
-        case Hover():
-            return await _changes(world, FIRST_CHANGE, seconds)
-        case Type() | Press():
-            return await _changes(world, FIRST_SUGGESTION, seconds)
-        case _:
-            return False
-
-
-async def _changes(world: Isolated, script: str, seconds: float) -> bool:
     try:
         async with asyncio.timeout(seconds + GRACE_S):
-            return bool(await world.call(script, int(seconds * 1000)))
+            return bool(await world.call(FIRST_CHANGE, int(seconds * 1000)))
     except TimeoutError:
         return False  # the page hangs; the next call detects it
     except PlaywrightError:
         return True
+
+
+async def differs_from_look(tabs: Tabs, traffic: Traffic, seconds: float) -> bool:
+    """Waits until the front tab differs from its last observation, or another tab is in front; False if that does not
+    happen within half of *seconds*, or within *seconds* while a request is pending."""
+    front, begun = tabs.front, time.monotonic()
+    while not await front.observer.differs():
+        passed = time.monotonic() - begun
+        left = (seconds if traffic.waiting else seconds / 2) - passed
+        if left <= 0:
+            return False
+        await first_change(front.world, min(left, POLL_S))
+        if tabs.all and tabs.front is not front:
+            return True
+    return True
+
+
+async def late_reaction(world: Isolated, traffic: Traffic, seconds: float) -> bool:
+    """Waits until the document changes or a request begins; False if neither happens within *seconds*.
+
+    Pages often open menus, fetch suggestions or filter lists about 0.3 s after the last movement or key, by a timer
+    that is not visible from outside."""
+    waits = {asyncio.ensure_future(first_change(world, seconds)), asyncio.ensure_future(traffic.next())}
+    try:
+        done, _ = await asyncio.wait(waits, timeout=seconds + GRACE_S, return_when=asyncio.FIRST_COMPLETED)
+        return any(one.result() is not False for one in done)
+    finally:
+        for one in waits:
+            one.cancel()
+
+
+async def offers_suggestions(world: Isolated, seconds: float) -> bool:
+    """Whether the focused field offers suggestions."""
+    return bool(await _bounded(world.call(OFFERS_SUGGESTIONS), seconds))

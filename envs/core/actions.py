@@ -240,6 +240,8 @@ class Reason(StrEnum):
 
     NO_EFFECT = "no_effect"
     """A no-op action: it was carried out and changed nothing (nothing moved, the address or the page stayed)."""
+    FIELD_DIFFERS = "field_differs"
+    """The field holds something else than was typed: the page formatted, cut, completed or refused it."""
     ADDRESS_IS_FILE = "address_is_file"
     """The address leads to a download and to no page, whether the download was kept or refused."""
     DIALOG_OPENED = "dialog_opened"
@@ -308,6 +310,11 @@ class Download(Record):
     bytes: int
 
 
+PageChange = Literal["no", "text", "yes"]
+"""What an action changed: nothing that can be seen; the document, whose text may be the same all the same; or something
+else (values, states, focus, scroll position, appearance, address, tabs, clipboard, a dialog, a download)."""
+
+
 UNAPPROVED = "refused, nobody approved it: do the same again to have it asked about"
 """Ends the message about a download that began in a step that was not approved."""
 
@@ -332,6 +339,9 @@ class ActionResult(Record):
     """Requests that were held for approval, with the answers; includes those that arrived after the previous step
     had ended."""
     seconds: float = 0.0
+    change: PageChange | None = None
+    """What it changed by the end of the step; a change that comes later is seen by the next observation. None: not
+    known (actions that touch no page, failures, other environments, older traces)."""
     reason: Reason | None = None
     """Why it ended with this status; None for plain success, and in traces from before this field."""
     unapproved_downloads: int = 0

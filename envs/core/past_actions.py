@@ -24,6 +24,7 @@ from envs.core.observation import ElementKey
 
 NO_SUCH_NUMBER: Final = "no control had this number"
 UNKNOWN: Final = "unknown whether it happened"
+UNCHANGED: Final = "nothing changed on the page"
 _CLOSED_FIELDS: Final = frozenset({"kind", "button", "direction"})
 """Fields of actions whose values are words of a closed set."""
 
@@ -48,6 +49,8 @@ class PastAction:
     place: ActionPlace | None = None
     """What the element's role and name do not say; None where they say all, and in older traces."""
     page: PageName | None = None
+    changed: bool | None = None
+    """Whether the page changed by it; None: not known, or it failed or is not meant to change a page."""
 
     @property
     def carried_out(self) -> bool:
@@ -63,8 +66,10 @@ class PastAction:
         return self._with_result(describe(self.action, self.target))
 
     def full_line(self) -> str:
-        """:meth:`full_words` and the result, for models that are not trained on :meth:`log_line`."""
-        return self._with_result(self.full_words())
+        """:meth:`full_words`, the result and whether the page changed, for models that are not trained on
+        :meth:`log_line`."""
+        line = self._with_result(self.full_words())
+        return f"{line}: {UNCHANGED}" if self.changed is False else line
 
     def full_words(self) -> str:
         """The action with its place: `click button "delete" in row "Invoice 17"`, `click at 312,80 (link "Home")`."""
@@ -94,6 +99,7 @@ class PastAction:
             None if result is None else result.model_copy(update={"message": change(result.message)}),
             None if place is None else place.with_texts(change),
             None if page is None else PageName(change(page.url), change(page.title)),
+            self.changed,
         )
 
 

@@ -231,6 +231,9 @@ class Intent(Record):
     target_box: tuple[float, float, float, float] | None = None
     """The element's x, y, width and height in CSS pixels of the viewport; None unless boxes were observed."""
     calls: tuple[Call, ...] = ()
+    changed: bool | None = None
+    """Whether the page changed by the action before, as seen when this action was chosen; None: not known, or it failed
+    or is not meant to change a page."""
     at: str
 
 

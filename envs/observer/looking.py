@@ -8,6 +8,7 @@ from typing import Any
 
 from envs.core.errors import PageHung
 from envs.observer.listening import ANY, groups_by_node, groups_of
+from envs.observer.text_listeners import text_groups_by_node
 from envs.observer.world import World, WorldGone
 
 POINTER_EVENTS = frozenset(
@@ -149,6 +150,7 @@ async def _scan(world: World, timeout_s: float, *, effects: bool) -> None:
     }
     world.unsent_hovering.extend(sorted(hovering - world.hovering))
     world.hovering |= hovering
+    world.text_listeners = text_groups_by_node(listeners)
     world.unexamined.extend(sorted(ids - world.listeners))
     world.listeners |= ids
     world.is_large = len(world.listeners) > MAX_LISTENERS

@@ -27,7 +27,9 @@ from envs.observer.frames import FrameWorlds
 from envs.observer.looking import look
 from envs.observer.merge import Numbering, Part, add_elements, joined, merged_text, surfaces_of
 from envs.observer.nearest_controls import NO_SUCH_NUMBER
+from envs.observer.page_state import steady_text
 from envs.observer.target import Holder, Target
+from envs.observer.text_listeners import hears_text
 from envs.observer.world import World, WorldGone, bounded
 from envs.security.allowlist import origin_of
 from envs.security.secrets import NO_SECRETS, SecretVault
@@ -295,6 +297,44 @@ class Observer:
         masked, query = vault.mask_lines(lines["texts"]), " ".join(text.split()).lower()
         hits = [index for index, line in enumerate(masked) if query and query in line.lower()]
         return await self._ask(world, "tellLines", hits, room)
+
+    async def differs(self) -> bool:
+        """Whether the page differs from its last observation by more than clocks, tokens and the focus.
+
+        True for a page that was not observed, that was replaced or does not answer."""
+        if not self._paths:
+            return True
+        answers = await asyncio.gather(*(self._differences(world) for world in self._paths))
+        return any(pairs is None or any(steady_text(a) != steady_text(b) for a, b in pairs) for pairs in answers)
+
+    async def _differences(self, world: World) -> list[tuple[str, str]] | None:
+        if world.is_fresh:
+            return None
+        try:
+            return await world.call("differs", timeout_s=self._settings.timeout_s)
+        except WorldGone:
+            world.leave()
+            return None
+
+    async def reacts(self, timeout_s: float) -> bool:
+        """Whether scripts of the page listen to clicks, keys or text, as far as the last observation found out.
+
+        False for a page that does not answer."""
+        if any(world.listeners or world.text_listeners for world in self._paths):
+            return True
+        try:
+            main = await self._frames.main(timeout_s)
+            return not main.is_fresh and bool(await main.window_listeners(timeout_s))
+        except EnvError:
+            return False
+
+    async def hears_focused(self, timeout_s: float) -> bool:
+        """Whether scripts hear what is typed into the focused field of the main document."""
+        try:
+            main = await self._frames.main(timeout_s)
+        except EnvError:
+            return False
+        return await hears_text(main, None, entered=True, timeout_s=timeout_s)
 
     async def expand(self, group: str, start: int) -> str:
         """Returns the rows of group `g1`, `g2` … of the last observation from row *start*, up to FIND_CHARS."""

@@ -24,12 +24,13 @@ T = TypeVar("T")
 _PARTS = (
     *("dom.js", "names.js", "layers.js", "style_rules.js", "parts.js", "walk.js", "controls.js"),
     *("state_words.js", "states.js", "surfaces.js", "layout.js"),
-    *("effects.js", "api.js", "target.js", "entering.js", "scrolling.js"),
+    *("effects.js", "api.js", "target.js", "entering.js", "read_back.js", "scrolling.js"),
 )
 _CALLS = (
     "observe, relayOut, find, lines, tellLines, expand, hosts, frameHolder, frameOrigin, adoptRoots, adoptListeners, "
     "adoptHovering, adoptHearing, resolve, facts, pointOf, untilShown, showHolder, throughHolder, prepare, selectAll, "
-    "caretToEnd, fillValue, insert, chooseOption, pageAddress, isFileInput, scrollAround"
+    "caretToEnd, fillValue, insert, chooseOption, pageAddress, isFileInput, scrollAround, "
+    "differs, hearsText, focusState, resumeEntry, readBack, enterAtOnce"
 )
 _WORLD = "mira"
 _OBJECTS = "mira-objects"
@@ -70,6 +71,8 @@ class World:
         """Backend ids of the known nodes that listen to the pointer coming over them."""
         self.unsent_hovering: list[int] = []
         """Those of them that were not sent to the page program yet."""
+        self.text_listeners: dict[int, int] = {}
+        """Groups of listeners for text by backend id, see :mod:`envs.observer.text_listeners`."""
         self.sent_groups: dict[int, int] = {}
         """Listener groups by backend id that the page program has, see :mod:`envs.observer.listening`."""
         self.sent_window_groups = 0
@@ -107,6 +110,7 @@ class World:
         self.unexamined.clear()
         self.hovering.clear()
         self.unsent_hovering.clear()
+        self.text_listeners = {}
         self.sent_groups.clear()
         self.new_groups.clear()
         self.sent_window_groups = 0

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+from agent.episode.changed_pages import idle_actions
 from agent.episode.prompts import PolicyView
 from envs.core.action_languages import PROGRAM
 from envs.core.actions import ActionResult
@@ -20,6 +22,8 @@ def policy_views(trace: Trace, blobs: BlobStore) -> Iterator[tuple[Intent, Polic
     problems: tuple[str, ...] = ()
     last: ActionResult | None = None
     for intent, commit in trace.steps:
+        if history:
+            history[-1] = replace(history[-1], changed=intent.changed)
         plan = next((p for p in reversed(trace.plans) if p.step <= intent.step), None)
         yield (
             intent,
@@ -33,6 +37,7 @@ def policy_views(trace: Trace, blobs: BlobStore) -> Iterator[tuple[Intent, Polic
                 history=tuple(history),
                 problems=problems,
                 last=last,
+                idle=idle_actions(history),
             ),
         )
         last = None if commit is None else commit.result

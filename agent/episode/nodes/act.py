@@ -10,6 +10,7 @@ from langgraph.runtime import Runtime
 
 from agent.episode.approval import needs_approval
 from agent.episode.batch import batch_of
+from agent.episode.changed_pages import idle_actions
 from agent.episode.episode import Episode
 from agent.episode.nodes.plan import may_replan
 from agent.episode.policy import ActionProposal, Turn
@@ -60,6 +61,7 @@ async def _turn(state: State, episode: Episode) -> Turn:
         problems=(*_refused(episode, look), *state.problems),
         last=episode.past[-1].result if episode.past else None,
         missed=_missed(episode),
+        idle=idle_actions(episode.past),
         provided=await _provided(episode),
         notes=episode.notebook.notes,
         note_remarks=episode.notebook.remarks,

@@ -91,6 +91,7 @@ def _write_intent(episode: Episode, step: int, action: Action, look: Observation
         target_box=_target_box(action, look),
         place=action_place(action, look, episode.trace.mask),
         calls=episode.take_calls(),
+        changed=episode.past[-1].changed if episode.past else None,
         at=now(),
     )
     episode.trace.append(intent)

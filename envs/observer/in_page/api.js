@@ -2,6 +2,7 @@
 
 let latest = null; // the observation that refs belong to
 let latestLines = [];
+let latestPlace = ''; // address and title of the last observation
 const UNKNOWN_DIGEST = '00000000';
 
 const configured = (settings) => ({ skip: '', collapseRows: 40, nameChars: 160, maxOptions: 30, boxes: false, effects: false, walkMs: 2000, ...settings });
@@ -10,6 +11,7 @@ const configured = (settings) => ({ skip: '', collapseRows: 40, nameChars: 160, 
 function observe(settings, budget, listed) {
   latest = new PageLook(configured(settings)).run(MAX_NODES, settings.walkMs);
   latestLines = renderLines(latest);
+  latestPlace = placeNow();
   const main = scroller(document) ?? rootElement(document); // null: a document that was opened and not written to
   latest.drawn = surfacesOf(latest);
   return sent({
@@ -25,6 +27,23 @@ function observe(settings, budget, listed) {
     hosts: latest.hosts.length,
     frames: latest.frames.map((frame) => ({ remote: frame.remote, path: frame.path, open: frame.remote ? renderOpen(frame) : '' })),
   });
+}
+
+const DIFFERING = 40; // lines that differ, of which the observer is sent both versions
+const placeNow = () => `${location.href}\n${titleOf(document)}`;
+const withoutIds = (line) => line.text.replace(/\u0001\d+\u0005/g, '');
+
+/** The lines that differ from those of the last observation, in pairs; null where they are many or their number differs. */
+function differs() {
+  if (!latest || latestPlace !== placeNow()) return null;
+  const now = renderLines(new PageLook(latest.settings).run(MAX_NODES, latest.settings.walkMs));
+  if (now.length !== latestLines.length) return null;
+  const pairs = [];
+  for (let i = 0; i < now.length; i++) {
+    const pair = [withoutIds(latestLines[i]), withoutIds(now[i])];
+    if (pair[0] !== pair[1] && pairs.push(pair) > DIFFERING) return null;
+  }
+  return sent(pairs);
 }
 
 /** Lays out the last observation again with another budget, without walking the page. */

@@ -5,6 +5,7 @@ const NO_TEXT = new Set(['checkbox', 'radio', 'button', 'submit', 'reset', 'imag
 
 /** Returns the kind of a field and focuses it, because a click on a label or wrapper may not have done so. */
 function prepare(element) {
+  if (!isConnected(element)) return 'gone';
   const tag = htmlTag(element);
   if (isDisabled(element)) return 'disabled';
   if (tag === 'input' && FORMATTED.has(typeOf(element))) return 'value';

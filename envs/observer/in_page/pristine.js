@@ -57,6 +57,7 @@ const attributeNames = method(Element.prototype, 'getAttributeNames');
 const queryAll = method(Element.prototype, 'querySelectorAll');
 const queryFirst = method(Element.prototype, 'querySelector');
 const dispatch = method(EventTarget.prototype, 'dispatchEvent');
+const listen = method(EventTarget.prototype, 'addEventListener');
 const getAttribute = Element.prototype.getAttribute;
 const attr = (element, name) => getAttribute.call(element, name) ?? '';
 const hasAttr = (element, name) => getAttribute.call(element, name) !== null;
@@ -74,6 +75,9 @@ const viewOf = getter(Document.prototype, 'defaultView');
 const newRange = method(Document.prototype, 'createRange');
 const execCommand = method(Document.prototype, 'execCommand');
 const documentQueryAll = method(Document.prototype, 'querySelectorAll');
+const animationsOf = method(Document.prototype, 'getAnimations');
+const fragmentQueryAll = method(DocumentFragment.prototype, 'querySelectorAll');
+const modalOf = (page) => documentQuery(page, ':modal');
 
 /** Properties of documents and shadow roots, which are on separate prototypes. */
 const ofRoot = (make, name) => {

@@ -11,6 +11,15 @@ from typing import Self
 from tests.timing import HANG_S
 
 
+class Gate:
+    """Holds answers back until a test releases them."""
+
+    def __init__(self) -> None:
+        self.reached = Event()
+        """A request for a held answer has arrived."""
+        self.open = Event()
+
+
 @dataclass(frozen=True)
 class Answer:
     body: bytes | str = ""
@@ -21,6 +30,8 @@ class Answer:
     """Pause between the first half of the body and the rest."""
     rest: Event | None = None
     """Awaited before the rest of the body is sent."""
+    gate: Gate | None = None
+    """The second half of the body is sent when it opens."""
 
 
 class Web:
@@ -76,9 +87,13 @@ class Web:
                 self.end_headers()
                 half = len(content) // 2
                 self.wfile.write(content[:half])
+                self.wfile.flush()
                 outer._closing.wait(answer.pause_s)
                 if answer.rest is not None:
                     answer.rest.wait(HANG_S)
+                if answer.gate is not None:
+                    answer.gate.reached.set()
+                    answer.gate.open.wait(HANG_S)
                 self.wfile.write(content[half:])
 
             do_POST = do_GET  # noqa: N815 - the name is the standard library's
