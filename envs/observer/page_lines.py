@@ -22,7 +22,9 @@ WORDS_CHARS = 80
 """Longest piece of plain text."""
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
-_CONTROL = re.compile(rf"(?<!\\)\[\d+\] (\w+) {_STRING}(?: = (?P<value>{_STRING}))?(?: (?!options:)[a-z]+\b)*")
+_CONTROL = re.compile(
+    rf"(?<!\\)\[\d+\] (\w+) {_STRING}(?: = (?P<value>{_STRING}))?(?: (?!options:|title \")[a-z]+\b)*(?: title {_STRING})?"
+)
 _OPTIONS = re.compile(rf"(?: options:)?(?: {_STRING})(?: \(disabled\))?")
 _OPTION = re.compile(_STRING)
 _WORDS = re.compile(rf"\S(?:.{{0,{WORDS_CHARS - 2}}}\S)?(?=\s|$)|\S+")

@@ -1,7 +1,7 @@
 // Which elements are controls. Each control is shown once, by role and name, without repeating its content.
 
 const LEAVES = new Set(['input', 'select', 'textarea', 'video', 'audio']);
-const CONTAINER_NAME = 60; // maximum name length of a clickable area that contains other controls
+const CONTAINER_NAME = 60; // maximum name length of a control whose content is shown after it
 const MAX_NESTED = 50; // nesting depth of controls beyond which they are only counted
 const DELEGATES = 8; // a listener around more controls than this only delegates for them
 
@@ -48,6 +48,7 @@ class PageLook extends Look {
   addWidget(element, tag, role, inner) {
     const control = this.emit(element, tag, role, inner);
     inner.control = control;
+    if (control.cut && FROM_CONTENT.has(role) && !LEAVES.has(tag) && !control.labelled) shorten(control);
     if (role === 'combobox' && tag !== 'input' && tag !== 'select') inner.text = false; // its content is its value
     if (!FROM_CONTENT.has(role) || LEAVES.has(tag)) return;
     const unnamed = control.cut || (control.labelled && contentText(element, 60).length > 40);
@@ -90,7 +91,7 @@ class PageLook extends Look {
       const held = this.controls.slice(mark.controls + 1).filter((other) => !other.dropped);
       const nested = held.length;
       const name = control.name;
-      if (nested) control.name = cut(name, CONTAINER_NAME);
+      if (nested || control.cut) shorten(control);
       if (this.isNoise(control, source, nested) || (nested && !ownText(name, held))) {
         control.dropped = true;
       } else if (!nested && !control.cut && this.frames.length === mark.frames) {
@@ -113,7 +114,8 @@ class PageLook extends Look {
     const full = attempt(() => nameOf(element, tag, role, this.settings.nameChars), '');
     const control = { element, tag, role, name: cut(full, this.settings.nameChars), cut: full.length > this.settings.nameChars,
       labelled: hasAttr(element, 'aria-label') || hasAttr(element, 'aria-labelledby'), states: [], value: null, options: [],
-      moreOptions: 0, depth: inner.control ? inner.control.depth + 1 : 0, frame: inner.frame, hash: inner.hash, dropped: false, id: this.controls.length, ordinal: 0 };
+      moreOptions: 0, title: '', depth: inner.control ? inner.control.depth + 1 : 0, frame: inner.frame, hash: inner.hash, dropped: false, id: this.controls.length, ordinal: 0 };
+    control.title = attempt(() => descriptionOf(element, full), '');
     attempt(() => readState(control, this.settings), null);
     if (inner.inert && !control.states.includes('disabled')) control.states.unshift('disabled');
     this.emitted.add(element);
@@ -121,6 +123,11 @@ class PageLook extends Look {
     this.parts.push({ control, at: element });
     return control;
   }
+}
+
+/** The content follows as lines of its own, so the name only says which control this is. */
+function shorten(control) {
+  control.name = cut(control.name, CONTAINER_NAME);
 }
 
 const hasHandler = (element) => HANDLERS.some((name) => hasAttr(element, name)) || attr(element, 'draggable') === 'true';

@@ -34,6 +34,9 @@ const localName = getter(Element.prototype, 'localName');
 const namespaceOf = getter(Element.prototype, 'namespaceURI');
 const openRoot = getter(Element.prototype, 'shadowRoot');
 const firstElement = getter(Element.prototype, 'firstElementChild');
+const nextElement = getter(Element.prototype, 'nextElementSibling');
+const closest = method(Element.prototype, 'closest');
+const checkVisibility = method(Element.prototype, 'checkVisibility');
 const slotOf = getter(Element.prototype, 'assignedSlot');
 const textSlotOf = getter(Text.prototype, 'assignedSlot');
 const assignedNodes = method(HTMLSlotElement.prototype, 'assignedNodes');
@@ -87,6 +90,7 @@ const ofRoot = (make, name) => {
 const isShadowRoot = (node) => nodeType(node) === 11 && isConnected(node);
 const activeOf = ofRoot(getter, 'activeElement');
 const elementAt = ofRoot(method, 'elementFromPoint');
+const sheetsOf = ofRoot(getter, 'styleSheets');
 const byId = (root, id) => (nodeType(root) === 9 ? Document : DocumentFragment).prototype.getElementById.call(root, id);
 
 const XHTML = 'http://www.w3.org/1999/xhtml';

@@ -11,6 +11,7 @@ const OWN_HOSTS = new Set('article aside blockquote body div footer h1 h2 h3 h4 
 const MAX_NODES = 40000; // nodes visited in one observation; the rest is counted, and `find` continues
 const MAX_HOSTS = 64; // closed-root candidates per observation
 const LINE_CHARS = 400; // approximate maximum length of a line
+const EMPTY = {};
 const SHAPES_SHOWN = 40; // listed shapes of one drawing
 
 /** Whether a box hides its content: `content-visibility: hidden`, or clipped to zero height (a closed accordion). */
@@ -118,6 +119,9 @@ class Look {
         this.flush();
         this.current = context;
       });
+    } else if (inner.text) {
+      this.separate(element, style, 'Start');
+      if (nextSibling(element)) this.stack.push(() => this.separate(element, style, 'End'));
     }
     if (tag === 'br' || tag === 'hr') return this.softBreak(inner);
     if (tag === 'iframe' || tag === 'frame') return inner.visible ? this.visitFrame(element, inner) : undefined;
@@ -245,9 +249,17 @@ class Look {
   }
 
   addText(data, node) {
-    const text = visible(data);
+    const icon = ligatureOf(node, data);
+    if (icon) return void this.parts.push({ icon, at: node });
+    const text = withoutGlyphs(visible(data));
     if (/\S/.test(text)) this.parts.push({ text: text.replace(/\s+/g, ' '), at: node });
     else if (text) this.parts.push({ space: true });
+  }
+
+  /** Adds a space where a margin, not a character, stands between the last word and an inline element's text. */
+  separate(element, style, side) {
+    const { text } = this.parts[this.parts.length - 1] ?? EMPTY;
+    if (text && text.at(-1) !== ' ' && isApart(element, style, side)) this.parts.push({ space: true });
   }
 
   /** Ends the current line. */
@@ -255,7 +267,7 @@ class Look {
     const parts = this.parts;
     if (!parts.length) return;
     this.parts = [];
-    if (!parts.some((part) => part.text || part.control || part.image)) return;
+    if (!parts.some((part) => part.text || part.control || part.image || part.icon)) return;
     const at = parts.find((part) => part.at).at;
     this.lines.push({ parts, at, frame: this.current ? this.current.frame : 0, ...this.place() });
   }
