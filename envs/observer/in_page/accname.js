@@ -99,8 +99,9 @@ function inputName(element) {
 function labelText(element, naming) {
   const labels = labelsOf(element);
   if (!labels || !labels.length) return '';
-  const texts = firstOf(labels, NAMED_BY, (label) => clean(attr(label, 'aria-label')) ||
-    contentOf(label, naming, { all: isHidden(label), without: element, embeds: true }));
+  const content = (label, all) => contentOf(label, naming, { all, without: element, embeds: true });
+  const texts = firstOf(labels, NAMED_BY, (label) => clean(attr(label, 'aria-label')) || content(label, false) ||
+    (isHidden(label) ? content(label, true) : ''));
   return clean(texts.join(' '));
 }
 
@@ -126,6 +127,9 @@ function embeddedValue(element, tag) {
     const stated = attr(element, 'aria-valuetext') || attr(element, 'aria-valuenow');
     return clean(stated || (tag === 'input' ? valueOf(element) : ''));
   }
+  if (role === 'listbox' && tag !== 'input') {
+    return clean(firstOf(queryAll(element, '[role=option][aria-selected=true]'), NAMED_BY, textContent).join(' '));
+  }
   if (tag === 'input') return TEXTUAL.has(role) ? (isPassword(element) ? '' : clean(valueOf(element))) : null;
   return null;
 }
@@ -147,16 +151,17 @@ class Content {
     this.without = without;
     this.embeds = embeds;
     this.role = role;
+    this.selector = ''; // of elements with words before or after them
     this.text = '';
     this.stack = [];
+    this.edges = [];
   }
 
   of(element) {
-    const only = firstChild(element);
-    if (!only && !hasAttributes(element) && !shadowOf(element)) return '';
-    const style = getComputedStyle(element);
     if (!this.all && !isLaidOut(element)) return '';
-    this.enter(element, style, '');
+    this.selector = selectorOfWords(element);
+    if (this.holdsOneText(element)) this.addText(firstChild(element));
+    else this.enter(element, getComputedStyle(element), '');
     for (let left = CONTENT_NODES; left && this.stack.length && this.text.length < 2 * this.naming.limit + 200; left--) {
       const item = this.stack.pop();
       if (typeof item === 'function') item();
@@ -166,9 +171,30 @@ class Content {
     return clean(this.text);
   }
 
+  /** Most controls. */
+  holdsOneText(element) {
+    const only = firstChild(element);
+    return only !== null && nodeType(only) === 3 && !nextSibling(only) && !shadowOf(element) && !hasAttr(element, 'aria-owns') &&
+      (this.all || getComputedStyle(element).visibility === 'visible') && (this.selector === '' || !matches(element, this.selector));
+  }
+
   addText(node) {
     const data = dataOf(node);
-    this.text += LIGATURE.test(data.trim()) && ligatureOf(node, data) ? ' ' : withoutGlyphs(data);
+    this.add(ligatureOf(node, data) ? ' ' : withoutGlyphs(data));
+  }
+
+  add(text) {
+    if (!text) return;
+    if (this.edges.length && mayContinue(this.text, text) && isApart(this.edges)) this.text += ' ';
+    this.text += text;
+    this.edges.length = 0;
+  }
+
+  /** Passes the edge of an element: a block ends the word, an inline element may. */
+  cross(element, style, side) {
+    const { display } = style;
+    if (display === 'inline' || display.startsWith('inline-')) this.edges.push(element, style, side);
+    else if (display !== 'contents') this.text += ' ';
   }
 
   visit(element, tag) {
@@ -180,9 +206,10 @@ class Content {
     if (tag === 'br') return void (this.text += ' ');
     const name = this.ownName(element, tag, bare);
     if (name === null) return this.enter(element, style, bare ? '' : attr(element, 'title'));
-    const inline = isInline(element, style) && tag !== 'img' && tag !== 'input' && tag !== 'svg';
-    if (inline) this.separate(element, style, 'Start');
-    this.text += inline ? name : ` ${name} `;
+    const inline = tag !== 'img' && tag !== 'input' && tag !== 'svg';
+    this.cross(element, style, 'Start');
+    this.add(inline ? name : ` ${name} `);
+    this.cross(element, style, 'End');
   }
 
   /** What assistive technology does not get, and the menu that a widget opens. */
@@ -221,16 +248,16 @@ class Content {
 
   /** Adds the content of an element, or its `title` if there is none. */
   enter(element, style, title) {
-    this.separate(element, style, 'Start');
+    this.cross(element, style, 'Start');
     const shown = this.all || style.visibility === 'visible';
     const from = this.text.length;
     const owned = hasAttr(element, 'aria-owns') ? this.ownedBy(element) : [];
-    const words = shown ? pseudoTexts(element) : null;
-    if (words?.before) this.text += words.before;
+    const words = shown && this.selector !== '' && matches(element, this.selector);
+    if (words) this.add(pseudoText(element, '::before'));
     this.stack.push(() => {
-      if (words?.after) this.text += words.after;
+      if (words) this.add(pseudoText(element, '::after'));
       if (title && !this.text.slice(from).trim()) this.text += ` ${title} `;
-      this.separate(element, style, 'End');
+      this.cross(element, style, 'End');
     });
     for (let i = owned.length - 1; i >= 0; i--) this.stack.push(() => this.enter(owned[i], getComputedStyle(owned[i]), ''));
     const children = flatChildren(element);
@@ -244,23 +271,26 @@ class Content {
     for (const one of owned) this.naming.seen.add(one);
     return owned;
   }
-
-  separate(element, style, side) {
-    if (this.text !== '' && this.text.at(-1) > ' ' && isApart(element, style, side)) this.text += ' ';
-  }
 }
 
-/** Whether the text of an element stands apart from the text before or after it. */
-const isApart = (element, style, side) => !isInline(element, style) || gapOf(style, side) >= WORD_GAP * parseFloat(style.fontSize);
+/** Whether `text` would run into the word before it. */
+const mayContinue = (before, text) => before !== '' && before.at(-1) > ' ' && /^[^\s,.;:!?)\]}%]/.test(text);
+
+/** Whether one of these inline edges keeps two words apart: `edges` is a flat list of element, style, side. */
+function isApart(edges) {
+  for (let i = 0; i < edges.length; i += 3) {
+    const [element, style, side] = [edges[i], edges[i + 1], edges[i + 2]];
+    if (style.display === 'inline' ? gapOf(style, side) >= WORD_GAP * parseFloat(style.fontSize) : !isLetter(element)) return true;
+  }
+  return false;
+}
 
 /** CSS pixels. */
 const gapOf = (style, side) => parseFloat(style['marginInline' + side]) + parseFloat(style['paddingInline' + side]) +
   parseFloat(style[`borderInline${side}Width`]);
 
-/** Whether its text continues the text before it. An inline block does if it holds one letter (animated headings). */
-function isInline(element, style) {
-  const { display } = style;
-  if (display === 'inline' || display === 'contents') return true;
-  const only = display.startsWith('inline-') ? firstChild(element) : null;
+/** An inline block with one letter, of a word that is animated letter by letter. */
+function isLetter(element) {
+  const only = firstChild(element);
   return only !== null && nodeType(only) === 3 && !nextSibling(only) && dataOf(only).trim().length === 1;
 }

@@ -6,6 +6,11 @@ const MAX_NESTED = 50; // nesting depth of controls beyond which they are only c
 const DELEGATES = 8; // a listener around more controls than this only delegates for them
 
 class PageLook extends Look {
+  constructor(settings) {
+    super(settings);
+    forgetSelectors();
+  }
+
   /** Adds `element` if it is a control. Returns whether the walk should enter it. */
   addControl(element, tag, role, style, context, inner) {
     if (tag === 'label') return this.enterLabel(element, inner);

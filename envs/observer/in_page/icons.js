@@ -6,7 +6,7 @@ const ICON_FONT = /icon|symbol|glyph|awesome|fontello|icomoon|ligature|mdl2|enty
 const LIGATURE = /^[a-z][a-z0-9_]{1,39}$/;
 /** A class that selects one icon of a set: `fa-trash`, `glyphicon-plus`, `mdi-account`. */
 const ICON_CLASS = new RegExp('^(?:fa|fas|far|bi|icon|icons|icofont|glyphicon|mdi|ri|ti|la|uil|bx|bxs|codicon|octicon|oi|pi|feather|lucide|tabler-icon|' +
-  'ion|ion-md|ion-ios|material-icons?|el-icon|anticon|k-i|dashicons|typcn|wi|fi|cil|ph|ui-icon|svg-icon|icon-[a-z]+|[a-z]+-icon)-' +
+  'ion|ion-md|ion-ios|material-icons?|el-icon|anticon|k-i|dashicons|typcn|wi|fi|cil|ph|ui-icon(?!-triangle|-gripsmall)|svg-icon|icon-[a-z]+|[a-z]+-icon)-' +
   '(?!(?:icons?|solid|regular|light|thin|brands|fw|lg|xs|sm|[0-9]?x?l?|[1-9]x|spin|outlined?|filled|rounded|sharp|inverse|stack.*|rotate.*|flip.*|btn|button|only|left|right|wrapper|container)$)' +
   '([a-z][a-z0-9-]{1,30})$');
 
@@ -15,14 +15,14 @@ const asWords = (name) => name.replace(/([a-z])([A-Z])/g, '$1 $2').replace(/[-_ 
 
 /** The words of an icon that an icon font draws for this text; '' for any other text. */
 function ligatureOf(node, data) {
+  if (data.length > 60 || !LIGATURE.test(data.trim())) return '';
   const word = data.trim();
-  if (!LIGATURE.test(word)) return '';
   const holder = flatParent(node);
   if (!holder || nodeType(holder) !== 1) return '';
   const style = getComputedStyle(holder);
-  const family = style.fontFamily.split(',', 1)[0];
-  if (ICON_FONT.test(family) || /liga" (?:1|on)|liga"$/.test(style.fontFeatureSettings)) return asWords(word);
-  return word.includes('_') && isOneGlyph(node, word, parseFloat(style.fontSize)) ? asWords(word) : '';
+  if (ICON_FONT.test(style.fontFamily.split(',', 1)[0])) return asWords(word);
+  if (!word.includes('_')) return '';
+  return style.fontFeatureSettings.includes('liga') || isOneGlyph(node, word, parseFloat(style.fontSize)) ? asWords(word) : '';
 }
 
 /** Whether a word is drawn about as wide as one character. */

@@ -69,8 +69,10 @@ function nameOf(element, tag, role, limit) {
 
 const TOOLTIPS = ('aria-description data-original-title data-bs-original-title data-bs-title data-tooltip data-tooltip-content ' +
   'data-tippy-content data-tip data-title mattooltip').split(' ');
+const ANY_TOOLTIP = TOOLTIPS.map((name) => `[${name}]`).join(',');
 /** The text that a script shows as a tooltip, by the attributes of common libraries. */
-const tooltipOf = (element) => clean(attr(element, TOOLTIPS.find((name) => hasAttr(element, name)) ?? 'aria-description'));
+const tooltipOf = (element) =>
+  matches(element, ANY_TOOLTIP) ? clean(attr(element, TOOLTIPS.find((name) => attr(element, name)) ?? 'title')) : '';
 
 /** Deviation from accname: text with aria-hidden, or an icon. */
 function drawnName(element, tag, role, limit) {

@@ -5,18 +5,22 @@
 const MAX_RULES = 3000; // rules that are examined in one document or shadow root
 const WORDS = /[\p{L}\p{N}]/u;
 const GENERATED = /::?(?:before|after)\b/;
-const pseudoRules = new WeakMap(); // document or shadow root → { key, selector } of the rules found there
 const NO_SHEETS = [];
+const pseudoRules = new WeakMap(); // document or shadow root → { key, selector } of the rules found there
+let selectorsNow = new WeakMap(); // the same for the current look, in which the rules are not counted again
 
-/** The words before and after the content of an element. */
-function pseudoTexts(element) {
-  const selector = selectorOfWords(getRootNode(element));
-  if (!selector || !matches(element, selector)) return null;
-  return { before: pseudoText(element, '::before'), after: pseudoText(element, '::after') };
+/** Has the rules of the page counted again. */
+const forgetSelectors = () => void (selectorsNow = new WeakMap());
+
+/** A selector of the elements before or after which some rule of the element's document may draw words; '' for none. */
+function selectorOfWords(element) {
+  const root = getRootNode(element);
+  let selector = selectorsNow.get(root);
+  if (selector === undefined) selectorsNow.set(root, (selector = readSelector(root)));
+  return selector;
 }
 
-/** A selector of the elements for which some rule of `root` may draw words; '' for none. */
-function selectorOfWords(root) {
+function readSelector(root) {
   const sheets = sheetsOf(root) ?? NO_SHEETS;
   const known = pseudoRules.get(root);
   let key = 0;
@@ -57,7 +61,7 @@ function elementsOf(selectorText) {
 function pseudoText(element, which) {
   const style = getComputedStyle(element, which);
   const { content } = style;
-  if (content === 'none' || content === 'normal' || style.display === 'none' || style.visibility !== 'visible') return null;
+  if (content === 'none' || content === 'normal' || style.display === 'none' || style.visibility !== 'visible') return '';
   let text = '';
   let apart = style.display !== 'inline';
   for (const [part, string, name] of content.matchAll(/"((?:[^"\\]|\\.)*)"|attr\(([\w-]+)\)|\//g)) {
@@ -65,6 +69,6 @@ function pseudoText(element, which) {
     else text += name ? attr(element, name) : string.replace(/\\(.)/g, '$1');
   }
   text = withoutGlyphs(text);
-  if (!WORDS.test(text)) return null;
+  if (!WORDS.test(text)) return '';
   return `${apart || gapOf(style, 'Start') > 0 ? ' ' : ''}${text}${apart || gapOf(style, 'End') > 0 ? ' ' : ''}`;
 }

@@ -11,7 +11,6 @@ const OWN_HOSTS = new Set('article aside blockquote body div footer h1 h2 h3 h4 
 const MAX_NODES = 40000; // nodes visited in one observation; the rest is counted, and `find` continues
 const MAX_HOSTS = 64; // closed-root candidates per observation
 const LINE_CHARS = 400; // approximate maximum length of a line
-const EMPTY = {};
 const SHAPES_SHOWN = 40; // listed shapes of one drawing
 
 /** Whether a box hides its content: `content-visibility: hidden`, or clipped to zero height (a closed accordion). */
@@ -42,6 +41,7 @@ class Look {
     this.nodes = 0;
     this.unread = 0; // elements that could not be read or are nested too deeply in other controls
     this.stack = [];
+    this.edges = []; // (element, style, side) of the inline edges since the last text
     this.pushDocument(document, '', null);
   }
 
@@ -120,8 +120,8 @@ class Look {
         this.current = context;
       });
     } else if (inner.text) {
-      this.separate(element, style, 'Start');
-      if (nextSibling(element)) this.stack.push(() => this.separate(element, style, 'End'));
+      this.edges.push(element, style, 'Start');
+      this.stack.push(() => this.edges.push(element, style, 'End'));
     }
     if (tag === 'br' || tag === 'hr') return this.softBreak(inner);
     if (tag === 'iframe' || tag === 'frame') return inner.visible ? this.visitFrame(element, inner) : undefined;
@@ -252,19 +252,18 @@ class Look {
     const icon = ligatureOf(node, data);
     if (icon) return void this.parts.push({ icon, at: node });
     const text = withoutGlyphs(visible(data));
-    if (/\S/.test(text)) this.parts.push({ text: text.replace(/\s+/g, ' '), at: node });
-    else if (text) this.parts.push({ space: true });
-  }
-
-  /** Adds a space where a margin, not a character, stands between the last word and an inline element's text. */
-  separate(element, style, side) {
-    const { text } = this.parts[this.parts.length - 1] ?? EMPTY;
-    if (text && text.at(-1) !== ' ' && isApart(element, style, side)) this.parts.push({ space: true });
+    if (/\S/.test(text)) {
+      const before = this.parts[this.parts.length - 1]?.text;
+      if (before && this.edges.length && mayContinue(before, text) && isApart(this.edges)) this.parts.push({ space: true });
+      this.parts.push({ text: text.replace(/\s+/g, ' '), at: node });
+    } else if (text) this.parts.push({ space: true });
+    this.edges.length = 0;
   }
 
   /** Ends the current line. */
   flush() {
     const parts = this.parts;
+    this.edges.length = 0;
     if (!parts.length) return;
     this.parts = [];
     if (!parts.some((part) => part.text || part.control || part.image || part.icon)) return;
