@@ -110,7 +110,10 @@ async def names_on(page: Page, modules: Path) -> dict[Implementation, list[str]]
     }
     names = {by: await page.eval_on_selector_all(CASES, script) for by, script in in_page.items()}
     session = await page.context.new_cdp_session(page)
-    return {**names, Implementation.CHROMIUM: [await _chromium(session, i) for i in range(len(names[Implementation.AXE]))]}
+    return {
+        **names,
+        Implementation.CHROMIUM: [await _chromium(session, i) for i in range(len(names[Implementation.AXE]))],
+    }
 
 
 async def _chromium(session: CDPSession, index: int) -> str:
@@ -172,7 +175,9 @@ def main() -> None:
     cases = asyncio.run(measure(args.folder, installed().resolve()))
     print(report(cases, args.failures))
     if args.json:
-        args.json.write_text(json.dumps([asdict(case) for case in cases], indent=1, ensure_ascii=False), encoding="utf-8")
+        args.json.write_text(
+            json.dumps([asdict(case) for case in cases], indent=1, ensure_ascii=False), encoding="utf-8"
+        )
 
 
 if __name__ == "__main__":

@@ -105,10 +105,10 @@ _PENDING = Element(0, ElementKey("", "", "", 0, ""), "", (), None, (), None, Fal
 
 
 def _typed(refs: list[int], part: Part, columns: dict[str, Any]) -> Iterator[Element]:
-    names = ("role", "name", "ordinal", "digest", "frame", "tag", "states", "value", "options", "shown")
+    names = ("role", "name", "ordinal", "digest", "frame", "tag", "states", "value", "options", "shown", "title")
     boxes, effects = (columns[name] or [None] * len(refs) for name in ("box", "effect"))
     rows = zip(refs, *(columns[name] for name in names), boxes, effects, strict=True)
-    for ref, role, name, ordinal, digest, frame, tag, states, value, options, shown, box, effect in rows:
+    for ref, role, name, ordinal, digest, frame, tag, states, value, options, shown, title, box, effect in rows:
         key = ElementKey(joined(part.path, frame), storable(role), storable(name), ordinal, digest)
         yield Element(
             ref,
@@ -120,6 +120,7 @@ def _typed(refs: list[int], part: Part, columns: dict[str, Any]) -> Iterator[Ele
             _moved(box, part.origin) if box else None,
             bool(shown),
             _effect(effect, part.world) if effect else None,
+            storable(title),
         )
 
 

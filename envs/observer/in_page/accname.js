@@ -11,9 +11,10 @@ const WORD_GAP = 0.15; // ems between two pieces of text that separate words
 
 /** One computation of a name. */
 class Naming {
-  constructor(limit, loose = false) {
+  constructor(limit, { loose = false, drawn = false } = {}) {
     this.limit = limit; // about as many characters of a content are read
     this.loose = loose; // whether text is included that only assistive technology does not get (aria-hidden)
+    this.drawn = drawn; // whether the named element is known to be drawn
     this.seen = new Set(); // elements that a reference used or that are being named
     this.referring = false; // an aria-labelledby inside a referenced element is not followed
   }
@@ -24,7 +25,7 @@ function statedName(element, tag, role, naming) {
   const label = labelledBy(element, naming) || clean(attr(element, 'aria-label')) || hostName(element, tag, naming);
   if (label) return label;
   naming.seen.add(element);
-  return (isNamedByContent(tag, role) && contentOf(element, naming, { role })) || clean(attr(element, 'title'));
+  return (isNamedByContent(tag, role) && contentOf(element, naming, { role, drawn: naming.drawn })) || clean(attr(element, 'title'));
 }
 
 const isNamedByContent = (tag, role) => (role ? CONTENT_ROLES.has(role) && tag !== 'input' : CONTENT_TAGS.has(tag));
@@ -135,13 +136,13 @@ function embeddedValue(element, tag) {
 }
 
 /** The text of a subtree. `all` includes hidden parts, `embeds` the values of controls; `role` is the role of `element`. */
-function contentOf(element, naming, { all = false, without = null, embeds = false, role = '' }) {
-  return new Content(naming, all, without, embeds || WIDGETS.has(role), role).of(element);
+function contentOf(element, naming, { all = false, without = null, embeds = false, drawn = false, role = '' }) {
+  return drawn || all || isLaidOut(element) ? new Content(naming, all, without, embeds || WIDGETS.has(role), role).of(element, drawn) : '';
 }
 
 /** The visible text of a subtree, about `limit` characters at most; `all` includes hidden parts. */
 function contentText(element, limit, all = false) {
-  return contentOf(element, new Naming(limit, true), { all });
+  return contentOf(element, new Naming(limit, { loose: true }), { all });
 }
 
 class Content {
@@ -154,13 +155,12 @@ class Content {
     this.selector = ''; // of elements with words before or after them
     this.text = '';
     this.stack = [];
-    this.edges = [];
+    this.last = null; // the last node or element that added text
   }
 
-  of(element) {
-    if (!this.all && !isLaidOut(element)) return '';
+  of(element, drawn) {
     this.selector = selectorOfWords(element);
-    if (this.holdsOneText(element)) this.addText(firstChild(element));
+    if (this.holdsOneText(element) && (drawn || this.all || getComputedStyle(element).visibility === 'visible')) this.addText(firstChild(element));
     else this.enter(element, getComputedStyle(element), '');
     for (let left = CONTENT_NODES; left && this.stack.length && this.text.length < 2 * this.naming.limit + 200; left--) {
       const item = this.stack.pop();
@@ -175,26 +175,20 @@ class Content {
   holdsOneText(element) {
     const only = firstChild(element);
     return only !== null && nodeType(only) === 3 && !nextSibling(only) && !shadowOf(element) && !hasAttr(element, 'aria-owns') &&
-      (this.all || getComputedStyle(element).visibility === 'visible') && (this.selector === '' || !matches(element, this.selector));
+      (this.selector === '' || !matches(element, this.selector));
   }
 
   addText(node) {
     const data = dataOf(node);
-    this.add(ligatureOf(node, data) ? ' ' : withoutGlyphs(data));
+    this.add(ligatureOf(node, data) ? ' ' : withoutGlyphs(data), node);
   }
 
-  add(text) {
+  /** Adds the text of a node or element. */
+  add(text, at) {
     if (!text) return;
-    if (this.edges.length && mayContinue(this.text, text) && isApart(this.edges)) this.text += ' ';
+    if (this.last !== null && mayContinue(this.text, text) && isApart(this.last, at)) this.text += ' ';
     this.text += text;
-    this.edges.length = 0;
-  }
-
-  /** Passes the edge of an element: a block ends the word, an inline element may. */
-  cross(element, style, side) {
-    const { display } = style;
-    if (display === 'inline' || display.startsWith('inline-')) this.edges.push(element, style, side);
-    else if (display !== 'contents') this.text += ' ';
+    this.last = at;
   }
 
   visit(element, tag) {
@@ -206,10 +200,7 @@ class Content {
     if (tag === 'br') return void (this.text += ' ');
     const name = this.ownName(element, tag, bare);
     if (name === null) return this.enter(element, style, bare ? '' : attr(element, 'title'));
-    const inline = tag !== 'img' && tag !== 'input' && tag !== 'svg';
-    this.cross(element, style, 'Start');
-    this.add(inline ? name : ` ${name} `);
-    this.cross(element, style, 'End');
+    this.add(tag === 'img' || tag === 'input' || tag === 'svg' || isBlock(style) ? ` ${name} ` : name, element);
   }
 
   /** What assistive technology does not get, and the menu that a widget opens. */
@@ -248,17 +239,20 @@ class Content {
 
   /** Adds the content of an element, or its `title` if there is none. */
   enter(element, style, title) {
-    this.cross(element, style, 'Start');
+    const block = isBlock(style);
+    if (block) this.text += ' ';
     const shown = this.all || style.visibility === 'visible';
     const from = this.text.length;
-    const owned = hasAttr(element, 'aria-owns') ? this.ownedBy(element) : [];
+    const owned = hasAttr(element, 'aria-owns') ? this.ownedBy(element) : NO_ELEMENTS;
     const words = shown && this.selector !== '' && matches(element, this.selector);
-    if (words) this.add(pseudoText(element, '::before'));
-    this.stack.push(() => {
-      if (words) this.add(pseudoText(element, '::after'));
-      if (title && !this.text.slice(from).trim()) this.text += ` ${title} `;
-      this.cross(element, style, 'End');
-    });
+    if (words) this.add(pseudoText(element, '::before'), element);
+    if (block || words || title) {
+      this.stack.push(() => {
+        if (words) this.add(pseudoText(element, '::after'), element);
+        if (title && !this.text.slice(from).trim()) this.text += ` ${title} `;
+        if (block) this.text += ' ';
+      });
+    }
     for (let i = owned.length - 1; i >= 0; i--) this.stack.push(() => this.enter(owned[i], getComputedStyle(owned[i]), ''));
     const children = flatChildren(element);
     for (let i = children.length - 1; i >= 0; i--) if (shown || nodeType(children[i]) === 1) this.stack.push(children[i]);
@@ -273,17 +267,35 @@ class Content {
   }
 }
 
-/** Whether `text` would run into the word before it. */
-const mayContinue = (before, text) => before !== '' && before.at(-1) > ' ' && /^[^\s,.;:!?)\]}%]/.test(text);
+const NO_ELEMENTS = [];
 
-/** Whether one of these inline edges keeps two words apart: `edges` is a flat list of element, style, side. */
-function isApart(edges) {
-  for (let i = 0; i < edges.length; i += 3) {
-    const [element, style, side] = [edges[i], edges[i + 1], edges[i + 2]];
-    if (style.display === 'inline' ? gapOf(style, side) >= WORD_GAP * parseFloat(style.fontSize) : !isLetter(element)) return true;
+/** Whether a box ends the words around it. */
+const isBlock = ({ display }) => display !== 'inline' && display !== 'contents' && !display.startsWith('inline-');
+
+/** Whether `text` would run into the word before it. */
+const mayContinue = (before, text) => before.at(-1) > ' ' && text[0] > ' ' && !/^[,.;:!?)\]}%]/.test(text);
+
+/** Whether margins, inline blocks or drawn elements between two pieces of one line keep their words apart. */
+function isApart(before, after) {
+  if (before === after) return false;
+  let [left, right] = [null, null]; // the largest elements that hold only one of the two
+  for (let node = elementOf(before); node && !contains(node, after); left = node, node = flatUp(node)) {
+    const style = getComputedStyle(node);
+    if (isBlock(style) || keepsApart(node, style, 'End')) return true;
+  }
+  for (let node = elementOf(after); node && !contains(node, before); right = node, node = flatUp(node)) {
+    const style = getComputedStyle(node);
+    if (isBlock(style) || keepsApart(node, style, 'Start')) return true;
+  }
+  for (let node = nextSibling(left ?? before); node && node !== (right ?? after); node = nextSibling(node)) {
+    if (nodeType(node) === 1 && offsetWidth(node) > 1) return true; // an icon
   }
   return false;
 }
+
+const elementOf = (node) => (nodeType(node) === 1 ? node : textSlotOf(node) ?? flatParent(node));
+const keepsApart = (element, style, side) =>
+  style.display === 'inline' ? gapOf(style, side) >= WORD_GAP * parseFloat(style.fontSize) : style.display !== 'contents' && !isLetter(element);
 
 /** CSS pixels. */
 const gapOf = (style, side) => parseFloat(style['marginInline' + side]) + parseFloat(style['paddingInline' + side]) +

@@ -54,6 +54,7 @@ function columns(controls, shown) {
     tag: controls.map((c) => c.tag),
     states: controls.map((c) => c.states.join(' ')),
     value: controls.map((c) => c.value),
+    title: controls.map((c) => c.title),
     options: controls.map((c) => c.options),
     shown: controls.map((c) => (shown.has(c.id) ? 1 : 0)),
     box: boxes ? controls.map((c) => attempt(() => topBox(c.element), null)) : null,

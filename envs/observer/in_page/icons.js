@@ -5,8 +5,8 @@ const PRIVATE_USE = /[\ue000-\uf8ff]|[\udb80-\udbff][\udc00-\udfff]/g;
 const ICON_FONT = /icon|symbol|glyph|awesome|fontello|icomoon|ligature|mdl2|entypo|feather|remix|tabler|lucide|phosphor/i;
 const LIGATURE = /^[a-z][a-z0-9_]{1,39}$/;
 /** A class that selects one icon of a set: `fa-trash`, `glyphicon-plus`, `mdi-account`. */
-const ICON_CLASS = new RegExp('^(?:fa|fas|far|bi|icon|icons|icofont|glyphicon|mdi|ri|ti|la|uil|bx|bxs|codicon|octicon|oi|pi|feather|lucide|tabler-icon|' +
-  'ion|ion-md|ion-ios|material-icons?|el-icon|anticon|k-i|dashicons|typcn|wi|fi|cil|ph|ui-icon(?!-triangle|-gripsmall)|svg-icon|icon-[a-z]+|[a-z]+-icon)-' +
+const ICON_CLASS = new RegExp('^(?!ui-icon-(?:triangle|gripsmall))(?:fa|fas|far|bi|icon|icons|icofont|glyphicon|mdi|ri|ti|la|uil|bx|bxs|codicon|octicon|oi|pi|feather|lucide|tabler-icon|' +
+  'ion|ion-md|ion-ios|material-icons?|el-icon|anticon|k-i|dashicons|typcn|wi|fi|cil|ph|svg-icon|icon-[a-z]+|[a-z]+-icon)-' +
   '(?!(?:icons?|solid|regular|light|thin|brands|fw|lg|xs|sm|[0-9]?x?l?|[1-9]x|spin|outlined?|filled|rounded|sharp|inverse|stack.*|rotate.*|flip.*|btn|button|only|left|right|wrapper|container)$)' +
   '([a-z][a-z0-9-]{1,30})$');
 
@@ -18,12 +18,16 @@ function ligatureOf(node, data) {
   if (data.length > 60 || !LIGATURE.test(data.trim())) return '';
   const word = data.trim();
   const holder = flatParent(node);
-  if (!holder || nodeType(holder) !== 1) return '';
+  if (!holder || nodeType(holder) !== 1 || !mayDrawIcon(holder, node)) return '';
   const style = getComputedStyle(holder);
   if (ICON_FONT.test(style.fontFamily.split(',', 1)[0])) return asWords(word);
   if (!word.includes('_')) return '';
   return style.fontFeatureSettings.includes('liga') || isOneGlyph(node, word, parseFloat(style.fontSize)) ? asWords(word) : '';
 }
+
+/** Icons have an element of their own; asking each word of a page for its font would cost too much. */
+const mayDrawIcon = (holder, node) => firstChild(holder) === node && !nextSibling(node) &&
+  (hasAttributes(holder) || localName(holder) === 'i' || localName(holder).includes('-'));
 
 /** Whether a word is drawn about as wide as one character. */
 function isOneGlyph(node, word, size) {

@@ -62,13 +62,14 @@ const isControl = (role, tag) => WIDGETS.has(role) || (tag === 'input' && role !
 
 /** The uncut name: by accname; for a control without one by what is drawn in it, then by a technical identifier. */
 function nameOf(element, tag, role, limit) {
-  return statedName(element, tag, role, new Naming(limit)) ||
+  return statedName(element, tag, role, new Naming(limit, { drawn: true })) ||
     clean(attr(element, 'placeholder') || attr(element, 'aria-placeholder')) || tooltipOf(element) ||
     drawnName(element, tag, role, limit) || describedName(element, tag, role);
 }
 
 const TOOLTIPS = ('aria-description data-original-title data-bs-original-title data-bs-title data-tooltip data-tooltip-content ' +
   'data-tippy-content data-tip data-title mattooltip').split(' ');
+const TITLED = ['title', ...TOOLTIPS].map((name) => `[${name}]`).join(',');
 const ANY_TOOLTIP = TOOLTIPS.map((name) => `[${name}]`).join(',');
 /** The text that a script shows as a tooltip, by the attributes of common libraries. */
 const tooltipOf = (element) =>
@@ -86,7 +87,7 @@ function drawnName(element, tag, role, limit) {
 const DESCRIPTION = 80; // characters
 /** What the title or tooltip adds to the name; '' if nothing. */
 function descriptionOf(element, name) {
-  if (!hasAttributes(element)) return '';
+  if (!hasAttributes(element) || !matches(element, TITLED)) return '';
   const text = clean(attr(element, 'title')) || tooltipOf(element);
   return text && !name.toLowerCase().includes(text.toLowerCase()) ? cut(text, DESCRIPTION) : '';
 }

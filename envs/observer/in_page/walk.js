@@ -41,7 +41,6 @@ class Look {
     this.nodes = 0;
     this.unread = 0; // elements that could not be read or are nested too deeply in other controls
     this.stack = [];
-    this.edges = []; // (element, style, side) of the inline edges since the last text
     this.pushDocument(document, '', null);
   }
 
@@ -119,9 +118,6 @@ class Look {
         this.flush();
         this.current = context;
       });
-    } else if (inner.text) {
-      this.edges.push(element, style, 'Start');
-      this.stack.push(() => this.edges.push(element, style, 'End'));
     }
     if (tag === 'br' || tag === 'hr') return this.softBreak(inner);
     if (tag === 'iframe' || tag === 'frame') return inner.visible ? this.visitFrame(element, inner) : undefined;
@@ -253,17 +249,15 @@ class Look {
     if (icon) return void this.parts.push({ icon, at: node });
     const text = withoutGlyphs(visible(data));
     if (/\S/.test(text)) {
-      const before = this.parts[this.parts.length - 1]?.text;
-      if (before && this.edges.length && mayContinue(before, text) && isApart(this.edges)) this.parts.push({ space: true });
+      const last = this.parts[this.parts.length - 1];
+      if (last && last.text && mayContinue(last.text, text) && isApart(last.at, node)) this.parts.push({ space: true });
       this.parts.push({ text: text.replace(/\s+/g, ' '), at: node });
     } else if (text) this.parts.push({ space: true });
-    this.edges.length = 0;
   }
 
   /** Ends the current line. */
   flush() {
     const parts = this.parts;
-    this.edges.length = 0;
     if (!parts.length) return;
     this.parts = [];
     if (!parts.some((part) => part.text || part.control || part.image || part.icon)) return;
