@@ -15,6 +15,7 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -139,15 +140,15 @@ async def cases_of(page: Page, folder: Path, file: Path, modules: Path) -> list[
     ]
 
 
-async def measure(folder: Path, modules: Path) -> list[Case]:
-    """Returns the cases of all pages in *folder*."""
+async def measure(folder: Path, files: Sequence[Path], modules: Path) -> list[Case]:
+    """Returns the cases of *files* in *folder*."""
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=chromium)
         page = await browser.new_page()
         await serve(page, folder, modules)
         cases: list[Case] = []
-        for file in sorted(folder.rglob("*.html")):
+        for file in files:
             cases += await cases_of(page, folder, file, modules)
         await browser.close()
     return cases
@@ -172,7 +173,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="where all cases are written")
     parser.add_argument("--failures", type=Implementation, default=Implementation.MIRA, choices=list(Implementation))
     args = parser.parse_args()
-    cases = asyncio.run(measure(args.folder, installed().resolve()))
+    cases = asyncio.run(measure(args.folder, sorted(args.folder.rglob("*.html")), installed().resolve()))
     print(report(cases, args.failures))
     if args.json:
         args.json.write_text(

@@ -23,7 +23,8 @@ WORDS_CHARS = 80
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _CONTROL = re.compile(
-    rf"(?<!\\)\[\d+\] (\w+) {_STRING}(?: = (?P<value>{_STRING}))?(?: (?!options:|title \")[a-z]+\b)*(?: title {_STRING})?"
+    rf"(?<!\\)\[\d+\] (\w+) {_STRING}(?: = (?P<value>{_STRING}))?"
+    rf"(?: (?!options:|title \")[a-z]+\b)*(?: title {_STRING})?"
 )
 _OPTIONS = re.compile(rf"(?: options:)?(?: {_STRING})(?: \(disabled\))?")
 _OPTION = re.compile(_STRING)

@@ -117,7 +117,7 @@ class PageLook extends Look {
 
   emit(element, tag, role, inner) {
     const full = attempt(() => nameOf(element, tag, role, this.settings.nameChars), '');
-    const control = { element, tag, role, name: cut(full, this.settings.nameChars), cut: full.length > this.settings.nameChars,
+    const control = { element, tag, role, name: cut(full, this.settings.nameChars), uncut: '', cut: full.length > this.settings.nameChars,
       labelled: hasAttr(element, 'aria-label') || hasAttr(element, 'aria-labelledby'), states: [], value: null, options: [],
       moreOptions: 0, title: '', depth: inner.control ? inner.control.depth + 1 : 0, frame: inner.frame, hash: inner.hash, dropped: false, id: this.controls.length, ordinal: 0 };
     control.title = attempt(() => descriptionOf(element, full), '');
@@ -132,6 +132,7 @@ class PageLook extends Look {
 
 /** The content follows as lines of its own, so the name only says which control this is. */
 function shorten(control) {
+  control.uncut = control.name; // keys of traces that were recorded before may have it
   control.name = cut(control.name, CONTAINER_NAME);
 }
 

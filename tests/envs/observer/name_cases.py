@@ -34,8 +34,8 @@ CASES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ),
         ("<label><input type=checkbox data-x>Pin <input type=password value=hunter2></label>", "Pin"),
         (
-            "<label><input type=checkbox data-x>In <b role=listbox><i role=option>a</i><i role=option aria-selected=true>b</i></b>"
-            "</label>",
+            "<label><input type=checkbox data-x>In <b role=listbox><i role=option>a</i>"
+            "<i role=option aria-selected=true>b</i></b></label>",
             "In b",
         ),
     ),
