@@ -40,9 +40,10 @@ const rulesOf = (group) => attempt(() => group.cssRules ?? null, null);
 
 function collectRules(rules, found, left) {
   for (let i = 0; rules && i < rules.length && left.rules > 0; i++, left.rules--) {
-    const { selectorText } = rules[i];
-    if (selectorText === undefined) collectRules(rulesOf(rules[i]), found, left); // @media, @supports, @layer
-    else if (GENERATED.test(selectorText) && drawsWords(rules[i].style.content)) found.push(...elementsOf(selectorText));
+    const entry = rules[i];
+    const { selectorText } = entry;
+    if (selectorText === undefined) collectRules(rulesOf(entry), found, left); // @media, @supports, @layer
+    else if (GENERATED.test(selectorText) && drawsWords(entry.style.content)) found.push(...elementsOf(selectorText));
   }
 }
 
