@@ -6,8 +6,8 @@ Grammar of :attr:`Observation.text` (one line per block of the page, document or
     Sold by seller 3                                page text
     [3] link "Home"  [4] button "Save" disabled     controls: [ref] role "name" states
     [5] textbox "Email" = "a@b.c" focused           value after `=` (never a password's)
-    [6] checkbox "Agree" checked
     [10] button "Bold" (on?)  [11] link "Home" (current)     cues; `?` marks a guess from classes or styles
+    [6] checkbox "Agree" checked title "Required"   what a title or tooltip adds to the name
     [7] combobox "Size" = "M" options: "S" "M" "L" (disabled)
     [8] checkbox "Pick 1" | [9] link "Order 1" | paid        a table row: cells joined by ` | `
     … g1: row ×332, shown 1-28 (expand g1 or find text)      a collapsed group; text is never cut silently
@@ -103,6 +103,8 @@ class Surface:
     name: str
     """Its label or id; may be empty."""
     box: Box
+    title: str = ""
+    """What the title or tooltip adds to the name; "" if nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,10 +105,10 @@ _PENDING = Element(0, ElementKey("", "", "", 0, ""), "", (), None, (), None, Fal
 
 
 def _typed(refs: list[int], part: Part, columns: dict[str, Any]) -> Iterator[Element]:
-    names = ("role", "name", "ordinal", "digest", "frame", "tag", "states", "value", "options", "shown")
+    names = ("role", "name", "ordinal", "digest", "frame", "tag", "states", "value", "options", "shown", "title")
     boxes, effects, cued = (columns[name] or [None] * len(refs) for name in ("box", "effect", "cues"))
     rows = zip(refs, *(columns[name] for name in names), boxes, effects, cued, strict=True)
-    for ref, role, name, ordinal, digest, frame, tag, states, value, options, shown, box, effect, cues in rows:
+    for ref, role, name, ordinal, digest, frame, tag, states, value, options, shown, title, box, effect, cues in rows:
         key = ElementKey(joined(part.path, frame), storable(role), storable(name), ordinal, digest)
         yield Element(
             ref,
@@ -121,6 +121,7 @@ def _typed(refs: list[int], part: Part, columns: dict[str, Any]) -> Iterator[Ele
             bool(shown),
             _effect(effect, part.world) if effect else None,
             tuple(cues.split()) if cues else (),
+            storable(title),
         )
 
 

@@ -29,9 +29,12 @@ _CUE = (
 """The words of `envs/observer/in_page/states.js`."""
 _CUES = rf"(?: \({_CUE}(?: {_CUE})*\)(?= |$))?"
 _CUED = re.compile(
-    rf"((?<!\\)\[\d+\] [\w:-]+ {_STRING}(?: = {_STRING})?(?: (?!options:)[a-z-]+\b)*){_CUES}", re.MULTILINE
+    rf"((?<!\\)\[\d+\] [\w:-]+ {_STRING}(?: = {_STRING})?(?: (?!options:|title \")[a-z-]+\b)*){_CUES}", re.MULTILINE
 )
-_CONTROL = re.compile(rf"(?<!\\)\[\d+\] (\w+) {_STRING}(?: = (?P<value>{_STRING}))?(?: (?!options:)[a-z]+\b)*{_CUES}")
+_CONTROL = re.compile(
+    rf"(?<!\\)\[\d+\] (\w+) {_STRING}(?: = (?P<value>{_STRING}))?"
+    rf"(?: (?!options:|title \")[a-z-]+\b)*{_CUES}(?: title {_STRING})?"
+)
 _OPTIONS = re.compile(rf"(?: options:)?(?: {_STRING})(?: \(disabled\))?")
 _OPTION = re.compile(_STRING)
 _WORDS = re.compile(rf"\S(?:.{{0,{WORDS_CHARS - 2}}}\S)?(?=\s|$)|\S+")

@@ -21,10 +21,20 @@ from envs.observer.program import program
 
 T = TypeVar("T")
 
-_PARTS = (
-    *("dom.js", "names.js", "layers.js", "style_rules.js", "parts.js", "walk.js", "controls.js"),
-    *("state_words.js", "states.js", "surfaces.js", "layout.js"),
-    *("effects.js", "api.js", "target.js", "entering.js", "read_back.js", "scrolling.js"),
+PARTS = (
+    *("dom.js", "names.js", "accname.js", "pseudo.js", "icons.js", "layers.js", "style_rules.js", "parts.js"),
+    *(
+        "walk.js",
+        "controls.js",
+        "state_words.js",
+        "states.js",
+        "surfaces.js",
+        "layout.js",
+        "effects.js",
+        "api.js",
+        "target.js",
+    ),
+    *("entering.js", "read_back.js", "scrolling.js"),
 )
 _CALLS = (
     "observe, relayOut, find, lines, tellLines, expand, hosts, frameHolder, frameOrigin, adoptRoots, adoptListeners, "
@@ -119,7 +129,7 @@ class World:
         self.is_large = False
         _result(
             await self.send(
-                "Runtime.evaluate", {"expression": program(_PARTS, _CALLS), "contextId": self._context}, timeout_s
+                "Runtime.evaluate", {"expression": program(PARTS, _CALLS), "contextId": self._context}, timeout_s
             )
         )
         # Listeners are read from the document object of the page's own world: with that of an isolated world,

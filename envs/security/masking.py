@@ -61,7 +61,7 @@ def masked_result(result: ActionResult, secrets: SecretVault) -> ActionResult:
 
 def _elements(elements: tuple[Element, ...], secrets: SecretVault) -> tuple[Element, ...]:
     """Masks elements. One search over all texts skips most pages; cut texts end with `…` there as well."""
-    texts = "\n".join(text for e in elements for text in (e.key.name, e.value or "", *e.options))
+    texts = "\n".join(text for e in elements for text in (e.key.name, e.value or "", e.title, *e.options))
     return tuple(_element(element, secrets) for element in elements) if secrets.names_in(texts) else elements
 
 
@@ -72,6 +72,7 @@ def _element(element: Element, secrets: SecretVault) -> Element:
         key=dataclasses.replace(element.key, name=mask(element.key.name)),
         value=None if element.value is None else mask(element.value),
         options=tuple(mask(option) for option in element.options),
+        title=mask(element.title),
     )
 
 

@@ -91,6 +91,7 @@ function columns(controls, shown) {
     states: controls.map((c) => c.states.join(' ')),
     cues: controls.some((c) => c.cues.length) ? controls.map((c) => c.cues.join(' ')) : null,
     value: controls.map((c) => c.value),
+    title: controls.map((c) => c.title),
     options: controls.map((c) => c.options),
     shown: controls.map((c) => (shown.has(c.id) ? 1 : 0)),
     box: boxes ? controls.map((c) => attempt(() => topBox(c.element), null)) : null,

@@ -2,11 +2,16 @@
 
 const LEAVES = new Set(['input', 'select', 'textarea', 'video', 'audio']);
 const CHECKABLE = new Set(['checkbox', 'radio', 'switch']);
-const CONTAINER_NAME = 60; // maximum name length of a clickable area that contains other controls
+const CONTAINER_NAME = 60; // maximum name length of a control whose content is shown after it
 const MAX_NESTED = 50; // nesting depth of controls beyond which they are only counted
 const DELEGATES = 8; // a listener around more controls than this only delegates for them
 
 class PageLook extends Look {
+  constructor(settings) {
+    super(settings);
+    forgetSelectors();
+  }
+
   /** Adds `element` if it is a control. Returns whether the walk should enter it. */
   addControl(element, tag, role, style, context, inner) {
     if (tag === 'label') return this.enterLabel(element, inner);
@@ -50,6 +55,7 @@ class PageLook extends Look {
   addWidget(element, tag, role, inner) {
     const control = this.emit(element, tag, role, inner);
     inner.control = control;
+    if (control.cut && FROM_CONTENT.has(role) && !LEAVES.has(tag) && !control.labelled) shorten(control);
     if (role === 'combobox' && tag !== 'input' && tag !== 'select') inner.text = false; // its content is its value
     if (!FROM_CONTENT.has(role) || LEAVES.has(tag)) return;
     const unnamed = control.cut || (control.labelled && contentText(element, 60).length > 40);
@@ -109,7 +115,7 @@ class PageLook extends Look {
       const held = this.controls.slice(mark.controls + 1).filter((other) => !other.dropped);
       const nested = held.length;
       const name = control.name;
-      if (nested) control.name = cut(name, CONTAINER_NAME);
+      if (nested || control.cut) shorten(control);
       if (this.isNoise(control, source, nested, owns) || (nested && !ownText(name, held) && !(owns && this.hasRoom(control, held)))) {
         control.dropped = true;
         this.emitted.delete(element); // with a listener that becomes known later it may be a control
@@ -142,9 +148,10 @@ class PageLook extends Look {
 
   emit(element, tag, role, inner) {
     const full = attempt(() => fullName(element, tag, role, this.settings.nameChars, inner.reveal), '');
-    const control = { element, tag, role, reveal: inner.reveal, name: cut(full, this.settings.nameChars), cut: full.length > this.settings.nameChars,
+    const control = { element, tag, role, reveal: inner.reveal, name: cut(full, this.settings.nameChars), uncut: '', cut: full.length > this.settings.nameChars,
       labelled: hasAttr(element, 'aria-label') || hasAttr(element, 'aria-labelledby'), states: [], cues: [], value: null, options: [],
-      moreOptions: 0, depth: inner.control ? inner.control.depth + 1 : 0, frame: inner.frame, hash: inner.hash, dropped: false, id: this.controls.length, ordinal: 0 };
+      moreOptions: 0, title: '', depth: inner.control ? inner.control.depth + 1 : 0, frame: inner.frame, hash: inner.hash, dropped: false, id: this.controls.length, ordinal: 0 };
+    control.title = attempt(() => descriptionOf(element, full), '');
     attempt(() => readState(control, this.settings), null);
     if (inner.reveal) control.states.push('shown-on-hover');
     if (inner.inert && !control.states.includes('disabled')) control.states.unshift('disabled');
@@ -169,6 +176,12 @@ function namePart(control) {
   if (!name) return;
   control.name = name;
   control.named = true;
+}
+
+/** The content follows as lines of its own, so the name only says which control this is. */
+function shorten(control) {
+  control.uncut = control.name; // keys of traces that were recorded before may have it
+  control.name = cut(control.name, CONTAINER_NAME);
 }
 
 const hasHandler = (element) => HANDLERS.some((name) => hasAttr(element, name)) || attr(element, 'draggable') === 'true';

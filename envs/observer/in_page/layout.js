@@ -15,6 +15,7 @@ function renderControl(control) {
   if (control.value) text += ` = ${quoted(control.value)}`;
   if (control.states.length) text += ' ' + control.states.join(' ');
   if (control.cues.length) text += ` (${control.cues.join(' ')})`;
+  if (control.title) text += ` title ${quoted(control.title)}`;
   if (control.options.length) {
     const shown = (option, i) => quoted(option) + (control.barred && control.barred.has(i) ? ' (disabled)' : '');
     text += ' options: ' + control.options.map(shown).join(' ');
@@ -33,6 +34,7 @@ function renderLine(line) {
   if (line.close) return line.close.remote ? [] : [`--- end frame ${FRAME}${line.close.index}${END}`];
   const cells = [];
   let cell = [];
+  let icon = '';
   let heading = false;
   let text = '';
   const endText = () => {
@@ -40,15 +42,23 @@ function renderLine(line) {
     if (text) cell.push(escaped(text));
     text = '';
   };
+  const endCell = () => {
+    endText();
+    if (icon && !cell.length) cell.push(`icon ${quoted(icon)}`); // it may be the whole message, as a tick in a table
+    cells.push(cell.join('  '));
+    cell = [];
+    icon = '';
+  };
   for (const part of line.parts) {
     if (part.text) text += part.text;
     else if (part.space) text += ' ';
+    else if (part.icon) {
+      text += ' ';
+      icon ||= part.icon;
+    }
     else if (part.heading) heading = true;
     else if (part.cell) {
-      endText();
-      if (cell.length || cells.length) cells.push(cell.join('  '));
-      else cells.push('');
-      cell = [];
+      endCell();
     } else if (part.image) {
       endText();
       cell.push(`image ${quoted(part.image)}`);
@@ -57,8 +67,7 @@ function renderLine(line) {
       cell.push(renderControl(part.control));
     }
   }
-  endText();
-  cells.push(cell.join('  '));
+  endCell();
   if (cells.length > 1 && cells[0] === '') cells.shift();
   while (cells.length > 1 && !cells[cells.length - 1]) cells.pop();
   const rendered = cells.join(' | ');

@@ -1,5 +1,5 @@
-// Roles, accessible names, states and values of controls.
-// Follows WAI-ARIA 1.2, HTML-AAM and accname 1.2 as far as they help to act; deviations are documented.
+// Roles, names, states and values of controls.
+// Follows WAI-ARIA 1.2 and HTML-AAM as far as they help to act, and accname 1.2 (accname.js); deviations are documented.
 
 const WIDGETS = new Set(('button link checkbox radio switch textbox searchbox combobox listbox option menuitem ' +
   'menuitemcheckbox menuitemradio tab treeitem slider spinbutton').split(' '));
@@ -60,82 +60,36 @@ function isEditingHost(element) {
 
 const isControl = (role, tag) => WIDGETS.has(role) || (tag === 'input' && role !== '') || role === 'video' || role === 'audio';
 
-/** The visible text of a subtree, about `limit` characters at most; `all` includes hidden parts. */
-function contentText(element, limit, all = false, without = null) {
-  const only = firstChild(element);
-  if (!only) return shadowOf(element) ? gather(element, limit, all, without) : '';
-  if (!nextSibling(only) && nodeType(only) === 3 && !shadowOf(element)) return clean(dataOf(only));
-  return gather(element, limit, all, without);
-}
-
-const BREAK = {};
-function gather(element, limit, all, without) {
-  let text = '';
-  const stack = flatChildren(element).reverse();
-  while (stack.length && text.length < 2 * limit + 200) {
-    const node = stack.pop();
-    if (node === BREAK) text += ' ';
-    else if (nodeType(node) === 3) text += dataOf(node);
-    else if (nodeType(node) === 1 && node !== without) text += gatherElement(node, stack, all);
-  }
-  return clean(text);
-}
-
-function gatherElement(element, stack, all) {
-  const tag = tagOf(element);
-  if (SKIPPED.has(tag) || tag === 'select' || tag === 'textarea') return '';
-  const style = getComputedStyle(element);
-  if (!all && (style.display === 'none' || style.visibility !== 'visible')) return '';
-  const label = attr(element, 'aria-label').trim();
-  const block = style.display !== 'inline';
-  if (label) return block ? ` ${label} ` : label;
-  if (tag === 'img') return ' ' + attr(element, 'alt') + ' ';
-  if (tag === 'br') return ' ';
-  if (tag === 'input') return ['button', 'submit'].includes(typeOf(element)) ? ' ' + valueOf(element) + ' ' : '';
-  if (block) stack.push(BREAK);
-  const children = flatChildren(element);
-  for (let i = children.length - 1; i >= 0; i--) stack.push(children[i]);
-  return block ? ' ' : '';
-}
-
-const NAMED_BY = 50; // maximum number of elements of an aria-labelledby
-/** The uncut accessible name; without one: title, placeholder, then a technical identifier. */
+/** The uncut name: by accname; for a control without one by what is drawn in it, then by a technical identifier. */
 function nameOf(element, tag, role, limit) {
-  const ids = attr(element, 'aria-labelledby').trim();
-  if (ids) {
-    const root = getRootNode(element);
-    const parts = isConnected(element) ? ids.split(/\s+/, NAMED_BY).map((id) => byId(root, id)) : [];
-    const text = parts.map((part) => (part ? attr(part, 'aria-label') || contentText(part, limit, true) : '')).join(' ').trim();
-    if (text) return clean(text);
-  }
-  const label = clean(attr(element, 'aria-label'));
-  if (label) return label;
-  const native = nativeName(element, tag, limit);
-  if (native) return native;
-  if (FROM_CONTENT.has(role) && tag !== 'input') {
-    const text = contentText(element, limit);
-    if (text) return text;
-  }
-  return clean(attr(element, 'title') || attr(element, 'placeholder') || attr(element, 'aria-placeholder')) ||
-    describedName(element, tag, role);
+  return statedName(element, tag, role, new Naming(limit, { drawn: true })) ||
+    clean(attr(element, 'placeholder') || attr(element, 'aria-placeholder')) || tooltipOf(element) ||
+    drawnName(element, tag, role, limit) || describedName(element, tag, role);
 }
 
-function nativeName(element, tag, limit) {
-  if (tag === 'input') {
-    const type = typeOf(element);
-    if (type === 'submit' || type === 'button' || type === 'reset') {
-      return clean(valueOf(element)) || (type === 'submit' ? 'Submit' : type === 'reset' ? 'Reset' : '');
-    }
-    if (type === 'image') return clean(attr(element, 'alt') || attr(element, 'value'));
-  }
-  if (tag === 'area') return clean(attr(element, 'alt'));
-  if (tag === 'input' || tag === 'select' || tag === 'textarea' || tag === 'button') {
-    const labels = labelsOf(element);
-    if (labels && labels.length) {
-      return clean(firstOf(labels, NAMED_BY, (label) => contentText(label, limit, false, element)).join(' '));
-    }
-  }
-  return '';
+const TOOLTIPS = ('aria-description data-original-title data-bs-original-title data-bs-title data-tooltip data-tooltip-content ' +
+  'data-tippy-content data-tip data-title mattooltip').split(' ');
+const TITLED = ['title', ...TOOLTIPS].map((name) => `[${name}]`).join(',');
+const ANY_TOOLTIP = TOOLTIPS.map((name) => `[${name}]`).join(',');
+/** The text that a script shows as a tooltip, by the attributes of common libraries. */
+const tooltipOf = (element) =>
+  matches(element, ANY_TOOLTIP) ? clean(attr(element, TOOLTIPS.find((name) => attr(element, name)) ?? 'title')) : '';
+
+/** Deviation from accname: text with aria-hidden, or an icon. */
+function drawnName(element, tag, role, limit) {
+  if (!FROM_CONTENT.has(role) || tag === 'input') return '';
+  const text = contentText(element, limit);
+  if (text) return text;
+  const icon = iconIn(element, tag);
+  return icon && `icon: ${icon}`;
+}
+
+const DESCRIPTION = 80; // characters
+/** What the title or tooltip adds to the name; '' if nothing. */
+function descriptionOf(element, name) {
+  if (!hasAttributes(element) || !matches(element, TITLED)) return '';
+  const text = clean(attr(element, 'title')) || tooltipOf(element);
+  return text && !name.toLowerCase().includes(text.toLowerCase()) ? cut(text, DESCRIPTION) : '';
 }
 
 const COLORS = { '255,0,0': 'red', '0,128,0': 'green', '0,0,255': 'blue', '255,255,0': 'yellow', '0,0,0': 'black',
@@ -152,15 +106,35 @@ function colorName(value) {
 /** An address without query and fragment. */
 const pathOf = (address) => address.slice(0, ((address + '#').search(/[?#]/)));
 
-/** Deviation from accname: a control without a name is named by its name or id attribute, address, shape or colour. */
+/** Deviation from accname: a control without a name is named by an attribute, its address, shape, class or colour. */
 function describedName(element, tag, role) {
   if (namespaceOf(element) === SVG) return shapeName(element);
-  const word = [attr(element, 'name'), attr(element, 'id')].find((text) => /^[a-z][a-z _-]{0,30}$/i.test(text));
+  const word = ['name', 'id'].map((name) => attr(element, name)).find((text) => /^[a-z][a-z _-]{0,30}$/i.test(text));
   if (word) return word;
   if (role === 'link') return cut(clean(pathOf(attr(element, 'href')).split('/').filter(Boolean).pop() ?? ''), 40);
-  if (role === 'clickable') return colorName(getComputedStyle(element).backgroundColor);
-  return '';
+  if (role !== 'clickable') return '';
+  const color = colorName(getComputedStyle(element).backgroundColor);
+  return color.startsWith('rgb') && !isSwatch(element) ? purposeOf(element) || color : color;
 }
+
+/** Whether its colour tells it from a sibling of the same kind. */
+function isSwatch(element) {
+  const kind = attr(element, 'class');
+  const color = getComputedStyle(element).backgroundColor;
+  for (let other = parentNode(element) && firstElement(parentNode(element)), seen = 0; other && seen < 20; other = nextElement(other), seen++) {
+    if (other !== element && attr(other, 'class') === kind && getComputedStyle(other).backgroundColor !== color) return true;
+  }
+  return false;
+}
+
+const PURPOSES = ['data-action', 'data-testid', 'data-test', 'data-cy', 'data-qa', 'data-name', 'data-role', 'data-type', 'data-value'];
+/** The words of an attribute or class that a programmer gave it; '' for a generated or a layout class. */
+function purposeOf(element) {
+  const words = [...PURPOSES.map((name) => attr(element, name)), ...attr(element, 'class').split(/\s+/, 8)];
+  const word = words.find((text) => /^[a-z]{3,}(?:[-_][a-z]{2,}){0,3}$/i.test(text) && !LAYOUT.test(text));
+  return word ? asWords(word) : '';
+}
+const LAYOUT = /^(?:row|col|flex|grid|block|inline|hidden|active|selected|disabled|clickable|pointer|container|wrapper|absolute|relative|rounded|border|shadow|box|div|item)$|^(?:css|jsx|sc|ng|is|has|js|bg|text|rounded|border|cursor|hover|flex|items|justify)-/i;
 
 function shapeName(element) {
   for (const child of flatChildren(element)) {

@@ -16,7 +16,7 @@ function sameKey(element, key, known) {
   return role === key.role && (name === key.name || cut(name, CONTAINER_NAME) === key.name) && digestOf(known) === key.digest;
 }
 
-const fits = (look, control, key) => !control.dropped && control.role === key.role && control.name === key.name &&
+const fits = (look, control, key) => !control.dropped && control.role === key.role && (control.name === key.name || control.uncut === key.name) &&
   look.documents[control.frame].path === key.frame;
 const countOf = (look, key) => look.controls.filter((control) => fits(look, control, key)).length;
 

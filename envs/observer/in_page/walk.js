@@ -314,9 +314,14 @@ class Look {
   }
 
   addText(data, node) {
-    const text = visible(data);
-    if (/\S/.test(text)) this.parts.push({ text: text.replace(/\s+/g, ' '), at: node });
-    else if (text) this.parts.push({ space: true });
+    const icon = ligatureOf(node, data);
+    if (icon) return void this.parts.push({ icon, at: node });
+    const text = withoutGlyphs(visible(data));
+    if (/\S/.test(text)) {
+      const last = this.parts[this.parts.length - 1];
+      if (last && last.text && mayContinue(last.text, text) && isApart(last.at, node)) this.parts.push({ space: true });
+      this.parts.push({ text: text.replace(/\s+/g, ' '), at: node });
+    } else if (text) this.parts.push({ space: true });
   }
 
   /** Ends the current line. */
@@ -324,7 +329,7 @@ class Look {
     const parts = this.parts;
     if (!parts.length) return;
     this.parts = [];
-    if (!parts.some((part) => part.text || part.control || part.image)) return;
+    if (!parts.some((part) => part.text || part.control || part.image || part.icon)) return;
     const at = parts.find((part) => part.at).at;
     this.lines.push({ parts, at, frame: this.current ? this.current.frame : 0, ...this.place() });
   }

@@ -71,14 +71,17 @@ async def names_clicked(page: Page, *names: str) -> list[str]:
     return await page.evaluate("heard")
 
 
+LONG = f"{'x' * 58}\U0001f600{'x' * 98}\U0001f600{'y' * 40}"
 SURROGATES = [
     ("high", "Pay\\ud800", "Pay\ufffd"),
     ("low", "\\udc00Pay", "\ufffdPay"),
     ("reversed", "\\udc00\\ud800", "\ufffd\ufffd"),
     ("nul", "P\\0y", "Py"),
     ("joined-by-a-hidden-character", "\\ud83d\\u200b\\ude00", "\U0001f600"),
-    ("cut-in-a-pair", f"{'x' * 158}\\ud83d\\ude00{'y' * 40}", "x" * 158 + "…"),
+    ("cut-in-a-pair", LONG.replace("\U0001f600", "\\ud83d\\ude00"), LONG[:157] + "…"),
 ]
+SHORTENED = LONG[:58] + "…"
+"""The name of a button whose content follows as a line; also cut in a pair."""
 
 
 @pytest.mark.parametrize(("written", "name"), [case[1:] for case in SURROGATES], ids=[case[0] for case in SURROGATES])
@@ -90,7 +93,8 @@ async def test_a_lone_surrogate_in_a_name_does_not_make_its_button_stale(
 ) -> None:
     await page.set_content("<button id=pay></button>")
     await page.evaluate(f"() => {{ const one = document.getElementById('pay'); const text = '{written}'; {where}; }}")
-    assert await names_clicked(page, name) == ["pay"]
+    follows = "textContent" in where and len(written) > len(LONG)
+    assert await names_clicked(page, SHORTENED if follows else name) == ["pay"]
 
 
 async def test_equal_names_that_differ_in_a_lone_surrogate_are_distinguished_by_their_order(page: Page) -> None:
