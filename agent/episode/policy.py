@@ -254,9 +254,9 @@ class ModelPolicy:
             parsed.action, raw, parsed.notes, calls=calls, note_edits=self._edits(raw, turn, parsed.action)
         )
 
-    def _edits(self, raw: str, turn: Turn, action: Action | None = None) -> tuple[NoteEdit, ...]:
+    def _edits(self, raw: str, turn: Turn, *actions: Action) -> tuple[NoteEdit, ...]:
         """The changes of notes in an answer, where its prompt offered notes."""
-        return note_edits(raw, action) if self._style == "full" and turn.view.max_notes else ()
+        return note_edits(raw, *actions) if self._style == "full" and turn.view.max_notes else ()
 
 
 def _with_edits(first: ActionProposal, second: ActionProposal) -> ActionProposal:
