@@ -282,9 +282,9 @@ class ModelPolicy:
             rationale=cut(parsed.rationale, self.rationale_chars) if self.rationale_chars else "",
         )
 
-    def _edits(self, raw: str, turn: Turn, action: Action | None = None) -> tuple[NoteEdit, ...]:
+    def _edits(self, raw: str, turn: Turn, *actions: Action) -> tuple[NoteEdit, ...]:
         """The changes of notes in an answer, where its prompt offered notes."""
-        return note_edits(raw, action) if self._style == "full" and turn.view.max_notes else ()
+        return note_edits(raw, *actions) if self._style == "full" and turn.view.max_notes else ()
 
 
 def _refuse_points(*answer: Parsed) -> None:

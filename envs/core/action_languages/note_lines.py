@@ -30,9 +30,9 @@ _LINE: Final = re.compile(
 )
 
 
-def note_edits(text: str, action: Action | None = None) -> tuple[NoteEdit, ...]:
-    """Returns the changes of notes in the answer *text*, in order, each once. *action* was parsed from it."""
-    texts = [value for _, value in action or () if isinstance(value, str)]
+def note_edits(text: str, *actions: Action) -> tuple[NoteEdit, ...]:
+    """Returns the changes of notes in the answer *text*, in order, each once. *actions* were parsed from it."""
+    texts = [value for action in actions for _, value in action if isinstance(value, str)]
     typed = tuple(_folded(line) for text in texts for line in text.splitlines() if _LINE.fullmatch(line))
     return tuple(dict.fromkeys(_edits(without_thoughts(text), typed)))
 
