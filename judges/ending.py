@@ -104,33 +104,34 @@ def _rated(record: EndedEpisode, index: int, met: _Met | None) -> RatedMilestone
 def _candidates(record: EndedEpisode, met: dict[str, _Met]) -> list[_Candidate]:
     """Every page other than the last, once, and every output of `find` and `expand`, oldest first."""
     last = record.ending.observation
-    ids = [milestone.id for milestone in record.milestones]
-    by_state: dict[str, _Candidate] = {page_state(last.url, last.text): _Candidate(len(record.steps), _page_of(last))}
-    own = next(iter(by_state))
+    pages = [_seen(record.blobs, intent) for intent, _ in record.steps]
+    where = {name: _met_on(one, [*pages, _page_of(last)]) for name, one in met.items()}
+    by_state: dict[str, _Candidate] = {}
     outputs: dict[str, _Candidate] = {}
-    for place, (intent, commit) in enumerate(record.steps):
-        if (page := _seen(record.blobs, intent)) is None:
+    for place, ((intent, commit), page) in enumerate(zip(record.steps, pages, strict=True)):
+        if page is None:
             continue
-        here = tuple(
-            ids.index(name)
-            for name, one in met.items()
-            if name in ids and one.place in (place, place + 1) and _is_met_on(one, place, page)
-        )
+        here = tuple(index for index, one in enumerate(record.milestones) if where.get(one.id) == place)
         state = intent.seen.state or intent.seen.digest
         known = by_state.get(state)
         by_state[state] = _Candidate(place, page, here) if known is None else replace(known, met=(*known.met, *here))
         if commit is not None and commit.result.output:
             output = replace(page, text=commit.result.output, output=True)
             outputs.setdefault(commit.result.output, _Candidate(place, output))
-    del by_state[own]
+    by_state.pop(page_state(last.url, last.text), None)
     return [*by_state.values(), *outputs.values()]
 
 
-def _is_met_on(met: _Met, place: int, page: SeenPage) -> bool:
-    """Whether the rating was made on this page. One that runs beside the policy is recorded a step later: then the page
-    before holds its quotes."""
-    held = any(normalised(visible(quote)) in normalised(visible(page.text)) for quote in quotes_of(met.flip))
-    return held or met.place == place
+def _met_on(met: _Met, pages: Sequence[SeenPage | None]) -> int:
+    """Index of the page on which a milestone was met: that of its rating. A rating that ran beside the policy is
+    recorded a step later: then the page before holds its quotes."""
+    for place in (met.place, met.place - 1):
+        page = pages[place] if place >= 0 else None
+        if page is not None and all(
+            normalised(visible(q)) in normalised(visible(page.text)) for q in quotes_of(met.flip)
+        ):
+            return place
+    return met.place
 
 
 def _seen(blobs: BlobStore, intent: Intent) -> SeenPage | None:

@@ -40,9 +40,12 @@ async def reflect(state: State, runtime: Runtime[Episode]) -> Update:
 
 async def rate(state: State, episode: Episode) -> Reflection:
     """Rates the current page, after a pending rating of the page before."""
-    rating, lost = await _pending_rating(state, episode)
-    progress = await _progress(replace(state, z=rating.z), episode)
-    return (rating, lost) if progress is None else await _rated(progress, episode, _turn(state))
+    before, lost = await _pending_rating(state, episode)
+    progress = await _progress(replace(state, z=before.z), episode)
+    if progress is None:
+        return before, lost
+    rating, lost = await _rated(progress, episode, _turn(state))
+    return rating.model_copy(update={"flips": (*before.flips, *rating.flips)}), lost
 
 
 async def _overlapped(state: State, episode: Episode) -> Reflection:
