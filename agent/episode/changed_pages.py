@@ -22,7 +22,7 @@ from envs.core.actions import (
     Upload,
     Wait,
 )
-from envs.core.observation import Observation
+from envs.core.observation import ElementKey, Observation
 from envs.core.past_actions import PastAction
 from envs.observer.page_state import steady_text
 
@@ -30,6 +30,10 @@ _JUDGED = (
     Back | Click | ClickAt | Drag | DragAt | Forward | Hover | Press | Scroll | ScrollAt | Select | Type | Upload | Wait
 )
 """Actions that are meant to change what the page shows."""
+_ON_ELEMENT = Click | Drag | Hover | Select | Type | Upload
+"""Actions that scroll their element into view."""
+_AT_PLACE = ClickAt | DragAt | ScrollAt
+"""Actions that may move the focus on the way, as those on elements do."""
 IDLE_ACTIONS: Final = 3
 """No-op actions in a row that are a problem."""
 
@@ -50,7 +54,12 @@ def changed(past: PastAction, before: Observation | None, after: Observation) ->
         return None
     if result.change is None and not isinstance(past.action, Wait):
         return not (_same_places(before, after) and before.scroll == after.scroll and before.digest == after.digest)
-    return not (_same_places(before, after) and _same_content(before, after))
+    same = _same_places(before, after) and _same_content(before, after)
+    if not isinstance(past.action, _ON_ELEMENT):
+        same = same and before.scroll == after.scroll
+    if not isinstance(past.action, _ON_ELEMENT | _AT_PLACE):
+        same = same and _focused(before) == _focused(after)
+    return not same
 
 
 def idle_actions(history: Sequence[PastAction]) -> int:
@@ -71,8 +80,12 @@ def _same_places(before: Observation, after: Observation) -> bool:
     return (before.url, before.title, before.tabs, before.dialog) == (after.url, after.title, after.tabs, after.dialog)
 
 
+def _focused(seen: Observation) -> list[ElementKey]:
+    return [element.key for element in seen.elements if "focused" in element.states]
+
+
 def _same_content(before: Observation, after: Observation) -> bool:
-    """The focus does not count: a click moves it on the way, and the result knows where it matters."""
+    """Whether text and values are the same, without the focus."""
     if before.digest == after.digest:
         return True
     same = [element.value for element in before.elements] == [element.value for element in after.elements]

@@ -103,11 +103,12 @@ async def test_clicks_that_change_something_are_no_false_alarm(web: Web, opener:
 
 async def test_keys_and_choices_that_change_nothing_are_told(web: Web, opener: Opener) -> None:
     session = await opener()
-    web["/"] = PAGE + "<select aria-label=S><option>A<option>B</select>"
+    web["/"] = PAGE + "<select aria-label=S><option>A<option>B</select><p style=height:2000px>"
     await visit(session, web.url())
     for key in ("F8", "Escape", "Shift", "x"):
         assert (await outcome(session, Press(keys=key))).changed is False, key
-    assert (await outcome(session, Press(keys="Tab"))).changed is True  # the focus
+    for key in ("PageDown", "Tab"):  # the scroll position, the focus
+        assert (await outcome(session, Press(keys=key))).changed is True, key
     assert (await outcome(session, Press(keys="x"))).changed is True  # into the focused field
     ref = ref_of(await session.observe(), "S")
     await session.execute(Select(ref=ref, option="A"))
