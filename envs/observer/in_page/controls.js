@@ -39,7 +39,7 @@ class PageLook extends Look {
   }
 
   /** Whether it has a box that can be scrolled into view. A link may have an empty box around a visible image. */
-  hasPlace(element, role, placed, reveal = null) {
+  hasPlace(element, role, placed, reveal = false) {
     if (reveal) return true;
     if (!placed && offsetWidth(element) && offsetHeight(element)) return true;
     const box = boxOf(element);
@@ -98,7 +98,7 @@ class PageLook extends Look {
       if (!bare && hasAttr(element, 'tabindex') && tabIndexOf(element) >= 0) return 'focus';
       return !bare && (isBareLink(element, tag) || hasAction(element, true)) ? 'part' : '';
     }
-    return !bare && isPart(element, tag, context, inner.reveal !== null) ? 'part' : '';
+    return !bare && isPart(element, tag, context, inner.reveal) ? 'part' : '';
   }
 
   /** A clickable area becomes one control, or a control followed by its inner controls; decided at its end. */

@@ -145,7 +145,8 @@ class Probing {
         const end = stack.findIndex(isContent);
         if (end >= 0 && (!this.within || contains(this.within, stack[end]))) contents.push(stack[end]);
         for (const element of end < 0 ? stack : stack.slice(0, end)) {
-          if (!isRootTag(element) && (isOn(element) ? this.fills(boxOf(element)) || element === point.hit : this.covers(element, point)) && this.paints(element)) painted.add(element);
+          const isOver = isOn(element) ? this.fills(boxOf(element)) || element === point.hit : this.covers(element, point);
+          if (isOver && !isRootTag(element) && this.paints(element)) painted.add(element);
         }
       }
     }

@@ -4,7 +4,8 @@
 /** Attributes by which a delegated listener finds its element, whatever their value. */
 const CLICK_NAMES = /(^|[-:.@])(click|tap)(\.|$)|^(data-)?hx-(get|post|put|patch|delete)$/i;
 /** Attributes of which only some values, or some elements, are meant for clicks. */
-const ACTION_NAMES = /^data-((bs-|turbo-|ui-|mdb-|uk-)?(action|toggle|dismiss|command|cmd|method|remote|href|url|target|event|handler|act|op|close|trigger)|(bs-|v-)?on-?click.*)$/i;
+const ACTION_NAMES = new RegExp('^data-((bs-|turbo-|ui-|mdb-|uk-)?(action|toggle|dismiss|command|cmd|method|remote|href|url|target|' +
+  'event|handler|act|op|close|trigger)|(bs-|v-)?on-?click.*)$', 'i');
 const PLAIN_NAMES = /^(data-(v-|react|test|qa|cy|ga|gtm|track|analytics|n-|s-|svelte|sentry|radix|state|slot|tooltip|title|toggle$|target$)|_ng|ng-reflect)/i;
 const NO_CLICK = /^(tooltip|popover|hover)$/i; // values of data-toggle that react to hover
 const BUTTON_WORDS = /(^|\s)([\w-]*[-_])?(btn|button|iconbutton|clickable)(\s|$)/i;
@@ -55,11 +56,9 @@ function isBareLink(element, tag) {
 
 /** Whether something small without a text of its own is drawn: an icon. An element that is hidden until a hover has no box. */
 function isIcon(element, tag, isHidden) {
-  const text = contentText(element, 20, true);
-  if (text.length > 2 && !(ICON_TAGS.has(tag) || /icon|symbol|glyph/i.test(attr(element, 'class')))) return false;
   const box = boxOf(element);
-  if (box.width > ICON_SIDE || box.height > ICON_SIDE) return false;
-  return isHidden || (box.width >= 4 && box.height >= 4);
+  if (box.width > ICON_SIDE || box.height > ICON_SIDE || !(isHidden || (box.width >= 4 && box.height >= 4))) return false;
+  return contentText(element, 20, true).length <= 2 || ICON_TAGS.has(tag) || /icon|symbol|glyph/i.test(attr(element, 'class'));
 }
 
 /** Whether a part is the whole of its control, so that a click on either is the same. */
@@ -79,7 +78,10 @@ function isPart(element, tag, context, isHidden) {
   if ((namespaceOf(element) === SVG && tag !== 'svg') || isWhole(element, control)) return false;
   if (getComputedStyle(element).pointerEvents === 'none') return false;
   if (isHidden && control.tag !== 'button' && isIcon(element, tag, true)) return true;
-  if (control.role !== 'clickable') return hasAction(element, false) || (isIcon(element, tag, false) && hasScriptClass(element)) || (TABS.has(control.role) && isGuessed(element, tag, control, isHidden, CLOSING_WORDS));
+  if (control.role !== 'clickable') {
+    if (hasAction(element, false) || (isIcon(element, tag, false) && hasScriptClass(element))) return true;
+    return TABS.has(control.role) && isGuessed(element, tag, control, isHidden, CLOSING_WORDS);
+  }
   if (tag === 'a' && !hasAttr(element, 'href')) return true;
   if (hasAction(element, false) || (isButtonLike(element) && !ARROW.test(contentText(element, 10)))) return true;
   if (CELLS.has(tag)) return false; // a style for all cells of a row says nothing about one
@@ -93,7 +95,8 @@ function isGuessed(element, tag, control, isHidden, words) {
   if (hasScriptClass(element) || TOOLTIPS.some((name) => attr(element, name).trim())) return true;
   if (tag === 'svg' && queryFirst(element, 'title')) return true;
   if (hasActionWord(element, LEADING_WORDS)) return true;
-  return (hasActionWord(element, words) || words.has(ligature(element))) && followsText(element, control.element); // one before the text illustrates it
+  // An icon before the text illustrates it.
+  return (hasActionWord(element, words) || words.has(ligature(element))) && followsText(element, control.element);
 }
 
 /** Whether an element's text and class call the same action: <span class=delete>Delete</span>. */
@@ -149,24 +152,26 @@ function hasOwnListener(element, style, role) {
     other && listening.has(other) && localName(other) === localName(element) && wordsOf(other)[0] === wordsOf(element)[0]);
 }
 
-/** Why a hidden element shows while the pointer is over something around it: {kind}, or null. */
-function revealOf(element, kind, context) {
-  if (!isInteractive(element)) return null;
-  if (kind === 'size' ? growsOnHover(element) : fitsRule(element, kind)) return { kind, by: 'style' };
-  if (!context.visible || kind === 'size' || matches(element, MENU) || queryFirst(element, MENU)) return null; // a menu opens by a click, too
+/** Whether a hidden element with parts shows while the pointer is over something around it, by a rule or by a listener. */
+function showsOnHover(element, kind, context) {
+  if (kind === 'size' ? growsOnHover(element) : fitsRule(element, kind)) return isInteractive(element);
+  if (!context.visible || kind === 'size' || !isInteractive(element)) return false;
+  if (matches(element, MENU) || queryFirst(element, MENU)) return false; // a menu may open by a click only
   let row = flatParent(element);
   while (row && nodeType(row) === 1 && !isDrawn(row)) row = flatParent(row);
-  if (!row || nodeType(row) !== 1 || boxOf(row).height > innerHeight / 3) return null;
+  if (!row || nodeType(row) !== 1 || boxOf(row).height > innerHeight / 3) return false;
   let above = flatParent(element);
   for (let level = 0; above && nodeType(above) === 1 && level < LOOKED_UP; level++, above = flatParent(above)) {
-    if (hovering.has(above)) return isRootTag(above) ? null : { kind, by: 'listener' };
+    if (hovering.has(above)) return !isRootTag(above);
   }
-  return null;
+  return false;
 }
 
 /** Whether a hover gives an element or a box around it its size or moves it into view. */
 function growsOnHover(element) {
-  for (let node = element, level = 0; node && nodeType(node) === 1 && level < 3; node = flatParent(node), level++) if (fitsRule(node, 'size')) return true;
+  for (let node = element, level = 0; node && nodeType(node) === 1 && level < 3; node = flatParent(node), level++) {
+    if (fitsRule(node, 'size')) return true;
+  }
   return false;
 }
 

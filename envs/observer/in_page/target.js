@@ -64,8 +64,8 @@ function holderOf(element) {
   return view && view !== window ? view.frameElement : null;
 }
 
-/** Scrolls `this` into view and finds an uncovered point of it: {x, y} or {status, message}. {hover: {x, y}} if it shows
- *  only while the pointer is over that point. */
+/** Scrolls `this` into view and finds an uncovered point of it: {x, y} or {status, message}; with {hover: {x, y}} if it
+ *  may show while the pointer is over that point. */
 function pointOf(presses) {
   if (!isConnected(this)) return sent({ status: 'stale', message: 'the element left the page' });
   if (matches(this, ':disabled') || attr(this, 'aria-disabled') === 'true') {
@@ -75,10 +75,10 @@ function pointOf(presses) {
   const shown = drawnPart(this);
   const covering = shown ? pointIn(shown, this) : null;
   if (covering && covering.x !== undefined) return sent(covering);
-  const spot = isRevealed(this) ? hoverSpot(this) : null;
-  if (spot) return sent({ hover: spot });
-  if (!shown) return sent({ status: 'not_actionable', message: 'the element has no visible box' });
-  return sent({ status: 'covered', message: `covered by ${covering.by}` });
+  const reason = shown ? { status: 'covered', message: `covered by ${covering.by}` } :
+    { status: 'not_actionable', message: 'the element has no visible box' };
+  const hover = isRevealed(this) ? hoverSpot(this) : null;
+  return sent(hover ? { ...reason, hover } : reason);
 }
 
 /** An uncovered point of the drawn part `shown` of a target, after scrolling it into view: {x, y} or {by}. */

@@ -84,8 +84,8 @@ class Look {
     const top = rootElement(page);
     const layers = attempt(() => layersOf(page), null);
     this.documents.push({ path, holder, inner: 0, layers, behind: 0 });
-    const context = { layers, covered: layers !== null, clear: false, inert: false, frame: this.documents.length - 1, text: true, visible: true, pointer: false, placed: false,
-      control: null, row: null, group: null, label: false, reveal: null, hash: fnv('') };
+    const context = { layers, covered: layers !== null, clear: false, inert: false, frame: this.documents.length - 1, text: true, visible: true,
+      pointer: false, placed: false, control: null, row: null, group: null, label: false, reveal: false, hash: fnv('') };
     if (layers) this.stack.push(() => this.tellBehind(context));
     if (top) this.stack.push({ node: top, context });
   }
@@ -185,12 +185,11 @@ class Look {
 
   /** Shows what is hidden until the pointer is over its row; many controls are only counted. */
   enterRevealed(element, kind, context, inner) {
-    const reveal = revealOf(element, kind, context);
-    if (!reveal) return false;
+    if (!showsOnHover(element, kind, context)) return false;
     inner.text = false;
     const count = context.reveal ? 0 : countInteractive(element);
     if (count <= REVEALED) {
-      inner.reveal = context.reveal ?? reveal;
+      inner.reveal = true;
       return true;
     }
     if (context.text && context.visible) this.parts.push({ text: ` (${count} controls show on hover) `, at: flatParent(element) });
