@@ -3,6 +3,9 @@
 It replaces `generate()`, because each row has its own deadline, and because for small models most of `generate()`'s
 time is overhead. Rows are independent: a prompt gives the same answer alone and in any batch (up to float32 rounding),
 because padding is masked and every row has its own random generator.
+
+A row with a grammar samples from the tokens that the grammar allows next. Its logprobs are those of the distribution
+without the grammar, which is the one that training changes.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import torch
 from torch import Tensor
 
 from models.local.continuation import Job, Row
+from models.local.grammar_masks import GrammarCompiler, GrammarError, GrammarState
 
 
 class Generator:
@@ -26,12 +30,14 @@ class Generator:
         self.ends = ends
         pad = tokenizer.pad_token_id
         self._pad: int = pad if pad is not None else next(iter(ends), 0)
+        self._compiler: GrammarCompiler | None = None
 
     @torch.inference_mode()
     def run(self, jobs: Sequence[Job]) -> list[Row]:
         """Generates until every job has ended; returns rows in the order of *jobs*."""
         rows = [Row(job) for job in jobs]
         draws = [_generator(job) for job in jobs]
+        grammars = [self._grammar(row) for row in rows]
         ids, mask = self._padded(jobs)
         cache: dict[str, Any] = {}
         while any(row.finish is None for row in rows):
@@ -46,7 +52,7 @@ class Generator:
             )
             cache = _cache_of(out)
             logits: Tensor = out.logits[:, -1].float()  # [B, V]
-            chosen = [self._advance(row, logits[i], draws[i]) for i, row in enumerate(rows)]
+            chosen = [self._advance(row, logits[i], draws[i], grammars[i]) for i, row in enumerate(rows)]
             ids = torch.tensor(chosen, device=mask.device).unsqueeze(1)
             mask = torch.cat([mask, mask.new_ones(len(rows), 1)], dim=1)
         return rows
@@ -62,7 +68,19 @@ class Generator:
         device = self.model.device
         return ids.to(device), mask.to(device)
 
-    def _advance(self, row: Row, logits: Tensor, draw: torch.Generator | None) -> int:
+    def _grammar(self, row: Row) -> GrammarState | None:
+        if row.job.grammar is None:
+            return None
+        if self._compiler is None:
+            vocabulary = self.model.config.get_text_config().vocab_size
+            self._compiler = GrammarCompiler(self.tokenizer, vocabulary, self.ends)
+        try:
+            return self._compiler.start(row.job.grammar)
+        except GrammarError as error:
+            _refuse(row, error)
+            return None
+
+    def _advance(self, row: Row, logits: Tensor, draw: torch.Generator | None, grammar: GrammarState | None) -> int:
         """Picks and appends the row's next token; returns padding for a row that has ended."""
         if row.finish is not None:
             return self._pad
@@ -70,9 +88,25 @@ class Generator:
             row.finish = "deadline"
             return self._pad
         logprobs = torch.log_softmax(logits.double(), -1)
-        token = _pick(logprobs, row.job.temperature, draw)
-        row.add(token, float(logprobs[token]), self.ends, self.tokenizer)
+        try:
+            limited = logprobs if grammar is None else _limited(logprobs, grammar)
+            token = _pick(limited, row.job.temperature, draw)
+            row.add(token, float(logprobs[token]), self.ends, self.tokenizer)
+            if grammar is not None and row.finish is None:
+                grammar.accept(token)
+        except GrammarError as error:
+            _refuse(row, error)
+            return self._pad
         return token
+
+
+def _refuse(row: Row, error: GrammarError) -> None:
+    row.finish, row.text = "refused", str(error)
+
+
+def _limited(logprobs: Tensor, grammar: GrammarState) -> Tensor:
+    """*logprobs* with -inf for tokens that the grammar does not allow next."""
+    return logprobs.masked_fill(~torch.from_numpy(grammar.allowed()).to(logprobs.device), float("-inf"))
 
 
 def _cache_of(out: Any) -> dict[str, Any]:

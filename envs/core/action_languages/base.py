@@ -1,4 +1,4 @@
-"""The interface of an action language, and the value parsers that both languages share.
+"""Errors and value parsers that both action languages share.
 
     EnvError
     └── BadAction           the policy's answer cannot be executed as written
@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 from envs.core.actions import Action
 from envs.core.errors import EnvError
@@ -37,26 +37,6 @@ class Parsed:
     action: Action
     notes: tuple[str, ...] = ()
     """The `# Element: …` and `# Note: …` comments before the action, without the `#`."""
-
-
-class Language(Protocol):
-    """A text format for actions. Stateless and safe: text is parsed, never evaluated."""
-
-    @property
-    def name(self) -> Literal["program", "id"]: ...
-
-    @property
-    def reference(self) -> str:
-        """A compact list of the actions and their arguments, for a prompt."""
-        ...
-
-    def parse(self, text: str) -> Parsed:
-        """Parses the first action of *text*. Raises ParseError and nothing else."""
-        ...
-
-    def show(self, action: Action) -> str:
-        """Formats *action* as one line that parses back to it, if its texts are storable and its numbers finite."""
-        ...
 
 
 class Fault(Exception):
