@@ -4,6 +4,9 @@ It replaces `generate()`, because each row has its own deadline, and because for
 time is overhead. Rows are independent: a prompt gives the same answer alone and in any batch (up to float32 rounding),
 because padding is masked and every row has its own random generator.
 
+A prefix that prompts share, with each other or with earlier ones, is computed once
+(:mod:`models.local.prefix_cache`).
+
 A row with a grammar samples from the tokens that the grammar allows next. Its logprobs are those of the distribution
 without the grammar, which is the one that training changes.
 """
@@ -19,6 +22,7 @@ from torch import Tensor
 
 from models.local.continuation import Job, Row
 from models.local.grammar_masks import GrammarCompiler, GrammarError, GrammarState
+from models.local.prefix_cache import PrefixCache, cache_argument, cache_of
 
 
 class Generator:
@@ -31,6 +35,7 @@ class Generator:
         pad = tokenizer.pad_token_id
         self._pad: int = pad if pad is not None else next(iter(ends), 0)
         self._compiler: GrammarCompiler | None = None
+        self._prefixes = PrefixCache(model)
 
     @torch.inference_mode()
     def run(self, jobs: Sequence[Job]) -> list[Row]:
@@ -38,8 +43,9 @@ class Generator:
         rows = [Row(job) for job in jobs]
         draws = [_generator(job) for job in jobs]
         grammars = [self._grammar(row) for row in rows]
-        ids, mask = self._padded(jobs)
-        cache: dict[str, Any] = {}
+        known, cache = self._prefixes.start([job.prompt for job in jobs])
+        ids, mask = self._padded(jobs, known)
+        prefilled = False
         while any(row.finish is None for row in rows):
             positions = (mask.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
             out = self.model(
@@ -48,23 +54,28 @@ class Generator:
                 position_ids=positions,
                 use_cache=True,
                 logits_to_keep=1,
-                **cache,
+                **cache_argument(self.model, cache),
             )
-            cache = _cache_of(out)
+            cache = cache_of(out)
+            if not prefilled and len(jobs) == 1:
+                self._prefixes.keep(jobs[0].prompt, cache)
+            prefilled = True
             logits: Tensor = out.logits[:, -1].float()  # [B, V]
             chosen = [self._advance(row, logits[i], draws[i], grammars[i]) for i, row in enumerate(rows)]
             ids = torch.tensor(chosen, device=mask.device).unsqueeze(1)
             mask = torch.cat([mask, mask.new_ones(len(rows), 1)], dim=1)
         return rows
 
-    def _padded(self, jobs: Sequence[Job]) -> tuple[Tensor, Tensor]:
-        """(ids, attention_mask), both [B, L], padded on the left."""
-        length = max(len(job.prompt) for job in jobs)
+    def _padded(self, jobs: Sequence[Job], known: int) -> tuple[Tensor, Tensor]:
+        """(ids, attention_mask): [B, L] tokens after the first *known*, padded on the left, and [B, known + L]."""
+        length = max(len(job.prompt) for job in jobs) - known
         ids = torch.full((len(jobs), length), self._pad)
-        mask = torch.zeros((len(jobs), length), dtype=torch.long)
+        mask = torch.zeros((len(jobs), known + length), dtype=torch.long)
+        mask[:, :known] = 1
         for i, job in enumerate(jobs):
-            ids[i, length - len(job.prompt) :] = torch.tensor(job.prompt)
-            mask[i, length - len(job.prompt) :] = 1
+            rest = job.prompt[known:]
+            ids[i, length - len(rest) :] = torch.tensor(rest)
+            mask[i, known + length - len(rest) :] = 1
         device = self.model.device
         return ids.to(device), mask.to(device)
 
@@ -107,11 +118,6 @@ def _refuse(row: Row, error: GrammarError) -> None:
 def _limited(logprobs: Tensor, grammar: GrammarState) -> Tensor:
     """*logprobs* with -inf for tokens that the grammar does not allow next."""
     return logprobs.masked_fill(~torch.from_numpy(grammar.allowed()).to(logprobs.device), float("-inf"))
-
-
-def _cache_of(out: Any) -> dict[str, Any]:
-    """The key-value cache under the name of the output field; transformers 5.24 calls it `cache`."""
-    return {name: out[name] for name in out.keys() & {"cache", "past_key_values"}}
 
 
 def _generator(job: Job) -> torch.Generator | None:
