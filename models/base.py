@@ -93,6 +93,9 @@ class ChatRequest:
     temperature: float = 0.0
     seed: int | None = None
     stop: tuple[str, ...] = ()
+    grammar: str | None = None
+    """GBNF with the start rule `root`: the answer is one of its sentences, if the model supports grammars (`local:`,
+    `vllm:`, llama.cpp's server). Other models ignore it, so the caller still checks the answer."""
     logprobs: bool = False
     deadline_s: float = 120.0
     """Total wall seconds for this call, retries and repair included."""
@@ -121,6 +124,8 @@ class ChatReply:
     prompt_token_ids: tuple[int, ...] | None = None
     completion_token_ids: tuple[int, ...] | None = None
     logprobs: tuple[float, ...] | None = None
+    """Natural logarithms at temperature 1 of the unconstrained distribution, also where a grammar limited the tokens.
+    One per completion token."""
 
 
 class ChatModel(Protocol):

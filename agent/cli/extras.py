@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib import metadata
 from typing import Final, NamedTuple
 
-_LOCAL: Final = ("safetensors", "torch", "transformers")
+_LOCAL: Final = ("llguidance", "safetensors", "torch", "transformers")
 
 
 class Extra(NamedTuple):

@@ -3,6 +3,12 @@
 It replaces `generate()`, because each row has its own deadline, and because for small models most of `generate()`'s
 time is overhead. Rows are independent: a prompt gives the same answer alone and in any batch (up to float32 rounding),
 because padding is masked and every row has its own random generator.
+
+A prefix that prompts share, with each other or with earlier ones, is computed once
+(:mod:`models.local.prefix_cache`).
+
+A row with a grammar samples from the tokens that the grammar allows next. Its logprobs are those of the distribution
+without the grammar, which is the one that training changes.
 """
 
 from __future__ import annotations
@@ -15,6 +21,8 @@ import torch
 from torch import Tensor
 
 from models.local.continuation import Job, Row
+from models.local.grammar_masks import GrammarCompiler, GrammarError, GrammarState
+from models.local.prefix_cache import PrefixCache, cache_argument, cache_of
 
 
 class Generator:
@@ -26,14 +34,18 @@ class Generator:
         self.ends = ends
         pad = tokenizer.pad_token_id
         self._pad: int = pad if pad is not None else next(iter(ends), 0)
+        self._compiler: GrammarCompiler | None = None
+        self._prefixes = PrefixCache(model)
 
     @torch.inference_mode()
     def run(self, jobs: Sequence[Job]) -> list[Row]:
         """Generates until every job has ended; returns rows in the order of *jobs*."""
         rows = [Row(job) for job in jobs]
         draws = [_generator(job) for job in jobs]
-        ids, mask = self._padded(jobs)
-        cache: dict[str, Any] = {}
+        grammars = [self._grammar(row) for row in rows]
+        known, cache = self._prefixes.start([job.prompt for job in jobs])
+        ids, mask = self._padded(jobs, known)
+        prefilled = False
         while any(row.finish is None for row in rows):
             positions = (mask.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
             out = self.model(
@@ -42,27 +54,44 @@ class Generator:
                 position_ids=positions,
                 use_cache=True,
                 logits_to_keep=1,
-                **cache,
+                **cache_argument(self.model, cache),
             )
-            cache = _cache_of(out)
+            cache = cache_of(out)
+            if not prefilled and len(jobs) == 1:
+                self._prefixes.keep(jobs[0].prompt, cache)
+            prefilled = True
             logits: Tensor = out.logits[:, -1].float()  # [B, V]
-            chosen = [self._advance(row, logits[i], draws[i]) for i, row in enumerate(rows)]
+            chosen = [self._advance(row, logits[i], draws[i], grammars[i]) for i, row in enumerate(rows)]
             ids = torch.tensor(chosen, device=mask.device).unsqueeze(1)
             mask = torch.cat([mask, mask.new_ones(len(rows), 1)], dim=1)
         return rows
 
-    def _padded(self, jobs: Sequence[Job]) -> tuple[Tensor, Tensor]:
-        """(ids, attention_mask), both [B, L], padded on the left."""
-        length = max(len(job.prompt) for job in jobs)
+    def _padded(self, jobs: Sequence[Job], known: int) -> tuple[Tensor, Tensor]:
+        """(ids, attention_mask): [B, L] tokens after the first *known*, padded on the left, and [B, known + L]."""
+        length = max(len(job.prompt) for job in jobs) - known
         ids = torch.full((len(jobs), length), self._pad)
-        mask = torch.zeros((len(jobs), length), dtype=torch.long)
+        mask = torch.zeros((len(jobs), known + length), dtype=torch.long)
+        mask[:, :known] = 1
         for i, job in enumerate(jobs):
-            ids[i, length - len(job.prompt) :] = torch.tensor(job.prompt)
-            mask[i, length - len(job.prompt) :] = 1
+            rest = job.prompt[known:]
+            ids[i, length - len(rest) :] = torch.tensor(rest)
+            mask[i, known + length - len(rest) :] = 1
         device = self.model.device
         return ids.to(device), mask.to(device)
 
-    def _advance(self, row: Row, logits: Tensor, draw: torch.Generator | None) -> int:
+    def _grammar(self, row: Row) -> GrammarState | None:
+        if row.job.grammar is None:
+            return None
+        if self._compiler is None:
+            vocabulary = self.model.config.get_text_config().vocab_size
+            self._compiler = GrammarCompiler(self.tokenizer, vocabulary, self.ends)
+        try:
+            return self._compiler.start(row.job.grammar)
+        except GrammarError as error:
+            _refuse(row, error)
+            return None
+
+    def _advance(self, row: Row, logits: Tensor, draw: torch.Generator | None, grammar: GrammarState | None) -> int:
         """Picks and appends the row's next token; returns padding for a row that has ended."""
         if row.finish is not None:
             return self._pad
@@ -70,14 +99,25 @@ class Generator:
             row.finish = "deadline"
             return self._pad
         logprobs = torch.log_softmax(logits.double(), -1)
-        token = _pick(logprobs, row.job.temperature, draw)
-        row.add(token, float(logprobs[token]), self.ends, self.tokenizer)
+        try:
+            limited = logprobs if grammar is None else _limited(logprobs, grammar)
+            token = _pick(limited, row.job.temperature, draw)
+            row.add(token, float(logprobs[token]), self.ends, self.tokenizer)
+            if grammar is not None and row.finish is None:
+                grammar.accept(token)
+        except GrammarError as error:
+            _refuse(row, error)
+            return self._pad
         return token
 
 
-def _cache_of(out: Any) -> dict[str, Any]:
-    """The key-value cache under the name of the output field; transformers 5.24 calls it `cache`."""
-    return {name: out[name] for name in out.keys() & {"cache", "past_key_values"}}
+def _refuse(row: Row, error: GrammarError) -> None:
+    row.finish, row.text = "refused", str(error)
+
+
+def _limited(logprobs: Tensor, grammar: GrammarState) -> Tensor:
+    """*logprobs* with -inf for tokens that the grammar does not allow next."""
+    return logprobs.masked_fill(~torch.from_numpy(grammar.allowed()).to(logprobs.device), float("-inf"))
 
 
 def _generator(job: Job) -> torch.Generator | None:

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-Finish = Literal["end", "stop", "length", "deadline"]
+Finish = Literal["end", "stop", "length", "deadline", "refused"]
+"""`refused`: the grammar of the job is invalid or too complex; `Row.text` is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,8 @@ class Job:
     stop: tuple[str, ...]
     ends_at: float
     """The deadline, by `time.monotonic()`."""
+    grammar: str | None = None
+    """GBNF that limits the tokens; a runtime without grammars ignores it."""
 
 
 @dataclass(slots=True)
@@ -34,7 +37,7 @@ class Row:
     job: Job
     tokens: list[int] = field(default_factory=list[int])
     logprobs: list[float] = field(default_factory=list[float])
-    """Natural logarithms at temperature 1."""
+    """Natural logarithms at temperature 1, of the distribution without a grammar."""
     text: str = ""
     finish: Finish | None = None
 

@@ -118,6 +118,8 @@ class LocalModel:
         call.charge(Usage(tokens_in=len(job.prompt), tokens_out=len(row.tokens), cost_usd=0.0))
         if row.finish == "deadline":
             raise ModelTimeout(f"{self.spec}: no whole answer within {request.deadline_s:g} s")
+        if row.finish == "refused":
+            raise ModelRejected(f"{self.spec}: {row.text}")
         if row.finish == "length":
             cut = ModelTruncated(f"{self.spec}: the answer was cut at {job.max_tokens} tokens")
             cut.answered = True
@@ -133,6 +135,7 @@ class LocalModel:
             seed=request.seed,
             stop=request.stop,
             ends_at=time.monotonic() + max(0.0, seconds),
+            grammar=request.grammar,
         )
 
     async def _generate(self, job: Job) -> Row:

@@ -36,7 +36,18 @@ DEFAULT_ROOM = 16_384
 
 _UNKNOWN = re.compile(r"unsupported|not support|unknown|unrecogni|not permitted|unexpected|extra", re.IGNORECASE)
 """Error texts for an unknown parameter, or one that has only its default value for this model."""
-_OPTIONAL = ("temperature", "reasoning_effort", "seed", "stop", "logprobs", "return_token_ids", "chat_template_kwargs")
+_GRAMMARS = ("structured_outputs", "grammar")
+"""The parameters of a grammar: vLLM's, and llama.cpp's."""
+_OPTIONAL = (
+    "temperature",
+    "reasoning_effort",
+    "seed",
+    "stop",
+    "logprobs",
+    "return_token_ids",
+    "chat_template_kwargs",
+    *_GRAMMARS,
+)
 """Parameters that are omitted once a server has refused them. `stop` is also applied to the answer."""
 _NO_STOP = frozenset({"stop"})
 
@@ -109,6 +120,8 @@ class Dialect:
             schema = exported(request.schema)
             named = {"name": schema.name, "schema": schema.json_schema, "strict": schema.strict}
             body["response_format"] = {"type": "json_schema", "json_schema": named}
+        if request.grammar is not None and request.schema is None:
+            body.update(self._grammar(request.grammar))
         if request.logprobs:
             body["logprobs"] = True
         if self.token_ids:
@@ -145,6 +158,13 @@ class Dialect:
             schema_in_prompt=self.schema_in_prompt or learned.schema_in_prompt,
             dropped=self.dropped | learned.dropped,
         )
+
+    def _grammar(self, grammar: str) -> dict[str, Any]:
+        """The parameter that limits the answer to *grammar*. A model that thinks answers freely, because the grammar
+        would also limit its thoughts; so does OpenAI's own API, which has no grammars of this form."""
+        if self.reasoning or not self.templated:
+            return {}
+        return {"structured_outputs": {"grammar": grammar}} if self.token_ids else {"grammar": grammar}
 
     def _limits(self, request: ChatRequest) -> dict[str, Any]:
         if not self.reasoning:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Literal
 
-from envs.core.action_languages.base import BadAction, Language, Parsed, ParseError
+from envs.core.action_languages.base import BadAction, Parsed, ParseError
 from envs.core.action_languages.ids import IDS
 from envs.core.action_languages.program import PROGRAM
+from envs.core.action_languages.protocol import Language
 
 LANGUAGES: Final[Mapping[Literal["program", "id"], Language]] = {"program": PROGRAM, "id": IDS}
 

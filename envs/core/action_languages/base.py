@@ -1,4 +1,4 @@
-"""The interface of an action language, and the value parsers that both languages share.
+"""Errors and value parsers that both action languages share.
 
     EnvError
     └── BadAction           the policy's answer cannot be executed as written
@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 from envs.core.actions import Action
 from envs.core.errors import EnvError
@@ -39,36 +39,6 @@ class Parsed:
     """The `# Element: …` and `# Note: …` comments before the action, without the `#`."""
     rationale: str = ""
     """The other text before the action, on one line; see :mod:`envs.core.action_languages.rationale`."""
-
-
-class Language(Protocol):
-    """A text format for actions. Stateless and safe: text is parsed, never evaluated."""
-
-    @property
-    def name(self) -> Literal["program", "id"]: ...
-
-    @property
-    def reference(self) -> str:
-        """A compact list of the actions and their arguments, for a prompt, without those of `pixels`."""
-        ...
-
-    @property
-    def pixels(self) -> str:
-        """The same for the actions at points of the view, which a prompt offers only with the boxes of the page."""
-        ...
-
-    def parse(self, text: str) -> Parsed:
-        """Parses the first action of *text*. Raises ParseError and nothing else."""
-        ...
-
-    def parse_all(self, text: str) -> tuple[Parsed, ...]:
-        """Parses the first action of *text* and those that follow it, see :mod:`envs.core.action_languages.several`.
-        Raises ParseError if one of them is malformed, and nothing else."""
-        ...
-
-    def show(self, action: Action) -> str:
-        """Formats *action* as one line that parses back to it, if its texts are storable and its numbers finite."""
-        ...
 
 
 class Fault(Exception):

@@ -15,28 +15,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
-from typing import Final, Literal, assert_never
+from collections.abc import Mapping
+from typing import Final, Literal
 
 from envs.core import actions as act
 from envs.core.action_languages.base import (
-    Button,
-    Direction,
     Fault,
     Parsed,
     ParseError,
     notes_in,
     quoted,
-    read_answer,
-    read_button,
-    read_count,
-    read_flag,
-    read_number,
-    read_ref,
     show_number,
     unescape,
     without_thoughts,
 )
+from envs.core.action_languages.forms import NUMERIC, Form, FormTable, Kind, Slot, Value, read_value
 from envs.core.action_languages.rationale import rationale_in
 from envs.core.action_languages.several import following
 from envs.core.actions import Action
@@ -51,185 +44,101 @@ _ARGUMENT = re.compile(rf"\s*(?:([A-Za-z_]\w*)\s*=\s*)?({_VALUE})\s*(,|\)|(?=[^,
 _END = re.compile(r"\s*\)")
 _EXAMPLE = 'do(action="Click", element="NUMBER")'
 """Examples in messages contain words in place of numbers, because small models copy numbers from examples."""
+_FUNCTIONS: Final = frozenset({"exit", "go_backward", "go_forward"})
+"""Forms written as a function of this name; the others are written `do(action="NAME", …)`."""
 
-REFERENCE: Final = """\
-NUMBER stands for the number in brackets before a control of the page.
-do(action="Click", element="NUMBER")   also "Right Click", "Middle Click", "Double Click"
-do(action="Type", argument="text", element="NUMBER")   replaces what is there; clear=False adds to it
-do(action="Search", argument="text", element="NUMBER")   types, then presses Enter
-do(action="Select Dropdown Option", argument="label", element="NUMBER")
-do(action="Hover", element="NUMBER")
-do(action="Press Enter") or do(action="Press Key", argument="Control+A")
-do(action="Scroll Down")   also Up, Left, Right; element="NUMBER" scrolls that element
-do(action="Drag", element="NUMBER", to="NUMBER")
-do(action="Upload", argument="file.txt", element="NUMBER")
-do(action="Find", argument="text")   shows every line of the page with this text
-do(action="Expand", argument="GROUP", start=ROW)   shows hidden rows of a group that the page counts
-do(action="Wait")
-do(action="Answer Dialog", argument="accept")   or "dismiss"; text="…" answers a prompt
-do(action="Goto", argument="https://…"), go_backward(), go_forward()
-do(action="New Tab"), do(action="Close Tab"), do(action="Switch Tab", argument="TAB")
-exit(message="answer")   ends the task; exit() where no answer is asked for"""
-PIXELS: Final = """\
-do(action="Click At", x=X, y=Y)   also "Right Click At", "Middle Click At", "Double Click At"
-do(action="Drag At", x=X, y=Y, to_x=X, to_y=Y)
-do(action="Scroll At", x=X, y=Y, dy=DOWN)"""
+_BUTTON: Final = Slot("button", Kind.BUTTON, "button", "right", optional=True)
+_COUNT: Final = Slot("count", Kind.COUNT, "count", "COUNT", optional=True)
+_CLEAR: Final = Slot("clear", Kind.FLAG, "clear", "False", optional=True)
+_ENTER: Final = Slot("enter", Kind.FLAG, "enter", "True", optional=True)
 
 
-class _Arguments:
-    """The keyword arguments of one call; each must be used exactly once."""
-
-    def __init__(self, values: Mapping[str, str]) -> None:
-        self._values = dict(values)
-
-    def has(self, name: str) -> bool:
-        return name in self._values
-
-    def take(self, name: str) -> str:
-        value = self._values.pop(name, None)
-        if value is None:
-            raise Fault(f"{name} is missing")
-        return value
-
-    def take_or(self, name: str, default: str) -> str:
-        return self._values.pop(name, default)
-
-    def finish(self) -> None:
-        if self._values:
-            raise Fault(f"{', '.join(self._values)} does not belong here")
+def _element(kind: Kind = Kind.CONTROL, *, optional: bool = False) -> Slot:
+    return Slot("ref", kind, "element", "NUMBER", optional=optional)
 
 
-_Build = Callable[[_Arguments], Action]
+def _argument(field: str, kind: Kind, shape: str) -> Slot:
+    return Slot(field, kind, "argument", shape)
 
 
-def _element(args: _Arguments) -> int:
-    return read_ref(args.take("element"))
+def _pixels(*names: str, optional: bool = False) -> tuple[Slot, ...]:
+    return tuple(Slot(name, Kind.PIXELS, name, name.upper(), optional=optional, always=True) for name in names)
 
 
-def _click(button: Button, count: int) -> _Build:
-    def build(args: _Arguments) -> Action:
-        return act.Click(
-            ref=_element(args),
-            button=read_button(args.take_or("button", button)),
-            count=read_count(args.take_or("count", str(count)), "count", 1, 3),
-        )
-
-    return build
-
-
-def _click_at(button: Button, count: int) -> _Build:
-    def build(args: _Arguments) -> Action:
-        return act.ClickAt(
-            x=read_number(args.take("x"), "x"),
-            y=read_number(args.take("y"), "y"),
-            button=read_button(args.take_or("button", button)),
-            count=read_count(args.take_or("count", str(count)), "count", 1, 3),
-        )
-
-    return build
+def _clicks(action: type[act.Click | act.ClickAt], suffix: str, *where: Slot, remark: str = "") -> tuple[Form, ...]:
+    slots = (*where, _BUTTON, _COUNT)
+    return (
+        Form(f"Click{suffix}", action, slots, aliases=(f"Left Click{suffix}",), remark=remark),
+        Form(f"Right Click{suffix}", action, slots, {"button": "right"}, beside=True),
+        Form(f"Middle Click{suffix}", action, slots, {"button": "middle"}, beside=True),
+        Form(f"Double Click{suffix}", action, slots, {"count": 2}, beside=True),
+    )
 
 
-def _type(enter: bool) -> _Build:
-    def build(args: _Arguments) -> Action:
-        return act.Type(
-            ref=_element(args),
-            text=args.take("argument"),
-            clear=read_flag(args.take_or("clear", "true"), "clear"),
-            enter=read_flag(args.take_or("enter", str(enter)), "enter"),
-        )
-
-    return build
+def _scrolls() -> tuple[Form, ...]:
+    slots = (_element(optional=True),)
+    remark = 'element="NUMBER" scrolls that element'
+    return tuple(
+        Form(f"Scroll {direction.title()}", act.Scroll, slots, {"direction": direction}, remark=remark, beside=beside)
+        for direction, beside in (("down", False), ("up", True), ("left", True), ("right", True))
+    )
 
 
-def _scroll(direction: Direction) -> _Build:
-    def build(args: _Arguments) -> Action:
-        return act.Scroll(direction=direction, ref=_element(args) if args.has("element") else None)
+_TYPED: Final = (_argument("text", Kind.TEXT, "text"), _element(Kind.FIELD), _CLEAR, _ENTER)
 
-    return build
-
-
-def _drag_at(args: _Arguments) -> Action:
-    x, y, to_x, to_y = (read_number(args.take(name), name) for name in ("x", "y", "to_x", "to_y"))
-    return act.DragAt(x=x, y=y, to_x=to_x, to_y=to_y)
-
-
-def _scroll_at(args: _Arguments) -> Action:
-    x, y = (read_number(args.take(name), name) for name in ("x", "y"))
-    dx, dy = (read_number(args.take_or(name, "0"), name) for name in ("dx", "dy"))
-    return act.ScrollAt(x=x, y=y, dx=dx, dy=dy)
-
-
-def _expand(args: _Arguments) -> Action:
-    start = read_count(args.take_or("start", "1"), "start", 1, 999_999_999)
-    return act.Expand(group=args.take("argument"), start=start)
-
-
-def _stop(args: _Arguments) -> Action:
-    name = "argument" if args.has("argument") else "message"
-    return act.Stop(answer=args.take(name) if args.has(name) else None)
-
-
-_BUILDERS: Final[Mapping[str, _Build]] = {
-    "click": _click("left", 1),
-    "left click": _click("left", 1),
-    "right click": _click("right", 1),
-    "middle click": _click("middle", 1),
-    "double click": _click("left", 2),
-    "type": _type(enter=False),
-    "search": _type(enter=True),
-    "select dropdown option": lambda a: act.Select(ref=_element(a), option=a.take("argument")),
-    "select": lambda a: act.Select(ref=_element(a), option=a.take("argument")),
-    "hover": lambda a: act.Hover(ref=_element(a)),
-    "press enter": lambda _: act.Press(keys="Enter"),
-    "press key": lambda a: act.Press(keys=a.take("argument")),
-    "press": lambda a: act.Press(keys=a.take("argument")),
-    "scroll up": _scroll("up"),
-    "scroll down": _scroll("down"),
-    "scroll left": _scroll("left"),
-    "scroll right": _scroll("right"),
-    "drag": lambda a: act.Drag(ref=_element(a), to_ref=read_ref(a.take("to"), "to")),
-    "upload": lambda a: act.Upload(ref=_element(a), path=a.take("argument")),
-    "click at": _click_at("left", 1),
-    "right click at": _click_at("right", 1),
-    "middle click at": _click_at("middle", 1),
-    "double click at": _click_at("left", 2),
-    "drag at": _drag_at,
-    "scroll at": _scroll_at,
-    "find": lambda a: act.Find(text=a.take("argument")),
-    "expand": _expand,
-    "wait": lambda _: act.Wait(),
-    "answer dialog": lambda a: act.AnswerDialog(accept=read_answer(a.take("argument")), text=a.take_or("text", "")),
-    "goto": lambda a: act.Goto(url=a.take("argument")),
-    "go backward": lambda _: act.Back(),
-    "go back": lambda _: act.Back(),
-    "go forward": lambda _: act.Forward(),
-    "new tab": lambda _: act.NewTab(),
-    "close tab": lambda _: act.CloseTab(),
-    "switch tab": lambda a: act.FocusTab(index=read_count(a.take("argument"), "argument", 0, 999_999_999)),
-    "exit": _stop,
-}
-
-_SHAPES: Final[Mapping[str, str]] = {
-    "click": _EXAMPLE,
-    "type": 'do(action="Type", argument="text", element="NUMBER")',
-    "search": 'do(action="Search", argument="text", element="NUMBER")',
-    "select dropdown option": 'do(action="Select Dropdown Option", argument="label", element="NUMBER")',
-    "select": 'do(action="Select Dropdown Option", argument="label", element="NUMBER")',
-    "hover": 'do(action="Hover", element="NUMBER")',
-    "press key": 'do(action="Press Key", argument="Control+A")',
-    "press": 'do(action="Press Key", argument="Control+A")',
-    "drag": 'do(action="Drag", element="NUMBER", to="NUMBER")',
-    "upload": 'do(action="Upload", argument="file.txt", element="NUMBER")',
-    "click at": 'do(action="Click At", x=X, y=Y)',
-    "drag at": 'do(action="Drag At", x=X, y=Y, to_x=X, to_y=Y)',
-    "scroll at": 'do(action="Scroll At", x=X, y=Y, dy=DOWN)',
-    "find": 'do(action="Find", argument="text")',
-    "expand": 'do(action="Expand", argument="GROUP", start=ROW)',
-    "answer dialog": 'do(action="Answer Dialog", argument="accept")',
-    "goto": 'do(action="Goto", argument="https://…")',
-    "switch tab": 'do(action="Switch Tab", argument="TAB")',
-    "exit": 'exit(message="answer")',
-}
+FORMS: Final = FormTable(
+    (
+        *_clicks(act.Click, "", _element()),
+        Form("Type", act.Type, _TYPED, {"enter": False}, remark="replaces what is there; clear=False adds to it"),
+        Form("Search", act.Type, _TYPED, {"enter": True}, remark="types, then presses Enter"),
+        Form(
+            "Select Dropdown Option",
+            act.Select,
+            (_argument("option", Kind.OPTION, "label"), _element(Kind.LIST)),
+            aliases=("Select",),
+        ),
+        Form("Hover", act.Hover, (_element(),)),
+        Form("Press Enter", act.Press, (), {"keys": "Enter"}),
+        Form("Press Key", act.Press, (_argument("keys", Kind.KEYS, "Control+A"),), aliases=("Press",), beside=True),
+        *_scrolls(),
+        Form("Drag", act.Drag, (_element(), Slot("to_ref", Kind.CONTROL, "to", "NUMBER"))),
+        Form("Upload", act.Upload, (_argument("path", Kind.FILE, "file.txt"), _element(Kind.FILE_FIELD))),
+        *_clicks(act.ClickAt, " At", *_pixels("x", "y")),
+        Form("Drag At", act.DragAt, _pixels("x", "y", "to_x", "to_y")),
+        Form("Scroll At", act.ScrollAt, (*_pixels("x", "y"), *_pixels("dx", "dy", optional=True)), beside=True),
+        Form(
+            "Find",
+            act.Find,
+            (_argument("text", Kind.TEXT, "text"),),
+            remark="shows every line of the page with this text",
+        ),
+        Form(
+            "Expand",
+            act.Expand,
+            (_argument("group", Kind.GROUP, "GROUP"), Slot("start", Kind.ROW, "start", "ROW", optional=True)),
+            remark="shows hidden rows of a group that the page counts, from start=ROW on",
+        ),
+        Form("Wait", act.Wait),
+        Form(
+            "Answer Dialog",
+            act.AnswerDialog,
+            (_argument("accept", Kind.DIALOG, "accept"), Slot("text", Kind.TEXT, "text", "text", optional=True)),
+            remark='or "dismiss"; text="…" answers a prompt',
+        ),
+        Form("Goto", act.Goto, (_argument("url", Kind.URL, "https://…"),)),
+        Form("go_backward", act.Back, aliases=("go back",), beside=True),
+        Form("go_forward", act.Forward, beside=True),
+        Form("New Tab", act.NewTab),
+        Form("Close Tab", act.CloseTab, beside=True),
+        Form("Switch Tab", act.FocusTab, (_argument("index", Kind.TAB, "TAB"),), beside=True),
+        Form(
+            "exit",
+            act.Stop,
+            (Slot("answer", Kind.TEXT, "message", "answer", optional=True, alias="argument"),),
+            remark='ends the task; exit(message="answer") where it asks for an answer',
+        ),
+    )
+)
 
 
 def _fold(name: str) -> str:
@@ -266,19 +175,68 @@ def _call_arguments(text: str, position: int, function: str) -> tuple[dict[str, 
 
 
 def _action(function: str, values: dict[str, str]) -> Action:
-    name = _fold(values.pop("action", "")) if function == "do" else _fold(function)
+    name = _fold(values.pop("action", "") if function == "do" else function)
     if not name:
         raise Fault("action is missing")
-    build = _BUILDERS.get(name)
-    if build is None:
+    form = _BY_NAME.get(name)
+    if form is None:
         raise Fault(f"there is no action {quoted(name)}")
-    args = _Arguments(values)
     try:
-        action = build(args)
-        args.finish()
+        return form.build(_values(form, values))
     except Fault as fault:
-        raise ParseError(f"{fault}. Expected: {_SHAPES.get(name, _EXAMPLE)}") from None
-    return action
+        raise ParseError(f"{fault}. Expected: {shape(form)}") from None
+
+
+def _values(form: Form, values: dict[str, str]) -> dict[str, Value]:
+    """The value of each slot that the call fills."""
+    read: dict[str, Value] = {}
+    for slot in form.slots:
+        name = slot.name if slot.name in values or not slot.alias else slot.alias
+        text = values.pop(name, None)
+        if text is not None:
+            read[slot.field] = read_value(slot.kind, text, slot.name)
+        elif not slot.optional:
+            raise Fault(f"{slot.name} is missing")
+    if values:
+        raise Fault(f"{', '.join(values)} does not belong here")
+    return read
+
+
+_BY_NAME: Final[Mapping[str, Form]] = {_fold(name): form for form in FORMS.forms for name in (form.name, *form.aliases)}
+
+
+def call(form: Form, arguments: list[str]) -> str:
+    """The call of *form* with *arguments*, each `name=value`."""
+    if form.name in _FUNCTIONS:
+        return f"{form.name}({', '.join(arguments)})"
+    return f"do({', '.join((f'action={_text(form.name)}', *arguments))})"
+
+
+def argument(slot: Slot, value: Value) -> str:
+    """*slot* with *value*, as the printer writes it."""
+    match value:
+        case bool() if slot.kind is Kind.DIALOG:
+            return f"{slot.name}={_text('accept' if value else 'dismiss')}"
+        case bool():
+            return f"{slot.name}={value}"
+        case int() | float() if slot.kind in NUMERIC:
+            return f"{slot.name}={show_number(value)}"
+        case _:
+            return f"{slot.name}={_text(str(value))}"
+
+
+def shape(form: Form) -> str:
+    """An example of *form* with placeholders, for the reference and for error messages."""
+    return call(form, [_placeholder(slot) for slot in form.required])
+
+
+def _placeholder(slot: Slot) -> str:
+    return f"{slot.name}={slot.shape}" if slot.kind in NUMERIC else f"{slot.name}={_text(slot.shape)}"
+
+
+def _text(text: str) -> str:
+    """Quotes as JSON, whose escapes :func:`unescape` replaces."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _begin(text: str, position: int) -> int | None:
@@ -301,8 +259,15 @@ class ProgramLanguage:
     """The program style, see the module docstring. Use the instance :data:`PROGRAM`."""
 
     name: Literal["program"] = "program"
-    reference: str = REFERENCE
-    pixels: str = PIXELS
+    forms: FormTable = FORMS
+
+    @property
+    def reference(self) -> str:
+        return _REFERENCE
+
+    @property
+    def pixels(self) -> str:
+        return _PIXELS
 
     def parse(self, text: str) -> Parsed:
         return self._first(without_thoughts(text))[0]
@@ -321,89 +286,23 @@ class ProgramLanguage:
         return Parsed(action, notes_in(before), rationale_in(before)), end
 
     def show(self, action: Action) -> str:
-        return _show(action)
+        form = FORMS.form_of(action)
+        filled = zip(form.slots, form.filled(action), strict=True)
+        return call(form, [argument(slot, value) for slot, value in filled if value is not None])
 
 
-def _text(text: str) -> str:
-    """Quotes as JSON, whose escapes :func:`unescape` replaces."""
-    return json.dumps(text, ensure_ascii=False)
+def _line(forms: list[Form]) -> str:
+    """A line of the reference: the first form, those of the same slots by name, the others whole."""
+    first = forms[0]
+    alike = [form for form in forms[1:] if form.required == first.required and form.action is first.action]
+    shapes = [shape(first), *(shape(form) for form in forms[1:] if form not in alike)]
+    remarks = [f"also {', '.join(_text(form.name) for form in alike)}"] if alike else []
+    remarks += [first.remark] if first.remark else []
+    return "   ".join((", ".join(shapes), *(["; ".join(remarks)] if remarks else [])))
 
 
-def _do(name: str, *parts: str) -> str:
-    return f"do({', '.join((f'action={_text(name)}', *parts))})"
-
-
-def _clicked(action: act.Click | act.ClickAt, suffix: str, *where: str) -> str:
-    if action.button == "left" and action.count == 2:
-        return _do("Double Click" + suffix, *where)
-    prefix = "" if action.button == "left" else action.button.title() + " "
-    count = (f"count={action.count}",) if action.count != 1 else ()
-    return _do(f"{prefix}Click{suffix}", *where, *count)
-
-
-def _argument(text: str) -> str:
-    return f"argument={_text(text)}"
-
-
-def _ref(ref: int) -> str:
-    return f'element="{ref}"'
-
-
-def _at(**numbers: float) -> tuple[str, ...]:
-    return tuple(f"{name}={show_number(value)}" for name, value in numbers.items())
-
-
-def _show(action: Action) -> str:  # noqa: PLR0912 - one flat table, a line or two for each kind
-    match action:
-        case act.Click():
-            return _clicked(action, "", _ref(action.ref))
-        case act.Type():
-            keep = () if action.clear else ("clear=False",)
-            return _do("Search" if action.enter else "Type", _argument(action.text), _ref(action.ref), *keep)
-        case act.Select():
-            return _do("Select Dropdown Option", _argument(action.option), _ref(action.ref))
-        case act.Hover():
-            return _do("Hover", _ref(action.ref))
-        case act.Press():
-            return _do("Press Enter") if action.keys == "Enter" else _do("Press Key", _argument(action.keys))
-        case act.Scroll():
-            return _do(f"Scroll {action.direction.title()}", *(() if action.ref is None else (_ref(action.ref),)))
-        case act.Drag():
-            return _do("Drag", _ref(action.ref), f'to="{action.to_ref}"')
-        case act.Upload():
-            return _do("Upload", _argument(action.path), _ref(action.ref))
-        case act.ClickAt():
-            return _clicked(action, " At", *_at(x=action.x, y=action.y))
-        case act.DragAt():
-            return _do("Drag At", *_at(x=action.x, y=action.y, to_x=action.to_x, to_y=action.to_y))
-        case act.ScrollAt():
-            return _do("Scroll At", *_at(x=action.x, y=action.y, dx=action.dx, dy=action.dy))
-        case act.Find():
-            return _do("Find", _argument(action.text))
-        case act.Expand():
-            start = () if action.start == 1 else (f"start={action.start}",)
-            return _do("Expand", _argument(action.group), *start)
-        case act.Wait():
-            return _do("Wait")
-        case act.AnswerDialog():
-            text = (f"text={_text(action.text)}",) if action.text else ()
-            return _do("Answer Dialog", _argument("accept" if action.accept else "dismiss"), *text)
-        case act.Goto():
-            return _do("Goto", _argument(action.url))
-        case act.Back():
-            return "go_backward()"
-        case act.Forward():
-            return "go_forward()"
-        case act.NewTab():
-            return _do("New Tab")
-        case act.CloseTab():
-            return _do("Close Tab")
-        case act.FocusTab():
-            return _do("Switch Tab", f'argument="{action.index}"')
-        case act.Stop():
-            return "exit()" if action.answer is None else f"exit(message={_text(action.answer)})"
-        case _:
-            assert_never(action)
-
+_NUMBER_LINE: Final = "NUMBER stands for the number in brackets before a control of the page."
+_REFERENCE: Final = "\n".join((_NUMBER_LINE, *map(_line, FORMS.lines(at_points=False))))
+_PIXELS: Final = "\n".join(map(_line, FORMS.lines(at_points=True)))
 
 PROGRAM: Final = ProgramLanguage()

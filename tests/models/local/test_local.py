@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any
 
@@ -160,3 +161,41 @@ def test_a_folder_that_is_no_checkpoint_is_one_clear_line(tmp_path: Path) -> Non
     with pytest.raises(ModelUnavailable, match="cannot be loaded") as caught:
         LocalModel.load(tmp_path, spec="local:broken")
     assert "\n" not in str(caught.value)
+
+
+GRAMMAR = """\
+root ::= answer
+answer ::= "click " ("1" | "22" | "333") | "type " [a-z]{1,5}
+"""
+
+
+async def test_an_answer_with_a_grammar_is_one_of_its_sentences(model: LocalModel) -> None:
+    sent = [request("hello", temperature=1.0, seed=seed, grammar=GRAMMAR, max_tokens=20) for seed in range(12)]
+    texts = {reply.text for reply in await asyncio.gather(*(model.complete(one) for one in sent))}
+    assert len(texts) > 3
+    assert [text for text in texts if not re.fullmatch(r"click (1|22|333)|type [a-z]{1,5}", text)] == []
+
+
+async def test_logprobs_beside_a_grammar_are_those_without_it(model: LocalModel) -> None:
+    """Training changes the unconstrained distribution; the end of the answer counts as well."""
+    free = request("hello", temperature=1.0, seed=5)
+    sent = request("hello", temperature=1.0, seed=5, grammar=GRAMMAR)
+    row, _ = await asyncio.gather(
+        model._generate(model._job(sent, sent.messages, 60.0)),
+        model._generate(model._job(free, free.messages, 60.0)),  # a batch of both kinds
+    )
+    prompt = model.prompt_tokens(sent.messages, sent.max_tokens)
+    generator: Any = model._generator
+    with torch.no_grad():
+        logits = generator.model(torch.tensor([[*prompt, *row.tokens]])).logits[0, len(prompt) - 1 : -1].double()
+    expected = torch.log_softmax(logits, -1).gather(1, torch.tensor(row.tokens)[:, None])[:, 0]
+    assert torch.allclose(torch.tensor(row.logprobs, dtype=torch.float64), expected, atol=1e-4)
+    assert row.finish == "end"
+    assert row.tokens[-1] in generator.ends
+
+
+async def test_an_invalid_grammar_is_refused_in_one_line(model: LocalModel) -> None:
+    with pytest.raises(ModelRejected, match="no GBNF") as error:
+        await model.complete(request("hello", grammar="root := nothing"))
+    assert "\n" not in str(error.value)
+    assert (await answer_ids(model, request("hello"))) != (), "the model still answers other requests"

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from envs.browser.chromium import Chromium
-from envs.core.action_languages import IDS, PROGRAM
-from envs.core.action_languages.base import Language
+from envs.core.action_languages import IDS, PROGRAM, Language
 from envs.core.actions import Goto, Status, Stop
 from envs.core.errors import BadInput, ResetFailed
 from envs.core.tasks import Score, TaskRef
