@@ -23,7 +23,9 @@ TEXT_CHARS: Final = 80
 """Longest text of a row, heading or neighbour."""
 NAME_CHARS: Final = 80
 NEIGHBOURS: Final = 3
-"""Lines above an element that describe it where it has no row or heading of its own."""
+"""Lines above a single element without a name that describe it."""
+BLOCK: Final = 8
+"""Most lines above an element that describe it, up to the element of the same name before it."""
 NEAR: Final = 15
 """Elements with the same role and name, on each side, whose descriptions are compared. Those beyond are only searched
 for the same row."""
@@ -125,15 +127,38 @@ class _Page:
 
     def _in_line(self, ref: int, alike: Sequence[int]) -> str:
         """The other texts of the element's line that not all lines of *alike* elements have."""
+        number = self._line_of[ref]
         text = self._quoted(_cells(self._own(ref, alike)), TEXT_CHARS)
-        relation = "in row" if " | " in self._lines[self._line_of[ref]] else "beside"
-        return f"{relation} {text}" if text else ""
+        if not text:
+            return ""
+        beside = [other for other in alike if self._line_of[other] == number]
+        place = "" if self._has_label(number, ref, alike) else f" {_ordinal(ref, beside)}"
+        return f"{'in row' if ' | ' in self._lines[number] else 'beside'} {text}{place}"
 
     def _own(self, ref: int, alike: Sequence[int]) -> list[_Piece]:
         number = self._line_of[ref]
         others = {self._line_of[other] for other in alike} - {number}
         shared = set[str].intersection(*(set(self._texts(line)) for line in others)) if others else set[str]()
-        return [piece for piece in self._part(number, ref, alike) if piece.text and piece.text not in shared]
+        part = self._label(number, ref, alike) if self._has_label(number, ref, alike) else self._pieces(number)
+        return [piece for piece in part if piece.text and piece.text not in shared and piece.ref != ref]
+
+    def _has_label(self, number: int, ref: int, alike: Sequence[int]) -> bool:
+        """Whether each of several *alike* elements on the line has a text of its own, or *ref* stands there alone."""
+        here = [piece.ref for piece in self._pieces(number) if piece.ref in alike]
+        labels = [_cells(self._label(number, other, alike)) for other in here if other is not None]
+        return len(here) == 1 or (all(labels) and len(set(labels)) == len(labels))
+
+    def _label(self, number: int, ref: int, alike: Sequence[int]) -> list[_Piece]:
+        """The pieces of a line between *ref* and its neighbours of *alike* there: before it, or else after it."""
+        row = self._pieces(number)
+        at = [index for index, piece in enumerate(row) if piece.ref in alike]
+        mine = next(index for index in at if row[index].ref == ref)
+        if len(at) == 1:
+            return row
+        before = max((index for index in at if index < mine), default=-1)
+        after = min((index for index in at if index > mine), default=len(row))
+        first = any(piece.text for piece in row[: at[0]])  # a label stands before each, or after each
+        return row[before + 1 : mine] if first else row[mine + 1 : after]
 
     def _own_texts(self, ref: int, alike: Sequence[int]) -> list[str]:
         """What a description of the line shows before its cut."""
@@ -175,11 +200,14 @@ class _Page:
         return ""
 
     def _among(self, ref: int, alike: Sequence[int]) -> str:
-        """The lines between the element and its neighbours of *alike*: the nearest above, and the next below."""
+        """The lines between the element and its neighbours of *alike* above, and the next line below."""
         number = self._line_of[ref]
-        ends = {self._line_of[other] for other in alike} - {number}
-        above = self._nearest(range(number - 1, max((n for n in ends if n < number), default=-1), -1), NEIGHBOURS)
-        below = self._nearest(range(number + 1, min((n for n in ends if n > number), default=len(self._lines))), 1)
+        lines = sorted({self._line_of[other] for other in alike})
+        at = lines.index(number)
+        gap = number - lines[at - 1] if at else lines[1] - number if len(lines) > 1 else NEIGHBOURS + 1
+        above = self._nearest(range(number - 1, max(-1, number - min(gap, BLOCK + 1)), -1), BLOCK)
+        end = lines[at + 1] if at + 1 < len(lines) else len(self._lines)
+        below = self._nearest(range(number + 1, end), 1)
         parts = [f"after {self._quoted(_CELL.join(reversed(above)), TEXT_CHARS)}"] if above else []
         parts += [f"before {self._quoted(below[0], TEXT_CHARS)}"] if below else []
         return ", ".join(parts)

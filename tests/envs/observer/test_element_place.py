@@ -37,6 +37,13 @@ VARIANTS = f"""<title>Variants</title>
 <h2>After</h2><p><button>?</button> Apples <button>?</button> Pears</p>
 <h2>Bare</h2><button>Same</button><br><button>Same</button><br><button>Same</button>
 <h2>Fields</h2><div>First <input aria-label=Qty value=1></div><div>Second <input aria-label=Qty value=2></div>
+<h2>Blocks</h2><div><div>A-1</div><div>Ana</div><div>paid</div><div>2 parts</div><div>today</div>
+<button>Ship</button></div>
+<div><div>A-2</div><div>Ben</div><div>paid</div><div>2 parts</div><div>today</div><button>Ship</button></div>
+<h2>Questions</h2><p>Do you smoke?</p>
+<label><input type=radio name=a>Yes</label><label><input type=radio name=a>No</label>
+<p>Do you drink?</p><label><input type=radio name=b>Yes</label><label><input type=radio name=b>No</label>
+<h2>Two icons</h2><table><tr><td>Red</td><td>{ICON}{ICON}</td></tr><tr><td>Blue</td><td>{ICON}{ICON}</td></tr></table>
 <h2>Icon</h2><p>Trash {ICON}</p>
 """
 EXPECTED = {
@@ -57,7 +64,12 @@ EXPECTED = {
     ("Same", 1): "(2 of 3)",
     ("Qty", 0): 'beside "First"',
     ("Qty", 1): 'beside "Second"',
-    ("", 0): 'beside "Trash"',
+    ("Ship", 0): 'after "A-1 · Ana · paid · 2 parts · today", before "A-2"',
+    ("Ship", 1): 'after "A-2 · Ben · paid · 2 parts · today"',
+    ("Yes", 1): 'after "Do you drink?"',
+    ("", 1): 'in row "Red" (2 of 2)',
+    ("", 2): 'in row "Blue" (1 of 2)',
+    ("", 4): 'beside "Trash"',
 }
 
 
