@@ -3,9 +3,9 @@
     python -m benchmarks.judge_agreement play --out FOLDER [--episodes 100]
     python -m benchmarks.judge_agreement judge FOLDER --judge MODEL --verdicts FILE [--limit N] [--milestones] [--json]
 
-`play` records episodes of the oracle, and as many of an oracle that stops after some steps or gives another answer. The
-task's checker labels all of them; a spoiled episode may still succeed. `judge` shows each recorded ending to a judge
-(:mod:`judges.ending`) and compares its verdicts. MODEL is
+`play` records episodes of the oracle, and a quarter more of an oracle that stops after some steps or gives another
+answer. The task's checker labels all of them; a spoiled episode may still succeed. `judge` shows each recorded ending
+to a judge (:mod:`judges.ending`) and compares its verdicts. MODEL is
 
 * a model spec of a large model, such as `openai:gpt-4o` or `openai:NAME` with --base-url;
 * `state`: success if the task's state checkers see all reference milestones done, a bound for any judge by milestones;
@@ -52,6 +52,8 @@ from models.base import ModelError
 from models.local.prompt_style import style_of_spec
 from models.specs import make_model
 
+SPOILED: Final = 1.25
+"""Spoiled episodes for each one of the oracle: some of them succeed."""
 LONGEST: Final = 6
 """A spoiled oracle stops after one to this many steps."""
 RATED: Final = "rated:"
@@ -117,14 +119,17 @@ def _other_answer(answer: str | None) -> str | None:
 async def play(out: Path, episodes: int, workers: int) -> None:
     """Plays or continues both runs."""
     names = [info.name for info in task_infos()]
-    refs = [TaskRef(suite="sites", name=name, seed=seed) for seed in range(8) for name in names][:episodes]
+    refs = [TaskRef(suite="sites", name=name, seed=seed) for seed in range(8) for name in names]
     for run_id, policy in (("oracle", None), ("spoiled", SpoiledOracle())):
         if (out / run_id / "run.json").exists():
             run = await resume(out / run_id, policy=policy)
         else:
             spec = "oracle" if policy is None else "scripted"
             config = RunConfig(policy=spec, workers=workers, fsync=False)
-            run = await run_suite(config, TaskSelection("sites", picked=tuple(refs)), out, run_id=run_id, policy=policy)
+            picked = refs[: episodes if policy is None else round(SPOILED * episodes)]
+            run = await run_suite(
+                config, TaskSelection("sites", picked=tuple(picked)), out, run_id=run_id, policy=policy
+            )
         if not run.complete:
             return
 
@@ -323,7 +328,7 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     playing = commands.add_parser("play")
     playing.add_argument("--out", type=Path, required=True)
-    playing.add_argument("--episodes", type=int, default=100, help="of the oracle, and as many spoiled ones")
+    playing.add_argument("--episodes", type=int, default=100, help="of the oracle")
     playing.add_argument("--workers", type=int, default=2)
     judging = commands.add_parser("judge")
     judging.add_argument("folders", type=Path, nargs="+")
