@@ -124,20 +124,13 @@ def run(
         "langsmith": langsmith or None,
         "strict_original": strict_original,
         "language": language,
-        "thinking": options.number_or_auto(thinking),
-        "policy_thinking": options.number_or_auto(policy_thinking, "--policy-thinking"),
-        "rationale": options.number_or_auto(rationale, "--rationale", "characters"),
+        **_thought(thinking, policy_thinking, rationale),
         "max_actions_per_turn": max_actions_per_turn,
         "k": milestones,
         "temperature": temperature,
         "retry_window_s": retry_window,
         "model_deadline_s": model_deadline,
-        "limits": {
-            "max_steps": max_steps,
-            "max_seconds": max_seconds,
-            "max_tokens": max_tokens,
-            "max_cost_usd": max_cost,
-        },
+        "limits": _limits(max_steps, max_seconds, max_tokens, max_cost),
         "session": {"allow": allow, "storage_state": storage_state, "upload_folder": upload_folder},
     }
     settings = options.build_config(config, values)
@@ -149,6 +142,20 @@ def run(
     if instruction is None or url is None:
         raise BadInput('a task and a URL are needed: mira run "Find …" --url https://…, or mira run --suite miniwob')
     return _play_open(settings, instruction, url, out, as_json)
+
+
+def _thought(thinking: str | None, policy_thinking: str | None, rationale: str | None) -> dict[str, int | str | None]:
+    return {
+        "thinking": options.number_or_auto(thinking),
+        "policy_thinking": options.number_or_auto(policy_thinking, "--policy-thinking"),
+        "rationale": options.number_or_auto(rationale, "--rationale", "characters"),
+    }
+
+
+def _limits(
+    steps: int | None, seconds: float | None, tokens: int | None, cost_usd: float | None
+) -> dict[str, float | None]:
+    return {"max_steps": steps, "max_seconds": seconds, "max_tokens": tokens, "max_cost_usd": cost_usd}
 
 
 def _selection(config: RunConfig, suite: str, tasks: str | None, seeds: str, split: str | None) -> TaskSelection:
