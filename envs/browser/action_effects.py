@@ -175,7 +175,7 @@ class ActionEffects:
 
     async def _unless_vain(self, front: OpenTab, seconds: float, key: object, most: int) -> bool:
         """Waits for a late reaction, unless the last *most* waits for *key* on this page were in vain."""
-        place = (front.page.url.partition("?")[0].partition("#")[0], key)
+        place = (front.page.url.partition("?")[0], key)
         if self._vain.get(place, 0) >= most:
             return False
         reacted = await late_reaction(front.world, self.traffic, seconds)

@@ -301,7 +301,8 @@ class Observer:
     async def differs(self) -> bool:
         """Whether the page differs from its last observation by more than clocks, tokens and the focus.
 
-        True for a page that was not observed, that was replaced or does not answer."""
+        True for a page that was not observed or was replaced; False for one that does not answer, e.g. because it waits
+        for a request."""
         if not self._paths:
             return True
         answers = await asyncio.gather(*(self._differences(world) for world in self._paths))
@@ -312,6 +313,8 @@ class Observer:
             return None
         try:
             return await world.call("differs", timeout_s=self._settings.timeout_s)
+        except PageHung:
+            return []
         except WorldGone:
             world.leave()
             return None
