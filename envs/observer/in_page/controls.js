@@ -132,7 +132,7 @@ class PageLook extends Look {
       const box = boxOf(element);
       return box.width * box.height;
     };
-    if (held.length === 1 && CHECKABLE.has(held[0].role)) return false; // a box around a choice and its label
+    if (held.length === 1 && held.every((other) => CHECKABLE.has(other.role))) return false; // a box around a choice and its label
     const inside = held.filter((other) => other.depth === control.depth + 1);
     return inside.reduce((sum, other) => sum + area(other.element), 0) < FILLING * area(control.element);
   }

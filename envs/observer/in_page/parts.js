@@ -159,7 +159,8 @@ function showsOnHover(element, kind, context) {
   if (matches(element, MENU) || queryFirst(element, MENU)) return false; // a menu may open by a click only
   let row = flatParent(element);
   while (row && nodeType(row) === 1 && !isDrawn(row)) row = flatParent(row);
-  if (!row || nodeType(row) !== 1 || boxOf(row).height > innerHeight / 3) return false;
+  const box = row && nodeType(row) === 1 ? boxOf(row) : null;
+  if (!box || box.height > innerHeight / 3) return false;
   let above = flatParent(element);
   for (let level = 0; above && nodeType(above) === 1 && level < LOOKED_UP; level++, above = flatParent(above)) {
     if (hovering.has(above)) return !isRootTag(above);
