@@ -273,7 +273,7 @@ const NO_ELEMENTS = [];
 const isBlock = ({ display }) => display !== 'inline' && display !== 'contents' && !display.startsWith('inline-');
 
 /** Whether `text` would run into the word before it. */
-const mayContinue = (before, text) => before.at(-1) > ' ' && text[0] > ' ' && !/^[,.;:!?)\]}%]/.test(text);
+const mayContinue = (before, text) => before.at(-1) > ' ' && text[0] > ' ' && /^[\p{L}\p{N}\p{Sc}([{"“]/u.test(text);
 
 /** Whether margins, inline blocks or drawn elements between two pieces of one line keep their words apart. */
 function isApart(before, after) {

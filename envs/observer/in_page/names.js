@@ -75,16 +75,18 @@ const ANY_TOOLTIP = TOOLTIPS.map((name) => `[${name}]`).join(',');
 const tooltipOf = (element) =>
   matches(element, ANY_TOOLTIP) ? clean(attr(element, TOOLTIPS.find((name) => attr(element, name)) ?? 'title')) : '';
 
-/** Deviation from accname: text with aria-hidden, or an icon. */
+/** Deviation from accname: text with aria-hidden, the address of a link, or an icon. */
 function drawnName(element, tag, role, limit) {
   if (!FROM_CONTENT.has(role) || tag === 'input') return '';
   const text = contentText(element, limit);
   if (text) return text;
+  const end = role === 'link' ? attributeWord(element) || addressEnd(element) : '';
+  if (/[a-z]{3}/i.test(end)) return end;
   const icon = iconIn(element, tag);
   return icon && `icon: ${icon}`;
 }
 
-const DESCRIPTION = 80; // characters
+const DESCRIPTION = 60; // characters
 /** What the title or tooltip adds to the name; '' if nothing. */
 function descriptionOf(element, name) {
   if (!hasAttributes(element) || !matches(element, TITLED)) return '';
@@ -109,12 +111,21 @@ const pathOf = (address) => address.slice(0, ((address + '#').search(/[?#]/)));
 /** Deviation from accname: a control without a name is named by an attribute, its address, shape, class or colour. */
 function describedName(element, tag, role) {
   if (namespaceOf(element) === SVG) return shapeName(element);
-  const word = ['name', 'id'].map((name) => attr(element, name)).find((text) => /^[a-z][a-z _-]{0,30}$/i.test(text));
+  const word = attributeWord(element);
   if (word) return word;
-  if (role === 'link') return cut(clean(pathOf(attr(element, 'href')).split('/').filter(Boolean).pop() ?? ''), 40);
+  if (role === 'link') return addressEnd(element);
   if (role !== 'clickable') return '';
   const color = colorName(getComputedStyle(element).backgroundColor);
   return color.startsWith('rgb') && !isSwatch(element) ? purposeOf(element) || color : color;
+}
+
+const attributeWord = (element) =>
+  ['name', 'id'].map((name) => attr(element, name)).find((text) => /^[a-z][a-z _-]{0,30}$/i.test(text)) ?? '';
+
+/** The last part of a link's path; '' for a script. */
+function addressEnd(element) {
+  const path = pathOf(attr(element, 'href'));
+  return /^\s*javascript:/i.test(path) ? '' : cut(clean(path.split('/').filter(Boolean).pop() ?? ''), 40);
 }
 
 /** Whether its colour tells it from a sibling of the same kind. */

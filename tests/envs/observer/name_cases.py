@@ -84,6 +84,7 @@ CASES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("<a data-x href=#>un<b style='padding:0 1px'>believ</b>able</a>", "unbelievable"),
         ("<a data-x href=#><b class=ib>H</b><b class=ib>e</b><b class=ib>y</b></a>", "Hey"),
         ("<a data-x href=#><b style='margin-right:9px'>Total</b>, net</a>", "Total, net"),
+        ("<label for=T1>Title<b style='padding-left:9px'>*</b></label><input data-x id=T1>", "Title*"),
     ),
     "comp_tooltip": (
         ("<input data-x title=Tip placeholder=no>", "Tip"),

@@ -61,14 +61,16 @@ LINES = [
     ("<p><i class=mi>check_circle</i></p>", 'icon "check circle"'),
     ("<p>\uf015\uf016 Text</p>", "Text"),
     ("<p>snake_case <code>user_name</code> home</p>", "snake_case user_name home"),
+    ("<a href=/cart/><i class='fa fa-shopping-basket'>\uf291</i></a>", '[15] link "cart"'),
+    ("<a href='javascript:void(0)'><i class='fa fa-bell'>\uf0f3</i></a>", '[16] link "icon: bell"'),
     # A colour names a control only if nothing else does.
     (
         "<div onclick=1 class='toggle-switch' style='background:#123456;width:9px;height:9px'></div>",
-        '[15] clickable "toggle switch"',
+        '[17] clickable "toggle switch"',
     ),
     (
         "<div onclick=1 class=css-1a2b style='background:#123456;width:9px;height:9px'></div>",
-        '[16] clickable "rgb(18,52,86)"',
+        '[18] clickable "rgb(18,52,86)"',
     ),
     # Pieces of a line are apart where they are drawn apart.
     ("<p><b>Gonzalez</b><b style='margin-left:9px'>Conversation</b></p>", "Gonzalez Conversation"),
