@@ -36,6 +36,11 @@ class ModelSpec(ABC):
         """The model. Raises :class:`ModelUnavailable`, in one line, when a key, file or package is missing; sends
         nothing."""
 
+    @property
+    def constrained(self) -> bool:
+        """Whether answers of its models follow a grammar unless a run says otherwise."""
+        return False
+
     def price_known(self, options: ModelOptions) -> bool:
         """Whether the cost of calls is known, or nothing is billed. Only then can a limit of cost be kept."""
         del options

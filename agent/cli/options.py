@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -93,6 +93,10 @@ Rationale = Annotated[
 ]
 MaxActionsPerTurn = Annotated[
     int | None, typer.Option(help="Most actions of one answer of the policy, in full prompts; 1 asks for one.")
+]
+Constrained = Annotated[
+    Literal["auto", "on", "off"] | None,
+    typer.Option(help="Limit answers to actions that are valid on the page: local, vLLM and llama.cpp models."),
 ]
 Milestones = Annotated[
     int | None, typer.Option("--milestones", help="Number of milestones in a plan of a model planner.")

@@ -11,6 +11,8 @@ from agent.episode.answer_rules import repaired_kind
 from agent.episode.points import NOT_OFFERED, is_at_point, offers_points
 from agent.episode.prompts import PolicyView, Style, render_policy_prompt
 from envs.core.action_languages import Language, Parsed, ParseError
+from envs.core.action_languages.choices import page_choices
+from envs.core.action_languages.grammar import grammar
 from envs.core.action_languages.note_lines import note_edits
 from envs.core.actions import Action, Stop
 from envs.core.notes import NoteEdit
@@ -167,9 +169,11 @@ class ModelPolicy:
         max_actions: int = 1,
         rationale_chars: int = 0,
         thinking: Budget | None = None,
+        constrained: bool = False,
     ) -> None:
         """*max_actions*, *rationale_chars*: see :class:`agent.episode.prompts.PolicyView`. *thinking*: budget of each
-        call; None leaves the model's default."""
+        call; None leaves the model's default. *constrained*: answers follow a grammar of the actions that are valid on
+        the page, if the model supports grammars."""
         self.spec = model.spec
         self._model = model
         self._language = language
@@ -181,6 +185,7 @@ class ModelPolicy:
         self._shows_pictures = shows_pictures
         self.max_actions = max_actions
         self.rationale_chars = rationale_chars
+        self.constrained = constrained
         self.thinking: Budget | None = None if thinking is None else budget_of(model, thinking)
 
     async def propose(self, turn: Turn) -> ActionProposal:
@@ -250,6 +255,7 @@ class ModelPolicy:
             temperature=temperature,
             seed=draw_seed(self._seed, turn, number) if temperature > 0 else self._seed,
             logprobs=True,
+            grammar=self._grammar(turn) if self.constrained else None,
             deadline_s=self._deadline_s,
         )
         try:
@@ -259,6 +265,11 @@ class ModelPolicy:
                 return ChatReply("", error.usage, self.spec, error.seconds, error.attempts)
             charge(error, [call.reply for call in before])  # no answer: the policy is not at fault
             raise
+
+    def _grammar(self, turn: Turn) -> str:
+        view = turn.view
+        choices = page_choices(view.observation, files=view.provided.files, coordinates=offers_points(view.observation))
+        return grammar(self._language, choices, self.max_actions)
 
     def _read(
         self, messages: tuple[Message, ...], reply: ChatReply, turn: Turn, before: tuple[ModelCall, ...] = ()
@@ -277,7 +288,7 @@ class ModelPolicy:
             raw,
             parsed.notes,
             calls=(*before, ModelCall(messages, reply)),
-            note_edits=self._edits(raw, turn, parsed.action),
+            note_edits=self._edits(raw, turn, *(each.action for each in (parsed, *then))),
             then=tuple(then),
             rationale=cut(parsed.rationale, self.rationale_chars) if self.rationale_chars else "",
         )

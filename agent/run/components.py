@@ -27,7 +27,7 @@ from models.base import ChatModel, UnknownModel
 from models.local.prompt_style import style_of_spec
 from models.prices import PRICES_VARIABLE
 from models.registry import Registry
-from models.specs import make_model, price_known
+from models.specs import make_model, parse_spec, price_known
 from models.thinking import thinks
 from models.transport import RetryPolicy
 from planners.base import Planner
@@ -128,7 +128,14 @@ def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
         max_actions=config.max_actions_per_turn if style == "full" else 1,
         rationale_chars=_rationale_chars(config, model) if style == "full" else 0,
         thinking=config.policy_thinking,
+        constrained=style == "full" and _is_constrained(config),
     )
+
+
+def _is_constrained(config: RunConfig) -> bool:
+    if config.constrained != "auto":
+        return config.constrained == "on"
+    return parse_spec(config.policy).constrained
 
 
 def _rationale_chars(config: RunConfig, model: ChatModel) -> int:

@@ -93,6 +93,8 @@ class Element:
     cues: tuple[str, ...] = ()
     """States that only other attributes, classes or styles show; a guess ends with `?`. Among: checked, unchecked,
     selected, current, pressed, on, off, expanded, collapsed, disabled, changed, and words such as liked or starred."""
+    title: str = ""
+    """What the title or tooltip adds to the name; "" if nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +105,6 @@ class Surface:
     name: str
     """Its label or id; may be empty."""
     box: Box
-    title: str = ""
-    """What the title or tooltip adds to the name; "" if nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,10 @@ class LocalSpec(ModelSpec):
 
         return LocalModel.load(folder, adapter=adapter, spec=str(self))
 
+    @property
+    def constrained(self) -> bool:
+        return True
+
     def price_known(self, options: ModelOptions) -> bool:
         return True
 

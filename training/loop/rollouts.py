@@ -49,6 +49,7 @@ def rollout_config(policy: Path, settings: RolloutSettings, seed: int) -> RunCon
         show_plan=settings.show_plan,
         prompt_style=settings.prompt_style,
         max_actions_per_turn=settings.max_actions_per_turn,
+        constrained="on" if settings.constrained else "off",
         rationale=0,  # the completion is the action alone
         temperature=settings.temperature,
         retry_temperature=0.0,  # training data and evaluations must come from the policy itself

@@ -67,6 +67,9 @@ class RolloutSettings(Record):
     process. Evaluations always run in this process."""
     max_actions_per_turn: int = Field(default=1, ge=1, le=20)
     """Most actions of one answer, with full prompts. An answer with several is one decision of its trajectory."""
+    constrained: bool = False
+    """Limit the answers of rollouts to valid actions, with full prompts. Recorded log-probabilities are those of the
+    unconstrained policy, which the update changes; the actions are sampled from the constrained distribution."""
     show_plan: bool = False
     """Show the milestones to the policy; off, they only shape the reward."""
     planner: str = "reference"

@@ -4,7 +4,8 @@ The grammar is text in GBNF, the notation of llama.cpp; its start rule is `root`
 language parses to an action whose numbers are on the page, whose option is one of its list, and whose tab exists. An
 action without a valid value is left out.
 
-An answer may begin with up to two comment lines (program style) or one paragraph (id style), the model's rationale.
+An answer may begin with comment lines (program style) or one paragraph (id style): rationale and notes. Where several
+actions may be written, those before the last one fill in a form.
 """
 
 from __future__ import annotations
@@ -16,10 +17,15 @@ from envs.core.action_languages import ids, program
 from envs.core.action_languages.choices import PageChoices
 from envs.core.action_languages.forms import NUMERIC, Form, Kind, Slot, Value
 from envs.core.action_languages.protocol import Language
+from envs.core.actions import Click, Select, Type
 
 TEXT_CHARS: Final = 400
 """Longest text that can be typed, searched or answered."""
-RATIONALE_CHARS: Final = 300
+COMMENT_CHARS: Final = 400
+"""Longest comment, or paragraph, before the first action."""
+COMMENTS: Final = 4
+FILLING: Final = (Click, Type, Select)
+"""Actions that another one may follow."""
 KEYS: Final = (
     *("Enter", "Escape", "Tab", "Shift+Tab", "Backspace", "Delete", "Space", "Home", "End", "PageUp", "PageDown"),
     *(
@@ -44,14 +50,17 @@ _IN_QUOTES: Final = r'[^"\\\x00-\x1F] | "\\" ["\\nt]'
 _IN_BRACKETS: Final = r'[^`\[\]\\\x00-\x1F] | "\\" [`\[\]\\nt]'
 
 
-def grammar(language: Language, choices: PageChoices) -> str:
-    """The GBNF grammar of the answers that are valid on the page with *choices*."""
-    forms = [alternative for form in language.forms.forms for alternative in _alternatives(language, form, choices)]
+def grammar(language: Language, choices: PageChoices, most: int = 1) -> str:
+    """The GBNF grammar of the answers that are valid on the page with *choices*, with at most *most* actions."""
+    forms = [(form, rule) for form in language.forms.forms for rule in _alternatives(language, form, choices)]
+    filling = [rule for form, rule in forms if form.action in FILLING]
+    several = most > 1 and len(filling) > 0
     rules = {
         # A rule below `root`, because llguidance compiles every rule but `root` to one regular expression.
         "root": "answer",
-        "answer": _answer(language),
-        "action": " | ".join(forms),
+        "answer": _answer(language, f'(filling "\\n"){{0,{most - 1}}} action' if several else "action"),
+        "action": " | ".join(rule for _, rule in forms),
+        **({"filling": " | ".join(filling)} if several else {}),
         "char": _IN_QUOTES if language.name == "program" else _IN_BRACKETS,
         "text": f"char{{0,{TEXT_CHARS}}}",
         **{name: _choice(map(str, numbers)) for name, numbers in _numbers(choices).items() if numbers},
@@ -59,10 +68,10 @@ def grammar(language: Language, choices: PageChoices) -> str:
     return "".join(f"{name} ::= {rule}\n" for name, rule in rules.items())
 
 
-def _answer(language: Language) -> str:
+def _answer(language: Language, actions: str) -> str:
     if language.name == "program":
-        return f'("# " [^\\n\\x00-\\x1F]{{1,{RATIONALE_CHARS}}} "\\n"){{0,2}} action'
-    return f'[^`\\x00-\\x1F]{{0,{RATIONALE_CHARS}}} {literal(f"{ids.PHRASE} ```")} action "```"'
+        return f'("# " [^\\n\\x00-\\x1F]{{1,{COMMENT_CHARS}}} "\\n"){{0,{COMMENTS}}} {actions}'
+    return f'[^`\\x00-\\x1F]{{0,{COMMENT_CHARS}}} {literal(f"{ids.PHRASE} ```")} {actions} "```"'
 
 
 def _numbers(choices: PageChoices) -> dict[str, tuple[int, ...]]:

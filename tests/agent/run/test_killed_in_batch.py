@@ -5,16 +5,17 @@ from __future__ import annotations
 import multiprocessing
 import random
 import tempfile
-import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 from envs.core.trace_store import Step, Trace, read_trace
 from tests.agent.run.killable_batches import Items, forked
-from tests.agent.run.test_killed import PATIENCE_S, SOON_S, browsers_of, lines_in, wait_until
+from tests.agent.run.test_killed import browsers_of, lines_in
+from tests.timing import HANG_S, until
 
 pytestmark = pytest.mark.browser
 
@@ -27,7 +28,6 @@ def home() -> Iterator[Path]:
         yield Path(folder)
 
 
-@pytest.mark.timeout(1500)
 @pytest.mark.parametrize(
     ("kills", "items"), [(2, 12), pytest.param(20, 80, marks=[pytest.mark.slow, pytest.mark.heavy])]
 )
@@ -42,16 +42,16 @@ def test_killed_inside_batches_every_action_is_done_once(tmp_path: Path, home: P
             child = FORKS.Process(target=forked, args=(command, tmp_path, home, shop.url))
             child.start()
             if number == kills:
-                child.join(PATIENCE_S)
+                child.join(HANG_S)
                 assert child.exitcode == 0
                 break
             target = before + chance.randint(3, 7)  # past the lines of the start or the resume, into a batch
-            assert wait_until(lambda: not child.is_alive() or lines_in(tmp_path) >= target, PATIENCE_S)  # noqa: B023
-            time.sleep(chance.random() * 0.05)
+            assert until(lambda: not child.is_alive() or lines_in(tmp_path) >= target)  # noqa: B023
+            Event().wait(chance.random() * 0.05)
             assert child.is_alive(), "the run ended before it could be killed: give it more items"
             child.kill()
-            child.join(SOON_S)
-            assert wait_until(lambda: not browsers_of(home), SOON_S), "a browser outlived its run"
+            child.join(HANG_S)
+            assert until(lambda: not browsers_of(home)), "a browser outlived its run"
     finally:
         shop.close()
     (path,) = (tmp_path / "r" / "episodes").glob("*.jsonl")

@@ -174,6 +174,21 @@ def test_a_page_without_controls_leaves_actions_without_numbers(language: Langua
 
 
 @both
+def test_several_actions_fill_in_a_form(language: Language) -> None:
+    one, three = grammar(language, PAGE), grammar(language, PAGE, most=3)
+    actions = [act.Type(ref=3, text="Ann"), act.Select(ref=2, option="B\\"), act.Press(keys="Enter")]
+    shown = [language.show(action) for action in actions]
+    if language.name == "id":
+        head, _, _ = shown[0].partition("```")
+        shown = [f"{head}```" + "\n".join(text.split("```")[1] for text in shown) + "```"]
+    answer = "\n".join(shown)
+    assert accepts(three, answer) and not accepts(one, answer)
+    assert [parsed.action for parsed in language.parse_all(answer)] == actions
+    for seed in range(20):
+        assert 1 <= len(language.parse_all(sentence(three, seed))) <= 3
+
+
+@both
 def test_a_rationale_may_come_first(language: Language) -> None:
     text = grammar(language, PAGE)
     rationale = "# the form is filled in\n" if language.name == "program" else "The form is filled in. "

@@ -1,0 +1,102 @@
+"""Constrained answers: a policy that knows nothing answers with actions that are valid on the page."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agent.config import RunConfig
+from agent.episode.policy import ActionProposal, ModelPolicy, Turn
+from agent.run.components import open_components
+from envs.core.action_languages import LANGUAGES, PROGRAM, Language
+from envs.core.actions import Click, Select, Type
+from envs.core.observation import Element, ElementKey
+from envs.core.tasks import TaskRef
+from models.base import ChatReply, ChatRequest, Usage
+from models.providers.local_chat import LocalModel
+from tests.agent.episode.test_prompts import LOOK, VIEW
+from tests.models.local.test_local import save_checkpoint
+
+ELEMENTS = tuple(
+    Element(ref, ElementKey("", role, name, 0, "0" * 8), tag, (), None, options, None, shown=True)
+    for ref, role, name, tag, options in (
+        (1, "textbox", "Email", "input", ()),
+        (2, "button", "Save", "button", ()),
+        (3, "combobox", "Size", "select", ("S", "M")),
+    )
+)
+PAGE = replace(VIEW, observation=replace(LOOK, elements=ELEMENTS))
+TURN = Turn(TaskRef(suite="s", name="t"), 0, 1, PAGE)
+CLICK = 'do(action="Click", element="2")'
+
+
+@pytest.fixture(scope="module")
+def random_model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalModel]:
+    """Two layers over single bytes, with random weights."""
+    yield LocalModel.load(save_checkpoint(tmp_path_factory.mktemp("checkpoint"), context=16_384), spec="local:tiny")
+
+
+def proposed(model: LocalModel, language: Language, seed: int, *, constrained: bool, most: int = 1) -> ActionProposal:
+    policy = ModelPolicy(
+        model, language, "full", temperature=1.0, seed=seed, constrained=constrained, max_actions=most, deadline_s=600
+    )
+    return asyncio.run(policy.propose(replace(TURN, view=replace(PAGE, language=language))))
+
+
+@pytest.mark.parametrize("language", LANGUAGES.values(), ids=LANGUAGES)
+def test_a_random_model_answers_with_valid_actions(random_model: LocalModel, language: Language) -> None:
+    refs = {element.ref for element in ELEMENTS}
+    for seed in range(4):
+        proposal = proposed(random_model, language, seed, constrained=True, most=3)
+        assert proposal.action is not None, proposal.error
+        assert len(proposal.calls) == 1, "no answer was sent back for repair"
+        actions = (proposal.action, *(parsed.action for parsed in proposal.then))
+        assert {action.ref for action in actions if isinstance(action, Click | Type | Select)} <= refs
+
+
+def test_without_a_grammar_it_answers_with_none(random_model: LocalModel) -> None:
+    assert proposed(random_model, PROGRAM, 0, constrained=False).action is None
+
+
+class GrammarSeen:
+    """Answers with a click, and keeps the grammar of the request."""
+
+    spec = "test:grammar-seen"
+
+    def __init__(self) -> None:
+        self.grammar: str | None = None
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        self.grammar = request.grammar
+        return ChatReply(CLICK, Usage(), self.spec, 0.0)
+
+    async def aclose(self) -> None: ...
+
+
+def test_a_grammar_is_sent_only_where_answers_are_constrained() -> None:
+    model = GrammarSeen()
+    for constrained in (False, True):
+        asyncio.run(ModelPolicy(model, PROGRAM, "full", constrained=constrained).propose(TURN))
+        assert (model.grammar is not None) is constrained
+    assert model.grammar is not None and '"Click At' not in model.grammar, "points are not offered on this page"
+
+
+@pytest.mark.parametrize(
+    ("setting", "style", "expected"),
+    [("auto", "full", True), ("auto", "compact", False), ("off", "full", False), ("on", "full", True)],
+)
+async def test_local_models_are_constrained_in_full_prompts(
+    tmp_path: Path, setting: str, style: str, expected: bool
+) -> None:
+    folder = save_checkpoint(tmp_path / "checkpoint")
+    config = RunConfig.model_validate(
+        {"policy": f"local:{folder}", "planner": "none", "judge": "none", "constrained": setting, "prompt_style": style}
+    )
+    async with open_components(config, "miniwob") as components:
+        policy = components.policy
+        assert isinstance(policy, ModelPolicy)
+        assert policy.constrained is expected
