@@ -7,7 +7,7 @@ const PROBES = [[0.5, 0.5], [0.02, 0.03], [0.98, 0.97], [0.98, 0.03], [0.02, 0.9
 const FIRST_PROBES = 5;
 const OVERLAY_SHARE = 3; // an overlay is hit at one of three points at least
 const DEEPEST_DIALOG = 3; // overlays looked for inside one another
-const CONTENT = 'a[href],button,input,select,textarea,p,li,td,h1,h2,h3,img'; // what may lie under an overlay
+const COVERED_CONTENT = 'a[href],button,input,select,textarea,p,li,td,h1,h2,h3,img'; // what may lie under an overlay
 const CONTENT_LISTED = 200;
 const CONTENT_PROBED = 12;
 const VERIFIED = 24; // fixed elements outside the top part that are hit-tested at their centre
@@ -162,7 +162,7 @@ class Probing {
   hidden(overlay, parts) {
     const { left, top, width, height } = this.area;
     const own = chainOf(overlay);
-    const contents = this.within ? queryAll(this.within, CONTENT) : documentQueryAll(this.page, CONTENT);
+    const contents = this.within ? queryAll(this.within, COVERED_CONTENT) : documentQueryAll(this.page, COVERED_CONTENT);
     let looked = 0;
     for (let i = 0; i < Math.min(contents.length, CONTENT_LISTED) && looked < CONTENT_PROBED; i++) {
       const content = contents[i];

@@ -14,7 +14,7 @@ const ACTION_WORDS = new Set(('edit pencil pen trash bin delete remove close tim
   'play preview eye lock unlock refresh retry undo restore rename mute block complete toggle collapse expand').split(' '));
 const CLOSING_WORDS = new Set(['close', 'remove', 'delete', 'dismiss', 'clear', 'times', 'xmark', 'toggle', 'expand', 'collapse']);
 const LEADING_WORDS = new Set(['checkbox', 'toggle', 'twisty', 'expander', 'favorite', 'favourite', 'bookmark']); // usual before the text
-const TOOLTIPS = ['title', 'aria-label', 'data-tooltip', 'data-original-title', 'data-bs-original-title'];
+const PART_NAMES = ['title', 'aria-label', 'data-tooltip', 'data-original-title', 'data-bs-original-title'];
 const ICON_TAGS = new Set(['svg', 'i', 'img', 'em', 'mat-icon', 'ion-icon', 'use']);
 const ICON_SIDE = 56; // CSS pixels; a larger element is no icon
 const FILLING = 0.7; // share of its control from which a part is the same thing
@@ -32,8 +32,8 @@ const LOOKED_UP = 6; // levels above a hidden element at which a hover listener 
 
 const hovering = new WeakSet(); // elements with a listener for the pointer coming over them
 
-const wordsOf = (element) => attr(element, 'class').replace(/([a-z])([A-Z])/g, '$1 $2').toLowerCase().split(/[^a-z]+/);
-const hasActionWord = (element, words = ACTION_WORDS) => wordsOf(element).some((word) => words.has(word));
+const wordsOfClass = (element) => attr(element, 'class').replace(/([a-z])([A-Z])/g, '$1 $2').toLowerCase().split(/[^a-z]+/);
+const hasActionWord = (element, words = ACTION_WORDS) => wordsOfClass(element).some((word) => words.has(word));
 /** Classes named for scripts rather than for styles. */
 const hasScriptClass = (element) => /(^|\s)(js|j)-[a-z]/.test(attr(element, 'class'));
 const isButtonLike = (element) => BUTTON_WORDS.test(attr(element, 'class'));
@@ -55,7 +55,7 @@ function isBareLink(element, tag) {
 }
 
 /** Whether something small without a text of its own is drawn: an icon. An element that is hidden until a hover has no box. */
-function isIcon(element, tag, isHidden) {
+function isIconPart(element, tag, isHidden) {
   const box = boxOf(element);
   if (box.width > ICON_SIDE || box.height > ICON_SIDE || !(isHidden || (box.width >= 4 && box.height >= 4))) return false;
   return contentText(element, 20, true).length <= 2 || ICON_TAGS.has(tag) || /icon|symbol|glyph/i.test(attr(element, 'class'));
@@ -77,9 +77,9 @@ function isPart(element, tag, context, isHidden) {
   const { control } = context;
   if ((namespaceOf(element) === SVG && tag !== 'svg') || isWhole(element, control)) return false;
   if (getComputedStyle(element).pointerEvents === 'none') return false;
-  if (isHidden && control.tag !== 'button' && isIcon(element, tag, true)) return true;
+  if (isHidden && control.tag !== 'button' && isIconPart(element, tag, true)) return true;
   if (control.role !== 'clickable') {
-    if (hasAction(element, false) || (isIcon(element, tag, false) && hasScriptClass(element))) return true;
+    if (hasAction(element, false) || (isIconPart(element, tag, false) && hasScriptClass(element))) return true;
     return TABS.has(control.role) && isGuessed(element, tag, control, isHidden, CLOSING_WORDS);
   }
   if (tag === 'a' && !hasAttr(element, 'href')) return true;
@@ -91,23 +91,23 @@ function isPart(element, tag, context, isHidden) {
 
 function isGuessed(element, tag, control, isHidden, words) {
   if (isButtonLike(control.element)) return false;
-  if (!isIcon(element, tag, isHidden)) return isNamedAction(element, words);
-  if (hasScriptClass(element) || TOOLTIPS.some((name) => attr(element, name).trim())) return true;
+  if (!isIconPart(element, tag, isHidden)) return isNamedAction(element, words);
+  if (hasScriptClass(element) || PART_NAMES.some((name) => attr(element, name).trim())) return true;
   if (tag === 'svg' && queryFirst(element, 'title')) return true;
   if (hasActionWord(element, LEADING_WORDS)) return true;
   // An icon before the text illustrates it.
-  return (hasActionWord(element, words) || words.has(ligature(element))) && followsText(element, control.element);
+  return (hasActionWord(element, words) || words.has(ligatureWord(element))) && followsText(element, control.element);
 }
 
 /** Whether an element's text and class call the same action: <span class=delete>Delete</span>. */
 function isNamedAction(element, words) {
   if (firstElement(element)) return false;
   const word = clean(textContent(element)).toLowerCase().split(' ')[0];
-  return words.has(word) && wordsOf(element).some((one) => one === word || one === 'action' || one === 'link');
+  return words.has(word) && wordsOfClass(element).some((one) => one === word || one === 'action' || one === 'link');
 }
 
 /** The word that an icon font draws as an icon; '' for other texts. */
-const ligature = (element) => (/icon|symbol/i.test(attr(element, 'class')) ? clean(textContent(element)).toLowerCase().split('_')[0] : '');
+const ligatureWord = (element) => (/icon|symbol/i.test(attr(element, 'class')) ? clean(textContent(element)).toLowerCase().split('_')[0] : '');
 
 /** Whether text of the control comes before its part. */
 function followsText(element, around) {
@@ -127,7 +127,7 @@ function partName(element) {
     if (/^[\p{L}][\p{L}\p{Nd} _-]{0,60}$/u.test(value)) return value;
   }
   for (const node of [element, ...firstOf(queryAll(element, '*'), 5, (child) => child)]) {
-    const words = wordsOf(node).filter((word) => ACTION_WORDS.has(word));
+    const words = wordsOfClass(node).filter((word) => ACTION_WORDS.has(word));
     if (words.length) return words.join(' ');
     const drawn = localName(node) === 'use' ? (attr(node, 'href') || attr(node, 'xlink:href')).split('#').pop() : '';
     if (/^[a-z][\w-]{0,40}$/i.test(drawn)) return drawn.replace(/^icon[-_]/i, '');
@@ -147,9 +147,9 @@ function isListOfRows(element, tag, role) {
 function hasOwnListener(element, style, role) {
   if (LISTS.has(tagOf(element)) || LIST_ROLES.has(role)) return false;
   if (style.cursor === 'pointer' || (hasAttr(element, 'tabindex') && tabIndexOf(element) >= 0)) return true;
-  if (!['tr', 'li'].includes(tagOf(element)) && !wordsOf(element)[0]) return false;
+  if (!['tr', 'li'].includes(tagOf(element)) && !wordsOfClass(element)[0]) return false;
   return [nextElement(element), previousElement(element)].some((other) =>
-    other && listening.has(other) && localName(other) === localName(element) && wordsOf(other)[0] === wordsOf(element)[0]);
+    other && listening.has(other) && localName(other) === localName(element) && wordsOfClass(other)[0] === wordsOfClass(element)[0]);
 }
 
 /** Whether a hidden element with parts shows while the pointer is over something around it, by a rule or by a listener. */

@@ -2,7 +2,7 @@
 // own (not an inherited one), and which are hidden until the pointer is over an element around them. Sheets of another
 // origin cannot be read; the elements that they style are found by the other rules only.
 
-const MAX_RULES = 20000; // per sheet
+const MAX_SHEET_RULES = 20000; // per sheet
 const SCAN_MS = 100; // per observation, after which no further sheet is begun; the next observation reads the rest
 const MAX_SHEETS = 200; // per root
 const MAX_SELECTORS = 2000; // of one kind, per root
@@ -57,7 +57,7 @@ function factsOfSheet(sheet) {
   if (scanMs > SCAN_MS) return known ? known.facts : null;
   const start = performance.now();
   const facts = emptyFacts();
-  const left = { rules: MAX_RULES };
+  const left = { rules: MAX_SHEET_RULES };
   readRules(rules, '', facts, left);
   scanMs += performance.now() - start;
   sheetFacts.set(sheet, { count: rules.length, facts });
