@@ -179,7 +179,7 @@ def _is_sensitive(name: str, value: Any) -> bool:
         case Scope.PLAIN:
             return False
         case Scope.MODEL:
-            return value not in HARMLESS_SPECS
+            return value is not None and value not in HARMLESS_SPECS
         case _:
             return bool(value) and value != _value(_DEFAULTS, name)
 

@@ -217,7 +217,11 @@ function groupsOf(seen) {
     if (!groups.has(members)) groups.set(members, []);
     groups.get(members).push(one);
   }
-  return [...groups.values()].filter((group) => group.length > 2 && new Set(group.map((one) => one.unit)).size === group.length);
+  const areApart = (group) => {
+    const units = new Set(group.map((one) => one.unit));
+    return units.size === group.length;
+  };
+  return [...groups.values()].filter((group) => group.length > 2 && areApart(group));
 }
 
 /** A word that every sibling has is a style; two directions of carets in a group are open and closed ones. */

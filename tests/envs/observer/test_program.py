@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from pathlib import Path
 
-from envs.observer import program as program_module
 from envs.observer.program import program
-from envs.observer.world import PARTS
 
 
 def test_only_the_definitions_that_the_parts_use_are_sent() -> None:
@@ -28,13 +24,3 @@ def test_definitions_keep_their_order() -> None:
     text = program(("watching.js", "settling.js"), "untilQuiet")
     defined = re.findall(r"^const (\w+) =", text, re.MULTILINE)
     assert defined.index("getter") < defined.index("nodeType") < defined.index("activeOf")
-
-
-def test_the_files_of_the_observer_define_every_name_once() -> None:
-    """A second `const` is a syntax error; a second function would silently replace the first."""
-    folder = Path(program_module.__file__).with_name("in_page")
-    texts = [(folder / part).read_text(encoding="utf-8") for part in ("pristine.js", *PARTS)]
-    defined = re.compile(r"^(?:async )?(?:const|let|class|function\*?) +([A-Za-z_$][\w$]*)", re.MULTILINE)
-    names = Counter(name for text in texts for name in defined.findall(text))
-    assert len(names) > 200
-    assert [name for name, count in names.items() if count > 1] == []

@@ -28,6 +28,7 @@ MAKES_MESSAGES = {
 }
 """Places where a message is made of a string: text of a page is fenced before."""
 CALLS_OWN = {
+    "agent/episode/points.py": 1,  # the reference of the actions at points
     "agent/episode/prompts.py": 1,  # the reference of the action language
     "planners/prompts.py": 1,  # examples of the package's data files
     "training/loop/curriculum/model_similarity.py": 1,  # rules with a computed number
