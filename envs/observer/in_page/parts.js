@@ -94,7 +94,8 @@ function isGuessed(element, tag, control, isHidden, words) {
   if (!isIconPart(element, tag, isHidden)) return isNamedAction(element, words);
   if (hasScriptClass(element) || PART_NAMES.some((name) => attr(element, name).trim())) return true;
   if (tag === 'svg' && queryFirst(element, 'title')) return true;
-  if (hasActionWord(element, LEADING_WORDS)) return true;
+  // The icon of a toggle (`toggle-on`) shows the state of the whole.
+  if (hasActionWord(element, LEADING_WORDS) && !wordsOfClass(element).some((word) => word === 'on' || word === 'off')) return true;
   // An icon before the text illustrates it.
   return (hasActionWord(element, words) || words.has(ligatureWord(element))) && followsText(element, control.element);
 }

@@ -19,7 +19,8 @@ def entities(text: str) -> str:
     return "".join(f"&#{ord(character)};" for character in text)
 
 
-SHOWN = {name: text for name, text in KEPT.items() if "\n" not in text}
+SHOWN = {name: text for name, text in KEPT.items() if "\n" not in text and name != "icons of private use"}
+"""Glyphs of private use are pictures of an icon font, not words: the observer leaves them out."""
 MARKS = re.compile("[\u200b\u200e\u200f\u2066-\u2069]")
 """Taken out on a page: word boundaries and marks of direction change no letter."""
 HIDERS = [
