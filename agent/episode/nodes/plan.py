@@ -29,13 +29,7 @@ async def replan(state: State, runtime: Runtime[Episode]) -> Update:
 
 async def _plan(state: State, episode: Episode, cause: Cause, detail: str) -> Update:
     episode.drop_reflection()
-    situation = Situation(
-        **(await episode.context(state)).shared(),
-        category=episode.start.category,
-        reference=episode.start.milestones,
-        cause=cause,
-        detail=detail,
-    )
+    situation = await _situation(state, episode, cause, detail)
     new = await _ask_planner(state, episode, situation)
     if new is None:
         episode.planned_at = state.step
@@ -46,6 +40,16 @@ async def _plan(state: State, episode: Episode, cause: Cause, detail: str) -> Up
         plan=rows_of(new.milestones),
         z=z,
         next_milestone=next((i for i, achieved in enumerate(z) if not achieved), None),
+    )
+
+
+async def _situation(state: State, episode: Episode, cause: Cause, detail: str) -> Situation:
+    return Situation(
+        **(await episode.context(state)).shared(),
+        category=episode.start.category,
+        reference=episode.start.milestones,
+        cause=cause,
+        detail=detail,
     )
 
 
