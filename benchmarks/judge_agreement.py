@@ -39,6 +39,7 @@ from envs.core.actions import Stop
 from envs.core.observation import Observation
 from envs.core.past_actions import PastAction
 from envs.core.record import Record
+from envs.core.step_context import StepContext
 from envs.core.tasks import TaskRef, TaskSelection
 from envs.core.trace import Commit, Intent, Rating
 from envs.core.trace_store import Trace
@@ -163,15 +164,16 @@ def ending_of(case: Case, *, milestones: bool) -> Ending:
     trace, blobs = case.trace, case.file.blobs
     steps = [(step.intent, step.commit) for step in trace.steps]
     footer = trace.footer
+    rating = Rating(z=()) if footer is None or footer.rating is None else footer.rating
     ending = Ending(
         instruction=trace.header.instruction,
-        history=tuple(_past(intent, commit) for intent, commit in steps),
         observation=_look(case, steps[-1][0]),
+        history=tuple(_past(intent, commit) for intent, commit in steps),
+        milestones=trace.plans[-1].milestones if milestones and trace.plans else (),
+        z=rating.z,
         answer=None if footer is None else footer.answer,
     )
-    rating = Rating(z=()) if footer is None or footer.rating is None else footer.rating
-    plan = trace.plans[-1].milestones if milestones and trace.plans else ()
-    return complete_ending(EndedEpisode(ending, steps, plan, rating, blobs))
+    return complete_ending(EndedEpisode(ending, steps, rating, blobs))
 
 
 def _past(intent: Intent, commit: Commit | None) -> PastAction:
@@ -257,7 +259,8 @@ def _progress(case: Case, z: tuple[bool, ...]) -> Iterator[Progress]:
     for number, (intent, commit) in enumerate(case.trace.steps):
         look = _look(case, intent)
         header = case.trace.header
-        yield Progress(header.instruction, header.reference_milestones, z, look, previous, tuple(past), step=number)
+        context = StepContext(header.instruction, look, tuple(past), header.reference_milestones, z)
+        yield Progress(**context.shared(), previous=previous, step=number)
         past.append(_past(intent, commit))
         previous = look
 

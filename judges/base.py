@@ -6,24 +6,19 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from envs.core.observation import Observation
-from envs.core.past_actions import PastAction
-from envs.core.tasks import Milestone, MilestoneCheck
+from envs.core.step_context import StepContext
+from envs.core.tasks import MilestoneCheck
 from envs.core.trace import Rating
 from models.base import ChatReply
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """Input of the AutoRater at one step."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress(StepContext):
+    """Input of the AutoRater at one step. Anchors are not rated again (MiRA paper, §5.2). It has no notes: what the
+    policy says proves nothing."""
 
-    instruction: str
-    milestones: tuple[Milestone, ...]
-    z: tuple[bool, ...]
-    """Milestones verified so far. A True is an anchor and is not rated again (MiRA paper, §5.2)."""
-    observation: Observation
     previous: Observation | None = None
-    history: tuple[PastAction, ...] = ()
-    """All actions, oldest first."""
+    """The page of the turn before; None at the first."""
     step: int | None = None
     """Actions taken so far; None means the length of `history`."""
     checks: tuple[MilestoneCheck, ...] | None = None
@@ -51,13 +46,11 @@ class AutoRater(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class RatedMilestone:
-    """A milestone of the last plan, as the AutoRater left it."""
+class Proof:
+    """Why the AutoRater rated a milestone as achieved; empty for a milestone that is open."""
 
-    text: str
-    achieved: bool
     quotes: tuple[str, ...] = ()
-    """What proved it: words of a page or of the log, or a state checker's evidence."""
+    """Words of a page or of the log, or a state checker's evidence."""
     after: int | None = None
     """Number of steps after which it was rated as achieved; None where that is not recorded."""
 
@@ -77,20 +70,14 @@ class SeenPage:
     """0-based numbers of the milestones that were met on it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """Input of the outcome judge; :mod:`judges.ending` adds milestones and pages."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending(StepContext):
+    """Input of the outcome judge; :mod:`judges.ending` adds proofs and pages."""
 
-    instruction: str
-    history: tuple[PastAction, ...]
-    """All actions, oldest first."""
-    observation: Observation
-    """The last page."""
     answer: str | None
-    milestones: tuple[RatedMilestone, ...] = ()
-    """The last plan; empty without one."""
-    notes: tuple[str, ...] = ()
-    """What the policy noted for itself, oldest first."""
+    """None: the agent gave no answer."""
+    proofs: tuple[Proof, ...] = ()
+    """Of each milestone; empty before they are added."""
     pages: tuple[SeenPage, ...] = ()
     """Earlier pages, oldest first."""
     pages_left_out: int = 0

@@ -13,11 +13,10 @@ from typing import Final, NamedTuple
 from envs.core.blobs import BlobStore
 from envs.core.errors import TraceError
 from envs.core.observation import Observation
-from envs.core.tasks import Milestone
 from envs.core.trace import Commit, Flip, Intent, Rating
 from envs.observer.page_focus import focused_lines, interest
 from envs.observer.page_state import page_state
-from judges.base import Ending, RatedMilestone, SeenPage
+from judges.base import Ending, Proof, SeenPage
 from judges.evidence import normalised
 from judges.relevance import terms
 from models.prompting.invisible_characters import visible
@@ -36,10 +35,8 @@ class EndedEpisode:
     """What is recorded of an episode when it has ended."""
 
     ending: Ending
-    """Without milestones and earlier pages."""
+    """With the status of the last rating, without proofs and earlier pages."""
     steps: Steps
-    milestones: tuple[Milestone, ...]
-    """The last plan."""
     rating: Rating
     """The last rating, after the last step."""
     blobs: BlobStore
@@ -62,17 +59,18 @@ class _Candidate:
 
 
 def complete_ending(record: EndedEpisode) -> Ending:
-    """The ending with its milestones and at most `EARLIER_PAGES` earlier pages, `EARLIER_CHARS` characters in all.
+    """The ending with its proofs and at most `EARLIER_PAGES` earlier pages, `EARLIER_CHARS` characters in all.
 
     Pages on which milestones were met come first, then those that share most words with answer and task.
     """
     met = _met(record)
-    milestones = tuple(_rated(record, index, met.get(m.id)) for index, m in enumerate(record.milestones))
+    milestones = record.ending.milestones
+    proofs = tuple(_proof(record.ending, index, met.get(m.id)) for index, m in enumerate(milestones))
     candidates = _candidates(record, met)
     chosen = sorted(candidates, key=_rank(record.ending), reverse=True)[:EARLIER_PAGES]
     room = EARLIER_CHARS // max(1, len(chosen))
     pages = tuple(_excerpt(one, record, room) for one in sorted(chosen, key=lambda one: one.place))
-    return replace(record.ending, milestones=milestones, pages=pages, pages_left_out=len(candidates) - len(chosen))
+    return replace(record.ending, proofs=proofs, pages=pages, pages_left_out=len(candidates) - len(chosen))
 
 
 def quotes_of(flip: Flip) -> tuple[str, ...]:
@@ -90,15 +88,8 @@ def _met(record: EndedEpisode) -> dict[str, _Met]:
     return found
 
 
-def _rated(record: EndedEpisode, index: int, met: _Met | None) -> RatedMilestone:
-    z = record.rating.z
-    achieved = index < len(z) and z[index]
-    return RatedMilestone(
-        text=record.milestones[index].text,
-        achieved=achieved,
-        quotes=quotes_of(met.flip) if achieved and met is not None else (),
-        after=met.place if achieved and met is not None else None,
-    )
+def _proof(ending: Ending, index: int, met: _Met | None) -> Proof:
+    return Proof(quotes_of(met.flip), met.place) if met is not None and ending.is_achieved(index) else Proof()
 
 
 def _candidates(record: EndedEpisode, met: dict[str, _Met]) -> list[_Candidate]:
@@ -111,7 +102,7 @@ def _candidates(record: EndedEpisode, met: dict[str, _Met]) -> list[_Candidate]:
     for place, ((intent, commit), page) in enumerate(zip(record.steps, pages, strict=True)):
         if page is None:
             continue
-        here = tuple(index for index, one in enumerate(record.milestones) if where.get(one.id) == place)
+        here = tuple(index for index, one in enumerate(record.ending.milestones) if where.get(one.id) == place)
         state = intent.seen.state or intent.seen.digest
         known = by_state.get(state)
         by_state[state] = _Candidate(place, page, here) if known is None else replace(known, met=(*known.met, *here))
@@ -148,7 +139,7 @@ def _page_of(look: Observation) -> SeenPage:
 
 def _rank(ending: Ending) -> Callable[[_Candidate], tuple[int, int, int, int]]:
     """Sort key of candidates: pages where milestones were met, then words of the answer, of the task, then later."""
-    answer, task = terms([ending.answer or "", *ending.notes]), terms([ending.instruction])
+    answer, task = terms([ending.answer or "", *(note.text for note in ending.notes)]), terms([ending.instruction])
 
     def key(one: _Candidate) -> tuple[int, int, int, int]:
         found = terms([one.page.title, one.page.text])
@@ -169,7 +160,7 @@ def _sought(one: _Candidate, record: EndedEpisode) -> Iterator[tuple[str, float]
     yield record.ending.answer or "", 1.0
     met = _met(record)
     for index in one.met:
-        milestone = record.milestones[index]
+        milestone = record.ending.milestones[index]
         yield milestone.text, 1.0
         for quote in quotes_of(met[milestone.id].flip):
             yield f'"{quote}"', 3.0

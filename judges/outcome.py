@@ -14,10 +14,11 @@ from typing import Any, Final, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from envs.core.notes import Note
 from envs.core.record import Record, storable
 from envs.observer.action_log import action_log, action_log_lines
 from envs.observer.page_text import LOG_LINE_CHARS, page_text
-from judges.base import Ending, RatedMilestone, Verdict
+from judges.base import Ending, Proof, Verdict
 from models.asking import ask, charge
 from models.base import Budget, ChatModel, ChatRequest, Image, Message, ModelInvalidAnswer
 from models.prompting.fence import FENCE_RULE
@@ -125,9 +126,9 @@ _OBJECT = re.compile(r"\{[^{}]{0,4000}\}")
 
 def _written_outside(ending: Ending) -> Iterator[Judgement]:
     """The verdicts inside the agent's answer and notes, the log and the pages, as the judge sees them."""
-    seen = (ending.observation.text, *(page.text for page in ending.pages), *ending.notes)
-    rated = (text for one in ending.milestones for text in (one.text, *one.quotes))
-    for text in (ending.answer or "", *seen, *rated, *action_log_lines(ending.history, LOG_CHARS)):
+    seen = (ending.observation.text, *(page.text for page in ending.pages), *(note.text for note in ending.notes))
+    plan = (*(one.text for one in ending.milestones), *(quote for one in ending.proofs for quote in one.quotes))
+    for text in (ending.answer or "", *seen, *plan, *action_log_lines(ending.history, LOG_CHARS)):
         for match in _OBJECT.finditer(visible(text)):
             if (judgement := _judgement(match[0])) is not None:
                 yield judgement
@@ -157,7 +158,7 @@ def render(ending: Ending) -> tuple[Message, ...]:
     answer = words("(the agent gave no answer)") if no_answer else fenced("answer", ending.answer or "")
     parts = [
         words("The person's intent:\n") + fenced("intent", ending.instruction),
-        *_milestones(ending.milestones),
+        *_milestones(ending),
         words("The log of the agent's actions:\n") + fenced("log", action_log(ending.history, LOG_CHARS)),
         *_notes(ending.notes),
         *_pages(ending),
@@ -177,37 +178,43 @@ def _latest(lines: Sequence[str], chars: int) -> list[str]:
     return [*([f"({kept} earlier)"] if kept else []), *lines[kept:]]
 
 
-def _milestones(milestones: Sequence[RatedMilestone]) -> list[PromptText]:
+def _milestones(ending: Ending) -> list[PromptText]:
     """The status of milestones is outside the fence, so that no milestone's text or quote can change it."""
-    if not milestones:
+    if not ending.milestones:
         return []
-    marks = joined(", ", (_mark(index, milestone) for index, milestone in enumerate(milestones)))
-    lines = (line for index, milestone in enumerate(milestones) for line in _milestone_lines(index, milestone))
+    places = range(len(ending.milestones))
+    marks = joined(", ", (_mark(ending, index) for index in places))
+    lines = (line for index in places for line in _milestone_lines(ending, index))
     return [
         joined("", (words("The milestones, as they were checked on the way: "), marks, words("\n")))
         + fenced_lines("milestones", lines)
     ]
 
 
-def _mark(index: int, milestone: RatedMilestone) -> PromptText:
-    if not milestone.achieved:
+def _mark(ending: Ending, index: int) -> PromptText:
+    after = _proof(ending, index).after
+    if not ending.is_achieved(index):
         return joined("", (_key(index), words(" (not achieved)")))
-    if milestone.after is None:
+    if after is None:
         return joined("", (_key(index), words(" (achieved)")))
-    return joined("", (_key(index), words(" (achieved after step "), number(milestone.after), words(")")))
+    return joined("", (_key(index), words(" (achieved after step "), number(after), words(")")))
 
 
-def _milestone_lines(index: int, milestone: RatedMilestone) -> Iterator[str]:
-    yield f"m{index + 1}: {cut(folded(milestone.text), QUOTE_CHARS)}"
-    yield from (f"  proof: {cut(folded(quote), QUOTE_CHARS)}" for quote in milestone.quotes)
+def _milestone_lines(ending: Ending, index: int) -> Iterator[str]:
+    yield f"m{index + 1}: {cut(folded(ending.milestones[index].text), QUOTE_CHARS)}"
+    yield from (f"  proof: {cut(folded(quote), QUOTE_CHARS)}" for quote in _proof(ending, index).quotes)
+
+
+def _proof(ending: Ending, index: int) -> Proof:
+    return ending.proofs[index] if index < len(ending.proofs) else Proof()
 
 
 def _key(index: int) -> PromptText:
     return words("m") + number(index + 1)
 
 
-def _notes(notes: Sequence[str]) -> list[PromptText]:
-    lines = _latest([cut(folded(note), LOG_LINE_CHARS) for note in notes], NOTES_CHARS)
+def _notes(notes: Sequence[Note]) -> list[PromptText]:
+    lines = _latest([cut(folded(note.text), LOG_LINE_CHARS) for note in notes], NOTES_CHARS)
     return [words("The agent's notes:\n") + fenced_lines("notes", lines)] if notes else []
 
 

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final, Literal
 
 from envs.core.observation import Observation
-from envs.core.tasks import Milestone
 from envs.observer.page_state import steady_text
 from envs.observer.page_text import LOG_LINE_CHARS
 from judges.base import Progress
@@ -82,7 +81,7 @@ def may_have_progressed(progress: Progress, *, ask_every: int) -> bool:
         return True
     if _frame(previous) != _frame(now):
         return True
-    open_terms = terms(m.text for m in _open(progress.milestones, progress.z))
+    open_terms = terms(milestone.text for milestone in progress.open)
     if not open_terms or open_terms & terms(log_lines(progress.history[-1:], LOG_LINE_CHARS)):
         return True
     changed = changed_lines(previous.text, now.text)
@@ -112,10 +111,6 @@ def terms(texts: Iterable[str]) -> frozenset[str]:
             elif word not in _STOP and (len(word) >= MIN_TERM_CHARS or word.isdigit()):
                 result.add(word[:STEM_CHARS])
     return frozenset(result)
-
-
-def _open(milestones: Sequence[Milestone], z: Sequence[bool]) -> list[Milestone]:
-    return [milestone for milestone, achieved in zip(milestones, z, strict=True) if not achieved]
 
 
 def _frame(observation: Observation) -> tuple[object, ...]:

@@ -5,30 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from envs.core.observation import Observation
-from envs.core.past_actions import PastAction
+from envs.core.step_context import StepContext
 from envs.core.tasks import Milestone
 from envs.core.trace import Cause
 from models.base import ChatReply
 
 
-@dataclass(frozen=True, slots=True)
-class Situation:
-    """The input of a planner."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation(StepContext):
+    """The input of a planner. A new plan keeps the `anchors` first and unchanged (MiRA paper, §5.2)."""
 
-    instruction: str
     category: str
-    observation: Observation
     reference: tuple[Milestone, ...] = ()
     """Milestones that the task ships; only the `reference` planner may read them."""
-    history: tuple[PastAction, ...] = ()
-    """All actions, oldest first."""
-    notes: tuple[str, ...] = ()
-    """The policy's notes. They may copy page text: data."""
-    anchors: tuple[Milestone, ...] = ()
-    """Milestones already achieved: a new plan keeps them first and unchanged (MiRA paper, §5.2)."""
-    open: tuple[Milestone, ...] = ()
-    """Milestones of the current plan not yet achieved."""
     cause: Cause = "initial"
     detail: str = ""
     """Description of the re-plan trigger."""

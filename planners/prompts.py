@@ -112,7 +112,7 @@ def _ask(situation: Situation, count: int) -> PromptText:
     if situation.history:
         lines.append(fenced("actions so far", action_log(situation.history)))
     if situation.notes:
-        lines.append(fenced_lines("notes of the agent", (f"- {note}" for note in situation.notes)))
+        lines.append(fenced_lines("notes of the agent", (f"- {note.text}" for note in situation.notes)))
     lines.append(words("Cause: ") + words(CAUSE_TEXT[situation.cause]))
     if situation.detail:
         lines.append(fenced("what happened", cut(folded(situation.detail), LOG_LINE_CHARS)))

@@ -23,6 +23,7 @@ from agent.episode.changed_pages import changed
 from agent.episode.policy import ActionProposal, ModelCall, Policy
 from agent.episode.refused_origins import blocked_in, news
 from agent.episode.resources import Provided
+from agent.episode.state import State
 from agent.episode.structured_answers import AnswerSchema
 from agent.progress import Event as ProgressEvent
 from agent.progress import ModelWaits, RequestsRefused
@@ -35,6 +36,7 @@ from envs.core.notes import Notebook, edited
 from envs.core.observation import ElementKey, Observation
 from envs.core.past_actions import PastAction
 from envs.core.record import storable
+from envs.core.step_context import StepContext
 from envs.core.tasks import Environment, EpisodeStart, MilestoneCheck, Score, TaskRef
 from envs.core.trace import (
     Call,
@@ -200,6 +202,17 @@ class Episode:
             self.refuse(seen.blocked)
         return self.observation
 
+    async def context(self, state: State, *, plan: bool = True, notes: bool = True) -> StepContext:
+        """What a role may know at this step, secrets masked. *plan*, *notes*: whether the role sees them."""
+        return StepContext(
+            instruction=self.start.instruction,
+            observation=await self.look(),  # before `history`: it completes the last action
+            history=self.history,
+            milestones=state.milestones if plan else (),
+            z=state.z if plan else (),
+            notes=self.notebook.notes if notes else (),
+        )
+
     def _note_change(self, seen: Observation) -> None:
         """Notes whether the page changed by the last action, as *seen* after it."""
         if self.past and self.past[-1].changed is None:
@@ -277,11 +290,6 @@ class Episode:
         if self.ends_at is not None:
             grace = min(JUDGING_S, self.config.limits.max_seconds)
             self.judging_ends = max(self.ends_at, time.monotonic() + grace)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """The policy's notes, secrets masked. They may copy page text, so they are data in every prompt."""
-        return self.notebook.texts
 
     def keep_notes(self, proposal: ActionProposal) -> None:
         """Applies the changes of notes in an answer. Remarks of the answer before are dropped: they were shown."""

@@ -32,10 +32,10 @@ from agent.episode.points import points_text
 from agent.episode.resources import NOTHING, Provided
 from envs.core.action_languages.note_lines import NOTE_SYNTAX
 from envs.core.actions import ActionResult, DialogReport
-from envs.core.notes import NOTE_CHARS, Note
+from envs.core.notes import NOTE_CHARS
 from envs.core.observation import Observation
-from envs.core.past_actions import UNCHANGED, PastAction
-from envs.core.tasks import Milestone
+from envs.core.past_actions import UNCHANGED
+from envs.core.step_context import StepContext
 from envs.observer.action_log import LOG_CHARS, action_log_lines
 from envs.observer.nearest_controls import nearest_controls
 from envs.observer.page_focus import Interest, focused_lines, interest
@@ -122,24 +122,16 @@ class ActionLanguage(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyView:
-    """The content of a policy prompt at one step."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyView(StepContext):
+    """The content of a policy prompt at one step. Only `full` prompts show the notes."""
 
-    instruction: str
-    observation: Observation
     language: ActionLanguage
-    milestones: tuple[Milestone, ...] = ()
-    """The plan in force; empty = no subgoals."""
-    z: tuple[bool, ...] = ()
-    """Verified status of each milestone, as long as `milestones`."""
     next_milestone: int | None = None
     """0-based index of the milestone to work on; None when all are done or there are none."""
     shows_status: bool = False
     """Also `compact` prompts tell the status of every milestone, not only the next one. For plans of a large model:
     small models are trained on plans whose next milestone alone is shown."""
-    history: tuple[PastAction, ...] = ()
-    """All actions, oldest first."""
     problems: tuple[str, ...] = ()
     """Problems since the last action, e.g. an answer that did not parse, a loop."""
     last: ActionResult | None = None
@@ -150,8 +142,6 @@ class PolicyView:
     """Number of actions in a row, the last one included, that changed nothing on the page; only `full` prompts tell."""
     provided: Provided = NOTHING
     """Secrets and files; only `full` prompts list them."""
-    notes: tuple[Note, ...] = ()
-    """The policy's notes, by number; only `full` prompts show them."""
     note_remarks: tuple[str, ...] = ()
     """What the changes of notes in the last answer cut, replaced or could not keep."""
     history_chars: int = LOG_CHARS
@@ -219,7 +209,7 @@ def _status(view: PolicyView, *, done: bool) -> list[str]:
     if not view.shows_status:
         return []
     texts = enumerate(milestone.text for milestone in view.milestones)
-    return [text for index, text in texts if index != view.next_milestone and _is_done(view, index) == done]
+    return [text for index, text in texts if index != view.next_milestone and view.is_achieved(index) == done]
 
 
 def _answered(view: PolicyView) -> list[DialogReport]:
@@ -314,19 +304,15 @@ def _full_notes(view: PolicyView) -> PromptText:
 def _full_plan(view: PolicyView) -> PromptText:
     """The plan. Which milestones are verified stands outside the fence, where no milestone text can forge it."""
     places = range(len(view.milestones))
-    done = [number(index + 1) for index in places if _is_done(view, index)]
+    done = [number(index + 1) for index in places if view.is_achieved(index)]
     verified = joined(", ", done) if done else words("none")
     following = words("none") if view.next_milestone is None else number(view.next_milestone + 1)
     head = joined("", (words("Plan\nVerified: "), verified, words(". Next: "), following, words(".\n")))
     return head + fenced("plan", "\n".join(_milestone_line(view, index) for index in places))
 
 
-def _is_done(view: PolicyView, index: int) -> bool:
-    return index < len(view.z) and view.z[index]
-
-
 def _milestone_line(view: PolicyView, index: int) -> str:
-    mark = "[x]" if _is_done(view, index) else "[ ]"
+    mark = "[x]" if view.is_achieved(index) else "[ ]"
     pointer = "   <- next" if index == view.next_milestone else ""
     return f"{mark} {index + 1}. {one_line(view.milestones[index].text)}{pointer}"
 

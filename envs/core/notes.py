@@ -43,10 +43,6 @@ class Notebook(Record):
     remarks: tuple[str, ...] = ()
     """What the last answer's changes cut, replaced or could not keep; shown once, at the next turn."""
 
-    @property
-    def texts(self) -> tuple[str, ...]:
-        return tuple(note.text for note in self.notes)
-
     def read(self) -> Notebook:
         """The same notes without the remarks."""
         return Notebook(notes=self.notes) if self.remarks else self

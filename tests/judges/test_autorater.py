@@ -210,9 +210,8 @@ async def test_auto_looks_again_at_a_claim_without_evidence(progress: Make):
 
 
 async def test_static_rules_come_first_and_the_screenshot_goes_along(progress: Make, look: Callable[..., Observation]):
-    base = progress(PAGE)
     autorater, model = rater(reflection(m1="no", m2="no", m3="no"))
-    await autorater.rate(Progress(base.instruction, base.milestones, base.z, look(PAGE, screenshot=b"png")))
+    await autorater.rate(progress(observation=look(PAGE, screenshot=b"png")))
     system, user = model.requests[0].messages
     assert (system.role, system.text) == ("system", SYSTEM) and user.images == (Image(b"png"),)
 

@@ -49,7 +49,8 @@ def asked(model: ScriptedModel) -> list[str]:
 
 def about(milestone: str, look: Look, text: str, *, page: dict[str, Any] | None = None, **fields: Any) -> Progress:
     """A page with *text*, one open milestone."""
-    return Progress("Do it", (Milestone(id="m1", text=milestone),), (False,), look(text, **(page or {})), **fields)
+    plan = (Milestone(id="m1", text=milestone),)
+    return Progress("Do it", look(text, **(page or {})), milestones=plan, z=(False,), **fields)
 
 
 def test_a_milestone_is_checked_with_the_goal_the_last_actions_and_the_page(progress: Make):

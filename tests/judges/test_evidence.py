@@ -68,6 +68,5 @@ def test_a_task_about_milestones_may_be_proved_with_the_word(progress: Make):
 
 
 def test_the_open_dialog_can_be_quoted(progress: Make, look: Callable[..., Observation]):
-    base = progress()
     page = look("x", dialog=DialogReport(type="alert", message="Order 7 placed", answer="open"))
-    assert QuoteChecker(Progress(base.instruction, base.milestones, base.z, page)).rejects("Order 7 placed") is None
+    assert QuoteChecker(progress(observation=page)).rejects("Order 7 placed") is None

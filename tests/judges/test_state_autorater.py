@@ -17,7 +17,7 @@ PLAN = tuple(Milestone(id=i, text=i) for i in ("name", "password", "submitted"))
 
 def progress(z: tuple[bool, ...], checks: tuple[bool, ...] | None) -> Progress:
     answers = None if checks is None else tuple(MilestoneCheck(achieved=c, evidence=f"is {c}") for c in checks)
-    return Progress("log in", PLAN[: len(z)], z, PAGE, checks=answers)
+    return Progress("log in", PAGE, milestones=PLAN[: len(z)], z=z, checks=answers)
 
 
 async def test_every_flip_carries_the_checkers_evidence():

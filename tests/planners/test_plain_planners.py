@@ -6,7 +6,7 @@ import pytest
 
 from envs.core.observation import Observation
 from envs.core.tasks import Milestone
-from planners.anchors import anchors, carry_over, still_open
+from planners.anchors import carry_over
 from planners.base import Situation
 from planners.registry import make_planner
 
@@ -35,7 +35,7 @@ async def test_reference_planner_without_milestones_plans_nothing():
 
 async def test_reference_order_survives_a_milestone_achieved_out_of_turn():
     plan = await make_planner("reference").plan(
-        situation(reference=REFERENCE, anchors=(PASSWORD,), open=(NAME, SUBMIT), cause="loop")
+        situation(reference=REFERENCE, milestones=REFERENCE, z=(False, True, False), cause="loop")
     )
     assert plan.milestones == REFERENCE
     assert carry_over(REFERENCE, (False, True, False), plan.milestones) == (False, True, False)
@@ -43,13 +43,10 @@ async def test_reference_order_survives_a_milestone_achieved_out_of_turn():
 
 async def test_foreign_anchors_come_first():
     opened = Milestone(id="m1", text="Open the form")
-    plan = await make_planner("reference").plan(situation(reference=REFERENCE, anchors=(opened, NAME)))
+    plan = await make_planner("reference").plan(
+        situation(reference=REFERENCE, milestones=(opened, NAME), z=(True, True))
+    )
     assert plan.milestones == (opened, *REFERENCE)
-
-
-def test_anchors_and_open_partition_the_plan():
-    z = (True, False, True)
-    assert anchors(REFERENCE, z) == (NAME, SUBMIT) and still_open(REFERENCE, z) == (PASSWORD,)
 
 
 def test_carry_over_goes_by_id_not_by_place():

@@ -114,8 +114,8 @@ def _plans(trace: Trace, steps: Sequence[tuple[Intent, PolicyView]]) -> Iterator
                 category=trace.header.category,
                 observation=view.observation,
                 history=view.history,
-                anchors=tuple(m for m, done in zip(milestones, z, strict=True) if done),
-                open=tuple(m for m, done in zip(milestones, z, strict=True) if not done),
+                milestones=milestones,
+                z=z,
                 cause="initial" if trouble is None else trouble.cause,
                 detail="" if trouble is None else trouble.detail,
             )

@@ -46,24 +46,20 @@ async def act(state: State, runtime: Runtime[Episode]) -> Update:
 
 
 async def _turn(state: State, episode: Episode) -> Turn:
-    instruction, answers = episode.start.instruction, episode.components.answers
-    shown = episode.config.show_plan
-    look = await episode.look()
+    shown, answers = episode.config.show_plan, episode.components.answers
+    context = await episode.context(state, plan=shown)
+    if answers is not None:
+        context = replace(context, instruction=answers.add_to(context.instruction))
     view = PolicyView(
-        instruction=answers.add_to(instruction) if answers is not None else instruction,
-        observation=look,
+        **context.shared(),
         language=episode.components.language,
-        milestones=state.milestones if shown else (),
-        z=state.z if shown else (),
         next_milestone=state.next_milestone if shown else None,
         shows_status=episode.components.full_planner,
-        history=episode.history,
-        problems=(*_refused(episode, look), *state.problems),
+        problems=(*_refused(episode, context.observation), *state.problems),
         last=episode.past[-1].result if episode.past else None,
         missed=_missed(episode),
         idle=idle_actions(episode.past),
         provided=await _provided(episode),
-        notes=episode.notebook.notes,
         note_remarks=episode.notebook.remarks,
         history_chars=episode.config.history_chars,
         max_notes=episode.config.max_notes,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 from langgraph.runtime import Runtime
 
@@ -93,15 +94,10 @@ async def _verdict(state: State, episode: Episode) -> tuple[Verdict | None, Mode
 
 async def _ending(state: State, episode: Episode) -> Ending:
     """What the outcome judge is shown. Page texts and actions have their secrets masked."""
-    ending = Ending(
-        instruction=episode.start.instruction,
-        history=tuple(past.with_texts(episode.trace.mask) for past in episode.past),
-        observation=await episode.look(),
-        answer=state.answer,
-        notes=episode.notes,
-    )
+    context = await episode.context(replace(state, z=episode.rating.z))
+    ending = Ending(**context.shared(), answer=state.answer)
     steps = [(intent, _masked(commit, episode.trace.mask)) for intent, commit in episode.steps]
-    record = EndedEpisode(ending, steps, state.milestones, episode.rating, episode.blobs)
+    record = EndedEpisode(ending, steps, episode.rating, episode.blobs)
     return await asyncio.to_thread(complete_ending, record)
 
 

@@ -9,7 +9,7 @@ from agent.episode.state import State, Update, rows_of
 from agent.progress import PlanMade
 from envs.core.trace import Cause, PlanRecord
 from models.base import ModelError, ModelOutOfTime
-from planners.anchors import anchors, carry_over, still_open
+from planners.anchors import carry_over
 from planners.base import Plan, Situation
 
 
@@ -28,30 +28,28 @@ async def replan(state: State, runtime: Runtime[Episode]) -> Update:
 
 
 async def _plan(state: State, episode: Episode, cause: Cause, detail: str) -> Update:
-    before = state.milestones
     episode.drop_reflection()
-    situation = Situation(
-        instruction=episode.start.instruction,
-        category=episode.start.category,
-        observation=await episode.look(),
-        reference=episode.start.milestones,
-        history=episode.history,
-        notes=episode.notes,
-        anchors=anchors(before, state.z),
-        open=still_open(before, state.z),
-        cause=cause,
-        detail=detail,
-    )
+    situation = await _situation(state, episode, cause, detail)
     new = await _ask_planner(state, episode, situation)
     if new is None:
         episode.planned_at = state.step
         return Update()
     _record(state, episode, cause, new)
-    z = carry_over(before, state.z, new.milestones)
+    z = carry_over(situation.milestones, situation.z, new.milestones)
     return Update(
         plan=rows_of(new.milestones),
         z=z,
         next_milestone=next((i for i, achieved in enumerate(z) if not achieved), None),
+    )
+
+
+async def _situation(state: State, episode: Episode, cause: Cause, detail: str) -> Situation:
+    return Situation(
+        **(await episode.context(state)).shared(),
+        category=episode.start.category,
+        reference=episode.start.milestones,
+        cause=cause,
+        detail=detail,
     )
 
 

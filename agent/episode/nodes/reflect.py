@@ -72,12 +72,8 @@ async def _progress(state: State, episode: Episode) -> Progress | None:
         return None
     is_reference = plan == episode.start.milestones
     return Progress(
-        instruction=episode.start.instruction,
-        milestones=plan,
-        z=state.z,
-        observation=await episode.look(),
+        **(await episode.context(state, notes=False)).shared(),
         previous=episode.previous,
-        history=episode.history,
         checks=await episode.environment.check_milestones() if is_reference else None,
         step=state.step,
         unrated=episode.unrated,

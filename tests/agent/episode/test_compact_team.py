@@ -21,8 +21,8 @@ from planners.compact_planner import CompactPlanner
 from tests.agent.shop import Shop
 
 LOOK = Observation("http://shop.test/", "Shop", "Tea", (), (), "0" * 16, (1280, 800), (0, 0), 0)
-SITUATION = Situation("Buy tea", "shop", LOOK)
-PROGRESS = Progress("Buy tea", (Milestone(id="m1", text="See tea"),), (False,), LOOK)
+SITUATION = Situation("Buy tea", LOOK, category="shop")
+PROGRESS = Progress("Buy tea", LOOK, milestones=(Milestone(id="m1", text="See tea"),), z=(False,))
 OPINION = {"m1": {"quote": "", "answer": "no"}}
 BOTH_STYLES = [
     {"when": "Plan 1: Buy tea", "answer": "compact"},

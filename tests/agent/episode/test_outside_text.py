@@ -61,6 +61,10 @@ def _repaired(view: PolicyView, style: Any) -> Sequence[Message]:
     return [message for message in model.requests[-1].messages if message.role != "assistant"]
 
 
+def plan_prompt(situation: Situation) -> Sequence[Message]:
+    return planners.prompts.render(situation, (), 4)
+
+
 VIEW: Mapping[Path, object] = {
     ("language",): PROGRAM,
     ("z",): (False,),
@@ -85,10 +89,9 @@ CASES = {
     "policy, compact, a milestone done": Prompted(
         PolicyView, lambda view: render_policy_prompt("compact", view), DONE, COMPACT_ORDERS, compact=True
     ),
-    "planner": Prompted(Situation, lambda it: planners.prompts.render(it, (), 4), {("cause",): "initial"}),
-    "planner, again": Prompted(
-        Situation, lambda it: planners.prompts.render(it, (), 4), {("cause",): "milestone_lost"}
-    ),
+    "planner": Prompted(Situation, plan_prompt, {("cause",): "initial"}),
+    "planner, again": Prompted(Situation, plan_prompt, {("cause",): "milestone_lost"}),
+    "planner, again, nothing achieved": Prompted(Situation, plan_prompt, {("cause",): "loop", ("z",): (False,)}),
     "planner, compact": Prompted(
         Situation,
         lambda it: [Message("user", planners.compact_planner.plan_text(it, 4))],
@@ -190,16 +193,16 @@ SHOWN_UNFENCED = {
     "policy, repair": {("observation", "title")},
     "planner": {("instruction",), ("observation", "text")},
     "planner, again": {
-        ("anchors", "0", "text"),
-        ("open", "0", "text"),
+        ("milestones", "0", "text"),
         ("detail",),
-        ("notes", "0"),
+        ("notes", "0", "text"),
         ("history", "0", "target", "role"),
     },
+    "planner, again, nothing achieved": {("milestones", "0", "text"), ("detail",)},
     "rater": {("instruction",), ("milestones", "0", "text"), ("observation", "text")},
     "judge": {
-        *(("instruction",), ("answer",), ("history", "0", "target", "role"), ("notes", "0"), ("pages", "0", "text")),
-        *(("pages", "0", "url"), ("milestones", "0", "text"), ("milestones", "0", "quotes", "0")),
+        *(("instruction",), ("answer",), ("history", "0", "target", "role"), ("notes", "0", "text")),
+        *(("pages", "0", "text"), ("pages", "0", "url"), ("milestones", "0", "text"), ("proofs", "0", "quotes", "0")),
     },
     "analyzer": {("failed",), ("reference",)},
     "fuzzy judge": {("failed",), ("reference",)},

@@ -45,8 +45,9 @@ async def test_a_fact_of_an_early_page_is_known_at_the_end(tmp_path: Path, max_n
     assert (corridor.sent, result.totals.steps) == ([sent], 40)
     assert result.answer == ("accepted" if sent == CODE else "refused")
     trace = read_trace(run.folder / result.trace)
-    kept = {step.intent.step: step.intent.notebook.texts for step in trace.steps if step.intent.notebook is not None}
-    assert kept == ({FACT: (f"the code is {CODE}",)} if max_notes else {})
+    books = {step.intent.step: step.intent.notebook for step in trace.steps if step.intent.notebook is not None}
+    kept = {step: [note.text for note in book.notes] for step, book in books.items()}
+    assert kept == ({FACT: [f"the code is {CODE}"]} if max_notes else {})
 
 
 @pytest.mark.slow

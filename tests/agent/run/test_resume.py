@@ -266,7 +266,8 @@ def test_the_notes_of_answers_that_count_are_restored(
     lines: tuple[Line, ...], happened: bool, texts: tuple[str, ...], remarks: tuple[str, ...]
 ) -> None:
     recovered = decided(lines, happened=happened)
-    assert (recovered.notebook.texts, recovered.notebook.remarks) == (texts, remarks)
+    notebook = recovered.notebook
+    assert (tuple(note.text for note in notebook.notes), notebook.remarks) == (texts, remarks)
 
 
 def test_past_actions_of_a_trace_say_what_was_meant_and_where() -> None:

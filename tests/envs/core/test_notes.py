@@ -64,7 +64,7 @@ def test_a_note_is_no_action() -> None:
 
 def test_notes_keep_their_numbers() -> None:
     book = edited((), [NoteEdit(None, "a"), NoteEdit(None, "b"), NoteEdit(None, "c")], 20)
-    assert book.texts == ("a", "b", "c")
+    assert book.notes == notes("a", "b", "c")
     book = edited(book.notes, [NoteEdit(2, ""), NoteEdit(None, "d")], 20)
     assert book == Notebook(notes=notes("a", "d", "c"))
     assert edited(book.notes, [NoteEdit(None, " a\n")], 20) == book, "a known text is not kept twice"
@@ -74,21 +74,21 @@ def test_notes_keep_their_numbers() -> None:
 
 def test_nothing_is_lost_without_a_remark() -> None:
     full = edited((), [NoteEdit(None, str(n)) for n in range(4)], 3)
-    assert full.texts == ("0", "1", "2")
+    assert full.notes == notes("0", "1", "2")
     (remark,) = full.remarks
     assert "no more than 3" in remark and remark.endswith(": 3")
     replaced = edited(full.notes, [NoteEdit(2, "new")], 3)
-    assert replaced.texts == ("0", "new", "2")
+    assert replaced.notes == notes("0", "new", "2")
     assert replaced.remarks == ("note 2 was replaced; it said: 1",)
     assert edited((), [NoteEdit(5, "")], 3).remarks == ("there is no note 5 to remove",)
     long = edited((), [NoteEdit(None, "x" * 500)], 3)
-    assert len(long.texts[0]) == NOTE_CHARS and long.remarks == ("note 1 was cut at 400 characters",)
+    assert len(long.notes[0].text) == NOTE_CHARS and long.remarks == ("note 1 was cut at 400 characters",)
 
 
 def test_a_secret_is_masked_before_a_note_is_cut() -> None:
     text = "x" * (NOTE_CHARS - 4) + "s3cret"
     book = edited((), [NoteEdit(None, text)], 3, lambda value: value.replace("s3cret", "<secret>KEY</secret>"))
-    assert "s3" not in book.texts[0]
+    assert "s3" not in book.notes[0].text
 
 
 @pytest.mark.parametrize("after", [("b", "a"), (), ("a",), ("a", "b", "c"), ("c", "b")])

@@ -153,8 +153,8 @@ async def test_the_milestones_of_an_evaluations_planner_can_be_reached(policy: P
     async with open_components(config, "miniwob") as components:
         assert components.rater.spec == (f"local:{policy}" if rater == "EMBEDDED" else rater)
         if rater == "scripted:PLANNER":
-            milestone = Milestone(id="m1", text="See the button")
-            rated = await components.rater.rate(Progress("Save", (milestone,), (False,), look))
+            plan = (Milestone(id="m1", text="See the button"),)
+            rated = await components.rater.rate(Progress("Save", look, milestones=plan, z=(False,)))
             assert rated.rating.z == (True,)
 
 
