@@ -135,7 +135,9 @@ def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
 def _is_constrained(config: RunConfig) -> bool:
     if config.constrained != "auto":
         return config.constrained == "on"
-    return parse_spec(config.policy).constrained
+    with suppress(UnknownModel):  # the model was made by other means
+        return parse_spec(config.policy).constrained
+    return False
 
 
 def _rationale_chars(config: RunConfig, model: ChatModel) -> int:

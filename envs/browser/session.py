@@ -404,6 +404,10 @@ class BrowserSession:
         )
         return masked_result(complete, self.secrets)
 
+    async def forget_looks(self) -> None:
+        """See :meth:`envs.observer.observer.Observer.forget_looks`."""
+        await self._races.call(self.tabs.front.observer.forget_looks(), self.settings.observe.timeout_s + 1.0)
+
     async def _look(self, screenshot: bool) -> Observation:
         front = self.tabs.front
         tabs = await self.tabs.listing()

@@ -11,6 +11,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -85,6 +86,12 @@ class Observer:
         finally:
             look.cancel()
             crash.cancel()
+
+    async def forget_looks(self) -> None:
+        """Forgets how controls looked before they were pressed: another episode begins in the same document."""
+        world = await self._frames.main(self._settings.timeout_s)
+        with suppress(WorldGone):  # another document, which knows none
+            await world.call("forgetLooks", timeout_s=self._settings.timeout_s)
 
     async def _observe(self, boxes: bool, screenshot: bool, tabs: tuple[Tab, ...]) -> Observation:
         notes: list[str] = []

@@ -37,9 +37,9 @@ PARTS = (
     *("entering.js", "read_back.js", "scrolling.js"),
 )
 _CALLS = (
-    "observe, relayOut, find, lines, tellLines, expand, hosts, frameHolder, frameOrigin, adoptRoots, adoptListeners, "
-    "adoptHovering, adoptHearing, resolve, facts, pointOf, untilShown, showHolder, throughHolder, prepare, selectAll, "
-    "caretToEnd, fillValue, insert, chooseOption, pageAddress, isFileInput, scrollAround, "
+    "observe, relayOut, forgetLooks, find, lines, tellLines, expand, hosts, frameHolder, frameOrigin, adoptRoots, "
+    "adoptListeners, adoptHovering, adoptHearing, resolve, facts, pointOf, untilShown, showHolder, throughHolder, "
+    "prepare, selectAll, caretToEnd, fillValue, insert, chooseOption, pageAddress, isFileInput, scrollAround, "
     "differs, hearsText, focusState, resumeEntry, readBack, enterAtOnce"
 )
 _WORLD = "mira"

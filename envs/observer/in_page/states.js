@@ -12,8 +12,8 @@ const MAX_BASES = 200; // controls whose first look is remembered in one observa
 const GROUP_MOST = 60; // members of a sibling group that are compared
 const WHOLE_GROUP = [5, 12]; // size of a group whose looks are all compared although no class differs
 
-const firstLooks = new WeakMap(); // element → its look and cues when it was first seen
-const pressedLooks = new Map(); // key of a pressed control → the same and its element, which a script may replace
+let firstLooks = new WeakMap(); // element → its look and cues when it was first seen
+let pressedLooks = new Map(); // key of a pressed control → the same and its element, which a script may replace
 
 /** Fills the cues of those `controls` that were not examined yet; returns whether there is a new cue. */
 function readCues(look, controls) {
@@ -103,6 +103,7 @@ function innerOf(element, look) {
     for (const child of children) {
       if (nodeType(child) !== 1 || look.emitted.has(child) || SKIPPED.has(localName(child))) continue;
       if (queue.length <= 2 * MAX_INNER) queue.push(child);
+      if (isBlank(child) && !hasAttributes(child)) continue; // a ripple
       if ((only || isBlank(child) || isIcon(child)) && found.length < MAX_INNER) found.push(child);
     }
   }
@@ -341,14 +342,14 @@ function signature(one) {
   return partsOf(one).map((element, i) => {
     const classes = tokensOf(element).filter((token) => !segmentsOf(token).some((word) => PASSING_WORDS.has(word)));
     const drawn = i ? DRAWN_BY.map((name) => attr(element, name)) : [];
-    return [...classes.sort(), ...drawn, isIconText(element, i)].join(' ');
-  }).join('\n');
+    return [...classes.sort(), ...drawn, isIconText(element, i)].join(' ').trim();
+  }).filter((part) => part).join('\n');
 }
 
 const DRAWN_BY = ['src', 'd', 'href', 'xlink:href', 'fill', 'name', 'icon'];
 const partsOf = (one) => [one.control.element, ...one.outer, ...one.inner];
 const isIconText = (element, i) => (i && !isBlank(element) && isIcon(element) ? textContent(element) : '');
-const inlineStyles = (one) => partsOf(one).map((element) => attr(element, 'style')).join('\n');
+const inlineStyles = (one) => partsOf(one).map((element) => attr(element, 'style')).filter((style) => style).join('\n');
 const toldOf = (one) => [...one.cues.values(), ...one.control.states.filter((state) => state !== 'focused')].join(' ');
 
 /** Whether a control was pressed and does not look as before. Where no action of ours pressed it, pointer or focus tell;
@@ -392,6 +393,12 @@ function firstLook({ control }) {
 }
 
 const placeKey = (control) => [control.frame, control.role, control.name, control.ordinal, digestOf(control)].join('\n');
+
+/** Forgets the looks of all controls: another episode begins in the same document. */
+function forgetLooks() {
+  firstLooks = new WeakMap();
+  pressedLooks = new Map();
+}
 
 /** Notes that an action presses a control now. */
 function notePress(element) {

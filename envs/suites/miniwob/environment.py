@@ -110,6 +110,7 @@ class MiniwobEnvironment:
         state = await self._harness.state()
         if state is None:
             raise ResetFailed(f"{task.id}: the page was gone as soon as it had started")
+        await self._session.forget_looks()
         return instruction, state
 
     async def _read_state(self) -> PageState | None:

@@ -56,7 +56,7 @@ def _rating(received: Received, text: str) -> dict[str, Any]:
     schema = received.body["response_format"]["json_schema"]["schema"]
     inner = schema["properties"]["milestones"]
     keys = schema["$defs"][inner["$ref"].rsplit("/", 1)[1]]["properties"] if "$ref" in inner else inner["properties"]
-    click = re.search(r"^click .*$", text, re.MULTILINE)
+    click = re.search(r"\bclick .*$", text, re.MULTILINE)
     answers = {key: {"quotes": [], "answer": "no"} for key in keys}
     if click is not None and "m1" in answers:
         answers["m1"] = {"quotes": [click[0]], "answer": "yes"}
