@@ -164,9 +164,13 @@ function tryPoints(shown, target) {
   return shared ?? { by };
 }
 
-/** The other controls of the last observation inside a control. */
+/** The other controls of the last observation inside a control. One of the same name is the control itself: the handler of a
+ *  tab may be on the link in it. */
 function controlsIn(target) {
-  const others = latest ? latest.controls.filter((control) => !control.dropped && control.element !== target && labelTarget(control.element) !== target) : [];
+  const controls = latest ? latest.controls : [];
+  const own = controls.find((control) => control.element === target);
+  const isOther = (control) => !control.dropped && control.element !== target && labelTarget(control.element) !== target;
+  const others = controls.filter((control) => isOther(control) && (!own || control.name !== own.name));
   return new Set(others.map((control) => control.element).filter((element) => contains(target, element)));
 }
 

@@ -271,3 +271,15 @@ async def test_decoration_and_large_menus_have_no_numbers(page: Page) -> None:
         "Bin Plain button",
     ], seen.text
     assert "Products (20 controls show on hover)" in seen.text
+
+
+async def test_a_click_on_a_tab_reaches_the_link_that_it_holds(page: Page) -> None:
+    """The handler of a tab may be on its link, which has the same name."""
+    await page.set_content(
+        "<!doctype html><title>T</title><ul role=tablist><li role=tab aria-selected=true>One</li>"
+        "<li role=tab style='display:inline-block;padding:9px'><a href='#two' onclick=\"heard = 'tab'\">Two</a></li></ul>"
+    )
+    observer = Observer(page, ObserveSettings(timeout_s=30.0))
+    seen = await observer.observe()
+    tab = next(element.ref for element in seen.elements if (element.key.role, element.key.name) == ("tab", "Two"))
+    assert await ran(page, observer, tab) == "tab"
