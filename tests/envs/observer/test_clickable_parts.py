@@ -277,7 +277,8 @@ async def test_a_click_on_a_tab_reaches_the_link_that_it_holds(page: Page) -> No
     """The handler of a tab may be on its link, which has the same name."""
     await page.set_content(
         "<!doctype html><title>T</title><ul role=tablist><li role=tab aria-selected=true>One</li>"
-        "<li role=tab style='display:inline-block;padding:9px'><a href='#two' onclick=\"heard = 'tab'\">Two</a></li></ul>"
+        "<li role=tab style='display:inline-block;padding:9px'>"
+        "<a href='#two' onclick=\"heard = 'tab'\">Two</a></li></ul>"
     )
     observer = Observer(page, ObserveSettings(timeout_s=30.0))
     seen = await observer.observe()
