@@ -49,7 +49,7 @@ class BatchStop(StrEnum):
     REQUEST = "a request of the page was refused or held for approval"
     ADDRESS = "the address changed"
     DOCUMENT = "another document was loaded"
-    CONTROLS = "a control that was to be used is gone, has another name or state, or cannot be told from others"
+    CONTROLS = "a control that was to be used is gone, has another name or state, or is not unique"
     WORDS = "other parts of the page changed, and this click may depend on them"
     APPROVAL = "it needs approval: choose it on the page as it is now"
 
@@ -91,7 +91,7 @@ def advanced(
 ) -> tuple[Batch, Parsed] | BatchStop:
     """The batch after its next action was taken, and that action with the numbers of *now*; else why it stops.
 
-    *result*: of the current action. *refused_news*: the policy has not been told yet of an origin that was refused.
+    *result*: of the current action. *refused_news*: an origin was refused that is not in a prompt yet.
     """
     if stop := _by_result(result, refused_news) or _by_frame(batch.look, now):
         return stop

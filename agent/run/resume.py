@@ -249,7 +249,7 @@ def _problems(last: SentAction | None) -> list[str]:
 
 
 def _dropped(last: Intent) -> list[str]:
-    """What the policy is told of a batch that was not done to its end. The rest is never continued: it was chosen for a
+    """The problem line of a batch that was not completed. The rest is never continued: it was chosen for a
     page that is no longer shown."""
     if last.batch is None or last.batch.place == last.batch.size:
         return []

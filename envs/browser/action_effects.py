@@ -53,7 +53,7 @@ _BY_POINTER = Click | ClickAt | Drag | DragAt | Hover
 _ON_ELEMENT = Click | Hover | Type | Select | Upload | Drag
 """Actions that scroll their element into view first."""
 _ON_PAGE = _BY_POINTER | Press | Type | Select | Upload | Scroll | ScrollAt
-"""Actions of which it is told what they changed."""
+"""Actions whose result reports what they changed."""
 
 
 @dataclass
@@ -76,7 +76,7 @@ class ActionEffects:
     _acted: OpenTab | None = None
     _quiet: Quiet = field(default_factory=Quiet)
     _vain: dict[object, int] = field(default_factory=dict[object, int])
-    """Waits for a late reaction in vain, by address and field."""
+    """Waits for a late reaction that never came, by address and field."""
 
     async def begin(self, action: Action) -> None:
         """Called right before *action*."""
@@ -174,7 +174,7 @@ class ActionEffects:
                 return False
 
     async def _unless_vain(self, front: OpenTab, seconds: float, key: object, most: int) -> bool:
-        """Waits for a late reaction, unless the last *most* waits for *key* on this page were in vain."""
+        """Waits for a late reaction, unless the last *most* waits for *key* on this page had no result."""
         place = (front.page.url.partition("?")[0], key)
         if self._vain.get(place, 0) >= most:
             return False

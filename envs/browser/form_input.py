@@ -56,16 +56,16 @@ async def type_into(page: Page, entry: TextEntry, action: Type, guard: SecretGua
         entry.target = found
         kind = await found.call(PREPARE)
     try:
-        told = await _fill(page, entry, kind, text, action)
-        if told is not None and not told.ok:
-            return told
+        entered = await _fill(page, entry, kind, text, action)
+        if entered is not None and not entered.ok:
+            return entered
         if action.enter:
             if guard.vault and (blocked := guard.submission(await entry.target.call(SUBMITS, True))):
                 return blocked
             await entry.press_enter()
     except WorldGone:
         return REPLACED_BY_TYPING
-    return told or OK
+    return entered or OK
 
 
 async def choose(target: Target, option: str) -> ActionResult:

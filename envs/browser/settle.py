@@ -124,13 +124,15 @@ async def _still(
     all, whether the action was the pointer's."""
     idle_ms, left, by_pointer = bounds
     try:
-        told = await world.call(QUIET, idle_ms, settings.quiet_ms, int(left * 1000), sorted(traffic.signs), by_pointer)
+        answer = await world.call(
+            QUIET, idle_ms, settings.quiet_ms, int(left * 1000), sorted(traffic.signs), by_pointer
+        )
     except PlaywrightError:
         await asyncio.sleep(RETRY_S)  # it navigated, crashed or was closed: the loop and the session find out which
         return None
-    if told["work"] and len(traffic.signs) < MAX_SIGNS:
-        traffic.signs.update(told["work"])
-    return Quiet(told["change"], told["answered"], in_time=not told["work"])
+    if answer["work"] and len(traffic.signs) < MAX_SIGNS:
+        traffic.signs.update(answer["work"])
+    return Quiet(answer["change"], answer["answered"], in_time=not answer["work"])
 
 
 async def first_change(world: Isolated, seconds: float) -> bool:

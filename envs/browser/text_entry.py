@@ -87,16 +87,16 @@ class TextEntry:
     async def check(self, text: str, *, keys: bool = True) -> ActionResult | None:
         """Compares what the field holds with *text*; enters it again where *keys* were lost. Returns a result that says
         what the field holds where it differs."""
-        told = await self._read(text)
+        held = await self._read(text)
         if self.secret or not keys:
-            return _report(told["holds"], told["value"])
-        if told["start"] and self.replaced and not self.acted():
-            await self._resume(text[int(told["start"]) :])
-            told = await self._read(text)
-        lost = told["holds"] == "lost" and self.cleared and not self.acted()
+            return _report(held["holds"], held["value"])
+        if held["start"] and self.replaced and not self.acted():
+            await self._resume(text[int(held["start"]) :])
+            held = await self._read(text)
+        lost = held["holds"] == "lost" and self.cleared and not self.acted()
         if lost and await self.target.call(ENTER_AT_ONCE, text):
-            told = await self._read(text)
-        return _report(told["holds"], told["value"])
+            held = await self._read(text)
+        return _report(held["holds"], held["value"])
 
     async def press_enter(self) -> None:
         """Presses Enter in the field; a field that was rendered again gets the focus first."""
@@ -136,10 +136,10 @@ class TextEntry:
 
     async def _read(self, text: str) -> dict[str, str | int | None]:
         args = (text, self.cleared, self.secret, self.heard or self.replaced)
-        told = json.loads(str(await self.target.call(READ_BACK, *args)))
-        if told["holds"] == "gone" and await self._found_again():
-            told = json.loads(str(await self.target.call(READ_BACK, *args)))
-        return told
+        held = json.loads(str(await self.target.call(READ_BACK, *args)))
+        if held["holds"] == "gone" and await self._found_again():
+            held = json.loads(str(await self.target.call(READ_BACK, *args)))
+        return held
 
 
 def _report(holds: str | int | None, value: str | int | None) -> ActionResult | None:

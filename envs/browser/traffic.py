@@ -31,7 +31,7 @@ class Traffic:
         self.acted = False
         """Whether a document was requested, or anything by another method than GET, since the last :meth:`forget`."""
         self.signs: set[str] = set()
-        """Signs of work on pages (spinners and the like) that were once waited for in vain."""
+        """Signs of work on pages (spinners and the like) that did not end while a step waited for them."""
         self._now = now
         self._open: set[Request] = set()
         self._begun_at: dict[Request, float] = {}

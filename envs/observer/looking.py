@@ -18,7 +18,7 @@ POINTER_EVENTS = frozenset(
 HOVER_EVENTS = frozenset({"mouseenter", "mouseover", "pointerenter", "pointerover"})
 """A node that listens to one of these events may show hidden controls while the pointer is over it."""
 MAX_HOVERING = 300
-"""Maximum number of such nodes that the page program is told at one observation."""
+"""Maximum number of such nodes sent to the page program per observation."""
 LOOKS = 3
 """Maximum number of observations, because closed shadow roots may be nested."""
 MAX_SCANNED_NODES = 30_000

@@ -1,5 +1,5 @@
 // Icons that are written as text: ligatures ("account_balance_wallet" in an icon font) and private-use characters.
-// They are no text of the page. An icon is told as a hint where nothing else names a control.
+// They are no text of the page. An icon is shown as a hint where nothing else names a control.
 
 const PRIVATE_USE = /[\ue000-\uf8ff]|[\udb80-\udbff][\udc00-\udfff]/g;
 const ICON_FONT = /icon|symbol|glyph|awesome|fontello|icomoon|ligature|mdl2|entypo|feather|remix|tabler|lucide|phosphor/i;

@@ -124,11 +124,11 @@ function declared(one, element) {
   for (const name of attributeNames(element)) {
     if (name.startsWith('aria-')) declaredByAria(one, element, name.slice(5), self);
     else if (name === 'data-state' || (custom && name === 'state')) declaredByValue(one, element, name);
-    else if (name === 'disabled') told(one, 'disabled');
+    else if (name === 'disabled') addCue(one, 'disabled');
     else if (custom || name.startsWith('data-')) declaredByName(one, element, name, custom);
   }
   if (htmlTag(element) !== 'input' || !['checkbox', 'radio'].includes(typeOf(element))) return;
-  if (isChecked(element)) told(one, 'checked');
+  if (isChecked(element)) addCue(one, 'checked');
   one.known.add('choice');
 }
 
@@ -144,17 +144,17 @@ function declaredByAria(one, element, name, self) {
 /** In a table row `open` and `closed` are data. */
 function declaredByValue(one, element, name) {
   const cue = STATE_VALUES[attr(element, name).toLowerCase()];
-  if (FAMILY(cue) !== 'fold' || htmlTag(element) !== 'tr') told(one, cue);
+  if (FAMILY(cue) !== 'fold' || htmlTag(element) !== 'tr') addCue(one, cue);
 }
 
 function declaredByName(one, element, name, custom) {
   const cue = ATTRIBUTE_CUES[name.startsWith('data-') ? name.replace(/^data-(?:is-)?/, '') : name];
   if (!cue) return;
   const value = attr(element, name).toLowerCase();
-  if (/^(?:|true|1|yes|on)$/.test(value) || (custom && value === name)) told(one, cue);
+  if (/^(?:|true|1|yes|on)$/.test(value) || (custom && value === name)) addCue(one, cue);
 }
 
-function told(one, cue) {
+function addCue(one, cue) {
   if (!cue) return;
   add(one, FAMILY(cue), cue);
   one.known.add(FAMILY(cue));
@@ -350,7 +350,7 @@ const DRAWN_BY = ['src', 'd', 'href', 'xlink:href', 'fill', 'name', 'icon'];
 const partsOf = (one) => [one.control.element, ...one.outer, ...one.inner];
 const isIconText = (element, i) => (i && !isBlank(element) && isIcon(element) ? textContent(element) : '');
 const inlineStyles = (one) => partsOf(one).map((element) => attr(element, 'style')).filter((style) => style).join('\n');
-const toldOf = (one) => [...one.cues.values(), ...one.control.states.filter((state) => state !== 'focused')].join(' ');
+const shownCues = (one) => [...one.cues.values(), ...one.control.states.filter((state) => state !== 'focused')].join(' ');
 
 /** Whether a control was pressed and does not look as before. Where no action of ours pressed it, pointer or focus tell;
  *  then inline styles do not count, which scripts set for the pointer. */
@@ -369,7 +369,7 @@ function conclude(one, budget) {
   const { control } = one;
   const first = firstLook(one);
   if (!first && budget.bases-- > 0) remember(one);
-  if (first && hasChanged(one) && first.told === toldOf(one)) {
+  if (first && hasChanged(one) && first.shown === shownCues(one)) {
     const open = one.caret === 'up' || (one.caret === 'down' && first.caret !== 'up');
     if (one.caret && first.caret && first.caret !== one.caret) add(one, 'fold', open ? 'expanded?' : 'collapsed?');
     else one.cues.set('change', 'changed?');
@@ -379,7 +379,7 @@ function conclude(one, budget) {
 }
 
 const remember = (one) => firstLooks.set(one.control.element,
-  { look: signature(one), styles: inlineStyles(one), told: toldOf(one), caret: one.caret, pressed: false, reached: false });
+  { look: signature(one), styles: inlineStyles(one), shown: shownCues(one), caret: one.caret, pressed: false, reached: false });
 
 /** The first look of a control, or of a pressed one in its place that a script replaced. */
 function firstLook({ control }) {

@@ -1,4 +1,4 @@
-"""A batch goes on after filling in what was there already, and stops after a click that changed nothing."""
+"""A batch continues after filling in what was there already, and stops after a click that changed nothing."""
 
 from __future__ import annotations
 

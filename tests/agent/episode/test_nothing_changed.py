@@ -1,4 +1,4 @@
-"""The policy is told which of its actions changed nothing; three in a row are a problem, with any planner."""
+"""Prompts name the actions that changed nothing; three in a row are a problem, with any planner."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ async def test_three_idle_actions_are_a_problem_without_a_planner(shop: Shop, tm
         assert [text.count(UNCHANGED) for text in prompts] == [0, 2, 3, 2, 4, 5, 7]
         assert [number for number, text in enumerate(prompts) if PROBLEM.format(3) in text] == [6]
     lines = tuple(iter_lines(trace_in(tmp_path)))
-    told = [line.changed for line in lines if isinstance(line, Intent)]
-    assert told == [None, False, False, True, False, False, False]
-    assert [past.changed for past in recover(lines).past()[:6]] == told[1:]
+    recorded = [line.changed for line in lines if isinstance(line, Intent)]
+    assert recorded == [None, False, False, True, False, False, False]
+    assert [past.changed for past in recover(lines).past()[:6]] == recorded[1:]
 
 
 def test_names_of_controls_cannot_forge_that_nothing_changed() -> None:

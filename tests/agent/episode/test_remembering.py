@@ -1,4 +1,4 @@
-"""One run on a real page whose controls have the same names: what its prompts, its trace and people are told."""
+"""One run on a real page whose controls have the same names: what its prompts, its trace and its reports contain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which actions changed nothing on the page, told from the result and the observations around it."""
+"""Which actions changed nothing on the page, decided from the result and the observations around it."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from tests.envs.browser.web import Answer, Gate, Web
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 PATIENT = SettleSettings(max_s=20.0)
-"""A step that waits in vain takes twenty seconds."""
+"""A step that waits for nothing takes twenty seconds."""
 IN_TIME_S = 10.0
 SHOW = "const show = text => document.querySelector('output').textContent = text;"
 
