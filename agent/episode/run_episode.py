@@ -43,8 +43,10 @@ async def run_episode(graph: Graph, episode: Episode, approver: Approver, entry:
 
     A model call that is pending when `max_seconds` have passed ends the episode by that limit. Any other failure of the
     policy's model or the environment ends it as `broken`, with the error's type, and never as a failure of the policy;
-    after a model failure the footer is `resumable`. Without an answer of planner or rater the episode
-    continues. Raises EnvError without a footer where the environment may be replaced once (`may_retry`). Interrupted, BrowserNotStarted, CancelledError and NotWritten (a full disk) are also raised
+    after a model failure the footer is `resumable`. Without an answer of planner or rater the episode continues.
+
+    Raises EnvError without a footer where the environment may be replaced once (`may_retry`). Interrupted,
+    BrowserNotStarted, CancelledError and NotWritten (a full disk) are also raised
     without a footer: the episode can be resumed.
     """
     config = thread(episode.identity.run_id, episode.identity.episode_id, episode.config)
