@@ -27,7 +27,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from agent.config import RunConfig
 from agent.episode.policy import ActionProposal, Turn
@@ -197,14 +197,13 @@ def _look(case: Case, intent: Intent) -> Observation:
     )
 
 
-class Judging:
+class Judging(Protocol):
     """Gives a verdict on a recorded episode: (verdict, reason, tokens)."""
 
-    async def verdict(self, case: Case) -> tuple[bool | None, str, int]:
-        raise NotImplementedError
+    async def verdict(self, case: Case) -> tuple[bool | None, str, int]: ...
 
 
-class StateJudging(Judging):
+class StateJudging:
     """All reference milestones are done, by the state checkers."""
 
     async def verdict(self, case: Case) -> tuple[bool | None, str, int]:
@@ -215,7 +214,7 @@ class StateJudging(Judging):
 
 
 @dataclass
-class ModelJudging(Judging):
+class ModelJudging:
     judge: OutcomeJudge
     milestones: bool
 
@@ -229,7 +228,7 @@ class ModelJudging(Judging):
 
 
 @dataclass
-class RaterJudging(Judging):
+class RaterJudging:
     """All reference milestones are done, by a model that rates each page."""
 
     spec: str

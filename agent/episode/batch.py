@@ -15,13 +15,11 @@ from enum import StrEnum
 from typing import Final
 
 from envs.core.action_languages import Parsed
-from envs.core.actions import Action, ActionResult, Click, Reason, Select, Type
+from envs.core.actions import FORM_FILLING, Action, ActionResult, Click, Reason, Select, Type
 from envs.core.observation import Element, Observation
 from envs.core.trace import BatchPlace
 from envs.observer.page_state import page_state
 
-FOLLOWED: Final = Click | Type | Select
-"""Actions that another one may follow in a batch: they fill in forms. Any action may be the last."""
 _CHOICES: Final = frozenset(
     {"checkbox", "radio", "switch", "option", "menuitemcheckbox", "menuitemradio", "textbox", "searchbox", "spinbutton"}
 )
@@ -81,7 +79,7 @@ def batch_of(first: Action, then: Sequence[Parsed], look: Observation, most: int
     if not then:
         return None
     actions = (first, *(parsed.action for parsed in then))
-    followed = next((i for i, action in enumerate(actions) if not isinstance(action, FOLLOWED)), len(actions))
+    followed = next((i for i, action in enumerate(actions) if not isinstance(action, FORM_FILLING)), len(actions))
     size = min(followed + 1, most, len(actions))
     return Batch(tuple(then[: size - 1]), 1, size, look, first, cut=len(actions) - size)
 

@@ -202,6 +202,8 @@ Action = Annotated[
     Field(discriminator="kind"),
 ]
 ACTION: TypeAdapter[Action] = TypeAdapter(Action)
+FORM_FILLING = (Click, Type, Select)
+"""Actions that fill in a form: another action may follow one of them in the same answer."""
 """Validates and dumps one action of any kind."""
 
 

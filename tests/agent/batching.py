@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agent.episode.batch import FOLLOWED
 from agent.episode.policy import ActionProposal, Turn
 from agent.run.discover_traces import discover_traces
 from envs.core.action_languages import Language
-from envs.core.actions import Action, Stop
+from envs.core.actions import FORM_FILLING, Action, Stop
 from envs.core.observation import ElementKey, Observation
 from envs.core.trace_store import Trace
 
@@ -65,7 +64,7 @@ class BatchingPolicy:
             if action is None:
                 break
             actions.append(action)
-            if not isinstance(action, FOLLOWED):
+            if not isinstance(action, FORM_FILLING):
                 break
         return actions
 

@@ -17,15 +17,13 @@ from envs.core.action_languages import ids, program
 from envs.core.action_languages.choices import PageChoices
 from envs.core.action_languages.forms import NUMERIC, Form, Kind, Slot, Value
 from envs.core.action_languages.protocol import Language
-from envs.core.actions import Click, Select, Type
+from envs.core.actions import FORM_FILLING
 
 TEXT_CHARS: Final = 400
 """Longest text that can be typed, searched or answered."""
 COMMENT_CHARS: Final = 400
 """Longest comment, or paragraph, before the first action."""
 COMMENTS: Final = 4
-FILLING: Final = (Click, Type, Select)
-"""Actions that another one may follow."""
 KEYS: Final = (
     *("Enter", "Escape", "Tab", "Shift+Tab", "Backspace", "Delete", "Space", "Home", "End", "PageUp", "PageDown"),
     *(
@@ -53,7 +51,7 @@ _IN_BRACKETS: Final = r'[^`\[\]\\\x00-\x1F] | "\\" [`\[\]\\nt]'
 def grammar(language: Language, choices: PageChoices, most: int = 1) -> str:
     """The GBNF grammar of the answers that are valid on the page with *choices*, with at most *most* actions."""
     forms = [(form, rule) for form in language.forms.forms for rule in _alternatives(language, form, choices)]
-    filling = [rule for form, rule in forms if form.action in FILLING]
+    filling = [rule for form, rule in forms if form.action in FORM_FILLING]
     several = most > 1 and len(filling) > 0
     rules = {
         # A rule below `root`, because llguidance compiles every rule but `root` to one regular expression.

@@ -14,7 +14,7 @@ const ACTION_WORDS = new Set(('edit pencil pen trash bin delete remove close tim
   'play preview eye lock unlock refresh retry undo restore rename mute block complete toggle collapse expand').split(' '));
 const CLOSING_WORDS = new Set(['close', 'remove', 'delete', 'dismiss', 'clear', 'times', 'xmark', 'toggle', 'expand', 'collapse']);
 const LEADING_WORDS = new Set(['checkbox', 'toggle', 'twisty', 'expander', 'favorite', 'favourite', 'bookmark']); // usual before the text
-const PART_NAMES = ['title', 'aria-label', 'data-tooltip', 'data-original-title', 'data-bs-original-title'];
+const PART_NAMES = ['title', 'aria-label', ...TOOLTIPS];
 const ICON_TAGS = new Set(['svg', 'i', 'img', 'em', 'mat-icon', 'ion-icon', 'use']);
 const ICON_SIDE = 56; // CSS pixels; a larger element is no icon
 const FILLING = 0.7; // share of its control from which a part is the same thing

@@ -7,7 +7,6 @@ import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import pytest
@@ -45,7 +44,7 @@ from tests.envs.browser.browsing import (
     upload,
     visit,
 )
-from tests.envs.browser.web import Answer, Web
+from tests.envs.browser.web import Answer, Gate, Web
 from tests.timing import HANG_S, Bound
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
@@ -487,8 +486,8 @@ def slow_file(pause_s: float) -> Answer:
 
 async def test_going_to_a_file_downloads_it_and_is_no_failure(web: Web, opener: Opener) -> None:
     session = await opener(max_download_bytes=50_000)
-    rest = Event()
-    web["/a"], web["/quick"], web["/slow"] = "<p>page", slow_file(0.0), replace(slow_file(0.0), rest=rest)
+    gate = Gate()
+    web["/a"], web["/quick"], web["/slow"] = "<p>page", slow_file(0.0), replace(slow_file(0.0), gate=gate)
     web["/big"] = Answer(b"x" * 60_000, headers={"Content-Type": "application/zip"})
     await visit(session, web.url("/a"))
     quick = await session.execute(Goto(url="/quick"))
@@ -500,18 +499,18 @@ async def test_going_to_a_file_downloads_it_and_is_no_failure(web: Web, opener: 
     assert big.status is Status.OK and "refused: 60000 bytes" in big.message and "it was downloaded" not in big.message
     assert "page" in (await session.observe()).text
     assert (await session.execute(Goto(url="/a"))).status is Status.OK
-    rest.set()
+    gate.open.set()
 
 
 async def test_a_download_under_way_is_reported_and_waited_for_at_the_end(web: Web, opener: Opener) -> None:
     session = await opener()
-    rest = Event()
-    web["/report"] = replace(slow_file(0.0), rest=rest)
+    gate = Gate()
+    web["/report"] = replace(slow_file(0.0), gate=gate)
     web["/"] = "<a href=/report>Report</a>"
     await visit(session, web.url())
     begun = await click(session, "Report")
     assert begun.status is Status.OK and "download 'r.csv' is under way" in begun.message
-    asyncio.get_running_loop().call_later(0.3, rest.set)
+    asyncio.get_running_loop().call_later(0.3, gate.open.set)
     stopped = await session.execute(Stop(answer="done"))
     assert (stopped.status, stopped.message) == (Status.STOPPED, "")
     assert [(one.name, one.bytes) for one in stopped.downloads] == [("r.csv", 20_000)]

@@ -28,8 +28,6 @@ class Answer:
     delay_s: float = 0.0
     pause_s: float = 0.0
     """Pause between the first half of the body and the rest."""
-    rest: Event | None = None
-    """Awaited before the rest of the body is sent."""
     gate: Gate | None = None
     """The second half of the body is sent when it opens."""
 
@@ -89,8 +87,6 @@ class Web:
                 self.wfile.write(content[:half])
                 self.wfile.flush()
                 outer._closing.wait(answer.pause_s)
-                if answer.rest is not None:
-                    answer.rest.wait(HANG_S)
                 if answer.gate is not None:
                     answer.gate.reached.set()
                     answer.gate.open.wait(HANG_S)
