@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Final, Literal
 
 from envs.core.action_languages.base import BadAction, Parsed, ParseError
+from envs.core.action_languages.form_language import Language
 from envs.core.action_languages.ids import IDS
 from envs.core.action_languages.program import PROGRAM
-from envs.core.action_languages.protocol import Language
 
 LANGUAGES: Final[Mapping[Literal["program", "id"], Language]] = {"program": PROGRAM, "id": IDS}
 

@@ -11,22 +11,13 @@ are ignored; a further bracket is an error.
 from __future__ import annotations
 
 import re
-from typing import Final, Literal
+from typing import Final
 
 from envs.core import actions as act
-from envs.core.action_languages.base import (
-    Fault,
-    Parsed,
-    ParseError,
-    notes_in,
-    quoted,
-    show_number,
-    unescape,
-    without_thoughts,
-)
+from envs.core.action_languages.base import Fault, ParseError, quoted, show_number, unescape
+from envs.core.action_languages.form_language import COMMENT_CHARS, Language, Offered
 from envs.core.action_languages.forms import Form, FormTable, Kind, Slot, Value, read_value
-from envs.core.action_languages.rationale import rationale_in
-from envs.core.action_languages.several import following
+from envs.core.action_languages.gbnf import literal, maybe
 from envs.core.actions import Action
 
 PHRASE: Final = "In summary, the next action I will perform is"
@@ -120,20 +111,6 @@ _LINE = re.compile(rf"^[ \t]*{_ACTION}", re.MULTILINE | re.IGNORECASE)
 _NEXT = re.compile(rf"^[ \t]*(?:{_PHRASE.pattern}|`{{3,}})?[ \t]*{_ACTION}", re.MULTILINE | re.IGNORECASE)
 
 
-def _start(text: str) -> int:
-    """Finds the start of the action: after the phrase, else after the first fence, else at the first action line."""
-    phrase = _PHRASE.search(text)
-    if phrase is not None:
-        return _inside_fence(text, phrase.end())
-    fence = text.find("```")
-    if fence >= 0:
-        return _inside_fence(text, fence + 3)
-    line = _LINE.search(text)
-    if line is None:
-        raise ParseError(f"no action found. Expected: {_EXAMPLE}")
-    return line.end()
-
-
 def _inside_fence(text: str, position: int) -> int:
     """Skips a fence's language tag: a single word on the fence's line that is not an action."""
     tag = re.compile(r"([A-Za-z]+)[ \t]*\n").match(text, position)
@@ -161,25 +138,6 @@ def _brackets(text: str, position: int) -> tuple[list[str], int]:
     return contents, position
 
 
-def _begin(text: str, position: int) -> int | None:
-    """Position of the verb with which the line at *position* begins, maybe behind the phrase or a fence."""
-    line = _NEXT.match(text, position)
-    return None if line is None else line.end()
-
-
-def _read(text: str, position: int) -> tuple[Action, int]:
-    """Parses the action at *position*. Returns the position after it, too."""
-    verb = _VERB.match(text, position)
-    form = FORMS.find(verb.group(1).lower()) if verb else None
-    if verb is None or form is None:
-        raise ParseError(f"no action {quoted(verb.group(1)) if verb else 'there'}. Expected: {_EXAMPLE}")
-    try:
-        contents, end = _brackets(text, verb.end())
-        return form.build(_values(form, contents)), end
-    except Fault as fault:
-        raise ParseError(f"{fault}. Expected: {PHRASE} ```{shape(form)}```") from None
-
-
 def _values(form: Form, contents: list[str]) -> dict[str, Value]:
     """The value of each slot that has a bracket."""
     if not len(form.required) <= len(contents) <= len(form.slots):
@@ -195,17 +153,12 @@ def _value(slot: Slot, content: str) -> str:
     return content.lower().removeprefix("press_enter_after=") if slot.kind is Kind.FLAG else content
 
 
-def shape(form: Form) -> str:
-    """An example of *form* with placeholders, for the reference and for error messages."""
-    return call(form, [slot.shape for slot in form.slots if not slot.optional or slot.always])
-
-
-def call(form: Form, contents: list[str]) -> str:
+def _call(form: Form, contents: list[str]) -> str:
     """The action of *form* with *contents* in its brackets."""
     return " ".join((form.name, *(f"[{content}]" for content in contents)))
 
 
-def content(slot: Slot, value: Value) -> str:
+def _content(slot: Slot, value: Value) -> str:
     """*value* of *slot* as the printer writes it in a bracket."""
     match value:
         case bool() if slot.kind is Kind.DIALOG:
@@ -225,58 +178,67 @@ _ESCAPED: Final = str.maketrans(
 )
 
 
-class IdLanguage:
+class IdLanguage(Language):
     """The id style, see the module docstring. Use the instance :data:`IDS`."""
 
-    name: Literal["id"] = "id"
+    name = "id"
     forms: FormTable = FORMS
-
-    @property
-    def reference(self) -> str:
-        return _REFERENCE
-
-    @property
-    def pixels(self) -> str:
-        return _PIXELS
-
-    def parse(self, text: str) -> Parsed:
-        return self._first(without_thoughts(text))[0]
-
-    def parse_all(self, text: str) -> tuple[Parsed, ...]:
-        text = without_thoughts(text)
-        first, end = self._first(text)
-        return (first, *following(text, end, lambda place: _begin(text, place), lambda start: _read(text, start)))
-
-    def _first(self, text: str) -> tuple[Parsed, int]:
-        start = _start(text)
-        action, end = _read(text, start)
-        return Parsed(action, notes_in(text[:start]), rationale_in(text[:start])), end
+    introduction = "id stands for the number in brackets before a control of the page."
+    text_characters = r'[^`\[\]\\\x00-\x1F] | "\\" [`\[\]\\nt]'
 
     def show(self, action: Action) -> str:
-        return f"{PHRASE} ```{_show(action)}```"
+        form = FORMS.form_of(action)
+        filled = form.filled(action)
+        while filled and filled[-1] is None:
+            filled.pop()
+        # Brackets have no names, so every slot before a written one is written as well.
+        contents = [_content(slot, getattr(action, slot.field)) for slot in form.slots[: len(filled)]]
+        return f"{PHRASE} ```{_call(form, contents)}```"
 
+    def shape(self, form: Form) -> str:
+        return _call(form, [slot.shape for slot in form.slots if not slot.optional or slot.always])
 
-def _show(action: Action) -> str:
-    form = FORMS.form_of(action)
-    filled = form.filled(action)
-    while filled and filled[-1] is None:
-        filled.pop()
-    # Brackets have no names, so every slot before a written one is written as well.
-    return call(form, [content(slot, getattr(action, slot.field)) for slot in form.slots[: len(filled)]])
+    def label(self, form: Form) -> str:
+        return form.name
 
+    def start(self, text: str) -> int:
+        """Finds it after the phrase, else after the first fence, else at the first action line."""
+        phrase = _PHRASE.search(text)
+        if phrase is not None:
+            return _inside_fence(text, phrase.end())
+        fence = text.find("```")
+        if fence >= 0:
+            return _inside_fence(text, fence + 3)
+        line = _LINE.search(text)
+        if line is None:
+            raise ParseError(f"no action found. Expected: {_EXAMPLE}")
+        return line.end()
 
-def _line(forms: list[Form]) -> str:
-    """A line of the reference: the first form, those of the same action by name, the others whole."""
-    first = forms[0]
-    alike = [form for form in forms[1:] if form.action is first.action]
-    shapes = [shape(first), *(shape(form) for form in forms[1:] if form not in alike)]
-    remarks = [f"also {', '.join(form.name for form in alike)}"] if alike else []
-    remarks += [first.remark] if first.remark else []
-    return "   ".join((", ".join(shapes), *(["; ".join(remarks)] if remarks else [])))
+    def begin(self, text: str, position: int) -> int | None:
+        """Position of the verb with which the line at *position* begins, maybe behind the phrase or a fence."""
+        line = _NEXT.match(text, position)
+        return None if line is None else line.end()
 
+    def read(self, text: str, position: int) -> tuple[Action, int]:
+        verb = _VERB.match(text, position)
+        form = FORMS.find(verb.group(1).lower()) if verb else None
+        if verb is None or form is None:
+            raise ParseError(f"no action {quoted(verb.group(1)) if verb else 'there'}. Expected: {_EXAMPLE}")
+        try:
+            contents, end = _brackets(text, verb.end())
+            return form.build(_values(form, contents)), end
+        except Fault as fault:
+            raise ParseError(f"{fault}. Expected: {PHRASE} ```{self.shape(form)}```") from None
 
-_ID_LINE: Final = "id stands for the number in brackets before a control of the page."
-_REFERENCE: Final = "\n".join((_ID_LINE, *map(_line, FORMS.lines(at_points=False))))
-_PIXELS: Final = "\n".join(map(_line, FORMS.lines(at_points=True)))
+    def answer_rule(self, actions: str) -> str:
+        return f'[^`\\x00-\\x1F]{{0,{COMMENT_CHARS}}} {literal(f"{PHRASE} ```")} {actions} "```"'
+
+    def form_rule(self, form: Form, offered: Offered) -> str:
+        brackets = (maybe(f'" [" {rule} "]"', optional=slot.optional and not slot.always) for slot, rule in offered)
+        return " ".join((literal(form.name), *brackets))
+
+    def written(self, slot: Slot, value: Value) -> str:
+        return _content(slot, value)
+
 
 IDS: Final = IdLanguage()

@@ -16,22 +16,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Final
 
 from envs.core import actions as act
-from envs.core.action_languages.base import (
-    Fault,
-    Parsed,
-    ParseError,
-    notes_in,
-    quoted,
-    show_number,
-    unescape,
-    without_thoughts,
-)
+from envs.core.action_languages.base import Fault, ParseError, quoted, show_number, unescape
+from envs.core.action_languages.form_language import COMMENT_CHARS, Language, Offered
 from envs.core.action_languages.forms import NUMERIC, Form, FormTable, Kind, Slot, Value, read_value
-from envs.core.action_languages.rationale import rationale_in
-from envs.core.action_languages.several import following
+from envs.core.action_languages.gbnf import literal, maybe
 from envs.core.actions import Action
 
 _START = re.compile(
@@ -44,6 +35,8 @@ _ARGUMENT = re.compile(rf"\s*(?:([A-Za-z_]\w*)\s*=\s*)?({_VALUE})\s*(,|\)|(?=[^,
 _END = re.compile(r"\s*\)")
 _EXAMPLE = 'do(action="Click", element="NUMBER")'
 """Examples in messages contain words in place of numbers, because small models copy numbers from examples."""
+_COMMENTS: Final = 4
+"""Comment lines before the first action of a constrained answer."""
 _FUNCTIONS: Final = frozenset({"exit", "go_backward", "go_forward"})
 """Forms written as a function of this name; the others are written `do(action="NAME", …)`."""
 
@@ -184,7 +177,7 @@ def _action(function: str, values: dict[str, str]) -> Action:
     try:
         return form.build(_values(form, values))
     except Fault as fault:
-        raise ParseError(f"{fault}. Expected: {shape(form)}") from None
+        raise ParseError(f"{fault}. Expected: {PROGRAM.shape(form)}") from None
 
 
 def _values(form: Form, values: dict[str, str]) -> dict[str, Value]:
@@ -205,14 +198,14 @@ def _values(form: Form, values: dict[str, str]) -> dict[str, Value]:
 _BY_NAME: Final[Mapping[str, Form]] = {_fold(name): form for form in FORMS.forms for name in (form.name, *form.aliases)}
 
 
-def call(form: Form, arguments: list[str]) -> str:
+def _call(form: Form, arguments: list[str]) -> str:
     """The call of *form* with *arguments*, each `name=value`."""
     if form.name in _FUNCTIONS:
         return f"{form.name}({', '.join(arguments)})"
     return f"do({', '.join((f'action={_text(form.name)}', *arguments))})"
 
 
-def argument(slot: Slot, value: Value) -> str:
+def _written_argument(slot: Slot, value: Value) -> str:
     """*slot* with *value*, as the printer writes it."""
     match value:
         case bool() if slot.kind is Kind.DIALOG:
@@ -225,11 +218,6 @@ def argument(slot: Slot, value: Value) -> str:
             return f"{slot.name}={_text(str(value))}"
 
 
-def shape(form: Form) -> str:
-    """An example of *form* with placeholders, for the reference and for error messages."""
-    return call(form, [_placeholder(slot) for slot in form.required])
-
-
 def _placeholder(slot: Slot) -> str:
     return f"{slot.name}={slot.shape}" if slot.kind in NUMERIC else f"{slot.name}={_text(slot.shape)}"
 
@@ -239,70 +227,64 @@ def _text(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _begin(text: str, position: int) -> int | None:
-    return position if _START.match(text, position) is not None else None
-
-
-def _read(text: str, position: int) -> tuple[Action, int]:
-    """Parses the call that begins at *position*, where `_START` matches."""
-    start = _START.match(text, position)
-    assert start is not None
-    function = start.group(1).lower()
-    try:
-        values, end = _call_arguments(text, start.end(), function)
-        return _action(function, values), end
-    except Fault as fault:
-        raise ParseError(f"{fault}. Expected one line such as {_EXAMPLE}") from None
-
-
-class ProgramLanguage:
+class ProgramLanguage(Language):
     """The program style, see the module docstring. Use the instance :data:`PROGRAM`."""
 
-    name: Literal["program"] = "program"
+    name = "program"
     forms: FormTable = FORMS
-
-    @property
-    def reference(self) -> str:
-        return _REFERENCE
-
-    @property
-    def pixels(self) -> str:
-        return _PIXELS
-
-    def parse(self, text: str) -> Parsed:
-        return self._first(without_thoughts(text))[0]
-
-    def parse_all(self, text: str) -> tuple[Parsed, ...]:
-        text = without_thoughts(text)
-        first, end = self._first(text)
-        return (first, *following(text, end, lambda place: _begin(text, place), lambda start: _read(text, start)))
-
-    def _first(self, text: str) -> tuple[Parsed, int]:
-        start = _START.search(text)
-        if start is None:
-            raise ParseError(f"no action found. Expected one line such as {_EXAMPLE}")
-        action, end = _read(text, start.start())
-        before = text[: start.start()]
-        return Parsed(action, notes_in(before), rationale_in(before)), end
+    introduction = "NUMBER stands for the number in brackets before a control of the page."
+    text_characters = r'[^"\\\x00-\x1F] | "\\" ["\\nt]'
 
     def show(self, action: Action) -> str:
         form = FORMS.form_of(action)
         filled = zip(form.slots, form.filled(action), strict=True)
-        return call(form, [argument(slot, value) for slot, value in filled if value is not None])
+        return _call(form, [_written_argument(slot, value) for slot, value in filled if value is not None])
 
+    def shape(self, form: Form) -> str:
+        return _call(form, [_placeholder(slot) for slot in form.required])
 
-def _line(forms: list[Form]) -> str:
-    """A line of the reference: the first form, those of the same slots by name, the others whole."""
-    first = forms[0]
-    alike = [form for form in forms[1:] if form.required == first.required and form.action is first.action]
-    shapes = [shape(first), *(shape(form) for form in forms[1:] if form not in alike)]
-    remarks = [f"also {', '.join(_text(form.name) for form in alike)}"] if alike else []
-    remarks += [first.remark] if first.remark else []
-    return "   ".join((", ".join(shapes), *(["; ".join(remarks)] if remarks else [])))
+    def label(self, form: Form) -> str:
+        return _text(form.name)
 
+    def start(self, text: str) -> int:
+        start = _START.search(text)
+        if start is None:
+            raise ParseError(f"no action found. Expected one line such as {_EXAMPLE}")
+        return start.start()
 
-_NUMBER_LINE: Final = "NUMBER stands for the number in brackets before a control of the page."
-_REFERENCE: Final = "\n".join((_NUMBER_LINE, *map(_line, FORMS.lines(at_points=False))))
-_PIXELS: Final = "\n".join(map(_line, FORMS.lines(at_points=True)))
+    def begin(self, text: str, position: int) -> int | None:
+        return position if _START.match(text, position) is not None else None
+
+    def read(self, text: str, position: int) -> tuple[Action, int]:
+        """Parses the call that begins at *position*, where `_START` matches."""
+        start = _START.match(text, position)
+        assert start is not None
+        function = start.group(1).lower()
+        try:
+            values, end = _call_arguments(text, start.end(), function)
+            return _action(function, values), end
+        except Fault as fault:
+            raise ParseError(f"{fault}. Expected one line such as {_EXAMPLE}") from None
+
+    def answer_rule(self, actions: str) -> str:
+        return f'("# " [^\\n\\x00-\\x1F]{{1,{COMMENT_CHARS}}} "\\n"){{0,{_COMMENTS}}} {actions}'
+
+    def form_rule(self, form: Form, offered: Offered) -> str:
+        head, _, tail = _call(form, ["\0"] if offered else []).partition("\0")
+        arguments: list[str] = []
+        for slot, rule in offered:
+            quote = "" if slot.kind in NUMERIC else '"'
+            parts = [
+                literal(f"{', ' if arguments else ''}{slot.name}={quote}"),
+                rule,
+                *([literal(quote)] if quote else []),
+            ]
+            arguments.append(maybe(" ".join(parts), optional=slot.optional and not slot.always))
+        return " ".join((literal(head), *arguments, *([literal(tail)] if tail else [])))
+
+    def written(self, slot: Slot, value: Value) -> str:
+        text = _written_argument(slot, value).removeprefix(f"{slot.name}=")
+        return text if slot.kind in NUMERIC else text.removeprefix('"').removesuffix('"')
+
 
 PROGRAM: Final = ProgramLanguage()

@@ -1,0 +1,102 @@
+"""An action language over a table of forms. A language adds the syntax around names and values."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Final, Literal
+
+from envs.core.action_languages.base import Parsed, notes_in, without_thoughts
+from envs.core.action_languages.forms import Form, FormTable, Slot, Value
+from envs.core.action_languages.rationale import rationale_in
+from envs.core.action_languages.several import following
+from envs.core.actions import Action
+
+COMMENT_CHARS: Final = 400
+"""Longest comment, or paragraph, before the first action of a constrained answer."""
+
+Offered = Sequence[tuple[Slot, str]]
+"""Slots with the GBNF rules of their values."""
+
+
+class Language(ABC):
+    """A text format for actions. Stateless and safe: text is parsed, never evaluated."""
+
+    name: Literal["program", "id"]
+    forms: FormTable
+    introduction: str
+    """First line of the reference: what stands for the number of a control."""
+    text_characters: str
+    """GBNF rule of one character in a text value, escapes included."""
+
+    @cached_property
+    def reference(self) -> str:
+        """A compact list of the actions and their arguments, for a prompt, without those of `pixels`."""
+        return "\n".join((self.introduction, *map(self._line, self.forms.lines(at_points=False))))
+
+    @cached_property
+    def pixels(self) -> str:
+        """The same for the actions at points of the view, which a prompt offers only with the boxes of the page."""
+        return "\n".join(map(self._line, self.forms.lines(at_points=True)))
+
+    def parse(self, text: str) -> Parsed:
+        """Parses the first action of *text*. Raises ParseError and nothing else."""
+        return self._first(without_thoughts(text))[0]
+
+    def parse_all(self, text: str) -> tuple[Parsed, ...]:
+        """Parses the first action of *text* and those that follow it, see :mod:`envs.core.action_languages.several`.
+        Raises ParseError if one of them is malformed, and nothing else."""
+        text = without_thoughts(text)
+        first, end = self._first(text)
+        return (first, *following(text, end, lambda place: self.begin(text, place), lambda at: self.read(text, at)))
+
+    @abstractmethod
+    def show(self, action: Action) -> str:
+        """Formats *action* as one line that parses back to it, if its texts are storable and its numbers finite."""
+
+    @abstractmethod
+    def shape(self, form: Form) -> str:
+        """An example of *form* with placeholders, for the reference and for error messages."""
+
+    @abstractmethod
+    def label(self, form: Form) -> str:
+        """The name of *form* as the reference lists it beside another one."""
+
+    @abstractmethod
+    def start(self, text: str) -> int:
+        """The position of the first action in *text*. Raises ParseError."""
+
+    @abstractmethod
+    def begin(self, text: str, position: int) -> int | None:
+        """The position of the action with which the line at *position* begins; None if it begins with none."""
+
+    @abstractmethod
+    def read(self, text: str, position: int) -> tuple[Action, int]:
+        """Parses the action at *position*, and returns the position after it. Raises ParseError."""
+
+    @abstractmethod
+    def answer_rule(self, actions: str) -> str:
+        """GBNF rule of an answer with the rule *actions*, after a rationale."""
+
+    @abstractmethod
+    def form_rule(self, form: Form, offered: Offered) -> str:
+        """GBNF rule of *form* with the values of *offered*."""
+
+    @abstractmethod
+    def written(self, slot: Slot, value: Value) -> str:
+        """*value* as `show` writes it, without the quotes or brackets around it."""
+
+    def _first(self, text: str) -> tuple[Parsed, int]:
+        start = self.start(text)
+        action, end = self.read(text, start)
+        return Parsed(action, notes_in(text[:start]), rationale_in(text[:start])), end
+
+    def _line(self, forms: Sequence[Form]) -> str:
+        """A line of the reference: the first form, those of the same slots by name, the others whole."""
+        first = forms[0]
+        alike = [form for form in forms[1:] if form.required == first.required and form.action is first.action]
+        shapes = [self.shape(first), *(self.shape(form) for form in forms[1:] if form not in alike)]
+        remarks = [f"also {', '.join(map(self.label, alike))}"] if alike else []
+        remarks += [first.remark] if first.remark else []
+        return "   ".join((", ".join(shapes), *(["; ".join(remarks)] if remarks else [])))
