@@ -29,7 +29,7 @@ class Shop:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                self._answer(outer.front if self.path == "/" else "<title>About</title><p>About us</p>")
+                self._answer(outer.page(self.path))
 
             def do_POST(self) -> None:
                 outer.orders.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
@@ -57,6 +57,10 @@ class Shop:
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
         self._thread.start()
+
+    def page(self, path: str) -> str:
+        """The HTML of *path*, which has its query."""
+        return self.front if path == "/" else "<title>About</title><p>About us</p>"
 
     @property
     def url(self) -> str:

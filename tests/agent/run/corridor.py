@@ -11,9 +11,7 @@ import os
 import re
 import signal
 import sys
-import threading
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from agent.config import RunConfig
@@ -22,7 +20,7 @@ from agent.run.runner import run_open
 from envs.core.action_languages import PROGRAM
 from models.base import ChatRequest
 from models.providers.scripted_model import ScriptedModel
-from tests.agent.shop import config
+from tests.agent.shop import Shop, config
 
 FACT, ASKED = 3, 38
 """The pages with the code and with the field for it."""
@@ -32,52 +30,29 @@ _CODE = re.compile(r"the code is ([\w-]+)")
 _PAGE = re.compile(r"DATA page⟧⟧\n(.*)⟦⟦END page", re.DOTALL)
 
 
-class Corridor:
+class Corridor(Shop):
     """Pages `/1` to `/38`, each with a link to the next. `sent` lists the codes that `/send` received."""
 
     def __init__(self, requested: Callable[[int], None] = lambda number: None) -> None:
         """*requested* is called with the number of each page before it is answered."""
+        super().__init__()
         self.sent: list[str] = []
-        outer = self
+        self._requested = requested
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                place = self.path.strip("/").partition("?")[0]
-                if place == "send":
-                    code = self.path.partition("code=")[2]
-                    outer.sent.append(code)
-                    self._answer(f"<title>Sent</title><p>{'Accepted' if code == CODE else 'Wrong code'}</p>")
-                elif place.isdigit():
-                    requested(int(place))
-                    self._answer(_html(int(place)))
-                else:
-                    self.send_error(404)
-
-            def _answer(self, html: str) -> None:
-                body = html.encode()
-                try:
-                    self.send_response(200)
-                    self.send_header("Content-Type", "text/html; charset=utf-8")
-                    self.send_header("Content-Length", str(len(body)))
-                    self.end_headers()
-                    self.wfile.write(body)
-                except OSError:
-                    self.close_connection = True  # the browser was killed while it waited
-
-            def log_message(self, format: str, *args: object) -> None:
-                """Keeps the test output quiet."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+    def page(self, path: str) -> str:
+        place, _, query = path.strip("/").partition("?")
+        if place == "send":
+            code = query.partition("code=")[2]
+            self.sent.append(code)
+            return f"<title>Sent</title><p>{'Accepted' if code == CODE else 'Wrong code'}</p>"
+        if not place.isdigit():
+            return "<title>Nothing</title>"
+        self._requested(int(place))
+        return _html(int(place))
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}/1"
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        return f"{super().url}1"
 
 
 def _html(number: int) -> str:

@@ -27,15 +27,10 @@ class Items(Shop):
         super().__init__()
         self.count = count
 
-    @property
-    def front(self) -> str:
+    def page(self, path: str) -> str:
         ordered = {order.removeprefix("who=") for order in self.orders}
         states = (("checked disabled" if str(item) in ordered else "") for item in range(self.count))
         return PAGE.format(boxes="".join(BOX.format(item, state) for item, state in enumerate(states)))
-
-    @front.setter
-    def front(self, html: str) -> None:
-        del html
 
 
 def every_item(turn: Turn) -> Sequence[Action]:

@@ -16,6 +16,7 @@ import pytest
 from agent.run.runner import resume, run_open
 from envs.core.trace_store import read_trace
 from tests.agent.run.corridor import CODE, FACT, GOAL, Corridor, reader, settings
+from tests.timing import HANG_S
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
@@ -64,7 +65,7 @@ async def test_notes_survive_a_kill(tmp_path: Path, home: Path, moment: str) -> 
     corridor = Corridor(requested)
     try:
         children.append(start(tmp_path, corridor.url, home, 0 if in_flight else 20))
-        assert await asyncio.to_thread(children[0].wait, 120) == -signal.SIGKILL
+        assert await asyncio.to_thread(children[0].wait, HANG_S) == -signal.SIGKILL
         result = await resume(tmp_path / "r", policy=reader())
     finally:
         corridor.close()
