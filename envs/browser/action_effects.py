@@ -1,4 +1,4 @@
-"""Follows one action through the open tabs: waits until they are quiet, and tells what it changed."""
+"""Follows one action through the open tabs: waits until they are quiet, and reports what it changed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ WINDOW_S: Final = 1.0
 """Time in which a requested window opens."""
 LOOK_S: Final = 1.0
 """Timeout of a question to a page that was quiet."""
-VAIN_WAITS: Final = 2
+UNANSWERED_WAITS: Final = 2
 """Waits for a late reaction to typing into one field; if none comes, later ones are left out. After a click that
 changed its own control only, one such wait on a page."""
 _BY_POINTER = Click | ClickAt | Drag | DragAt | Hover
@@ -75,7 +75,7 @@ class ActionEffects:
     _opened: int = 0
     _acted: OpenTab | None = None
     _quiet: Quiet = field(default_factory=Quiet)
-    _vain: dict[object, int] = field(default_factory=dict[object, int])
+    _unanswered: dict[object, int] = field(default_factory=dict[object, int])
     """Waits for a late reaction that never came, by address and field."""
 
     async def begin(self, action: Action) -> None:
@@ -163,23 +163,25 @@ class ActionEffects:
             case Type() | Press() if await offers_suggestions(front.world, LOOK_S):
                 return await late_reaction(front.world, self.traffic, seconds)
             case Type() if self.typed.heard:
-                return await self._unless_vain(front, seconds, self.typed.key, VAIN_WAITS)
+                return await self._late_unless_unanswered(front, seconds, self.typed.key, UNANSWERED_WAITS)
             case Press() if _edits(self._action) and await front.observer.hears_focused(LOOK_S):
-                return await self._unless_vain(front, seconds, "focused", VAIN_WAITS)
+                return await self._late_unless_unanswered(front, seconds, "focused", UNANSWERED_WAITS)
             case Click() | ClickAt() | Drag() | DragAt() | Press() | Select() if self._quiet.change == "no":
                 return await front.observer.reacts(LOOK_S) and await late_reaction(front.world, self.traffic, seconds)
             case Click() | ClickAt() | Press() if not self._quiet.answered:
-                return await front.observer.reacts(LOOK_S) and await self._unless_vain(front, seconds, None, 1)
+                return await front.observer.reacts(LOOK_S) and await self._late_unless_unanswered(
+                    front, seconds, None, 1
+                )
             case _:
                 return False
 
-    async def _unless_vain(self, front: OpenTab, seconds: float, key: object, most: int) -> bool:
+    async def _late_unless_unanswered(self, front: OpenTab, seconds: float, key: object, most: int) -> bool:
         """Waits for a late reaction, unless the last *most* waits for *key* on this page had no result."""
         place = (front.page.url.partition("?")[0], key)
-        if self._vain.get(place, 0) >= most:
+        if self._unanswered.get(place, 0) >= most:
             return False
         reacted = await late_reaction(front.world, self.traffic, seconds)
-        self._vain[place] = 0 if reacted else self._vain.get(place, 0) + 1
+        self._unanswered[place] = 0 if reacted else self._unanswered.get(place, 0) + 1
         return reacted
 
 

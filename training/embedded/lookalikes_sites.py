@@ -188,10 +188,10 @@ def search(page: Sketch) -> tuple[str, str]:
         )
     ).format(wanted, thing, site.label().lower(), site.value())
     if stage == "enter":
-        return _told(site, goal, click_answer(menu["Search"]))
+        return _lesson(site, goal, click_answer(menu["Search"]))
     if stage == "type":
-        return _told(site, goal, type_answer(box, wanted) if has_button else search_answer(box, wanted))
-    return _told(site, goal, click_answer(button if stage == "press" else target))
+        return _lesson(site, goal, type_answer(box, wanted) if has_button else search_answer(box, wanted))
+    return _lesson(site, goal, click_answer(button if stage == "press" else target))
 
 
 def menu(page: Sketch) -> tuple[str, str]:
@@ -235,7 +235,7 @@ def menu(page: Sketch) -> tuple[str, str]:
             f"{site.title()} Use the {said}.",
         )
     )
-    return _told(site, goal, click_answer(target))
+    return _lesson(site, goal, click_answer(target))
 
 
 def form(page: Sketch) -> tuple[str, str]:
@@ -281,10 +281,10 @@ def form(page: Sketch) -> tuple[str, str]:
     site.asks(f"The new {thing} is {verb}", f"The {thing} is {verb}", f"There is a {thing} {values[labels[0]]}")
     goal = _order(site, thing, labels, values)
     if stage == len(labels):
-        return _told(site, goal, click_answer(refs[button]))
+        return _lesson(site, goal, click_answer(refs[button]))
     label = labels[stage]
     made = select_answer if label in choices else type_answer
-    return _told(site, goal, made(refs[label], values[label]))
+    return _lesson(site, goal, made(refs[label], values[label]))
 
 
 def _filled(label: str, values: dict[str, str], choices: dict[str, list[str]], colon: str) -> str:
@@ -321,7 +321,7 @@ def _finished(site: Site, thing: str, labels: Sequence[str], values: dict[str, s
         page.text(f"{label} | {values[label]}")
     site.aside()
     site.text(0, 4)
-    return _told(site, _order(site, thing, labels, values), "exit()")
+    return _lesson(site, _order(site, thing, labels, values), "exit()")
 
 
 def record(page: Sketch) -> tuple[str, str]:
@@ -358,7 +358,7 @@ def record(page: Sketch) -> tuple[str, str]:
             f'For which {asked} is "{subject}" planned? Answer with the {asked}.',
         )
     )
-    return _told(site, goal, f'exit(message="{answer}")')
+    return _lesson(site, goal, f'exit(message="{answer}")')
 
 
 def row(page: Sketch) -> tuple[str, str]:
@@ -393,10 +393,10 @@ def row(page: Sketch) -> tuple[str, str]:
             f"{deed.capitalize()} {wanted}; leave the rest as it is.",
         )
     )
-    return _told(site, goal, click_answer(target))
+    return _lesson(site, goal, click_answer(target))
 
 
-def _told(site: Site, goal: str, answer: str) -> tuple[str, str]:
+def _lesson(site: Site, goal: str, answer: str) -> tuple[str, str]:
     """Goal and answer, after the page was folded if it is long."""
     page, rng = site.page, site.rng
     folded = len(page.lines) > LONG_LINES or rng.random() < 0.15

@@ -148,7 +148,7 @@ async def test_after_a_declined_action_the_rest_is_dropped(shop: Shop, tmp_path:
     ],
     ids=["too many", "a page is opened", "a page is opened first", "one a turn"],
 )
-async def test_what_may_not_be_batched_is_not_done_and_the_policy_is_told(
+async def test_what_may_not_be_batched_is_not_done_and_the_policy_sees_it(
     answer: Sequence[Action], most: int, sizes: list[tuple[int, int] | None], shop: Shop, tmp_path: Path
 ) -> None:
     problems: list[str] = []
@@ -168,7 +168,7 @@ async def test_limits_count_the_actions(shop: Shop, tmp_path: Path) -> None:
     assert (trace.footer.ended_by, trace.footer.totals.steps, shop.orders) == ("max_steps", 1, [])
 
 
-async def test_after_a_resume_the_policy_is_asked_again_and_told_what_was_not_done(shop: Shop, tmp_path: Path) -> None:
+async def test_after_a_resume_the_policy_is_asked_again_with_what_was_not_done(shop: Shop, tmp_path: Path) -> None:
     trace = await played(shop, tmp_path, in_turns(ORDERED))
     lines = trace.path.read_bytes().splitlines(keepends=True)
     cut = next(i for i, line in enumerate(lines) if re.search(rb'"kind":\s*"commit"', line))

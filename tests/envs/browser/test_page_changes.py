@@ -77,7 +77,7 @@ def page_of(buttons: dict[str, str]) -> str:
     return PAGE + "".join(f"<p>{html.format(name)}</p>" for name, html in buttons.items()) + "<p style=height:2000px>"
 
 
-async def test_clicks_that_change_nothing_are_told(web: Web, opener: Opener) -> None:
+async def test_clicks_that_change_nothing_are_reported(web: Web, opener: Opener) -> None:
     session = await opener()
     web["/nothing"] = Answer("", 204)
     web["/"] = page_of(DEAD)
@@ -101,7 +101,7 @@ async def test_clicks_that_change_something_are_no_false_alarm(web: Web, opener:
     assert quiet == []
 
 
-async def test_keys_and_choices_that_change_nothing_are_told(web: Web, opener: Opener) -> None:
+async def test_keys_and_choices_that_change_nothing_are_reported(web: Web, opener: Opener) -> None:
     session = await opener()
     web["/"] = PAGE + "<select aria-label=S><option>A<option>B</select><p style=height:2000px>"
     await visit(session, web.url())

@@ -123,7 +123,7 @@ async def test_the_result_says_what_the_page_made_of_the_text(web: Web, opener: 
     assert wrong == {}
 
 
-async def test_a_value_that_is_clamped_is_told(web: Web, opener: Opener) -> None:
+async def test_a_value_that_is_clamped_is_reported(web: Web, opener: Opener) -> None:
     session = await opener()
     web["/"] = "<label>F<input id=f type=range min=0 max=50></label>"
     await visit(session, web.url())
@@ -211,7 +211,7 @@ async def test_keys_do_not_reach_the_shortcuts_of_the_page(web: Web, opener: Ope
 
 
 @pytest.mark.parametrize("kind", ["password", "text"])
-async def test_the_value_of_a_secret_is_not_told(web: Web, opener: Opener, kind: str) -> None:
+async def test_the_value_of_a_secret_is_not_reported(web: Web, opener: Opener, kind: str) -> None:
     vault = SecretVault({"KEY": ("swordfish-42", Origins.parse([f"http://127.0.0.1:{web.port}"]))})
     session = await opener(vault=vault)
     web["/"] = f"<label>F<input id=f type={kind} oninput='this.value = this.value.slice(0, 5)'></label>"
@@ -220,7 +220,7 @@ async def test_the_value_of_a_secret_is_not_told(web: Web, opener: Opener, kind:
     assert result.reason is Reason.FIELD_DIFFERS and "sword" not in result.model_dump_json()
 
 
-async def test_a_password_that_is_no_secret_is_not_told(web: Web, opener: Opener) -> None:
+async def test_a_password_that_is_no_secret_is_not_reported(web: Web, opener: Opener) -> None:
     session = await opener()
     web["/"] = "<label>F<input id=f type=password maxlength=4></label>"
     await visit(session, web.url())

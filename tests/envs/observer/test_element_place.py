@@ -142,7 +142,7 @@ def table(rows: int, name: str = "Order {n} | Ana") -> Observation:
     return page_of("\n".join(lines), *(element(n, "button", "Open") for n in range(1, rows + 1)))
 
 
-def test_rows_of_a_long_table_are_told_apart() -> None:
+def test_rows_of_a_long_table_are_distinguished() -> None:
     assert where(table(2_000), 100) == 'in row "Order 100"'
     twice = table(2_000)
     text = twice.text.replace("Order 1999 ", "Order 100 ")

@@ -110,7 +110,7 @@ def test_the_report_pairs_the_steps_that_the_analysis_paired(tmp_path: Path, mon
     assert (same, gone) == (["1", "2", "3", "4", "5", "6"], ["7"])
 
 
-def test_one_trace_is_told_with_its_summary(
+def test_one_trace_is_shown_with_its_summary(
     some: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     assert mira(monkeypatch, "analyze", next((some / "episodes").iterdir())) == 0

@@ -85,13 +85,13 @@ def test_categories_agree(scored: list[Scored]):
     print("\nlabelled, and found as  " + "  ".join(f"{name[:12]:>12}" for name in CATEGORIES))
     for name in CATEGORIES:
         print(f"{name:<23} " + "  ".join(f"{confusion[name, other]:>12}" for other in CATEGORIES))
-    wrong = [_told(one) for one in scored if not one.same_category]
+    wrong = [_described(one) for one in scored if not one.same_category]
     assert len(wrong) <= 0.05 * len(scored), "\n".join(wrong)
 
 
 def test_key_steps_agree_within_one_step(scored: list[Scored]):
     exact = sum(one.off_by == 0 for one in scored)
-    wrong = [_told(one) for one in scored if one.off_by > 1]
+    wrong = [_described(one) for one in scored if one.off_by > 1]
     print(f"\nkey step: {exact} of {len(scored)} exact, {len(scored) - len(wrong)} within one step")
     assert len(wrong) <= 0.15 * len(scored), "\n".join(wrong)
 
@@ -102,7 +102,7 @@ HARD_CASES = [label.episode.partition("--")[0] for label in labels(HARD)]
 @pytest.mark.parametrize("case", HARD_CASES)
 def test_hard_case(case: str, hard: dict[str, Scored]):
     one = hard[case]
-    assert one.same_category and one.off_by == 0, _told(one)
+    assert one.same_category and one.off_by == 0, _described(one)
 
 
 CUT_SHORT = ("prev_to_the_month", "prev_half_the_way", "covered_as_in_the_reference", "spinner_down", "next_page")
@@ -129,7 +129,7 @@ def test_an_episode_that_only_took_links_to_its_own_page_left_the_reference_at_o
     assert gone is not None and (gone.step, gone.reference_step) == (1, 1)
 
 
-def _told(one: Scored) -> str:
+def _described(one: Scored) -> str:
     label, failure = one.label, one.found.failure
     return (
         f"{label.episode}: {label.category} at {label.key_step}, found {failure.category} at {failure.key_step}: "

@@ -290,7 +290,7 @@ def test_a_loop_that_a_milestone_came_after_explains_nothing():
     assert analyze(steps, ended_by="max_steps", outcome="failure").category != B
 
 
-def test_the_loop_is_told_whatever_the_category():
+def test_the_loop_is_reported_whatever_the_category():
     failure = analyze(trace("1@a 2@b 2@b 2@b stop@b"), ended_by="stop", outcome="failure")
     assert failure.category == A
     assert failure.loop is not None and failure.loop.entry == 2
