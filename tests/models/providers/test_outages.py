@@ -40,7 +40,8 @@ async def test_a_closed_port_that_opens_again_loses_no_call(
         reply = await model.complete(ask(120.0))
         await model.aclose()
     assert reply.text == "back"
-    assert seconds <= clock.slept <= seconds + DEFAULT.cap_s
+    assert clock.away_s >= seconds  # by its clock, in which real time counts: on a loaded machine it sleeps less
+    assert clock.slept <= seconds + DEFAULT.cap_s
     assert reply.attempts == len(clock.waits) + 1
 
 
