@@ -24,12 +24,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from agent.episode.answer_rules import action_rule, answer_kind, rationale_rule
 from agent.episode.changed_pages import IDLE_ACTIONS
 from agent.episode.points import points_text
 from agent.episode.resources import NOTHING, Provided
+from envs.core.action_languages.form_language import Language
 from envs.core.action_languages.note_lines import NOTE_SYNTAX
 from envs.core.actions import ActionResult, DialogReport
 from envs.core.notes import NOTE_CHARS
@@ -108,25 +109,11 @@ Files
 These can be uploaded; an upload names one as written here."""
 
 
-class ActionLanguage(Protocol):
-    """The part of an action language that a prompt needs."""
-
-    @property
-    def reference(self) -> str:
-        """Describes every action of the language with its syntax, without those of `pixels`."""
-        ...
-
-    @property
-    def pixels(self) -> str:
-        """Describes the actions at points of the view."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyView(StepContext):
     """The content of a policy prompt at one step. Only `full` prompts show the notes."""
 
-    language: ActionLanguage
+    language: Language
     next_milestone: int | None = None
     """0-based index of the milestone to work on; None when all are done or there are none."""
     shows_status: bool = False

@@ -15,7 +15,7 @@ from agent.episode.prompts import (
     one_line,
     render_policy_prompt,
 )
-from envs.core.action_languages import IDS, PROGRAM
+from envs.core.action_languages import IDS, PROGRAM, Language
 from envs.core.actions import (
     Action,
     ActionResult,
@@ -204,8 +204,8 @@ def test_a_dialog_cannot_leave_its_fence_nor_flood_the_prompt() -> None:
 
 
 @pytest.mark.parametrize("language", [PROGRAM, IDS], ids=["program", "id"])
-def test_the_full_prompt_has_its_static_part_first(language: object) -> None:
-    view = replace(VIEW, language=language)  # type: ignore[arg-type]
+def test_the_full_prompt_has_its_static_part_first(language: Language) -> None:
+    view = replace(VIEW, language=language)
     system, user = render_policy_prompt("full", view)
     other, _ = render_policy_prompt("full", replace(view, instruction="else", observation=replace(LOOK, text="other")))
     assert (system.role, user.role) == ("system", "user")
