@@ -30,7 +30,9 @@ from envs.core.errors import BadInput
 from envs.core.tasks import TaskRef
 from envs.core.trace import Intent
 from envs.core.trace_store import BlobStore, Trace
-from models.prompting.prompt_text import folded, quoted
+from models.prompting.prompt_text import quoted
+from models.vision.coordinates import Size
+from models.vision.grounding import THINK, GroundingPrompt
 from training.data.provenance import Provenance
 from training.data.trajectories import Decision, trajectory
 from training.grpo.examples import Example, Role, image_size
@@ -39,7 +41,6 @@ from training.grpo.rewards.targets import points_of
 
 Ask = Literal["element", "goal", "step"]
 ROLES: Final[Mapping[str, Role]] = {"system": "system", "assistant": "assistant"}
-THINK: Final = " Think first, between <think> and </think>; then answer between <answer> and </answer>."
 
 
 class ExclusionReason(StrEnum):
@@ -207,9 +208,12 @@ class _Episode:
         place = shot.place(intent.target_box)
         if place is None:
             return ExclusionReason.OUT_OF_SIGHT
-        goal = self.trace.header.instruction
-        subject = folded(goal) if self.options.ask == "goal" else f"the {target.role} {quoted(target.name)}"
-        messages: tuple[tuple[Role, str], ...] = (("user", _question(subject, shot.size, self.options)),)
+        form = GroundingPrompt(think=self.options.think, resolution=self.options.resolution)
+        if self.options.ask == "goal":
+            question = form.where_to_click(self.trace.header.instruction, Size(*shot.size))
+        else:
+            question = form.where_is(f"the {target.role} {quoted(target.name)}", Size(*shot.size))
+        messages: tuple[tuple[Role, str], ...] = (("user", question.text),)
         return Example(name=name, messages=messages, target=place, image=self._saved(shot.picture))
 
     def _saved(self, picture: bytes) -> Path:
@@ -282,9 +286,3 @@ def _language(intent: Intent, decision: Decision) -> Literal["program", "id"]:
         except ParseError:
             continue
     return "program"
-
-
-def _question(subject: str, size: tuple[int, int], options: ExampleOptions) -> str:
-    shown = f"The screenshot resolution is {size[0]}x{size[1]}. " if options.resolution else ""
-    where = f"Where to click next: {subject}" if options.ask == "goal" else f"Where is {subject}?"
-    return f"{shown}{where} Answer with x and y in pixels.{THINK if options.think else ''}"

@@ -27,6 +27,7 @@ from envs.core.errors import BadInput
 from envs.core.record import Record
 from models.embedded import embedded_dir
 from models.local.prompt_style import PromptStyle, declare_style, declared_style
+from models.vision.grounding import GroundingPrompt, declare_form, prompt_form
 from training.engine.checkpoints import (
     load_policy,
     neutral_sampling,
@@ -42,7 +43,7 @@ from training.engine.trainer import SaveByTheClock, TrainingDiverged, settle_sha
 from training.grpo.completion_length import check_completion_lengths
 from training.grpo.evaluation import Evaluation, measure, tokenizer_of
 from training.grpo.examples import Example, count_shared_prompts, read_examples, write_examples
-from training.grpo.rewards import StepTarget, has_places
+from training.grpo.rewards import PointTarget, StepTarget, has_places
 from training.grpo.settings import GrpoSettings
 from training.grpo.trainer import build_rewarder, build_trainer, check_fit, count_updates, token_count
 from training.grpo.vision_models import load_vision_model
@@ -293,13 +294,19 @@ def _train(model: Any, processor: Any, job: _TrainingJob) -> None:
     learned = whole_model(trainer, lambda: model)
     if learned is not None:
         write_atomically(out / "log.json", json.dumps(trainer.state.log_history, indent=1) + "\n")
-        save_start(learned, processor, out / "model", job.style)
+        save_start(learned, processor, out / "model", job.style, _form(job.examples))
         shutil.rmtree(out / "checkpoints", ignore_errors=True)
 
 
-def save_start(model: Any, processor: Any, out: Path, style: PromptStyle | None = None) -> None:
+def save_start(
+    model: Any,
+    processor: Any,
+    out: Path,
+    style: PromptStyle | None = None,
+    form: GroundingPrompt | None = None,
+) -> None:
     """Writes a checkpoint to *out* for :func:`load_start` and servers: weights with any adapter merged, the tokenizer
-    or processor, and the prompt *style*."""
+    or processor, the prompt *style* and the *form* of its questions."""
     merged = model.merge_and_unload() if hasattr(model, "merge_and_unload") else model
     neutral_sampling(merged)
     with write_folder_atomically(out) as part:
@@ -308,6 +315,7 @@ def save_start(model: Any, processor: Any, out: Path, style: PromptStyle | None 
         if processor is not tokenizer_of(processor):
             tokenizer_of(processor).save_pretrained(part)
         declare_style(part, style)
+        declare_form(part, form)
 
 
 def _coordinate_warnings(examples: Sequence[Example], settings: GrpoSettings) -> tuple[str, ...]:
@@ -327,6 +335,13 @@ def _style(examples: Sequence[Example], policy: Path) -> PromptStyle | None:
         full = {any(role == "system" for role, _ in example.messages) for example in examples}
         return None if len(full) > 1 else "full" if full.pop() else "compact"
     return declared_style(policy)
+
+
+def _form(examples: Sequence[Example]) -> GroundingPrompt | None:
+    """Returns the form of the questions where every example asks for an element's point, for use as a grounder."""
+    if not all(isinstance(example.target, PointTarget) for example in examples):
+        return None
+    return prompt_form(example.messages[-1][1] for example in examples)
 
 
 def _digest(examples: Sequence[Example]) -> str:

@@ -1,0 +1,123 @@
+"""Asks a model where something is on a screenshot, and reads its answer: in training and in play alike.
+
+`mira train examples --ask element` writes these prompts, `mira train grpo` rewards the answers, and a run with a
+grounder sends the same prompts with the policy's words in place of an element's role and name.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final, LiteralString
+
+from models.prompting.prompt_text import NOTHING, PromptText, joined, number, on_one_line, words
+from models.vision.answers import read_completion
+from models.vision.coordinates import CoordinateSpace, ImageFrame, Point, Size
+
+SUBJECT_CHARS: Final = 8_000
+"""Longest description of what is looked for."""
+THINK: Final = " Think first, between <think> and </think>; then answer between <answer> and </answer>."
+DECLARATION: Final = "mira.json"
+_KEY: Final = "grounding"
+_RESOLUTION: Final = re.compile(r"The screenshot resolution is \d+x\d+\. ")
+_WHERE: Final = re.compile(r"Where is (?P<subject>.+)\? Answer with x and y in pixels\.", re.DOTALL)
+_UNITS: Final[dict[CoordinateSpace, LiteralString]] = {
+    CoordinateSpace.PIXELS: "in pixels",
+    CoordinateSpace.RESIZED: "in pixels",
+    CoordinateSpace.THOUSAND: "from 0 to 1000",
+    CoordinateSpace.UNIT: "from 0 to 1",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class GroundingPrompt:
+    """The form of the question that a model was trained on."""
+
+    think: bool = False
+    """It asks for a thought before the answer."""
+    resolution: bool = False
+    """It states the size of the screenshot."""
+    space: CoordinateSpace = CoordinateSpace.PIXELS
+
+    def where_is(self, subject: str, size: Size) -> PromptText:
+        """Asks for the place of *subject*, which is text from outside, on an image of *size*."""
+        return self._question(words("Where is ") + on_one_line(subject, SUBJECT_CHARS) + words("?"), size)
+
+    def where_to_click(self, goal: str, size: Size) -> PromptText:
+        """Asks for the place of the next click for *goal*."""
+        return self._question(words("Where to click next: ") + on_one_line(goal, SUBJECT_CHARS), size)
+
+    def _question(self, question: PromptText, size: Size) -> PromptText:
+        wide, high = number(int(size.width)), number(int(size.height))
+        shown = (words("The screenshot resolution is "), wide, words("x"), high, words(". "))
+        asked = (question, words(" Answer with x and y "), words(_UNITS[self.space]), words("."))
+        return joined("", (*(shown if self.resolution else ()), *asked, words(THINK) if self.think else NOTHING))
+
+
+def prompt_form(questions: Iterable[str]) -> GroundingPrompt | None:
+    """The form of *questions* of :meth:`GroundingPrompt.where_is` in pixels; None if one is no such question, or they
+    differ."""
+    forms = {_form(question) for question in questions}
+    return forms.pop() if len(forms) == 1 else None
+
+
+def _form(question: str) -> GroundingPrompt | None:
+    asked = question.removesuffix(THINK)
+    shown = _RESOLUTION.match(asked)
+    if _WHERE.fullmatch(asked, 0 if shown is None else shown.end()) is None:
+        return None
+    return GroundingPrompt(think=asked != question, resolution=shown is not None)
+
+
+def declare_form(folder: Path, form: GroundingPrompt | None) -> None:
+    """Declares in `mira.json` that the checkpoint in *folder* was trained on questions of *form*; does nothing for
+    None."""
+    if form is None:
+        return
+    place, unfinished = folder / DECLARATION, folder / f"{DECLARATION}.part"
+    declared = {"think": form.think, "resolution": form.resolution, "space": form.space.value}
+    unfinished.write_text(json.dumps({**_declarations(place), _KEY: declared}) + "\n", encoding="utf-8")
+    unfinished.replace(place)
+
+
+def declared_form(*folders: Path) -> GroundingPrompt | None:
+    """The form that the first of *folders* with a declaration declares; None without one."""
+    for folder in folders:
+        match _declarations(folder / DECLARATION).get(_KEY):
+            case {"think": bool(think), "resolution": bool(resolution), "space": str(space)} if space in _UNITS:
+                return GroundingPrompt(think, resolution, CoordinateSpace(space))
+            case _:
+                continue
+    return None
+
+
+def _declarations(path: Path) -> dict[str, Any]:
+    try:
+        declared: Any = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return declared if isinstance(declared, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+
+
+class PointProblem(StrEnum):
+    """Why an answer names no usable point. The value completes "Your answer"; the model is asked again with it."""
+
+    NONE = "names no point"
+    SEVERAL = "names several points"
+    OUTSIDE = "names a point outside of the image"
+
+
+def read_point(text: str, form: GroundingPrompt, frame: ImageFrame) -> Point | PointProblem:
+    """The point of an answer in CSS pixels of the view: its only point, or the centre of its only box, as rewards read
+    it."""
+    completion = read_completion(text)
+    pointed = completion.point
+    if pointed is None:
+        return PointProblem.SEVERAL if len(completion.places) > 1 else PointProblem.NONE
+    point = frame.to_view(form.space, Point(*pointed))
+    inside = 0 <= point.x < frame.view.width and 0 <= point.y < frame.view.height
+    return point if inside else PointProblem.OUTSIDE
