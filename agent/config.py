@@ -67,6 +67,14 @@ class RunConfig(Record):
     outcome: Literal["checker", "judge"] = "checker"
     """Who decides where a task has a checker and the run an outcome judge, which must be a large model. The other one's
     verdict is recorded beside it. `judge` is for training on judged outcomes (MiRA paper, App. A.3)."""
+    grounder: str | None = None
+    """Model spec of a grounder, or `same` (the policy's model): the policy describes controls in words, and the
+    grounder finds them on a screenshot of the view, which every step then has. Needs a policy with full prompts."""
+    grounder_coordinates: Literal["auto", "pixels", "thousand", "unit"] = "auto"
+    """Numbers in which the grounder names points: pixels of the screenshot, 0 to 1000, or 0 to 1. `auto`: what its
+    checkpoint declares, else pixels."""
+    grounder_thinking: Budget | None = None
+    """Thinking tokens of the grounder, as `policy_thinking`."""
     base_url: str | None = None
     """Server for `openai:` specs; None is the provider's own."""
     language: Literal["program", "id"] = "program"
@@ -153,10 +161,17 @@ class RunConfig(Record):
     def _keys_of_older_versions(cls, values: Any) -> Any:
         return with_current_keys(values) if isinstance(values, dict) else values  # pyright: ignore[reportUnknownArgumentType]
 
-    @field_validator("thinking", "policy_thinking")
+    @field_validator("thinking", "policy_thinking", "grounder_thinking")
     @classmethod
     def _known_budget(cls, budget: Budget | None) -> Budget | None:
         return None if budget is None else validate_budget(budget)
+
+    @field_validator("screenshots")
+    @classmethod
+    def _plain_for_a_grounder(cls, value: str, info: ValidationInfo) -> str:
+        if value in ("marks", "both") and info.data.get("grounder") is not None:
+            raise ValueError("marks show numbers, and a policy with a grounder describes controls in words: use steps")
+        return value
 
     @field_validator("trace_zip")
     @classmethod
@@ -164,6 +179,11 @@ class RunConfig(Record):
         if value and info.data.get("secrets"):
             raise ValueError("Playwright's trace would hold the declared secrets: leave out trace_zip or the secrets")
         return value
+
+    @property
+    def takes_screenshots(self) -> bool:
+        """Whether every observation has a screenshot."""
+        return self.screenshots != "off" or self.grounder is not None
 
     def resolved(self) -> dict[str, Any]:
         """Plain JSON values, as stored in traces and in `run.json`."""

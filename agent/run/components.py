@@ -9,13 +9,15 @@ from typing import Any
 
 from agent.config import RATIONALE_CHARS, RunConfig
 from agent.episode.episode import AgentComponents
+from agent.episode.grounder import ModelGrounder
 from agent.episode.policy import ModelPolicy, Policy
 from agent.episode.prompts import Style
 from agent.episode.structured_answers import AnswerSchema
 from agent.run.demonstrations import DemonstrationPolicy
+from agent.run.grounders import check_grounder, make_grounder
 from agent.run.oracle import oracle_policy
 from agent.run.oracle_tasks import SPECS, plays_oracle
-from envs.core.action_languages import LANGUAGES
+from envs.core.action_languages import DESCRIBING, LANGUAGES
 from envs.core.errors import BadInput
 from envs.suites.webarena.evaluators import FuzzyJudge
 from judges.autorater import RaterSettings
@@ -62,6 +64,7 @@ async def open_components(
             compares=_compares(config, models),
             answers=None if config.answer_schema is None else AnswerSchema.read(config.answer_schema),
             full_planner=_plans_in_full(config),
+            grounder=_grounder(config, models),
         )
 
 
@@ -104,6 +107,8 @@ async def _close(model: ChatModel) -> None:
 
 def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
     if plays_oracle(config, suite):
+        if config.grounder is not None:
+            raise BadInput(f"policy {config.policy!r} names controls by number and needs no grounder")
         spec = config.policy if config.policy in SPECS else "oracle"
         return DemonstrationPolicy(
             oracle_policy(spec, suite, LANGUAGES[config.language]),
@@ -116,6 +121,7 @@ def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
     except UnknownModel as error:
         raise UnknownModel(f"{error}; policies for demonstrations are {' and '.join(SPECS)}") from error
     style = _style(config, config.policy)
+    check_grounder(config, style)
     return ModelPolicy(
         model,
         LANGUAGES[config.language],
@@ -129,7 +135,17 @@ def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
         rationale_chars=_rationale_chars(config, model) if style == "full" else 0,
         thinking=config.policy_thinking,
         constrained=style == "full" and _is_constrained(config),
+        described=None if config.grounder is None else DESCRIBING[config.language],
     )
+
+
+def _grounder(config: RunConfig, models: _Models) -> ModelGrounder | None:
+    if config.grounder is None:
+        return None
+    spec = config.policy if config.grounder == "same" else config.grounder
+    if spec in NOT_MODELS:
+        raise BadInput(f"grounder {config.grounder!r} needs a model that sees pictures")
+    return make_grounder(config, spec, models.get(spec))
 
 
 def _is_constrained(config: RunConfig) -> bool:

@@ -26,7 +26,7 @@ from envs.core.settings import ObserveSettings
 from envs.observer.drawn import Drawn, drawn
 from envs.observer.frames import FrameWorlds
 from envs.observer.looking import look
-from envs.observer.merge import Numbering, Part, add_elements, joined, merged_text, surfaces_of
+from envs.observer.merge import Numbering, Part, Place, add_elements, joined, merged_text, surfaces_of
 from envs.observer.nearest_controls import NO_SUCH_NUMBER
 from envs.observer.page_state import steady_text
 from envs.observer.target import Holder, Target
@@ -304,6 +304,18 @@ class Observer:
         masked, query = vault.mask_lines(lines["texts"]), " ".join(text.split()).lower()
         hits = [index for index, line in enumerate(masked) if query and query in line.lower()]
         return await self._ask(world, "tellLines", hits, room)
+
+    async def control_at(self, x: float, y: float) -> int | None:
+        """Returns the number of the control of the last observation that a click at a point of the view (CSS pixels)
+        reaches; None if it reaches none that has a number. Raises WorldGone if the page was replaced."""
+        world = next((world for world, path in self._paths.items() if not path and world not in self._holders), None)
+        while world is not None:
+            found = await world.call("controlAt", x, y, timeout_s=self._settings.timeout_s)
+            if "frame" not in found:
+                return self._numbering.refs.get(Place(world, found["id"])) if "id" in found else None
+            holder, (x, y) = (world, found["frame"]), (found["x"], found["y"])
+            world = next((inner for inner, outer in self._holders.items() if outer == holder), None)
+        return None
 
     async def differs(self) -> bool:
         """Whether the page differs from its last observation by more than clocks, tokens and the focus.

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from envs.core.action_languages.base import Fault
+from envs.core.action_languages.forms import Value
 from envs.core.grounding import CONTROL_FIELDS, UNGROUNDED, Description
 
 DESCRIPTION_CHARS: Final = 300
@@ -26,7 +27,7 @@ def read_description(text: str, name: str) -> str:
     return words
 
 
-def with_placeholders(values: Mapping[str, object]) -> tuple[dict[str, object], tuple[Description, ...]]:
+def with_placeholders(values: Mapping[str, Value]) -> tuple[dict[str, Value], tuple[Description, ...]]:
     """Splits the *values* of an action's fields: UNGROUNDED in place of each description, and the descriptions."""
     described = tuple(Description(name, words) for name in CONTROL_FIELDS if isinstance(words := values.get(name), str))
     return {**values, **{each.field: UNGROUNDED for each in described}}, described

@@ -1,0 +1,59 @@
+"""Builds the grounder of a run, with the question and the coordinates that its model was trained on."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+from agent.config import RunConfig
+from agent.episode.grounder import ModelGrounder
+from envs.core.errors import BadInput
+from models.base import ChatModel, ModelUnavailable
+from models.local.prompt_style import PromptStyle
+from models.providers.embedded import EmbeddedSpec
+from models.providers.local import LocalSpec
+from models.specs import parse_spec
+from models.vision.coordinates import CoordinateSpace
+from models.vision.grounding import GroundingPrompt, declared_form
+
+
+def check_grounder(config: RunConfig, style: PromptStyle) -> None:
+    """Raises BadInput where a grounder is set for a policy with compact prompts, which names controls by number."""
+    if config.grounder is not None and style == "compact":
+        raise BadInput(
+            f"--grounder: the policy {config.policy} has compact prompts, which name controls by number; use a policy "
+            "with full prompts"
+        )
+
+
+def make_grounder(config: RunConfig, spec: str, model: ChatModel) -> ModelGrounder:
+    """The grounder with *model*, which *spec* names. Raises BadInput for the embedded model, which reads text only."""
+    with suppress(ModelUnavailable):  # a model that was made by other means
+        if isinstance(parse_spec(spec), EmbeddedSpec):
+            raise BadInput("--grounder: the embedded model reads text only; name a model that sees pictures")
+    return ModelGrounder(
+        model,
+        grounding_form(config, spec),
+        deadline_s=config.model_deadline_s,
+        seed=config.seed,
+        thinking=config.grounder_thinking,
+    )
+
+
+def grounding_form(config: RunConfig, spec: str) -> GroundingPrompt:
+    """The question for the model *spec*: as its checkpoint declares it (`mira train grpo` does), with the coordinates
+    of the configuration where it sets them; else a question without a thought, and pixels."""
+    form = _declared(spec) or GroundingPrompt()
+    if config.grounder_coordinates == "auto":
+        return form
+    return replace(form, space=CoordinateSpace(config.grounder_coordinates))
+
+
+def _declared(spec: str) -> GroundingPrompt | None:
+    with suppress(ModelUnavailable):
+        match parse_spec(spec):
+            case LocalSpec(folder, adapter):
+                return declared_form(*([adapter] if adapter else []), folder)
+            case _:
+                return None
+    return None
