@@ -64,7 +64,7 @@ async def open_components(
             compares=_compares(config, models),
             answers=None if config.answer_schema is None else AnswerSchema.read(config.answer_schema),
             full_planner=_plans_in_full(config),
-            grounder=_grounder(config, models),
+            grounder=None if plays_oracle(config, suite) else _grounder(config, models),
         )
 
 
@@ -107,8 +107,6 @@ async def _close(model: ChatModel) -> None:
 
 def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
     if plays_oracle(config, suite):
-        if config.grounder is not None:
-            raise BadInput(f"policy {config.policy!r} names controls by number and needs no grounder")
         spec = config.policy if config.policy in SPECS else "oracle"
         return DemonstrationPolicy(
             oracle_policy(spec, suite, LANGUAGES[config.language]),

@@ -17,6 +17,7 @@ from typing import Any, Final, LiteralString
 from models.prompting.prompt_text import NOTHING, PromptText, joined, number, on_one_line, words
 from models.vision.answers import read_completion
 from models.vision.coordinates import CoordinateSpace, ImageFrame, Point, Size
+from models.vision.places import holds_several_points
 
 SUBJECT_CHARS: Final = 8_000
 """Longest description of what is looked for."""
@@ -112,12 +113,16 @@ class PointProblem(StrEnum):
 
 
 def read_point(text: str, form: GroundingPrompt, frame: ImageFrame) -> Point | PointProblem:
-    """The point of an answer in CSS pixels of the view: its only point, or the centre of its only box, as rewards read
-    it."""
+    """The point of an answer in CSS pixels of the view: its only point, or the centre of its only box.
+
+    Rewards read answers likewise, except that they take two points for the corners of a box however they are written.
+    """
     completion = read_completion(text)
     pointed = completion.point
+    if holds_several_points(completion.answer) or (pointed is None and len(completion.places) > 1):
+        return PointProblem.SEVERAL
     if pointed is None:
-        return PointProblem.SEVERAL if len(completion.places) > 1 else PointProblem.NONE
+        return PointProblem.NONE
     point = frame.to_view(form.space, Point(*pointed))
     inside = 0 <= point.x < frame.view.width and 0 <= point.y < frame.view.height
     return point if inside else PointProblem.OUTSIDE
