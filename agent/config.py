@@ -44,7 +44,8 @@ class Limits(Record):
     max_cost_usd: FiniteFloat = Field(default=0.0, ge=0)
     """Counts only calls whose price is known."""
     max_parse_errors: int = Field(default=3, ge=1)
-    """Consecutive policy answers without a readable action, retries included, before the episode ends."""
+    """Consecutive policy answers without an action that can be done, retries included, before the episode ends: without a
+    readable one, or with a control that the grounder did not find."""
     max_replans: int = Field(default=3, ge=0)
     """Re-plans of an episode, over all causes; 0 keeps the first plan."""
 
@@ -70,9 +71,9 @@ class RunConfig(Record):
     grounder: str | None = None
     """Model spec of a grounder, or `same` (the policy's model): the policy describes controls in words, and the
     grounder finds them on a screenshot of the view, which every step then has. Needs a policy with full prompts."""
-    grounder_coordinates: Literal["auto", "pixels", "thousand", "unit"] = "auto"
-    """Numbers in which the grounder names points: pixels of the screenshot, 0 to 1000, or 0 to 1. `auto`: what its
-    checkpoint declares, else pixels."""
+    grounder_profile: str = "auto"
+    """The family of the grounder, see :mod:`models.vision.profiles`: its coordinates and sizes of images. `auto`
+    recognizes it by the checkpoint or by the model's name."""
     grounder_thinking: Budget | None = None
     """Thinking tokens of the grounder, as `policy_thinking`."""
     base_url: str | None = None

@@ -28,9 +28,9 @@ Grounder = Annotated[
         "screenshot."
     ),
 ]
-GrounderCoordinates = Annotated[
-    Literal["auto", "pixels", "thousand", "unit"] | None,
-    typer.Option(help="Numbers in which the grounder names points: pixels, 0 to 1000, 0 to 1, or as it declares."),
+GrounderProfile = Annotated[
+    str | None,
+    typer.Option(help="Family of the grounder, which says its coordinates: general, qwen3-vl, thousand …; or auto."),
 ]
 GrounderThinking = Annotated[
     str | None, typer.Option(help="Thinking budget of the grounder; unset leaves its model's default.")

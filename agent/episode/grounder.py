@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import Final, assert_never
 
@@ -14,7 +15,6 @@ from models.base import (
     ChatModel,
     ChatReply,
     ChatRequest,
-    Image,
     Message,
     ModelError,
     ModelInvalidAnswer,
@@ -22,9 +22,9 @@ from models.base import (
 )
 from models.prompting.prompt_text import PromptText, message, words
 from models.thinking import budget_of
-from models.vision.coordinates import ImageFrame, Point, Size
+from models.vision.coordinates import Point
 from models.vision.grounding import GroundingPrompt, PointProblem, read_point
-from models.vision.png import png_size
+from models.vision.pictures import picture_for
 
 ANSWER_TOKENS: Final = 128
 """Visible tokens of an answer; a point is far shorter."""
@@ -69,9 +69,8 @@ class ModelGrounder:
 
         Raises :class:`models.base.ModelError`, with the usage of all answers to this question."""
         assert look.screenshot is not None
-        frame = ImageFrame(Size(*look.viewport), png_size(look.screenshot))
-        question = self.form.where_is(description, frame.image)
-        messages = (message("user", question, images=(Image(look.screenshot),)),)
+        image, frame = await asyncio.to_thread(picture_for, self.form.profile, look.screenshot, look.viewport)
+        messages = (message("user", self.form.where_is(description, frame.image), images=(image,)),)
         calls: list[ModelCall] = []
         while True:
             reply = await self._ask(messages, calls)

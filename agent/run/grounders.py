@@ -10,10 +10,9 @@ from agent.episode.grounder import ModelGrounder
 from envs.core.errors import BadInput
 from models.base import ChatModel, ModelUnavailable
 from models.local.prompt_style import PromptStyle
-from models.providers.embedded import EmbeddedSpec
 from models.providers.local import LocalSpec
 from models.specs import parse_spec
-from models.vision.coordinates import CoordinateSpace
+from models.vision.checkpoints import vision_profile
 from models.vision.grounding import GroundingPrompt, declared_form
 
 
@@ -27,10 +26,8 @@ def check_grounder(config: RunConfig, style: PromptStyle) -> None:
 
 
 def make_grounder(config: RunConfig, spec: str, model: ChatModel) -> ModelGrounder:
-    """The grounder with *model*, which *spec* names. Raises BadInput for the embedded model, which reads text only."""
-    with suppress(ModelUnavailable):  # a model that was made by other means
-        if isinstance(parse_spec(spec), EmbeddedSpec):
-            raise BadInput("--grounder: the embedded model reads text only; name a model that sees pictures")
+    """The grounder with *model*, which *spec* names. Raises BadInput if it is known to read text only,
+    :class:`models.base.ModelUnavailable` for an unknown profile."""
     return ModelGrounder(
         model,
         grounding_form(config, spec),
@@ -41,16 +38,16 @@ def make_grounder(config: RunConfig, spec: str, model: ChatModel) -> ModelGround
 
 
 def grounding_form(config: RunConfig, spec: str) -> GroundingPrompt:
-    """The question for the model *spec*: as its checkpoint declares it (`mira train grpo` does), with the coordinates
-    of the configuration where it sets them; else a question without a thought, and pixels."""
-    form = _declared(spec) or GroundingPrompt()
-    if config.grounder_coordinates == "auto":
-        return form
-    return replace(form, space=CoordinateSpace(config.grounder_coordinates))
+    """The question for the model *spec*, in the coordinates of its profile, and in the form that its checkpoint
+    declares (`mira train grpo` does); else without a thought. Raises as :func:`make_grounder`."""
+    profile = vision_profile(spec, config.grounder_profile)
+    if profile is None:
+        raise BadInput(f"--grounder: {spec} reads text only; name a model that sees pictures")
+    return replace(_declared(spec) or GroundingPrompt(), profile=profile)
 
 
 def _declared(spec: str) -> GroundingPrompt | None:
-    with suppress(ModelUnavailable):
+    with suppress(ModelUnavailable):  # a model that was made by other means
         match parse_spec(spec):
             case LocalSpec(folder, adapter):
                 return declared_form(*([adapter] if adapter else []), folder)

@@ -6,24 +6,32 @@ grounder sends the same prompts with the policy's words in place of an element's
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final, LiteralString
+from typing import Final, LiteralString
 
-from models.prompting.prompt_text import NOTHING, PromptText, joined, number, on_one_line, words
+from models.local.prompt_style import declarations, declare
+from models.prompting.prompt_text import NOTHING, PromptText, joined, number, on_one_line, own, words
 from models.vision.answers import read_completion
 from models.vision.coordinates import CoordinateSpace, ImageFrame, Point, Size
-from models.vision.places import holds_several_points
+from models.vision.places import holds_several_points, names_axes
+from models.vision.profiles import GENERAL, VisionProfile
 
 SUBJECT_CHARS: Final = 8_000
 """Longest description of what is looked for."""
 THINK: Final = " Think first, between <think> and </think>; then answer between <answer> and </answer>."
-DECLARATION: Final = "mira.json"
 _KEY: Final = "grounding"
+"""Key of the form in `mira.json`."""
+_WORDS: Final = {
+    (False, False): "plain",
+    (True, False): "think",
+    (False, True): "resolution",
+    (True, True): "think, resolution",
+}
+"""The form in `mira.json` by what the question asks for: a thought, and states: the resolution."""
 _RESOLUTION: Final = re.compile(r"The screenshot resolution is \d+x\d+\. ")
 _WHERE: Final = re.compile(r"Where is (?P<subject>.+)\? Answer with x and y in pixels\.", re.DOTALL)
 _UNITS: Final[dict[CoordinateSpace, LiteralString]] = {
@@ -42,7 +50,8 @@ class GroundingPrompt:
     """It asks for a thought before the answer."""
     resolution: bool = False
     """It states the size of the screenshot."""
-    space: CoordinateSpace = CoordinateSpace.PIXELS
+    profile: VisionProfile = GENERAL
+    """Its coordinates; another one than `general` also says how its family writes a point."""
 
     def where_is(self, subject: str, size: Size) -> PromptText:
         """Asks for the place of *subject*, which is text from outside, on an image of *size*."""
@@ -55,8 +64,12 @@ class GroundingPrompt:
     def _question(self, question: PromptText, size: Size) -> PromptText:
         wide, high = number(int(size.width)), number(int(size.height))
         shown = (words("The screenshot resolution is "), wide, words("x"), high, words(". "))
-        asked = (question, words(" Answer with x and y "), words(_UNITS[self.space]), words("."))
-        return joined("", (*(shown if self.resolution else ()), *asked, words(THINK) if self.think else NOTHING))
+        asked = (question, words(" Answer with x and y "), words(_UNITS[self.profile.space]), words("."))
+        written = NOTHING
+        if self.profile.space is not GENERAL.space:
+            written = words(" Write them as ") + own(self.profile.click) + words(".")
+        thought = words(THINK) if self.think else NOTHING
+        return joined("", (*(shown if self.resolution else ()), *asked, written, thought))
 
 
 def prompt_form(questions: Iterable[str]) -> GroundingPrompt | None:
@@ -75,33 +88,17 @@ def _form(question: str) -> GroundingPrompt | None:
 
 
 def declare_form(folder: Path, form: GroundingPrompt | None) -> None:
-    """Declares in `mira.json` that the checkpoint in *folder* was trained on questions of *form*; does nothing for
-    None."""
-    if form is None:
-        return
-    place, unfinished = folder / DECLARATION, folder / f"{DECLARATION}.part"
-    declared = {"think": form.think, "resolution": form.resolution, "space": form.space.value}
-    unfinished.write_text(json.dumps({**_declarations(place), _KEY: declared}) + "\n", encoding="utf-8")
-    unfinished.replace(place)
+    """Declares in `mira.json` that the checkpoint in *folder* was trained on questions of *form*, in pixels of the
+    picture; does nothing for None."""
+    if form is not None:
+        declare(folder, _KEY, _WORDS[form.think, form.resolution])
 
 
 def declared_form(*folders: Path) -> GroundingPrompt | None:
     """The form that the first of *folders* with a declaration declares; None without one."""
-    for folder in folders:
-        match _declarations(folder / DECLARATION).get(_KEY):
-            case {"think": bool(think), "resolution": bool(resolution), "space": str(space)} if space in _UNITS:
-                return GroundingPrompt(think, resolution, CoordinateSpace(space))
-            case _:
-                continue
-    return None
-
-
-def _declarations(path: Path) -> dict[str, Any]:
-    try:
-        declared: Any = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return declared if isinstance(declared, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+    known = {word: GroundingPrompt(think, resolution) for (think, resolution), word in _WORDS.items()}
+    declared = (known.get(str(declarations(folder).get(_KEY))) for folder in folders)
+    return next((form for form in declared if form is not None), None)
 
 
 class PointProblem(StrEnum):
@@ -123,6 +120,8 @@ def read_point(text: str, form: GroundingPrompt, frame: ImageFrame) -> Point | P
         return PointProblem.SEVERAL
     if pointed is None:
         return PointProblem.NONE
-    point = frame.to_view(form.space, Point(*pointed))
+    if form.profile.order == "yx" and not names_axes(completion.answer):
+        pointed = (pointed[1], pointed[0])
+    point = frame.to_view(form.profile.space, Point(*pointed))
     inside = 0 <= point.x < frame.view.width and 0 <= point.y < frame.view.height
     return point if inside else PointProblem.OUTSIDE

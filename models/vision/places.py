@@ -71,6 +71,11 @@ def holds_several_points(text: str) -> bool:
     return sum(len(place) == 2 for place in _explicit(_QUOTED.sub(r"\2", plain_ascii(text)))) > 1
 
 
+def names_axes(text: str) -> bool:
+    """Whether *text* says which of its numbers is which: `x=1, y=2`."""
+    return bool(_named(_QUOTED.sub(r"\2", plain_ascii(text))))
+
+
 def _explicit(plain: str) -> tuple[Place, ...]:
     """The distinct points and boxes in the most explicit form of *plain* text."""
     candidates = _named(plain) or _bracketed(plain) or _side_by_side(plain)

@@ -14,8 +14,9 @@ from agent.run import grounders
 from envs.core.observation import Box, Observation
 from models.base import ChatReply, ChatRequest, ModelError, Usage
 from models.providers.scripted_model import ScriptedModel
-from models.vision.coordinates import CoordinateSpace, ImageFrame, Point, Size
-from models.vision.png import png_size
+from models.vision.coordinates import ImageFrame, Point, Size
+from models.vision.pictures import picture_size
+from models.vision.profiles import profile_named
 
 Spot = Callable[[Observation], Point]
 """The point in CSS pixels of the view that a description means."""
@@ -65,7 +66,7 @@ class FromBoxes:
     """A :class:`models.base.ChatModel` that knows the observation and answers with the point of a description."""
 
     spots: Mapping[str, Spot]
-    space: CoordinateSpace = CoordinateSpace.PIXELS
+    profile: str = "general"
     form: Form = plain_point
     errs: list[str | ModelError] = field(default_factory=list[str | ModelError])
     """Answers, or errors, before it answers rightly."""
@@ -83,8 +84,9 @@ class FromBoxes:
         assert self.look is not None
         (image,) = request.messages[0].images
         description = next(words for words in self.spots if words in request.messages[0].text)
-        frame = ImageFrame(Size(*self.look.viewport), png_size(image.data))
-        return self._reply(self.form(frame.to_model(self.space, self.spots[description](self.look))))
+        frame = ImageFrame(Size(*self.look.viewport), picture_size(image.data))
+        space = profile_named(self.profile).space
+        return self._reply(self.form(frame.to_model(space, self.spots[description](self.look))))
 
     def _reply(self, text: str) -> ChatReply:
         return ChatReply(text, Usage(tokens_in=1_000, tokens_out=7, cost_usd=0.25), self.spec, 0.01)

@@ -294,7 +294,7 @@ def _train(model: Any, processor: Any, job: _TrainingJob) -> None:
     learned = whole_model(trainer, lambda: model)
     if learned is not None:
         write_atomically(out / "log.json", json.dumps(trainer.state.log_history, indent=1) + "\n")
-        save_start(learned, processor, out / "model", job.style, _form(job.examples))
+        save_start(learned, processor, out / "model", job.style, form_of(job.examples))
         shutil.rmtree(out / "checkpoints", ignore_errors=True)
 
 
@@ -337,7 +337,7 @@ def _style(examples: Sequence[Example], policy: Path) -> PromptStyle | None:
     return declared_style(policy)
 
 
-def _form(examples: Sequence[Example]) -> GroundingPrompt | None:
+def form_of(examples: Sequence[Example]) -> GroundingPrompt | None:
     """Returns the form of the questions where every example asks for an element's point, for use as a grounder."""
     if not all(isinstance(example.target, PointTarget) for example in examples):
         return None

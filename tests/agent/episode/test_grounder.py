@@ -19,7 +19,6 @@ from envs.core.trace import Intent
 from envs.core.trace_store import BlobStore, Trace, read_trace
 from models.base import ModelBusy, ModelUnavailable
 from models.providers.scripted_model import ScriptedModel
-from models.vision.coordinates import CoordinateSpace
 from tests.agent.boxes_grounder import FromBoxes, beside, control, json_point, scale, surface, use
 from tests.agent.shop import Shop, config
 from tests.conftest import Site
@@ -98,14 +97,14 @@ def log_of(trace: Trace, folder: Path) -> str:
 
 VIEWS = [
     (1, (1280, 800), FromBoxes(SPOTS)),
-    (2, (800, 600), FromBoxes(SPOTS, form=json_point)),
-    (2, (1280, 800), FromBoxes(SPOTS, CoordinateSpace.THOUSAND, json_point)),
-    (1.5, (500, 700), FromBoxes(SPOTS, CoordinateSpace.UNIT)),
+    (2, (800, 600), FromBoxes(SPOTS, "qwen2.5-vl", json_point)),
+    (2, (1280, 800), FromBoxes(SPOTS, "qwen3-vl", json_point)),
+    (1.5, (500, 700), FromBoxes(SPOTS, "smolvlm")),
 ]
 """Device pixels a CSS pixel, size of the view, grounder."""
 
 
-@pytest.mark.parametrize("case", VIEWS, ids=lambda case: f"{case[0]}-{case[1][0]}-{case[2].space}")
+@pytest.mark.parametrize("case", VIEWS, ids=lambda case: f"{case[0]}-{case[1][0]}-{case[2].profile}")
 async def test_a_page_is_solved_in_every_space_at_every_size_of_view(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: tuple[float, tuple[int, int], FromBoxes]
 ) -> None:
@@ -119,7 +118,7 @@ async def test_a_page_is_solved_in_every_space_at_every_size_of_view(
         tmp_path,
         list(CLICKS),
         grounder,
-        grounder_coordinates=grounder.space.value,
+        grounder_profile=grounder.profile,
         session={
             "viewport": {"width": view[0], "height": view[1]},
             "allow": [site.url("", host="localhost")],
@@ -334,7 +333,7 @@ async def test_a_person_approves_the_control_that_was_found(
     [
         ({"screenshots": "marks", "policy": "openai:m"}, "marks show numbers"),
         ({"policy": "embedded"}, "compact prompts, which name controls by number"),
-        ({"policy": "openai:m", "grounder": "embedded"}, "the embedded model reads text only"),
+        ({"policy": "openai:m", "grounder": "embedded"}, "embedded reads text only"),
         ({"policy": "openai:m", "grounder": "oracle"}, "needs a model that sees pictures"),
     ],
 )

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from models.vision.coordinates import CoordinateSpace, ImageFrame, Point, Size
+from models.vision.coordinates import ImageFrame, Point, Size
 from models.vision.grounding import GroundingPrompt, PointProblem, declare_form, declared_form, prompt_form, read_point
-from models.vision.png import png_size
-from tests.agent.episodes import png
+from models.vision.profiles import GENERAL, profile_named
 
 SIZE = Size(800, 600)
 FORMS = [
@@ -39,7 +38,7 @@ def test_other_questions_have_no_form(tmp_path: Path) -> None:
     assert prompt_form([GroundingPrompt().where_to_click("buy it", SIZE).text]) is None
     declare_form(tmp_path, None)
     assert declared_form(tmp_path) is None
-    (tmp_path / "mira.json").write_text('{"grounding": {"think": 1}}')
+    (tmp_path / "mira.json").write_text('{"grounding": 1}')
     assert declared_form(tmp_path) is None
 
 
@@ -49,26 +48,31 @@ def test_outside_text_stays_on_the_line_of_its_label() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "space", "point"),
+    ("text", "profile", "point"),
     [
-        ("x=200, y=100", CoordinateSpace.PIXELS, Point(100, 50)),
-        ("[[100, 200], [300, 400]]", CoordinateSpace.PIXELS, Point(100, 150)),
-        ('{"point_2d": [500, 500]}', CoordinateSpace.THOUSAND, Point(200, 150)),
-        ("(0.25, 0.5)", CoordinateSpace.UNIT, Point(100, 150)),
-        ("<think>at 1, 1</think><answer>200 100</answer>", CoordinateSpace.PIXELS, Point(100, 50)),
-        ("I do not see it.", CoordinateSpace.PIXELS, PointProblem.NONE),
-        ("", CoordinateSpace.PIXELS, PointProblem.NONE),
-        ("(1, 1) or (2, 2)", CoordinateSpace.PIXELS, PointProblem.SEVERAL),
-        ("(801, 1)", CoordinateSpace.PIXELS, PointProblem.OUTSIDE),
-        ("(-1, 1)", CoordinateSpace.PIXELS, PointProblem.OUTSIDE),
-        ("(700, 1)", CoordinateSpace.UNIT, PointProblem.OUTSIDE),
+        ("x=200, y=100", "general", Point(100, 50)),
+        ("[[100, 200], [300, 400]]", "general", Point(100, 150)),
+        ('{"point_2d": [500, 500]}', "thousand", Point(200, 150)),
+        ("(0.25, 0.5)", "unit", Point(100, 150)),
+        ("<think>at 1, 1</think><answer>200 100</answer>", "general", Point(100, 50)),
+        ("I do not see it.", "general", PointProblem.NONE),
+        ("", "general", PointProblem.NONE),
+        ("(1, 1) or (2, 2)", "general", PointProblem.SEVERAL),
+        ("(801, 1)", "general", PointProblem.OUTSIDE),
+        ("(-1, 1)", "general", PointProblem.OUTSIDE),
+        ("(700, 1)", "unit", PointProblem.OUTSIDE),
+        ('{"point": [500, 250]}', "gemini", Point(100, 150)),
+        ("x=250, y=500", "gemini", Point(100, 150)),
+        ('{"box_2d": [400, 200, 600, 300]}', "gemma-3", Point(100, 150)),
+        ("click(start_box='(500,250)')", "ui-tars", Point(200, 75)),
     ],
 )
-def test_an_answer_is_a_point_of_the_view(text: str, space: CoordinateSpace, point: Point | PointProblem) -> None:
-    assert read_point(text, GroundingPrompt(space=space), FRAME) == point
+def test_an_answer_is_a_point_of_the_view(text: str, profile: str, point: Point | PointProblem) -> None:
+    assert read_point(text, GroundingPrompt(profile=profile_named(profile)), FRAME) == point
 
 
-def test_the_size_of_a_picture_is_read_from_its_header() -> None:
-    assert png_size(png(123, 45)) == Size(123, 45)
-    with pytest.raises(ValueError, match="not a PNG"):
-        png_size(b"GIF89a")
+def test_a_family_is_asked_in_its_own_coordinates_and_form() -> None:
+    asked = GroundingPrompt(profile=profile_named("gemini")).where_is("the button", SIZE).text
+    assert asked == 'Where is the button? Answer with x and y from 0 to 1000. Write them as {"point": [y, x]}.'
+    trained = GroundingPrompt(profile=GENERAL).where_is("the button", SIZE).text
+    assert trained == "Where is the button? Answer with x and y in pixels."
