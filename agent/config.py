@@ -44,8 +44,8 @@ class Limits(Record):
     max_cost_usd: FiniteFloat = Field(default=0.0, ge=0)
     """Counts only calls whose price is known."""
     max_parse_errors: int = Field(default=3, ge=1)
-    """Consecutive policy answers without an action that can be done, retries included, before the episode ends: without a
-    readable one, or with a control that the grounder did not find."""
+    """Consecutive policy answers without an action that can be done, retries included, before the episode ends: without
+    a readable one, or with a control that the grounder did not find."""
     max_replans: int = Field(default=3, ge=0)
     """Re-plans of an episode, over all causes; 0 keeps the first plan."""
 

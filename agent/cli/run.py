@@ -113,15 +113,9 @@ def run(
     Exit codes: 0 suite played, task succeeded, or ended by the policy without a judge; 1 task failed, broke, reached a
     limit or had an action declined, or no browser started; 2 wrong input; 130 interrupted."""
     values = {
-        "policy": policy,
-        "planner": planner,
-        "judge": judge,
-        **{"grounder": grounder, "grounder_profile": grounder_profile},
-        "grounder_thinking": options.number_or_auto(grounder_thinking, "--grounder-thinking"),
-        "base_url": base_url,
-        "workers": workers,
-        "attempts": attempts,
-        "headed": headed or None,
+        **{"policy": policy, "planner": planner, "judge": judge, "base_url": base_url},
+        **_grounder(grounder, grounder_profile, grounder_thinking),
+        **{"workers": workers, "attempts": attempts, "headed": headed or None},
         "secrets": secret,
         "approve": options.split_names(approve) or None,
         "answer_schema": schema,
@@ -156,6 +150,11 @@ def _thought(thinking: str | None, policy_thinking: str | None, rationale: str |
         "policy_thinking": options.number_or_auto(policy_thinking, "--policy-thinking"),
         "rationale": options.number_or_auto(rationale, "--rationale", "characters"),
     }
+
+
+def _grounder(spec: str | None, profile: str | None, thinking: str | None) -> dict[str, int | str | None]:
+    budget = options.number_or_auto(thinking, "--grounder-thinking")
+    return {"grounder": spec, "grounder_profile": profile, "grounder_thinking": budget}
 
 
 def _limits(
