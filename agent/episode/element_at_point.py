@@ -45,7 +45,10 @@ async def control_at(
     point: Point, look: Observation, action: Action, field: ControlField, reached: ControlAt | None
 ) -> Found:
     """The control that *point* means as *field* of *action*: what lies there if the action can use it, else the nearest
-    one within NEAR that it can use, else what lies there. *reached*: asks the page; None: boxes decide."""
+    one within NEAR that it can use, else what lies there. *reached*: asks the page; None: boxes decide.
+
+    A control whose box holds the point counts also where the page says that a click does not reach it: the action then
+    ends with the reason, and nothing is clicked in its place."""
     usable = _usable(action, field, look)
     ask = reached or _by_boxes(look, usable)
     hit = _shown(look, await ask(*point))
@@ -54,7 +57,7 @@ async def control_at(
     if hit is None and _is_drawn(look, point):
         return Found(point, "point", None)
     for element, distance in _nearest(point, [e for e in look.elements if e.ref in usable]):
-        if await ask(*_closest(point, element.box)) == element.ref:
+        if (hit is None and distance == 0) or await ask(*_closest(point, element.box)) == element.ref:
             return Found(point, "near", element, round(distance, 1))
     return Found(point, "point" if hit is None else "hit", hit)
 

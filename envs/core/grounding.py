@@ -57,7 +57,7 @@ class Grounding(Record):
         """Description → point → control, on one line. It holds words of page and policy: it is data."""
         x, y = self.point
         found = self.element or "no control there"
-        near = f" ({self.distance:.0f} px beside the point)" if self.by == "near" else ""
+        near = f" ({self.distance:.0f} px beside the point)" if self.distance else ""
         return f'"{self.description}" → {x:g},{y:g} → {" ".join(found.split())}{near}'
 
     def with_texts(self, change: Callable[[str], str]) -> Grounding:

@@ -2,8 +2,8 @@
 
 const MAX_FRAMES_IN_FRAMES = 50;
 
-/** The control of the last observation at a point of the viewport of this process's top document: {id}. {frame, x, y} where an
- *  iframe of another process lies there, with the point in its viewport. {} where neither does. */
+/** The control of the last observation at a point of the viewport of this process's top document: {id, box}, with the box as
+ *  it is now. {frame, x, y} where an iframe of another process lies there, with the point in its viewport. {} where neither does. */
 function controlAt(x, y) {
   if (!latest) return sent({});
   const ids = new Map(latest.controls.filter((control) => !control.dropped).map((control) => [control.element, control.id]));
@@ -26,7 +26,7 @@ function controlAt(x, y) {
 function idOf(hit, ids) {
   for (let node = hit; node && nodeType(node) === 1; node = flatUp(node)) {
     const id = ids.get(node) ?? ids.get(labelTarget(node));
-    if (id !== undefined) return { id };
+    if (id !== undefined) return { id, box: attempt(() => topBox(latest.controls.find((control) => control.id === id).element), null) };
   }
   return {};
 }

@@ -76,6 +76,8 @@ def test_the_page_decides_which_of_two_layers_is_meant() -> None:
         return None
 
     assert asyncio.run(control_at(Point(160, 20), PAGE, CLICK, "ref", row)).element is ROW
+    covered = asyncio.run(control_at(Point(160, 20), PAGE, CLICK, "ref", nothing))
+    assert covered.element is BUTTON, "the action will say that it is covered"
     assert asyncio.run(control_at(Point(115, 70), PAGE, CLICK, "ref", nothing)).by == "point"
 
 

@@ -18,6 +18,7 @@ from tests.timing import HANG_S
 ROOT = Path(__file__).parents[3]
 ROOMS = ("agent", "planners", "judges", "training")
 MAKES_MESSAGES = {
+    "agent/episode/grounder.py": 1,  # the model's own answer, as its turn
     "agent/episode/policy.py": 1,  # the model's own answer, as its turn
     "training/data/trajectories.py": 1,  # prompts as they were recorded
     "training/grpo/evaluation.py": 1,
