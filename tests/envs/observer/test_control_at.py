@@ -24,7 +24,7 @@ PAGE = """<!doctype html><body style="margin:0"><style>.at {{ position: absolute
 <script>host.attachShadow({{mode: 'closed'}}).innerHTML =
 '<button style="width:90px;height:30px">Shadow</button>'</script>"""
 POINTS = {
-    (20, 15): "Plain Bold",
+    (20, 15): "PlainBold",
     (10, 55): "Box",
     (20, 95): "Under",
     (75, 95): None,
