@@ -13,6 +13,7 @@ exactly the form of the real turn. Text from outside is fenced as in the full pr
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from agent.episode.answer_rules import action_rule
@@ -56,6 +57,11 @@ Rules
 - Do what the goal still needs. What is done stays done: do not do it again. If an action failed, do something else.
 - Forms are sent at the end, with their button.
 - {FENCE_RULE}"""
+
+
+def is_short_prompt(messages: Sequence[tuple[str, str]]) -> bool:
+    """Whether the (role, text) *messages* of a recorded prompt were rendered here."""
+    return bool(messages) and messages[0][0] == "system" and messages[0][1].startswith(_ROLE)
 
 
 def render_short_prompt(profile: Profile, view: PolicyView) -> tuple[Message, ...]:

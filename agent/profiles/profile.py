@@ -25,7 +25,7 @@ from envs.core.errors import BadInput
 from envs.core.plain_values import checked, read_toml
 from envs.core.record import Record
 from models.base import ModelUnavailable
-from models.local.prompt_style import PromptStyle, style_of_spec
+from models.local.prompt_style import PromptStyle, declaration_of_spec
 from models.providers.local import LocalSpec
 from models.specs import parse_spec
 
@@ -168,9 +168,12 @@ def named(name: str) -> Profile:
 
 
 def profile_of_spec(spec: str) -> Profile:
-    """The profile that `auto` gives to a model spec: that of the style its checkpoint declares, else by its name."""
-    if (style := style_of_spec(spec)) is not None:
-        return named(OF_STYLE[style])
+    """The profile that `auto` gives to a model spec: the one its checkpoint declares, else by its name.
+
+    Raises BadInput if it declares a profile that this version does not have."""
+    style, declared = declaration_of_spec(spec)
+    if style is not None:
+        return named(declared or OF_STYLE[style])
     name = model_name(spec)
     return max(profiles().values(), key=lambda profile: profile.fit(name))
 

@@ -10,11 +10,13 @@ import pytest
 
 from agent.cli.app import main
 from agent.config import RunConfig
+from agent.episode.profile_prompts import profile_of_messages, render_prompt
 from agent.profiles.profile import named, profile_of_spec, profiles, read_profile, size_in_billions
 from agent.run.components import open_components
 from agent.run.prompt_profiles import profile_of, with_profile
 from envs.core.errors import BadInput
-from models.local.prompt_style import declare_style
+from models.local.prompt_style import declaration, declare_style
+from tests.agent.episode.test_prompts import VIEW
 
 QWEN = "openai:qwen2.5-coder-1.5b-instruct"
 
@@ -79,6 +81,17 @@ def test_a_declared_style_decides_before_the_name(tmp_path: Path) -> None:
     assert profile_of_spec(f"local:{folder}").name == "compact"
     declare_style(folder, "full")
     assert profile_of_spec(f"local:{folder}").name == "large", "trained on the prompts of large models"
+
+
+def test_a_checkpoint_that_is_trained_on_short_prompts_is_asked_by_their_profile(tmp_path: Path) -> None:
+    for name in profiles():
+        messages = [(message.role, message.text) for message in render_prompt(named(name), VIEW)]
+        declare_style(tmp_path, named(name).style, profile_of_messages(messages))
+        assert profile_of_spec(f"local:{tmp_path}").name == name
+    assert declaration(tmp_path) == ("full", "small")
+    declare_style(tmp_path, "full", "of a later version")
+    with pytest.raises(BadInput, match="unknown prompt profile 'of a later version'"):
+        profile_of_spec(f"local:{tmp_path}")
 
 
 @pytest.mark.parametrize(
