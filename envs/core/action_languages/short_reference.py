@@ -51,6 +51,8 @@ _COMMON: Final[Mapping[type[Record], str]] = {
     act.Stop: "",
 }
 """Actions that are always listed, with a remark."""
+_LEFT_OUT: Final = frozenset({"Middle Click", "middle_click", "Press Enter", "Scroll Left", "Scroll Right", "append"})
+"""Rare forms of them."""
 _SITUATIONS: Final[Mapping[type[Record], Callable[[PageChoices], bool]]] = {
     act.Expand: lambda choices: bool(choices.groups),
     act.Upload: lambda choices: bool(choices.files) and bool(choices.file_fields),
@@ -101,13 +103,10 @@ def _common(language: Language) -> Iterator[tuple[type[Record], list[Form]]]:
 
 
 def _line(language: Language, forms: list[Form], remark: str) -> str:
-    first, *others = forms
-    alike = [form for form in others if form.required == first.required and form.name not in _LEFT_OUT]
-    other = [form for form in others if form not in alike and form.name not in _LEFT_OUT]
+    first, *others = [form for form in forms if form.name not in _LEFT_OUT]
+    alike = [form for form in others if form.required == first.required]
+    other = [form for form in others if form not in alike]
     shapes = ", ".join(short_shape(language, form) for form in (first, *other))
     remarks = [f"also {', '.join(map(language.label, alike))}"] if alike else []
     remarks += [remark] if remark else []
     return "   ".join((shapes, *(["; ".join(remarks)] if remarks else [])))
-
-
-_LEFT_OUT: Final = frozenset({"Middle Click", "middle_click", "Press Enter", "Scroll Left", "Scroll Right", "append"})

@@ -15,7 +15,7 @@ from agent.episode.policy import ActionProposal, ModelPolicy, Turn
 from agent.episode.profile_prompts import render_prompt
 from agent.episode.prompts import MISSED, PolicyView, render_policy_prompt
 from agent.episode.worked_examples import example_for, worked_example
-from agent.profiles.profile import named
+from agent.profiles.profile import Profile, named
 from envs.core.action_languages import IDS, PROGRAM, Language, ParseError
 from envs.core.action_languages.choices import PageChoices
 from envs.core.action_languages.short_reference import VALUES, possible_now, refuse_placeholders, short_reference
@@ -106,8 +106,8 @@ def test_no_number_of_the_example_is_on_the_page(language: Language, controls: i
 def test_the_numbers_and_the_example_vary_with_the_task_and_the_page() -> None:
     goals = [f"Order {n} mugs for ann" for n in range(40)]
     numbers = {
-        re.search(r"\[(\d+)\]", render_prompt(SMALL, replace(VIEW, instruction=goal))[1].text)[1] for goal in goals
-    }  # pyright: ignore[reportOptionalSubscript]
+        tuple(re.findall(r"\[(\d+)\]", render_prompt(SMALL, replace(VIEW, instruction=goal))[1].text)) for goal in goals
+    }
     texts = {render_prompt(SMALL, replace(VIEW, instruction=goal))[1].text.splitlines()[1] for goal in goals}
     assert len(numbers) > 10 and len(texts) >= 2
     small, large = (render_prompt(SMALL, replace(VIEW, observation=pages(n)))[1].text for n in (20, 300))
@@ -147,7 +147,7 @@ def test_every_example_shows_a_page_of_its_own_and_a_readable_answer(language: L
             assert all(each.target is not None for each in shown.history)
 
 
-def replace_examples(kind: str):
+def replace_examples(kind: str) -> Profile:
     return SMALL.model_copy(update={"examples": tuple(one for one in SMALL.examples if one.kind == kind)})
 
 

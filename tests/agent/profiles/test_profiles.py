@@ -10,11 +10,16 @@ import pytest
 
 from agent.cli.app import main
 from agent.config import RunConfig
+from agent.episode.policy import ScriptedPolicy
 from agent.episode.profile_prompts import profile_of_messages, render_prompt
 from agent.profiles.profile import named, profile_of_spec, profiles, read_profile, size_in_billions
+from agent.run import runner
 from agent.run.components import open_components
 from agent.run.prompt_profiles import profile_of, with_profile
+from agent.run.run_store import Manifest
+from envs.core.action_languages import PROGRAM
 from envs.core.errors import BadInput
+from envs.core.tasks import TaskSelection
 from models.local.prompt_style import declaration, declare_style
 from tests.agent.episode.test_prompts import VIEW
 
@@ -112,6 +117,21 @@ def test_a_run_records_its_profile_and_the_settings_of_it() -> None:
     assert with_profile(RunConfig(policy="openai:gpt-4o"), "miniwob") == RunConfig(
         policy="openai:gpt-4o", profile="large"
     )
+
+
+async def test_run_json_and_headers_hold_the_chosen_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Headers of traces hold the manifest's configuration."""
+    begun: list[Manifest] = []
+
+    async def begin(manifest: Manifest, *_: object, **__: object) -> None:
+        begun.append(manifest)
+
+    monkeypatch.setattr(runner, "_run", begin)
+    config, selection = RunConfig(policy=QWEN), TaskSelection("miniwob", ("click-button",), (0,))
+    await runner.run_suite(config, selection, tmp_path)
+    await runner.run_open(config, "Buy tea", "http://127.0.0.1:9/", tmp_path)
+    await runner.run_suite(config, selection, tmp_path, policy=ScriptedPolicy([], PROGRAM))
+    assert [one.config.profile for one in begun] == ["small", "small", "auto"], "a policy from Python has its own"
 
 
 @pytest.mark.parametrize(
