@@ -79,7 +79,7 @@ class RunConfig(Record):
     prompts if they are the policy's own model, or if no model is the policy; other models get full prompts."""
     profile: str = "auto"
     """Prompt profile of the policy: a file of :mod:`agent.profiles`, or `auto`, which chooses by `prompt_style` and the
-    model (`mira models SPEC`). The run records the chosen one. In a stored configuration of an older version
+    model (`mira models MODEL`). The run records the chosen one. In a stored configuration of an older version
     `auto` is the one of its prompt style: `large` or `compact`."""
     max_actions_per_turn: int = Field(default=8, ge=1, le=20)
     """Most actions of one policy answer, in full prompts only: typing, selecting and clicking, then one of any kind.

@@ -27,7 +27,7 @@ from models.specs import parse_spec, statuses
 
 Where = Annotated[list[Path], typer.Argument(help="Runs, folders of runs, or traces.", metavar="RUN")]
 
-Specs = Annotated[list[str] | None, typer.Argument(help="Model specs whose prompt profile is shown.", metavar="SPEC")]
+Specs = Annotated[list[str] | None, typer.Argument(help="Model specs whose prompt profile is shown.", metavar="MODEL")]
 
 
 def show(paths: Where, wide: options.Wide = False, as_json: options.Json = False) -> int:
@@ -82,7 +82,7 @@ def tasks(
 
 
 def models(specs: Specs = None, wide: options.Wide = False, as_json: options.Json = False) -> int:
-    """List model specs, whether each works here, what is missing, and prompt profiles; or the profile of each SPEC."""
+    """List model specs, whether each works here, what is missing, and prompt profiles; or the profile of each MODEL."""
     if specs:
         return _show_profiles_of(specs, as_json)
     rows = statuses()

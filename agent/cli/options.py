@@ -95,7 +95,7 @@ MaxActionsPerTurn = Annotated[
     int | None, typer.Option(help="Most actions of one answer of the policy, in full prompts; 1 asks for one.")
 ]
 Profile = Annotated[
-    str | None, typer.Option(help="Prompt profile of the policy: auto, or a name; see `mira models SPEC`.")
+    str | None, typer.Option(help="Prompt profile of the policy: auto, or a name; see `mira models MODEL`.")
 ]
 Constrained = Annotated[
     Literal["auto", "on", "off"] | None,
