@@ -82,7 +82,9 @@ def tasks(
 
 
 def models(specs: Specs = None, wide: options.Wide = False, as_json: options.Json = False) -> int:
-    """List model specs, whether each works here, what is missing, and prompt profiles; or the profile of each MODEL."""
+    """List model specs, whether each works here, what is missing, and prompt profiles.
+
+    With MODEL, the prompt profile of each."""
     if specs:
         return _show_profiles_of(specs, as_json)
     rows = statuses()
