@@ -4,8 +4,8 @@
 
     system      role, form of the answer, the common actions with the roles that take them, rules
     user        a goal and page of an example                        with numbers that are not on the shown page
-    assistant   its answer
-    user        goal, plan, page, | address, what was done, problems, the next milestone, the goal again
+    assistant   its answer; so for each of its steps
+    user        goal, plan, page, | address, what was done, problems, the next milestone, the goal again, the question
 
 What is equal at consecutive steps comes first: everything up to the page, and its unchanged beginning. The example has
 exactly the form of the real turn. Text from outside is fenced as in the full prompts of large models.
@@ -20,7 +20,7 @@ from agent.episode.answer_rules import action_rule
 from agent.episode.past_lines import past_lines
 from agent.episode.points import offers_points, points_text
 from agent.episode.prompts import MISSED, PolicyView, news_parts, notes_offer, notes_part, one_line, provided_parts
-from agent.episode.worked_examples import WorkedExample, worked_example
+from agent.episode.worked_examples import WorkedStep, worked_example
 from agent.profiles.profile import Profile
 from envs.core.action_languages import Language
 from envs.core.action_languages.choices import page_choices
@@ -51,6 +51,7 @@ GOAL_CHARS: Final = 300
 LISTED_PROBLEMS: Final = 3
 
 _ROLE: Final = "You operate a web browser to reach a goal. Each turn you see the page and answer with the next action."
+_QUESTION: Final = "What is your next action?"
 _RULES: Final = f"""\
 Rules
 - Use the numbers of the page shown last. Copy names and texts exactly as the goal and the page write them.
@@ -66,8 +67,8 @@ def is_short_prompt(messages: Sequence[tuple[str, str]]) -> bool:
 
 def render_short_prompt(profile: Profile, view: PolicyView) -> tuple[Message, ...]:
     """Renders *view*; equal views give equal messages."""
-    example = worked_example(profile, view.instruction, view.observation)
-    shown = () if example is None else _example(profile, view, example)
+    steps = worked_example(profile, view.instruction, view.observation)
+    shown = [message for step in steps for message in _example_turn(profile, view, step)]
     head = words("Your task") if shown else NOTHING
     asked = joined("\n", filter(None, (head, _user(profile, view))))
     return (message("system", _system(profile, view)), *shown, message("user", asked))
@@ -97,7 +98,7 @@ def _form(view: PolicyView) -> PromptText:
     return joined("", parts)
 
 
-def _example(profile: Profile, view: PolicyView, example: WorkedExample) -> tuple[Message, ...]:
+def _example_turn(profile: Profile, view: PolicyView, example: WorkedStep) -> tuple[Message, ...]:
     shown = PolicyView(
         instruction=example.goal,
         observation=example.observation,
@@ -105,7 +106,8 @@ def _example(profile: Profile, view: PolicyView, example: WorkedExample) -> tupl
         history=example.history,
         history_chars=view.history_chars,
     )
-    asked = joined("\n", (words("An example with another page"), _user(profile, shown)))
+    head = words("The example goes on" if example.history else "An example with another page")
+    asked = joined("\n", (head, _user(profile, shown)))
     thought = [words("# Thought: ") + own(example.thought)] if view.rationale_chars else []
     answer = joined("\n", (*thought, own(view.language.show(example.action))))
     return message("user", asked), Message("assistant", answer.text)
@@ -123,6 +125,7 @@ def _user(profile: Profile, view: PolicyView) -> PromptText:
     parts += [*_problems(view), *_news(view), *_now_possible(view), *_next(view)]
     if len(view.observation.text) > LONG_PAGE_CHARS:
         parts.append(words("Goal: ") + on_one_line(view.instruction, GOAL_CHARS))
+    parts.append(words(_QUESTION))  # else small models continue the list of actions
     return joined("\n", parts)
 
 

@@ -21,7 +21,9 @@ _CONTROL: Final = re.compile(r'\[(\d+)\] ([a-z]+) "([^"]*)"')
 
 
 @dataclass(frozen=True, slots=True)
-class WorkedExample:
+class WorkedStep:
+    """One turn of an example: what is shown, and the answer."""
+
     goal: str
     observation: Observation
     history: tuple[PastAction, ...]
@@ -29,14 +31,15 @@ class WorkedExample:
     action: Action
 
 
-def worked_example(profile: Profile, goal: str, look: Observation) -> WorkedExample | None:
-    """The example that *profile* shows beside *goal* and the page of *look*; None if it has none."""
+def worked_example(profile: Profile, goal: str, look: Observation) -> tuple[WorkedStep, ...]:
+    """The steps of the example that *profile* shows beside *goal* and the page of *look*; none if it has none."""
     if not profile.examples:
-        return None
+        return ()
     chosen = example_for(profile.examples, goal, look)
     draw = crc32(goal.encode("utf-8", "replace"))
     variant = chosen.variants[draw % len(chosen.variants)]
-    return _on_its_page(variant, example_numbers(variant.controls, draw, look))
+    most = max(step.controls for step in variant.steps)
+    return _on_its_pages(variant, example_numbers(most, draw, look))
 
 
 def example_for(examples: tuple[Example, ...], goal: str, look: Observation) -> Example:
@@ -55,16 +58,19 @@ def example_numbers(count: int, draw: int, look: Observation) -> tuple[int, ...]
     return tuple(range(first, first + count))
 
 
-def _on_its_page(variant: Variant, numbers: tuple[int, ...]) -> WorkedExample:
-    page, done, action = variant.numbered(numbers)
-    text = "\n".join(page)
-    elements = tuple(_element(*found) for found in _CONTROL.findall(text))
-    keys = {element.ref: element.key for element in elements}
-    history = tuple(
-        PastAction(one, keys.get(getattr(one, "ref", -1)), ActionResult(status=Status.OK), changed=True) for one in done
-    )
-    look = Observation("", "", text, elements, (), "0" * 16, (1280, 720), (0, 0), len(elements))
-    return WorkedExample(variant.goal, look, history, variant.thought, action)
+def _on_its_pages(variant: Variant, numbers: tuple[int, ...]) -> tuple[WorkedStep, ...]:
+    steps: list[WorkedStep] = []
+    history: tuple[PastAction, ...] = ()
+    for step in variant.steps:
+        page, action = step.numbered(numbers)
+        text = "\n".join(page)
+        elements = tuple(_element(*found) for found in _CONTROL.findall(text))
+        look = Observation("", "", text, elements, (), "0" * 16, (1280, 720), (0, 0), len(elements))
+        steps.append(WorkedStep(variant.goal, look, history, step.thought, action))
+        keys = {element.ref: element.key for element in elements}
+        target = keys.get(getattr(action, "ref", -1))
+        history = (*history, PastAction(action, target, ActionResult(status=Status.OK), changed=True))
+    return tuple(steps)
 
 
 def _element(number: str, role: str, name: str) -> Element:

@@ -43,14 +43,11 @@ _PARTS: Final = frozenset({"reference", "page_first", "history", "history_lines"
 """Fields that the fixed prompts, compact ones and those of large models, do not have."""
 
 
-class Variant(Record):
-    """A goal on a small page, the actions that were done and the answer."""
+class ExampleStep(Record):
+    """A small page and the answer to it."""
 
-    goal: str
     page: tuple[str, ...] = Field(min_length=1)
     """Lines of the page; `#1` to `#9` stand for the numbers of controls."""
-    done: tuple[Action, ...] = ()
-    """Actions that were done; their `ref` is the digit of a `#1`."""
     thought: str
     action: Action
     """The action of the answer; its `ref` is the digit of a `#1`."""
@@ -61,16 +58,23 @@ class Variant(Record):
         return max((int(digit) for line in self.page for digit in _HOLE.findall(line)), default=0)
 
     @model_validator(mode="after")
-    def _names_its_controls(self) -> Variant:
-        refs = [ref for one in (*self.done, self.action) if (ref := getattr(one, "ref", None)) is not None]
-        if missing := [ref for ref in refs if not 1 <= ref <= self.controls]:
-            raise ValueError(f"an action names control {missing[0]}, which is not on the example's page")
+    def _names_its_control(self) -> ExampleStep:
+        ref = getattr(self.action, "ref", None)
+        if ref is not None and not 1 <= ref <= self.controls:
+            raise ValueError(f"an action names control {ref}, which is not on the example's page")
         return self
 
-    def numbered(self, numbers: Sequence[int]) -> tuple[tuple[str, ...], tuple[Action, ...], Action]:
-        """The page, the actions that were done and the answer, with *numbers* in place of `#1`, `#2`, …"""
+    def numbered(self, numbers: Sequence[int]) -> tuple[tuple[str, ...], Action]:
+        """The page and the answer with *numbers* in place of `#1`, `#2`, …"""
         page = tuple(_HOLE.sub(lambda hole: str(numbers[int(hole[1]) - 1]), line) for line in self.page)
-        return page, tuple(_numbered(action, numbers) for action in self.done), _numbered(self.action, numbers)
+        return page, _numbered(self.action, numbers)
+
+
+class Variant(Record):
+    """A goal and the steps towards it, on pages whose controls keep their numbers."""
+
+    goal: str
+    steps: tuple[ExampleStep, ...] = Field(min_length=1)
 
 
 def _numbered(action: Action, numbers: Sequence[int]) -> Action:

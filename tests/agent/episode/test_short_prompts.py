@@ -100,7 +100,8 @@ def test_no_number_of_the_example_is_on_the_page(language: Language, controls: i
     for message in (system, *example):
         for action in actions_in(message.text, language):
             assert getattr(action, "ref", None) is None or getattr(action, "ref", 0) > controls
-    assert [m.role for m in example] == ["user", "assistant"] and user.role == "user"
+    assert {m.role for m in example[::2]} == {"user"} and {m.role for m in example[1::2]} == {"assistant"}
+    assert user.role == "user"
 
 
 def test_the_numbers_and_the_example_vary_with_the_task_and_the_page() -> None:
@@ -123,6 +124,8 @@ def test_the_numbers_and_the_example_vary_with_the_task_and_the_page() -> None:
         ("Buy a mug", "textbox", "fill in a form"),
         ("What does the mug cost?", "link", "read an answer"),
         ("Open the cart", "link", "click"),
+        ("Click on the okay button", "textbox", "click"),
+        ("Enter ann and click Submit", "textbox", "fill in a form"),
         ("Select the tab Terms", "tab", "click"),
     ],
 )
@@ -135,16 +138,13 @@ def test_every_example_shows_a_page_of_its_own_and_a_readable_answer(language: L
     for example in SMALL.examples:
         one = replace_examples(example.kind)
         for draw in range(20):
-            shown = worked_example(one, f"goal {draw}", FORM)
-            assert shown is not None and shown.thought and shown.observation.elements
-            assert language.parse(language.show(shown.action)).action == shown.action
-            known = {each.ref for each in shown.observation.elements}
-            assert {
-                ref
-                for action in (shown.action, *(p.action for p in shown.history))
-                if (ref := getattr(action, "ref", None))
-            } <= known
-            assert all(each.target is not None for each in shown.history)
+            steps = worked_example(one, f"goal {draw}", FORM)
+            assert steps and [len(step.history) for step in steps] == list(range(len(steps)))
+            for step in steps:
+                known = {each.ref for each in step.observation.elements}
+                assert known and step.thought and getattr(step.action, "ref", None) in {None, *known}
+                assert language.parse(language.show(step.action)).action == step.action
+                assert all(past.target is not None for past in step.history)
 
 
 def replace_examples(kind: str) -> Profile:
@@ -271,7 +271,7 @@ def test_the_large_profile_has_the_bytes_of_before() -> None:
 def test_a_short_prompt_is_shorter_than_a_large_one() -> None:
     view = replace(VIEW, max_notes=0)
     short, large = (sum(len(m.text) for m in render_prompt(named(name), view)) for name in ("small", "large"))
-    assert short < 0.9 * large
+    assert short < large, "although it has an example"
 
 
 def test_data_files_are_part_of_the_package() -> None:

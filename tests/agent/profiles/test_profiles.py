@@ -42,7 +42,8 @@ def test_every_profile_file_is_valid() -> None:
         ('style = "full"\nprompt = 1', "unknown key 'prompt'"),
         (
             'style = "full"\nrules = "short"\n[[examples]]\nkind = "x"\n[[examples.variants]]\ngoal = "g"\n'
-            'page = ["[#1] link \\"a\\""]\nthought = "t"\naction = { kind = "click", ref = 2 }',
+            '[[examples.variants.steps]]\npage = ["[#1] link \\"a\\""]\nthought = "t"\n'
+            'action = { kind = "click", ref = 2 }',
             "an action names control 2",
         ),
     ],
