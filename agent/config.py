@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, FiniteFloat, ValidationInfo, field_validator, model_validator
 
+from agent.profiles.names import checked_name
 from envs.core.errors import BadInput
 from envs.core.plain_values import Layer, checked, merged, read_toml
 from envs.core.record import Record
@@ -76,6 +77,10 @@ class RunConfig(Record):
     declare them in `mira.json` (the embedded model, and models trained here on such prompts), and full prompts for all
     other models. Planner and AutoRater use the style that their checkpoint declares. With `compact` they use compact
     prompts if they are the policy's own model, or if no model is the policy; other models get full prompts."""
+    profile: str = "auto"
+    """Prompt profile of the policy: a file of :mod:`agent.profiles`, or `auto`, which chooses by `prompt_style` and the
+    model (`mira models MODEL`). The run records the chosen one. In a stored configuration of an older version
+    `auto` is the one of its prompt style: `large` or `compact`."""
     max_actions_per_turn: int = Field(default=8, ge=1, le=20)
     """Most actions of one policy answer, in full prompts only: typing, selecting and clicking, then one of any kind.
     Each is a step of its own. The rest is dropped where one fails or the page changes beyond it. 1 asks for one action
@@ -164,6 +169,11 @@ class RunConfig(Record):
         if value and info.data.get("secrets"):
             raise ValueError("Playwright's trace would hold the declared secrets: leave out trace_zip or the secrets")
         return value
+
+    @field_validator("profile")
+    @classmethod
+    def _known_profile(cls, name: str) -> str:
+        return checked_name(name)
 
     def resolved(self) -> dict[str, Any]:
         """Plain JSON values, as stored in traces and in `run.json`."""

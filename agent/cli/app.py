@@ -92,7 +92,11 @@ COMMANDS: Final[Mapping[str, Place]] = {
         "tasks",
         "List the tasks of a suite with their checkers, milestones, oracle solvers and requirements.",
     ),
-    "models": Place("agent.cli.inspect", "models", "List model specs, whether each works here, and what is missing."),
+    "models": Place(
+        "agent.cli.inspect",
+        "models",
+        "List model specs, whether each works here, what is missing, and prompt profiles.",
+    ),
     "doctor": Place(
         "agent.cli.inspect",
         "doctor",

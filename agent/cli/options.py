@@ -94,6 +94,9 @@ Rationale = Annotated[
 MaxActionsPerTurn = Annotated[
     int | None, typer.Option(help="Most actions of one answer of the policy, in full prompts; 1 asks for one.")
 ]
+Profile = Annotated[
+    str | None, typer.Option(help="Prompt profile of the policy: auto, or a name; see `mira models MODEL`.")
+]
 Constrained = Annotated[
     Literal["auto", "on", "off"] | None,
     typer.Option(help="Limit answers to actions that are valid on the page: local, vLLM and llama.cpp models."),

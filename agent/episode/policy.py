@@ -9,11 +9,15 @@ from zlib import crc32
 
 from agent.episode.answer_rules import repaired_kind
 from agent.episode.points import NOT_OFFERED, is_at_point, offers_points
-from agent.episode.prompts import PolicyView, Style, render_policy_prompt
+from agent.episode.profile_prompts import render_prompt
+from agent.episode.prompts import PolicyView, Style
+from agent.episode.short_prompts import repair_text, valid_form
+from agent.profiles.profile import OF_STYLE, Profile, named
 from envs.core.action_languages import Language, Parsed, ParseError
 from envs.core.action_languages.choices import page_choices
 from envs.core.action_languages.grammar import grammar
 from envs.core.action_languages.note_lines import note_edits
+from envs.core.action_languages.short_reference import refuse_placeholders
 from envs.core.actions import Action, Stop
 from envs.core.notes import NoteEdit
 from envs.core.observation import ElementKey, Observation
@@ -99,6 +103,8 @@ class ActionProposal:
     """Further actions of the answer; their element numbers are those of the same observation."""
     rationale: str = ""
     """What the policy wrote before the action, on one line."""
+    wrong_form: str = ""
+    """Name of the action whose values are wrong, where no action could be parsed but one was recognised."""
 
 
 class _Call(Protocol):
@@ -170,14 +176,16 @@ class ModelPolicy:
         rationale_chars: int = 0,
         thinking: Budget | None = None,
         constrained: bool = False,
+        profile: Profile | None = None,
     ) -> None:
         """*max_actions*, *rationale_chars*: see :class:`agent.episode.prompts.PolicyView`. *thinking*: budget of each
         call; None leaves the model's default. *constrained*: answers follow a grammar of the actions that are valid on
-        the page, if the model supports grammars."""
+        the page, if the model supports grammars. *profile*: of the prompts; None is that of *style*."""
         self.spec = model.spec
         self._model = model
         self._language = language
         self._style: Style = style
+        self._profile = named(OF_STYLE[style]) if profile is None else profile
         self._temperature = temperature
         self._retry_temperature = retry_temperature
         self._seed = seed
@@ -193,11 +201,7 @@ class ModelPolicy:
         first = await self._ask(messages, turn, 1, self._temperature)
         proposal = self._read(messages, first, turn)
         if proposal.action is None:
-            repair = (
-                *messages,
-                Message("assistant", proposal.raw),
-                message("user", self._repair(proposal.error, turn)),
-            )
+            repair = self._repair_messages(messages, proposal, turn)
             second = await self._ask(repair, turn, 2, self._temperature, proposal.calls)
             proposal = _with_edits(proposal, self._read(repair, second, turn, proposal.calls))
         if proposal.action is None or proposal.action != turn.no_op or self._retry_temperature <= self._temperature:
@@ -218,11 +222,19 @@ class ModelPolicy:
     def _prompt(self, turn: Turn) -> tuple[Message, ...]:
         """Renders the view. A screenshot that is meant for the model is added to the last message."""
         view = replace(turn.view, max_actions=self.max_actions, rationale_chars=self.rationale_chars)
-        messages = render_policy_prompt(self._style, view)
+        messages = render_prompt(self._profile, view)
         picture = turn.view.observation.screenshot
         if not self._shows_pictures or picture is None:
             return messages
         return (*messages[:-1], replace(messages[-1], images=(Image(picture),)))
+
+    def _repair_messages(
+        self, messages: tuple[Message, ...], proposal: ActionProposal, turn: Turn
+    ) -> tuple[Message, ...]:
+        if self._profile.is_short:
+            asked = f"{messages[-1].text}\n\n{repair_text(turn.view, proposal.wrong_form).text}"
+            return (*messages[:-1], replace(messages[-1], text=asked))
+        return (*messages, Message("assistant", proposal.raw), message("user", self._repair(proposal.error, turn)))
 
     def _repair(self, error: str, turn: Turn) -> PromptText:
         """Renders the repair message: the error and, in the full style, the controls of the page.
@@ -279,10 +291,13 @@ class ModelPolicy:
             parsed, *then = self._language.parse_all(raw) if self.max_actions > 1 else (self._language.parse(raw),)
             if self._style == "full" and not offers_points(turn.view.observation):
                 _refuse_points(parsed, *then)
+            if self._profile.is_short:
+                refuse_placeholders(each.action for each in (parsed, *then))
         except ParseError as error:
             call = ModelCall(messages, reply, str(error))
             edits = self._edits(raw, turn)
-            return ActionProposal(None, raw, calls=(*before, call), error=str(error), note_edits=edits)
+            told = valid_form(self._language, error.form) if self._profile.is_short else str(error)
+            return ActionProposal(None, raw, calls=(*before, call), error=told, note_edits=edits, wrong_form=error.form)
         return ActionProposal(
             parsed.action,
             raw,

@@ -222,10 +222,10 @@ def _full_system(view: PolicyView) -> PromptText:
     role = words(_ROLE) + answer_kind(view.max_actions)
     rules = words("Rules\n") + action_rule(view.max_actions) + words(_RULES)
     static = (role, own(view.language.reference), rules, rationale_rule(view.rationale_chars))
-    return joined("\n\n", (*filter(None, static), *_full_notes_offer(view), *_full_provided(view.provided)))
+    return joined("\n\n", (*filter(None, static), *notes_offer(view), *provided_parts(view.provided)))
 
 
-def _full_notes_offer(view: PolicyView) -> list[PromptText]:
+def notes_offer(view: PolicyView) -> list[PromptText]:
     """How notes are written, where the run keeps any."""
     if not view.max_notes:
         return []
@@ -234,7 +234,7 @@ def _full_notes_offer(view: PolicyView) -> list[PromptText]:
     return [joined("\n", (words(_NOTES), words(NOTE_SYNTAX), bound))]
 
 
-def _full_provided(provided: Provided) -> list[PromptText]:
+def provided_parts(provided: Provided) -> list[PromptText]:
     """Secrets and files of the run: the end of the static part, equal at every step of a run."""
     parts: list[PromptText] = []
     if provided.secrets:
@@ -260,15 +260,15 @@ def _quoted(path: str) -> str:
 def _full_user(view: PolicyView) -> PromptText:
     parts = [words("Goal: ") + on_one_line(view.instruction, 8_000)]
     if view.milestones:
-        parts.append(_full_plan(view))
+        parts.append(plan_part(view))
     if view.history:
         log = fenced_lines("actions", action_log_lines(view.history, view.history_chars))
         parts.append(words("Your actions, oldest first\n") + log)
     if view.notes or view.note_remarks:
-        parts.append(_full_notes(view))
+        parts.append(notes_part(view))
     if problems := _full_problems(view):
         parts.append(joined("\n", (words("Problems"), *problems)))
-    if news := _news(view):
+    if news := news_parts(view):
         parts.append(joined("\n", (words("What came of your last action"), *news)))
     parts.append(_full_page(view.observation))
     if (points := points_text(view.observation, view.language.pixels)) is not None:
@@ -277,7 +277,7 @@ def _full_user(view: PolicyView) -> PromptText:
     return joined("\n\n", parts)
 
 
-def _full_notes(view: PolicyView) -> PromptText:
+def notes_part(view: PolicyView) -> PromptText:
     """The notes and their remarks. The policy wrote them, but it may have copied page text: they are data."""
     parts = [words("Your notes")]
     if view.notes:
@@ -288,7 +288,7 @@ def _full_notes(view: PolicyView) -> PromptText:
     return joined("\n", parts)
 
 
-def _full_plan(view: PolicyView) -> PromptText:
+def plan_part(view: PolicyView) -> PromptText:
     """The plan. Which milestones are verified stands outside the fence, where no milestone text can forge it."""
     places = range(len(view.milestones))
     done = [number(index + 1) for index in places if view.is_achieved(index)]
@@ -332,7 +332,7 @@ def _compact_problem(view: PolicyView) -> str:
     return f"{MISSED}: {controls or 'it has none'}"
 
 
-def _news(view: PolicyView) -> list[PromptText]:
+def news_parts(view: PolicyView) -> list[PromptText]:
     """Remark, downloads and dialogs of the last action; the message of a failed action is in the history."""
     remarks = [view.last.message] if view.last is not None and view.last.ok and view.last.message else []
     lines = [f"- {one_line(line)}" for line in (*remarks, *_downloaded(view))]

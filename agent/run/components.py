@@ -12,9 +12,12 @@ from agent.episode.episode import AgentComponents
 from agent.episode.policy import ModelPolicy, Policy
 from agent.episode.prompts import Style
 from agent.episode.structured_answers import AnswerSchema
+from agent.profiles.names import AUTO
+from agent.profiles.profile import Profile, named
 from agent.run.demonstrations import DemonstrationPolicy
 from agent.run.oracle import oracle_policy
 from agent.run.oracle_tasks import SPECS, plays_oracle
+from agent.run.prompt_profiles import profile_of
 from envs.core.action_languages import LANGUAGES
 from envs.core.errors import BadInput
 from envs.suites.webarena.evaluators import FuzzyJudge
@@ -105,17 +108,15 @@ async def _close(model: ChatModel) -> None:
 def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
     if plays_oracle(config, suite):
         spec = config.policy if config.policy in SPECS else "oracle"
-        return DemonstrationPolicy(
-            oracle_policy(spec, suite, LANGUAGES[config.language]),
-            "compact" if config.prompt_style == "auto" else config.prompt_style,
-        )
+        return DemonstrationPolicy(oracle_policy(spec, suite, LANGUAGES[config.language]), profile_of(config, suite))
     if config.policy in NOT_MODELS:
         raise BadInput(f"policy {config.policy!r} needs a policy object from Python, or a suite that ships solvers")
     try:
         model = models.get(config.policy)
     except UnknownModel as error:
         raise UnknownModel(f"{error}; policies for demonstrations are {' and '.join(SPECS)}") from error
-    style = _style(config, config.policy)
+    profile = profile_of(config, suite)
+    style = profile.style
     return ModelPolicy(
         model,
         LANGUAGES[config.language],
@@ -126,9 +127,10 @@ def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
         deadline_s=config.model_deadline_s,
         shows_pictures=config.screenshots == "marks",
         max_actions=config.max_actions_per_turn if style == "full" else 1,
-        rationale_chars=_rationale_chars(config, model) if style == "full" else 0,
+        rationale_chars=_rationale_chars(config, model, profile) if style == "full" else 0,
         thinking=config.policy_thinking,
         constrained=style == "full" and _is_constrained(config),
+        profile=profile,
     )
 
 
@@ -140,10 +142,12 @@ def _is_constrained(config: RunConfig) -> bool:
     return False
 
 
-def _rationale_chars(config: RunConfig, model: ChatModel) -> int:
+def _rationale_chars(config: RunConfig, model: ChatModel, profile: Profile) -> int:
     if config.rationale != "auto":
         return config.rationale
-    return 0 if thinks(model, config.policy_thinking) else RATIONALE_CHARS
+    if thinks(model, config.policy_thinking):
+        return 0
+    return RATIONALE_CHARS if profile.rationale_chars is None else profile.rationale_chars
 
 
 def _planner(config: RunConfig, models: _Models) -> Planner:
@@ -170,7 +174,9 @@ def _plans_in_full(config: RunConfig) -> bool:
 
 def _style(config: RunConfig, spec: str) -> Style:
     """Prompt style of *spec*: the configured one for the policy, else the one that its checkpoint declares."""
-    if config.prompt_style != "auto" and config.policy == spec:
+    if config.policy == spec and config.profile != AUTO:
+        return named(config.profile).style
+    if config.policy == spec and config.prompt_style != "auto":
         return config.prompt_style
     return style_of_spec(spec) or "full"
 

@@ -25,6 +25,7 @@ from agent.run.foreign_resume import adopt, check_plain_files, take_over_run
 from agent.run.langsmith_tracing import langsmith_tracing
 from agent.run.open_defaults import with_open_defaults
 from agent.run.oracle_tasks import check_solvable
+from agent.run.prompt_profiles import with_profile
 from agent.run.run_executor import RunExecutor
 from agent.run.run_store import Manifest, OpenTask, RunFolder, checked_run_id, new_run_id, versions, with_resume_hint
 from agent.run.stopping import run_until_stopped
@@ -53,6 +54,7 @@ async def run_suite(
     *policy* and *suite* replace those that configuration and selection name. Raises BadInput or ModelUnavailable, in
     one line and with nothing written, if the run cannot start. Later errors are outcomes of their episodes.
     """
+    config = with_profile(config, selection.suite) if policy is None else config
     manifest = _manifest(config, selection, run_id)
     inputs = _Inputs(tuple(listeners), approver or decline, policy, suite)
     return await _run(manifest, RunFolder(out / manifest.run_id), inputs, fresh=True)
@@ -75,7 +77,7 @@ async def run_open(
     BadInput if *url* cannot be opened.
     """
     check_address(url)
-    config = with_open_defaults(config) if policy is None else config
+    config = with_profile(with_open_defaults(config), SUITE) if policy is None else config
     task = OpenTask(instruction=instruction, url=url)
     selection = TaskSelection(SUITE, (TASK,), (config.seed,))
     manifest = _manifest(config, selection, run_id).model_copy(update={"open_task": task})

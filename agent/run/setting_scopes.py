@@ -58,7 +58,7 @@ RUN_FIELDS: Final[Mapping[str, FieldScope]] = {
     "session.ignore_https_errors": FieldScope(Scope.SERVER, _CONFIG_FILE),
     "session.upload_folder": FieldScope(Scope.LOCAL, "--upload-folder"),
     "session.background": FieldScope(Scope.SERVER, _CONFIG_FILE),
-    **_plain("", "language prompt_style max_actions_per_turn rationale constrained policy_thinking"),
+    **_plain("", "language prompt_style profile max_actions_per_turn rationale constrained policy_thinking"),
     **_plain("", "show_plan thinking k headed workers attempts seed temperature"),
     **_plain("", "retry_temperature model_deadline_s retry_window_s screenshots approve trace_zip strict_original"),
     **_plain("", "overlap_reflect fsync max_notes history_chars shuffle_examples outcome"),

@@ -22,6 +22,7 @@ from typing import Any
 import torch
 from transformers import PrinterCallback, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from agent.episode.profile_prompts import profile_of_messages
 from envs.core.atomic_write import write_atomically
 from envs.core.errors import BadInput
 from envs.core.record import Record
@@ -293,13 +294,13 @@ def _train(model: Any, processor: Any, job: _TrainingJob) -> None:
     learned = whole_model(trainer, lambda: model)
     if learned is not None:
         write_atomically(out / "log.json", json.dumps(trainer.state.log_history, indent=1) + "\n")
-        save_start(learned, processor, out / "model", job.style)
+        save_start(learned, processor, out / "model", job.style, _profile(job.examples))
         shutil.rmtree(out / "checkpoints", ignore_errors=True)
 
 
-def save_start(model: Any, processor: Any, out: Path, style: PromptStyle | None = None) -> None:
+def save_start(model: Any, processor: Any, out: Path, style: PromptStyle | None = None, profile: str = "") -> None:
     """Writes a checkpoint to *out* for :func:`load_start` and servers: weights with any adapter merged, the tokenizer
-    or processor, and the prompt *style*."""
+    or processor, and the prompt *style* with its *profile*."""
     merged = model.merge_and_unload() if hasattr(model, "merge_and_unload") else model
     neutral_sampling(merged)
     with write_folder_atomically(out) as part:
@@ -307,7 +308,7 @@ def save_start(model: Any, processor: Any, out: Path, style: PromptStyle | None 
         processor.save_pretrained(part)
         if processor is not tokenizer_of(processor):
             tokenizer_of(processor).save_pretrained(part)
-        declare_style(part, style)
+        declare_style(part, style, profile)
 
 
 def _coordinate_warnings(examples: Sequence[Example], settings: GrpoSettings) -> tuple[str, ...]:
@@ -327,6 +328,12 @@ def _style(examples: Sequence[Example], policy: Path) -> PromptStyle | None:
         full = {any(role == "system" for role, _ in example.messages) for example in examples}
         return None if len(full) > 1 else "full" if full.pop() else "compact"
     return declared_style(policy)
+
+
+def _profile(examples: Sequence[Example]) -> str:
+    """The profile of the examples' prompts, where their style has several; empty where profiles differ."""
+    profiles = {profile_of_messages(example.messages) for example in examples}
+    return profiles.pop() if len(profiles) == 1 else ""
 
 
 def _digest(examples: Sequence[Example]) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from envs.core import actions as act
@@ -177,7 +177,7 @@ def _action(function: str, values: dict[str, str]) -> Action:
     try:
         return form.build(_values(form, values))
     except Fault as fault:
-        raise ParseError(f"{fault}. Expected: {PROGRAM.shape(form)}") from None
+        raise ParseError(f"{fault}. Expected: {PROGRAM.shape(form)}", form.name) from None
 
 
 def _values(form: Form, values: dict[str, str]) -> dict[str, Value]:
@@ -242,6 +242,9 @@ class ProgramLanguage(Language):
 
     def shape(self, form: Form) -> str:
         return _call(form, [_placeholder(slot) for slot in form.required])
+
+    def template(self, form: Form, shown: Sequence[tuple[Slot, str]]) -> str:
+        return _call(form, [f"{slot.name}={text}" for slot, text in shown])
 
     def label(self, form: Form) -> str:
         return _text(form.name)
