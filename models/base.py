@@ -74,6 +74,8 @@ class Message:
     role: Literal["system", "user", "assistant"]
     text: str
     images: tuple[Image, ...] = ()
+    signature: bytes | None = None
+    """`ChatReply.signature` of an assistant message."""
 
 
 Budget = Literal["auto"] | int
@@ -126,6 +128,9 @@ class ChatReply:
     logprobs: tuple[float, ...] | None = None
     """Natural logarithms at temperature 1 of the unconstrained distribution, also where a grammar limited the tokens.
     One per completion token."""
+    signature: bytes | None = None
+    """The provider's opaque token for the thoughts behind the answer, to be sent back with it in a next turn. Never
+    stored."""
 
 
 class ChatModel(Protocol):

@@ -1,7 +1,8 @@
 """Parses model specs, as typed on the command line, and makes the models that they name.
 
-`embedded`, `openai:MODEL`, `gemini:MODEL`, `vllm:URL#MODEL`, `local:DIR[+ADAPTER]` and `scripted:FILE` are built in
-(:mod:`models.providers`). Installed packages add others through the entry-point group `mira.providers`.
+`embedded`, `openai:MODEL`, `gemini:MODEL`, `vllm:URL#MODEL`, `litellm:PROVIDER/MODEL`, `local:DIR[+ADAPTER]` and
+`scripted:FILE` are built in (:mod:`models.providers`). Installed packages add others through the entry-point group
+`mira.providers`.
 
 Nothing here uses the network, and a provider's package is imported only when its model is made.
 """
@@ -22,7 +23,7 @@ PROVIDERS: Final = Registry(
     Provider,
     {
         name: f"models.providers.{name}:PROVIDER"
-        for name in ("embedded", "openai", "gemini", "vllm", "local", "scripted")
+        for name in ("embedded", "openai", "gemini", "vllm", "litellm", "local", "scripted")
     },
     error=ModelUnavailable,
 )
