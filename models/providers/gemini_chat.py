@@ -26,7 +26,6 @@ import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from enum import Enum
 from typing import Any, Final, cast
 
 import httpx2
@@ -49,6 +48,7 @@ from models.base import (
 from models.prices import price_table
 from models.prompting.fence import defuse
 from models.providers.gemini_families import Family, family_of
+from models.providers.gemini_finishes import FINISHES, Finish, unusable_finish
 from models.schema_export import exported
 from models.structured import Draft, checked_reply
 from models.transport import (
@@ -69,37 +69,6 @@ API_VERSION = "v1beta"
 _RETRY_DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 _ABOUT_KEY: Final = "API_KEY_"
 """What reasons (`google.rpc.ErrorInfo`) about the API key begin with. A wrong key has HTTP status 400."""
-
-
-class Finish(Enum):
-    """What a finish reason says about the answer."""
-
-    WHOLE = "whole"
-    TRUNCATED = "truncated"
-    UNUSABLE = "unusable"
-    """Another answer to the same request may be usable."""
-    REFUSED = "refused"
-    DISABLED = "disabled"
-    """The server refuses all requests of the account."""
-
-
-FINISHES: Final[Mapping[str, Finish]] = {
-    "": Finish.WHOLE,
-    "FINISH_REASON_UNSPECIFIED": Finish.WHOLE,
-    "STOP": Finish.WHOLE,
-    "MAX_TOKENS": Finish.TRUNCATED,
-    "CONTINUATION": Finish.TRUNCATED,
-    "LANGUAGE": Finish.UNUSABLE,
-    "MALFORMED_FUNCTION_CALL": Finish.UNUSABLE,
-    "MALFORMED_RESPONSE": Finish.UNUSABLE,
-    "MISSING_THOUGHT_SIGNATURE": Finish.UNUSABLE,
-    "OTHER": Finish.UNUSABLE,
-    "RECITATION": Finish.UNUSABLE,
-    "TOO_MANY_TOOL_CALLS": Finish.UNUSABLE,
-    "UNEXPECTED_TOOL_CALL": Finish.UNUSABLE,
-    "PUP_LIMITED_DISABLED": Finish.DISABLED,
-}
-"""By finish reason. All others, also future ones, are refusals."""
 
 
 class GeminiChat:
@@ -273,22 +242,14 @@ def _signature(candidate: types.Candidate) -> bytes | None:
 
 def _unusable(finish: types.FinishReason | None, text: str, request: ChatRequest) -> Failure | None:
     reason = finish.value if finish else ""
-    match FINISHES.get(reason, Finish.REFUSED):
-        case Finish.TRUNCATED:
-            limit = f"the answer hit its limit of {request.max_tokens} tokens: raise max_tokens"
-            return Failure(ModelTruncated, limit, answered=True)
-        case Finish.UNUSABLE:
-            return Failure(ModelInvalidAnswer, f"the model gave no usable answer ({reason})", retry=True, answered=True)
-        case Finish.REFUSED:
-            return Failure(ModelRejected, f"the model refused ({reason})", answered=True)
-        case Finish.DISABLED:
-            return Failure(ModelRejected, f"the server refuses requests of this account ({reason})")
-        case Finish.WHOLE:
-            pass
-    if not text.strip():
+    if FINISHES.get(reason) is Finish.TRUNCATED:
+        limit = f"the answer hit its limit of {request.max_tokens} tokens: raise max_tokens"
+        return Failure(ModelTruncated, limit, answered=True)
+    failure = unusable_finish(reason)
+    if failure is None and not text.strip():
         empty = f"the answer is empty (finish reason {reason or 'missing'})"
         return Failure(ModelInvalidAnswer, empty, answered=True)
-    return None
+    return failure
 
 
 def _ignore_new_values() -> None:

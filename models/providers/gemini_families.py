@@ -10,12 +10,13 @@ one; so none is sent.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 from google.genai.types import MediaResolution, ThinkingConfig, ThinkingLevel
 
-from models.base import Budget, ChatRequest
+from models.base import Budget, ChatRequest, Effort
 
 DYNAMIC: Final = -1
 """The budget with which the model chooses how long it thinks."""
@@ -86,16 +87,18 @@ class Family:
             return 0
         return min(max(tokens, self.thinking.least), self.thinking.most)
 
-    def level(self, tokens: Budget | None) -> ThinkingLevel | None:
-        """The level to send; None if none is sent, which is the dynamic mode."""
+    def level(self, tokens: Budget | None, effort: Effort | None = None) -> ThinkingLevel | None:
+        """The level of *effort*, or else of *tokens*: the lowest that the models have from it on, or their highest.
+        None if none is sent, which is the dynamic mode."""
         levels = self.thinking.levels if isinstance(self.thinking, Levels) else ()
-        if tokens is None or tokens == "auto" or not levels:
+        wanted = _level_of_tokens(tokens) if effort is None else _LEVEL_OF_EFFORT[effort]
+        if wanted is None or not levels:
             return None
-        lowest = _ORDER.index(_level_of_tokens(tokens))
+        lowest = _ORDER.index(wanted)
         return next((level for level in levels if _ORDER.index(level) >= lowest), levels[-1])
 
     def thinking_config(self, request: ChatRequest) -> ThinkingConfig | None:
-        budget, level = self.budget(request.thinking_tokens), self.level(request.thinking_tokens)
+        budget, level = self.budget(request.thinking_tokens), self.level(request.thinking_tokens, request.effort)
         if budget is None and level is None:
             return None
         return ThinkingConfig(thinking_budget=budget, thinking_level=level)
@@ -118,6 +121,15 @@ _ORDER: Final = (
     ThinkingLevel.HIGH,
     ThinkingLevel.XHIGH,
 )
+_LEVEL_OF_EFFORT: Final[Mapping[Effort, ThinkingLevel]] = {
+    "none": ThinkingLevel.MINIMAL,
+    "minimal": ThinkingLevel.MINIMAL,
+    "low": ThinkingLevel.LOW,
+    "medium": ThinkingLevel.MEDIUM,
+    "high": ThinkingLevel.HIGH,
+    "xhigh": ThinkingLevel.XHIGH,
+    "max": ThinkingLevel.XHIGH,
+}
 _TWO: Final = Levels((ThinkingLevel.LOW, ThinkingLevel.HIGH))
 _THREE: Final = Levels((ThinkingLevel.LOW, ThinkingLevel.MEDIUM, ThinkingLevel.HIGH))
 _FOUR: Final = Levels((ThinkingLevel.MINIMAL, *_THREE.levels))
@@ -153,7 +165,9 @@ def family_of(model: str) -> Family:
     return next(family for family in (*FAMILIES, NEWEST, OTHER) if re.match(family.pattern, name))
 
 
-def _level_of_tokens(tokens: int) -> ThinkingLevel:
+def _level_of_tokens(tokens: Budget | None) -> ThinkingLevel | None:
+    if tokens is None or tokens == "auto":
+        return None
     if tokens <= 0:
         return ThinkingLevel.MINIMAL
     if tokens <= _LOW_TOKENS:

@@ -13,6 +13,7 @@ from models.base import ChatModel, ModelStatus, ModelUnavailable
 from models.optional import install_command, missing_modules, require
 from models.prices import own_prices, price_table
 from models.provider import ModelOptions, ModelSpec, Provider, checked_url
+from models.thinking import Thinking, effort_of
 
 FORM = "litellm:PROVIDER/MODEL"
 EXTRA = "litellm"
@@ -35,6 +36,14 @@ class LiteLLMSpec(ModelSpec):
         return LiteLLMChat(
             self.provider, self.model, base_url=url, policy=options.policy, max_concurrent=options.max_concurrent
         )
+
+    def ignores_thinking(self, thinking: Thinking) -> bool:
+        """A budget becomes an effort of models that LiteLLM knows to think; an effort is sent to every model."""
+        if effort_of(thinking) is not None or missing_modules("litellm"):
+            return False
+        from models.providers.litellm_setup import loaded
+
+        return not loaded().reasons(self.provider, self.model)
 
     def price_known(self, options: ModelOptions) -> bool:
         """By a table of one's own, or by that of LiteLLM, which has no prices of other servers."""

@@ -4,8 +4,8 @@ Errors are classified by what was received (:class:`models.providers.litellm_set
 not use LiteLLM's HTTP client, there is no such record: then the exception's status counts.
 
 A parameter is sent if LiteLLM says that the model takes it. Thinking budgets become `reasoning_effort`, as for OpenAI
-(:mod:`models.providers.openai_dialect`); LiteLLM maps it to the provider's own parameter. A model that LiteLLM does not
-know as a reasoning model gets none.
+(:mod:`models.providers.openai_dialect`), and 0 is `none` for models of others; LiteLLM maps it to the provider's own
+parameter. A model that LiteLLM does not know as a reasoning model gets none, unless the request names an effort.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import asyncio
 import json
 import os
 import re
+from dataclasses import replace
 from typing import Any, Final
 
 import httpx
@@ -31,19 +32,28 @@ from models.base import (
     Usage,
 )
 from models.prices import own_prices, price_table
+from models.providers.gemini_finishes import FINISHES, unusable_finish
 from models.providers.litellm_setup import Completed, Exchange, loaded, recording
 from models.providers.openai_chat import cut_at, unusable, wire_messages
 from models.providers.openai_dialect import Dialect, effort_for
 from models.providers.openai_wire import WireReply, WireUsage
 from models.schema_export import exported
 from models.structured import Draft, checked_reply
+from models.thinking import EFFORT_TOKENS
 from models.transport import Call, Failure, RetryPolicy, failure_of_status, open_call, quoted, well_formed
 
 CLIENT_TIMEOUT_S: Final = 86_400.0
-"""LiteLLM's own timeout, which must not end a call: calls have a deadline. One value, because LiteLLM keeps a connection
-pool for each."""
+"""LiteLLM's own timeout, which must not end a call: calls have a deadline. One value, because each has a connection
+pool of its own."""
 OPTIONAL: Final = ("reasoning_effort", "logprobs", "seed", "stop", "temperature", "response_format")
 """Parameters that are left out once LiteLLM has refused a request with them, in this order."""
+WHOLE: Final = frozenset(
+    {
+        *("stop", "eos", "eos_token", "stop_sequence", "stop_token", "end_turn", "complete", "completed", "done"),
+        *("finish", "finished", "STOP", "STOP_SEQUENCE", "COMPLETE", "COMPLETED", "FINISH_REASON_UNSPECIFIED"),
+    }
+)
+"""Finish reasons of providers for complete answers. LiteLLM turns others, such as `error`, into `stop` as well."""
 _SECRET: Final = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL")
 """Names of environment variables whose values are masked in errors."""
 
@@ -65,6 +75,7 @@ class LiteLLMChat:
         no such provider."""
         self.spec = f"litellm:{provider}/{model}"
         self._litellm = loaded()
+        self._litellm.opened()
         self._model = model
         self._provider = provider
         self._key = api_key
@@ -80,8 +91,8 @@ class LiteLLMChat:
             raise ModelUnavailable(f"{self.spec}: LiteLLM has no provider {provider!r}")
         self._taken = self._litellm.parameters(provider, model)
         self._reasoning = "reasoning_effort" in self._taken and self._litellm.reasons(provider, model)
-        self._dialect = Dialect(model, schema_in_prompt=not self._takes_schema())
-        self._litellm.opened()
+        own = Dialect.of_model(model, hosted=False)
+        self._dialect = replace(own, schema_in_prompt=not self._takes_schema())
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         async with open_call(request.deadline_s, self._policy, self._slots) as call:
@@ -120,7 +131,7 @@ class LiteLLMChat:
                 completed = await self._litellm.complete(**self._required(request), **optional)
             except Exception as error:  # noqa: BLE001 - LiteLLM raises exceptions of many kinds
                 if self._litellm.unsupported(error):
-                    refused = next((name for name in OPTIONAL if name in optional), None)
+                    refused = next((name for name in OPTIONAL if name in optional and name in taken), None)
                     if refused is not None:
                         return taken - {refused}
                 return self._failed(error, exchange)
@@ -156,12 +167,20 @@ class LiteLLMChat:
             wanted["reasoning_effort"] = word
             # Providers refuse another temperature than their default together with thinking.
             del wanted["temperature"]
-        return {name: value for name, value in wanted.items() if name in taken}
+        named = frozenset({"reasoning_effort"}) if request.effort is not None else frozenset[str]()
+        return {name: value for name, value in wanted.items() if name in taken | named}
 
     def _word(self, request: ChatRequest) -> str | None:
+        """An effort that the request names is sent to every model."""
+        if request.effort is not None:
+            return request.effort
+        if self._reasoning and request.thinking_tokens == 0 and not self._dialect.reasoning:
+            return "none"
         return effort_for(self._model, request.thinking_tokens).word if self._reasoning else None
 
     def _room(self, request: ChatRequest) -> int:
+        if request.effort is not None:
+            return effort_for(self._model, EFFORT_TOKENS[request.effort]).room
         return effort_for(self._model, request.thinking_tokens).room if self._reasoning else 0
 
     def _failed(self, error: Exception, exchange: Exchange) -> Failure:
@@ -197,6 +216,8 @@ class LiteLLMChat:
     def _not_sent(self, error: Exception, reason: str) -> Failure:
         """Nothing was received through LiteLLM's client: it refused the call, or another client sent it."""
         status = getattr(error, "status_code", None)
+        if self._litellm.unsupported(error):
+            return Failure(ModelRejected, f"{self.spec}: {reason}")
         if isinstance(error, ImportError) or status in (401, 403):
             return Failure(ModelUnavailable, f"{self.spec}: {reason}")
         if isinstance(status, int):
@@ -210,8 +231,11 @@ class LiteLLMChat:
             where = ".".join(str(part) for part in error.errors()[0]["loc"])
             return Failure(ModelInvalidAnswer, f"no chat completion: {where}", retry=True, answered=True)
         call.charge(self._usage(reply.usage or WireUsage(), completed.cost_usd))
-        choice = reply.choices[0]
-        failure = unusable(choice, request)
+        choice, native = reply.choices[0], completed.native_finish
+        if native and choice.finish_reason == "stop" and native not in WHOLE:
+            choice = choice.model_copy(update={"finish_reason": native})
+        failure = unusable_finish(native) if native in FINISHES else None
+        failure = failure or unusable(choice, request)
         if failure is not None:
             return failure
         tokens = choice.logprobs.content if choice.logprobs else None

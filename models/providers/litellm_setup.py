@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import os
+import warnings
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -30,6 +31,8 @@ ENVIRONMENT: Final[Mapping[str, str]] = {
 }
 """Set before LiteLLM is imported, and kept, because it reads some of them at each call. The last one: no `.env`."""
 LOGGERS: Final = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
+NOISE: Final = (".*`ReadOnly` qualifier", ".*conflict with protected namespace", "Pydantic serializer warnings")
+"""Beginnings of warnings about types of LiteLLM."""
 
 
 @dataclass(slots=True)
@@ -92,6 +95,12 @@ class Completed:
     cost_usd: float | None
     """By LiteLLM's table, for the provider's own server."""
 
+    @property
+    def native_finish(self) -> str:
+        """The provider's finish reason; empty if it is that of the body."""
+        choices = self.body.get("choices") or [{}]
+        return (choices[0].get("provider_specific_fields") or {}).get("native_finish_reason") or ""
+
 
 class LiteLLM:
     """The parts of LiteLLM that are used."""
@@ -144,7 +153,10 @@ class LiteLLM:
         return any(row and row.get("input_cost_per_token") is not None for row in rows)
 
     def opened(self) -> None:
-        """Counts a model that uses the connections."""
+        """Counts a model that uses the connections. Hides warnings about the inside of LiteLLM, which it imports in
+        parts as it needs them."""
+        for text in NOISE:
+            warnings.filterwarnings("ignore", text)
         self._models += 1
 
     async def closed(self) -> None:

@@ -86,6 +86,7 @@ SPEAKERS: Final = (
     Speaker("gemini-3", "gemini", _gemini("gemini-3.1-pro-preview")),
     Speaker("litellm-openai", "openai", _litellm("openai", "scripted-model", "/v1"), "litellm"),
     Speaker("litellm-mistral", "openai", _litellm("mistral", "mistral-large-latest", "/v1"), "litellm"),
+    Speaker("litellm-gemini", "gemini", _litellm("gemini", "gemini-2.5-flash", "/v1beta"), "litellm"),
 )
 each = pytest.mark.parametrize("speaker", SPEAKERS, ids=lambda speaker: speaker.name)
 OPENAI, GEMINI = SPEAKERS[0], SPEAKERS[3]

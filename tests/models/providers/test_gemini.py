@@ -12,6 +12,7 @@ from google.genai import types
 from models.base import (
     Budget,
     ChatRequest,
+    Effort,
     Image,
     Message,
     ModelError,
@@ -19,8 +20,11 @@ from models.base import (
     ModelRejected,
     ModelTruncated,
 )
-from models.providers.gemini_chat import FINISHES, Finish, GeminiChat
+from models.providers.gemini_chat import GeminiChat
 from models.providers.gemini_families import FAMILIES, NEWEST, Levels, family_of
+from models.providers.gemini_finishes import FINISHES, Finish
+from models.specs import parse_spec
+from models.thinking import EFFORT_TOKENS
 from tests.models.providers.servers import Act, Body, Received, Reply, Status, misbehaving_server
 from tests.models.providers.speakers import Shopping
 from tests.models.providers.test_openai_wire import FAST, PNG, Verdict, camel, request, sent
@@ -86,6 +90,29 @@ async def test_thinking_becomes_a_level_from_gemini_3_on(model: str, tokens: Bud
     assert told.get("thinkingConfig", {}) == ({} if level is None else {"thinkingLevel": level})
     assert told["maxOutputTokens"] == 100 + 16_384
     assert "temperature" not in told
+
+
+@pytest.mark.parametrize(
+    ("model", "effort", "level"),
+    [
+        ("gemini-3-pro", "none", "LOW"),
+        ("gemini-3-flash", "minimal", "MINIMAL"),
+        ("gemini-3-pro", "medium", "HIGH"),
+        ("gemini-3.1-pro", "medium", "MEDIUM"),
+        ("gemini-3.1-pro", "max", "HIGH"),
+        ("gemini-4-hydrogen", "xhigh", "XHIGH"),
+        ("gemini-2.5-pro", "high", None),
+    ],
+)
+async def test_an_effort_is_a_level(model: str, effort: Effort, level: str | None) -> None:
+    told = await generation(model, request(effort=effort, thinking_tokens=EFFORT_TOKENS[effort]))
+    budget = {"thinkingBudget": EFFORT_TOKENS[effort]}
+    assert told["thinkingConfig"] == ({"thinkingLevel": level} if level else budget)
+
+
+def test_a_model_without_thoughts_ignores_thinking() -> None:
+    specs = [parse_spec(f"gemini:{name}") for name in ("gemini-2.0-flash", "gemini-2.5-flash", "gemini-9-radon")]
+    assert [spec.ignores_thinking(1024) for spec in specs] == [True, False, False]
 
 
 @pytest.mark.parametrize(("model", "resolution"), list(zip(NAMES, [None, *["MEDIA_RESOLUTION_HIGH"] * 3], strict=True)))
