@@ -38,6 +38,11 @@ class ModelSpec(ABC):
         nothing."""
 
     @property
+    def own_temperature(self) -> bool:
+        """Whether its models sample at a temperature of their own, so that none is sent."""
+        return False
+
+    @property
     def constrained(self) -> bool:
         """Whether answers of its models follow a grammar unless a run says otherwise."""
         return False
@@ -45,11 +50,6 @@ class ModelSpec(ABC):
     def ignores_thinking(self, thinking: Thinking) -> bool:
         """Whether *thinking* is known to change no call of its models. False also where that depends on a server."""
         del thinking
-        return False
-
-    @property
-    def own_temperature(self) -> bool:
-        """Whether its models sample at a temperature of their own, so that none is sent."""
         return False
 
     def price_known(self, options: ModelOptions) -> bool:

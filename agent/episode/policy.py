@@ -195,7 +195,7 @@ class ModelPolicy:
         if proposal.action is None:
             repair = (
                 *messages,
-                Message("assistant", proposal.raw, signature=first.signature),
+                Message("assistant", proposal.raw),
                 message("user", self._repair(proposal.error, turn)),
             )
             second = await self._ask(repair, turn, 2, self._temperature, proposal.calls)
