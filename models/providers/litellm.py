@@ -37,6 +37,11 @@ class LiteLLMSpec(ModelSpec):
             self.provider, self.model, base_url=url, policy=options.policy, max_concurrent=options.max_concurrent
         )
 
+    def base_url_protocol(self, options: ModelOptions) -> str:
+        """What the server of `--base-url` must speak: each provider has its own protocol and key."""
+        del options
+        return {"openai": "OpenAI", "anthropic": "Anthropic"}.get(self.provider, self.provider)
+
     def ignores_thinking(self, thinking: Thinking) -> bool:
         """A budget becomes an effort of models that LiteLLM knows to think; an effort is sent to every model."""
         if effort_of(thinking) is not None or missing_modules("litellm"):
