@@ -106,7 +106,10 @@ def test_errors_name_what_is_missing(spec: str, base_url: str | None, says: str)
 
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("models.optional.find_spec", lambda name: None)
+    def find_nothing(name: str) -> None:
+        del name
+
+    monkeypatch.setattr("models.optional.find_spec", find_nothing)
     with pytest.raises(ModelUnavailable, match=r"^litellm:mistral/m needs litellm: pip install 'mira-web\[litellm\]'$"):
         make_model("litellm:mistral/m", environ={})
     row = next(row for row in statuses({}) if row.spec == "litellm:PROVIDER/MODEL")
