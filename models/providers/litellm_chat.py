@@ -75,7 +75,7 @@ class LiteLLMChat:
         no such provider."""
         self.spec = f"litellm:{provider}/{model}"
         self._litellm = loaded()
-        self._litellm.opened()
+        self._litellm.quiet()
         self._model = model
         self._provider = provider
         self._key = api_key
@@ -93,6 +93,7 @@ class LiteLLMChat:
         self._reasoning = "reasoning_effort" in self._taken and self._litellm.reasons(provider, model)
         own = Dialect.of_model(model, hosted=False)
         self._dialect = replace(own, schema_in_prompt=not self._takes_schema())
+        self._litellm.opened()
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         async with open_call(request.deadline_s, self._policy, self._slots) as call:

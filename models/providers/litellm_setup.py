@@ -14,7 +14,7 @@ import logging
 import os
 import warnings
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
@@ -66,6 +66,8 @@ class RecordingTransport(httpx.AsyncBaseTransport):
 
     def __init__(self, inner: httpx.AsyncBaseTransport) -> None:
         self._inner = inner
+        self.ours = _EXCHANGE.get() is not None
+        """Made for a call that is recorded."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         exchange = _EXCHANGE.get()
@@ -152,18 +154,30 @@ class LiteLLM:
         rows = (self._package.model_cost.get(name) for name in (f"{provider}/{model}", model))
         return any(row and row.get("input_cost_per_token") is not None for row in rows)
 
-    def opened(self) -> None:
-        """Counts a model that uses the connections. Hides warnings about the inside of LiteLLM, which it imports in
-        parts as it needs them."""
+    def quiet(self) -> None:
+        """Hides warnings about the inside of LiteLLM, which it imports in parts as it needs them."""
         for text in NOISE:
             warnings.filterwarnings("ignore", text)
+
+    def opened(self) -> None:
+        """Counts a model that uses the connections."""
         self._models += 1
 
     async def closed(self) -> None:
-        """Closes all connections with the last model."""
+        """Closes all connections of calls of ours with the last model.
+
+        The clients also leave LiteLLM's cache, which would give them out again."""
         self._models -= 1
-        if self._models <= 0:
-            await self._package.close_litellm_async_clients()
+        if self._models > 0:
+            return
+        clients = self._package.in_memory_llm_clients_cache
+        for key, holder in list(clients.cache_dict.items()):
+            client = getattr(holder, "_client", None)
+            transport = getattr(client, "_transport", None)
+            if isinstance(client, httpx.AsyncClient) and isinstance(transport, RecordingTransport) and transport.ours:
+                clients.cache_dict.pop(key, None)
+                with suppress(RuntimeError):  # of an event loop that has ended
+                    await client.aclose()
 
 
 @cache

@@ -313,6 +313,27 @@ async def test_calls_of_other_code_are_left_alone() -> None:
     assert (exchange.status, exchange.headers["location"]) == (307, "/new")
 
 
+@pytest.mark.parametrize("spec", ["openai/scripted-model", "mistral/mistral-large-latest"])
+async def test_a_closed_model_leaves_no_closed_connection_to_the_next(spec: str) -> None:
+    """Contract: `in_memory_llm_clients_cache` holds clients with a `_client` and its `_transport`."""
+    package: Any = loaded()._package
+    async with misbehaving_server(lambda _: Reply("ok")) as server:
+        for _ in range(2):
+            chat = chat_of(server, spec)
+            assert (await chat.complete(request())).attempts == 1
+            before = len(package.in_memory_llm_clients_cache.cache_dict)
+            await chat.aclose()
+            assert len(package.in_memory_llm_clients_cache.cache_dict) < before
+        # A client of other code stays open.
+        foreign = {"model": spec, "messages": [{"role": "user", "content": "hi"}], "api_key": KEY}
+        await package.acompletion(**foreign, base_url=server.openai_url)
+        chat = chat_of(server, spec)
+        await chat.aclose()
+        await package.acompletion(**foreign, base_url=server.openai_url)
+        await package.close_litellm_async_clients()
+        package.in_memory_llm_clients_cache.flush_cache()
+
+
 async def test_answers_are_typed() -> None:
     async with misbehaving_server([Reply("Here: no"), Reply('{"item": "lamp", "price": 3.5}')]) as server:
         chat = chat_of(server, "mistral/mistral-large-latest")
