@@ -131,7 +131,8 @@ async def ask_text(
                 charge(error, spent)
                 raise
             if complaint is not None:
-                repair = (Message("assistant", reply.text), Message("user", complaint(error)))
+                said = Message("assistant", reply.text, signature=reply.signature)
+                repair = (said, Message("user", complaint(error)))
 
 
 def charge(error: ModelError, spent: Sequence[ChatReply]) -> None:

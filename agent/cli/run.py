@@ -44,6 +44,7 @@ from envs.core.errors import BadInput
 from envs.core.local_key import local_key
 from envs.core.tasks import TaskSelection
 from envs.security.allowlist import Origins
+from models.specs import own_temperature
 
 Instruction = Annotated[str | None, typer.Argument(help="Task in words; needs --url.", metavar="INSTRUCTION")]
 CLOSED_SUITES = frozenset(("miniwob", "sites"))
@@ -356,7 +357,7 @@ def listeners(display: RunDisplay, as_json: bool) -> tuple[Listener, ...]:
 
 def _notices(config: RunConfig, as_json: bool) -> list[str]:
     """Warnings before the first step: no terminal for approvals, data that leaves the machine, a run that cannot be
-    marked as written here."""
+    marked as written here, a temperature that is not sent."""
     notices = [problem] if (problem := local_key().problem) else []
     if config.approve and not _can_ask(as_json):
         why = "--json was given" if as_json else "stdin is not a terminal"
@@ -364,6 +365,8 @@ def _notices(config: RunConfig, as_json: bool) -> list[str]:
         notices.append(f"approve {classes}: no one can be asked ({why}), so these actions are declined")
     if config.secrets and Origins.parse(config.session.allow).has_subresources:
         notices.append("a page into which a secret is typed can send it to the origins of subresources: rules")
+    if config.temperature > 0 and own_temperature(config.policy):
+        notices.append(f"{config.policy} samples at its own temperature of 1: {config.temperature:g} is not sent")
     if config.langsmith:
         from agent.run.langsmith_tracing import langsmith_notice
 

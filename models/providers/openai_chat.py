@@ -167,7 +167,7 @@ class OpenAIChat:
             return Failure(ModelTruncated, f"the answer is not whole JSON: {error}", retry=True)
         call.charge(self._usage(reply.usage or WireUsage()))
         choice = reply.choices[0]
-        failure = _unusable(choice, request)
+        failure = unusable(choice, request)
         if failure is not None:
             return failure
         tokens = choice.logprobs.content if choice.logprobs else None
@@ -190,7 +190,8 @@ class OpenAIChat:
         return Usage(usage.tokens_in, usage.tokens_cached, usage.tokens_thinking, usage.tokens_out, cost_usd)
 
 
-def _unusable(choice: WireChoice, request: ChatRequest) -> Failure | None:
+def unusable(choice: WireChoice, request: ChatRequest) -> Failure | None:
+    """Why *choice* is no answer to *request*; None if it is one."""
     if choice.finish_reason == "length":
         reason = f"the answer hit its limit of {request.max_tokens} tokens: raise max_tokens"
         return Failure(ModelTruncated, reason, answered=True)

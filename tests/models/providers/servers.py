@@ -53,6 +53,7 @@ class Status:
     retry_after: str | None = None
     param: str | None = None
     code: str | None = None
+    """OpenAI's `code`; the reason of `google.rpc.ErrorInfo` in Gemini's protocol."""
     headers: tuple[tuple[str, str], ...] = ()
 
 
@@ -287,7 +288,9 @@ def _status(act: Status, protocol: Protocol) -> web.Response:
         headers["Retry-After"] = act.retry_after
     error: dict[str, Any] = {"message": act.message, "type": "scripted", "param": act.param, "code": act.code}
     if protocol == "gemini":
-        error = {"message": act.message, "code": act.status, "status": act.code or "SCRIPTED"}
+        error = {"message": act.message, "code": act.status, "status": "SCRIPTED"}
+        if act.code is not None:
+            error["details"] = [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": act.code}]
     return web.json_response({"error": error}, status=act.status, headers=headers)
 
 
