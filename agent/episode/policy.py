@@ -234,7 +234,8 @@ class ModelPolicy:
         if self._profile.is_short:
             asked = f"{messages[-1].text}\n\n{repair_text(turn.view, proposal.wrong_form).text}"
             return (*messages[:-1], replace(messages[-1], text=asked))
-        return (*messages, Message("assistant", proposal.raw), message("user", self._repair(proposal.error, turn)))
+        answered = Message("assistant", proposal.raw, signature=proposal.calls[-1].reply.signature)
+        return (*messages, answered, message("user", self._repair(proposal.error, turn)))
 
     def _repair(self, error: str, turn: Turn) -> PromptText:
         """Renders the repair message: the error and, in the full style, the controls of the page.
