@@ -1,7 +1,9 @@
 """Parses model specs, as typed on the command line, and makes the models that they name.
 
-`embedded`, `openai:MODEL`, `gemini:MODEL`, `vllm:URL#MODEL`, `local:DIR[+ADAPTER]` and `scripted:FILE` are built in
-(:mod:`models.providers`). Installed packages add others through the entry-point group `mira.providers`.
+`embedded`, `openai:MODEL`, `anthropic:MODEL`, `gemini:MODEL`, `vllm:URL#MODEL`, `local:DIR[+ADAPTER]` and
+`scripted:FILE` are built in (:mod:`models.providers`). So are the models with their vendor's tool sets,
+`anthropic-browser:MODEL`, `anthropic-computer:MODEL` and `openai-computer:MODEL`. Installed packages add others through
+the entry-point group `mira.providers`.
 
 Nothing here uses the network, and a provider's package is imported only when its model is made.
 """
@@ -21,8 +23,13 @@ PROVIDERS: Final = Registry(
     "mira.providers",
     Provider,
     {
-        name: f"models.providers.{name}:PROVIDER"
-        for name in ("embedded", "openai", "gemini", "vllm", "local", "scripted")
+        **{
+            name: f"models.providers.{name}:PROVIDER"
+            for name in ("embedded", "openai", "anthropic", "gemini", "vllm", "local", "scripted")
+        },
+        "anthropic-browser": "models.providers.anthropic:BROWSER",
+        "anthropic-computer": "models.providers.anthropic:COMPUTER",
+        "openai-computer": "models.providers.openai:COMPUTER",
     },
     error=ModelUnavailable,
 )
@@ -59,8 +66,9 @@ def make_model(
 ) -> ChatModel:
     """The model of *spec*; `aclose` it when done.
 
-    *base_url* is for `openai:` alone and takes precedence over OPENAI_BASE_URL, so that one run can use a local server
-    and Gemini (whose address is GOOGLE_GEMINI_BASE_URL). *max_concurrent* limits the requests in flight. Raises
+    *base_url* is for `openai:`, where it takes precedence over OPENAI_BASE_URL, and for `anthropic:` unless
+    ANTHROPIC_BASE_URL is set. One run can so use a local server and hosted models (Gemini's address is
+    GOOGLE_GEMINI_BASE_URL). *max_concurrent* limits the requests in flight. Raises
     :class:`ModelUnavailable`, in one line, when a key, file or package is missing; sends nothing.
     """
     parsed = parse_spec(spec) if isinstance(spec, str) else spec

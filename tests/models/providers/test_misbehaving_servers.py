@@ -24,6 +24,7 @@ from models.base import (
     ModelTruncated,
     ModelUnavailable,
 )
+from models.providers.anthropic_chat import AnthropicChat
 from models.providers.gemini_chat import GeminiChat
 from models.providers.openai_chat import OpenAIChat
 from models.transport import RetryPolicy
@@ -58,6 +59,8 @@ class Shopping(BaseModel):
 def client(protocol: Protocol, server: MisbehavingServer, policy: RetryPolicy = FAST) -> ChatModel:
     if protocol == "openai":
         return OpenAIChat("scripted-model", api_key=KEY, base_url=server.openai_url, policy=policy)
+    if protocol == "anthropic":
+        return AnthropicChat("claude-sonnet-4-5", api_key=KEY, base_url=server.anthropic_url, policy=policy)
     return GeminiChat("gemini-2.5-flash", api_key=KEY, base_url=server.gemini_url, policy=policy)
 
 
@@ -77,7 +80,7 @@ def ask(deadline_s: float = DEADLINE_S, schema: type[BaseModel] | None = None) -
     return ChatRequest((Message("user", "what is it?"),), schema=schema, deadline_s=deadline_s)
 
 
-both = pytest.mark.parametrize("protocol", ["openai", "gemini"])
+every = pytest.mark.parametrize("protocol", ["openai", "gemini", "anthropic"])
 
 
 @dataclass(frozen=True)
@@ -146,7 +149,7 @@ async def clock(monkeypatch: pytest.MonkeyPatch) -> LoopClock:
     return made
 
 
-@both
+@every
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 async def test_a_call_ends_with_a_typed_error_in_time(protocol: Protocol, case: Case, clock: LoopClock) -> None:
     async with talking(protocol, list(case.script), clock) as (model, server):
@@ -168,7 +171,7 @@ async def test_a_call_ends_with_a_typed_error_in_time(protocol: Protocol, case: 
         assert len(server.requests) == case.sent
 
 
-@both
+@every
 async def test_a_closed_port_is_unavailable(protocol: Protocol) -> None:
     async with misbehaving_server([]) as gone:
         pass
@@ -178,7 +181,7 @@ async def test_a_closed_port_is_unavailable(protocol: Protocol) -> None:
     await model.aclose()
 
 
-@both
+@every
 async def test_retry_after_is_waited_for(protocol: Protocol, clock: LoopClock) -> None:
     async with talking(protocol, [Status(429, retry_after="40"), Reply()], clock) as (model, server):
         await model.complete(ask())
@@ -194,6 +197,21 @@ async def test_geminis_retry_info_is_waited_for() -> None:
     assert len(server.requests) == 1
 
 
+async def test_a_refusal_of_claude_says_why() -> None:
+    async with talking("anthropic", [Reply("half of it", refusal="it may harm")]) as (model, _):
+        with pytest.raises(ModelRejected, match="it may harm") as caught:
+            await model.complete(ask())
+    assert caught.value.answered, "other requests may succeed"
+    assert caught.value.usage is not None and caught.value.usage.tokens_out == 10
+
+
+async def test_an_account_without_money_is_no_answer_to_this_request() -> None:
+    async with talking("anthropic", [Status(400, "no credit", code="billing_error")]) as (model, _):
+        with pytest.raises(ModelRejected, match="no credit") as caught:
+            await model.complete(ask())
+    assert not caught.value.answered
+
+
 async def test_a_spent_quota_is_not_retried() -> None:
     async with talking("openai", [Status(429, "pay first", code="insufficient_quota")]) as (model, server):
         with pytest.raises(ModelRejected, match="pay first"):
@@ -201,7 +219,7 @@ async def test_a_spent_quota_is_not_retried() -> None:
     assert len(server.requests) == 1
 
 
-@both
+@every
 async def test_the_deadline_covers_the_repair(protocol: Protocol, clock: LoopClock) -> None:
     async with talking(protocol, [Reply("not json"), Hang(), Hang()], clock) as (model, server):
         began = clock.now()
