@@ -99,6 +99,8 @@ class ActionProposal:
     """Further actions of the answer; their element numbers are those of the same observation."""
     rationale: str = ""
     """What the policy wrote before the action, on one line."""
+    checks: tuple[str, ...] = ()
+    """Doubts of the model's vendor about the action, which a person must approve then, whatever its class."""
 
 
 class _Call(Protocol):

@@ -12,6 +12,7 @@ from agent.episode.episode import AgentComponents
 from agent.episode.policy import ModelPolicy, Policy
 from agent.episode.prompts import Style
 from agent.episode.structured_answers import AnswerSchema
+from agent.episode.toolsets.policy import ToolsetPolicy
 from agent.run.demonstrations import DemonstrationPolicy
 from agent.run.oracle import oracle_policy
 from agent.run.oracle_tasks import SPECS, plays_oracle
@@ -29,6 +30,7 @@ from models.prices import PRICES_VARIABLE
 from models.registry import Registry
 from models.specs import make_model, parse_spec, price_known
 from models.thinking import thinks
+from models.tool_use import ToolModel
 from models.transport import RetryPolicy
 from planners.base import Planner
 from planners.model_planner import PlannerSettings
@@ -52,8 +54,10 @@ async def open_components(
     check_outcome(config)
     async with AsyncExitStack() as stack:
         models = _Models(config, stack)
+        policy = policy if policy is not None else _policy(config, suite, models)
         yield AgentComponents(
-            policy=policy if policy is not None else _policy(config, suite, models),
+            policy=policy,
+            needs_pictures=isinstance(policy, ToolsetPolicy),
             planner=_planner(config, models),
             rater=_rater(config, models),
             judge=_judge(config, models),
@@ -115,6 +119,8 @@ def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
         model = models.get(config.policy)
     except UnknownModel as error:
         raise UnknownModel(f"{error}; policies for demonstrations are {' and '.join(SPECS)}") from error
+    if isinstance(model, ToolModel):
+        return ToolsetPolicy(model, thinking=config.policy_thinking, deadline_s=config.model_deadline_s)
     style = _style(config, config.policy)
     return ModelPolicy(
         model,
