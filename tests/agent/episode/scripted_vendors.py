@@ -68,9 +68,9 @@ class ScriptedVendor:
         self.bodies.append(body)
         self.check(body)
         text = json.dumps(self.last(body), ensure_ascii=False)
-        steps = self.script(self.answered, self.picture(body), text)
+        answer = self.answer(self.script(self.answered, self.picture(body), text))
         self.answered += 1
-        return Body(json.dumps(self.answer(steps)))
+        return Body(json.dumps(answer))
 
     def rule(self, holds: bool, text: str) -> None:
         if not holds:
