@@ -51,6 +51,9 @@ class AnthropicSpec(ModelSpec):
             max_concurrent=options.max_concurrent,
         )
 
+    def base_url_protocol(self, options: ModelOptions) -> str:
+        return "" if options.environ.get(ANTHROPIC_URL) else "Anthropic"
+
     def price_known(self, options: ModelOptions) -> bool:
         return (_address(options) is None or own_prices()) and price_table().knows(self.model)
 

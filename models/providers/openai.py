@@ -40,6 +40,9 @@ class OpenAISpec(ModelSpec):
         chat = OpenAIComputer if self.computer else OpenAIChat
         return chat(self.model, api_key=key, base_url=url, policy=options.policy, max_concurrent=options.max_concurrent)
 
+    def base_url_protocol(self, options: ModelOptions) -> str:
+        return "OpenAI"
+
     def price_known(self, options: ModelOptions) -> bool:
         hosted = not (options.base_url or options.environ.get(OPENAI_URL))
         return (hosted or own_prices()) and price_table().knows(self.model)

@@ -153,6 +153,8 @@ class _Asked:
 
     calls: list[ModelCall] = field(default_factory=list[ModelCall])
     problems: list[str] = field(default_factory=list[str])
+    of_last: list[str] = field(default_factory=list[str])
+    """Problems of the last answer."""
     raw: str = ""
     text: str = ""
     edits: tuple[NoteEdit, ...] = ()
@@ -160,6 +162,7 @@ class _Asked:
     def add(self, messages: tuple[Message, ...], reply: ChatReply, problem: str = NO_ACTION) -> None:
         """Adds a call. Every call has an error, until an action is read from it."""
         self.calls.append(ModelCall(messages, reply, problem))
+        self.of_last = []
 
     def answered(self, messages: tuple[Message, ...], answer: ToolReply) -> None:
         self.raw, self.text = storable(turn_text(answer.turn)), storable(answer.turn.text)
@@ -169,9 +172,9 @@ class _Asked:
     def problem(self, text: str) -> None:
         """Records why a call of the last answer was refused."""
         self.problems.append(text)
+        self.of_last.append(text)
         if self.calls:
-            before = self.calls[-1].error
-            self.calls[-1] = replace(self.calls[-1], error=text if before in (None, NO_ACTION) else f"{before}; {text}")
+            self.calls[-1] = replace(self.calls[-1], error="; ".join(self.of_last))
 
     def deciding(self) -> tuple[ModelCall, ...]:
         return (*self.calls[:-1], replace(self.calls[-1], error=None)) if self.calls else ()
