@@ -8,14 +8,20 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from models.base import Image
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as Picture
 
 MAX_EDGE: Final = 1_568
 """Longest edge in pixels that vendors take unchanged."""
 MAX_PIXELS: Final = 1_150_000
 """Most pixels that vendors take unchanged."""
+MAX_PNG: Final = 500_000
+"""Bytes above which a picture is sent as JPEG: a conversation holds dozens, and vendors limit a request's size."""
+JPEG_QUALITY: Final = 90
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +55,9 @@ class Display:
         from PIL import Image as Pillow
 
         with Pillow.open(io.BytesIO(png)) as opened:
-            if opened.size == self.size:
+            if opened.size == self.size and len(png) <= MAX_PNG:
                 return Image(png)
-            return Image(_encoded(opened.convert("RGB").resize(self.size, Pillow.Resampling.LANCZOS)))
+            return _encoded(opened.convert("RGB").resize(self.size, Pillow.Resampling.LANCZOS))
 
     def zoom(self, png: bytes, region: tuple[float, float, float, float]) -> Image:
         """The *region* (x0, y0, x1, y1 in the picture) in all the detail of the screenshot, as large as the display
@@ -65,19 +71,20 @@ class Display:
             part = opened.convert("RGB").crop((box[0], box[1], max(box[2], box[0] + 1), max(box[3], box[1] + 1)))
         scale = min(self.size[0] / part.width, self.size[1] / part.height)
         size = (max(1, int(part.width * scale)), max(1, int(part.height * scale)))
-        return Image(_encoded(part.resize(size, Pillow.Resampling.LANCZOS)))
+        return _encoded(part.resize(size, Pillow.Resampling.LANCZOS))
 
     def blank(self) -> Image:
         """A grey picture, where the screenshot was withheld and a vendor requires one."""
         from PIL import Image as Pillow
 
-        return Image(_encoded(Pillow.new("RGB", self.size, "#808080")))
+        return _encoded(Pillow.new("RGB", self.size, "#808080"))
 
 
-def _encoded(picture: object) -> bytes:
-    from PIL.Image import Image as Picture
-
-    assert isinstance(picture, Picture)
+def _encoded(picture: Picture) -> Image:
     out = io.BytesIO()
     picture.save(out, format="PNG")
-    return out.getvalue()
+    if len(out.getvalue()) <= MAX_PNG:
+        return Image(out.getvalue())
+    smaller = io.BytesIO()
+    picture.save(smaller, format="JPEG", quality=JPEG_QUALITY)
+    return Image(smaller.getvalue(), "image/jpeg")

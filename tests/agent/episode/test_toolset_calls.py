@@ -14,7 +14,7 @@ from agent.episode.policy import ActionProposal, Turn
 from agent.episode.prompts import PolicyView
 from agent.episode.toolsets.anthropic import BROWSER, BROWSER_WITHHELD, COMPUTER, COMPUTER_WITHHELD
 from agent.episode.toolsets.calls import Do, Outcome, Refs, Refuse, Scene, Tell, read_call
-from agent.episode.toolsets.display import MAX_EDGE, MAX_PIXELS, Display
+from agent.episode.toolsets.display import MAX_EDGE, MAX_PIXELS, MAX_PNG, Display
 from agent.episode.toolsets.functions import FUNCTIONS
 from agent.episode.toolsets.keys import chords
 from agent.episode.toolsets.openai import read_action
@@ -26,7 +26,7 @@ from envs.core.notes import NoteEdit
 from envs.core.observation import Box, Element, ElementKey, Observation, Tab
 from envs.core.past_actions import PastAction
 from envs.core.tasks import TaskRef
-from models.base import ChatReply, Message, ModelTruncated, Usage
+from models.base import ChatReply, Image, Message, ModelTruncated, Usage
 from models.tool_use import ModelTurn, Results, ToolCall, ToolReply, ToolRequest, Toolset
 from tests.outside_text import hostile, obeyed
 
@@ -241,6 +241,17 @@ def test_a_point_of_the_picture_is_the_point_of_the_view(size: tuple[int, int], 
     with Pillow.open(io.BytesIO(display.zoom(shot, (0, 0, 20, 10)).data)) as zoomed:
         assert zoomed.width <= display.size[0] and zoomed.height <= display.size[1]
         assert max(zoomed.width / display.size[0], zoomed.height / display.size[1]) > 0.9, "as large as it may be"
+
+
+def test_a_large_picture_is_sent_as_jpeg() -> None:
+    noise, out = Pillow.effect_noise(SIZE, 90).convert("RGB"), io.BytesIO()
+    noise.save(out, "PNG")
+    assert len(out.getvalue()) > MAX_PNG
+    sent = Display.of(SIZE).picture(out.getvalue())
+    assert sent.media_type == "image/jpeg" and len(sent.data) < len(out.getvalue())
+    with Pillow.open(io.BytesIO(sent.data)) as shown:
+        assert (shown.size, shown.format) == (SIZE, "JPEG")
+    assert Display.of(SIZE).picture(png()) == Image(png()), "a small one is sent as it is"
 
 
 KEYS: dict[str, list[str] | None] = {

@@ -8,10 +8,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import pytest
+from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
+from pydantic import TypeAdapter
 
 from models import transport
 from models.asking import calls_end_at, converse
 from models.base import (
+    ChatRequest,
+    Image,
     Message,
     ModelBusy,
     ModelError,
@@ -23,7 +27,16 @@ from models.base import (
 )
 from models.providers.anthropic_tools import AnthropicTools
 from models.providers.openai_computer import OpenAIComputer
-from models.tool_use import ToolModel, ToolRequest
+from models.tool_use import (
+    FunctionTool,
+    ModelTurn,
+    Results,
+    SafetyCheck,
+    ToolCall,
+    ToolModel,
+    ToolRequest,
+    ToolResult,
+)
 from models.transport import RetryPolicy
 from tests.models.providers.servers import (
     Act,
@@ -164,8 +177,6 @@ async def test_openai_parameters_that_a_server_refuses_are_left_out() -> None:
 
 @both
 async def test_the_same_model_plans_and_judges_as_a_chat_model(vendor: Vendor) -> None:
-    from models.base import ChatRequest
-
     async with misbehaving_server([Reply("a plan")]) as server:
         model = client(vendor, server.anthropic_url)
         assert isinstance(model, ToolModel)
@@ -203,3 +214,25 @@ async def test_the_tool_fits_the_model(model: str, family: Any, tool: str, beta:
     assert received.headers.get("anthropic-beta") == beta
     assert ("display_width_px" in received.body["tools"][-1]) is (beta is not None)
     assert received.body["messages"][-1]["content"][-1]["cache_control"] == {"type": "ephemeral"}
+
+
+async def test_requests_fit_the_types_of_openais_package() -> None:
+    """The package's types are the published form of the protocol: a part that they do not know would be lost."""
+    check = SafetyCheck("cu_sc_1", "code", "message")
+    wire = {"type": "computer_call", "id": "cu_1", "call_id": "c1", "status": "completed", "action": {"type": "wait"}}
+    call = ToolCall("c1", "computer", {"actions": [{"type": "wait"}]}, "computer", checks=(check,))
+    other = ToolCall("f1", "finish", {}, is_function=True)
+    picture = Image(b"png")
+    turn = ModelTurn(({**wire, "pending_safety_checks": [{"id": "cu_sc_1"}]},), "", (call, other))
+    results = (ToolResult(call, "", picture, acknowledged=(check,)), ToolResult(other, "no", is_error=True))
+    history = (Message("user", "go", (picture,)), turn, Results(results, Message("user", "news", (picture,))))
+    finish = FunctionTool("finish", "Ends.", {"type": "object", "properties": {}})
+    async with misbehaving_server([answer("openai")] * 2) as server:
+        for name in ("gpt-5.4", "computer-use-preview"):
+            model = OpenAIComputer(name, base_url=f"{server.anthropic_url}/v1")
+            await model.converse(ToolRequest("rules", history, (1280, 800), (finish,), thinking_tokens=4096))
+            await model.aclose()
+    published = TypeAdapter(ResponseCreateParamsNonStreaming)
+    for received in server.requests:
+        known = published.validate_python(received.body)
+        assert json.loads(json.dumps(known, default=list)) == received.body
