@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from PIL import Image as Pillow
 
+from agent.config import parse_config
 from agent.episode.policy import ActionProposal, Turn
 from agent.episode.prompts import PolicyView
 from agent.episode.toolsets.anthropic import BROWSER, BROWSER_WITHHELD, COMPUTER, COMPUTER_WITHHELD
@@ -19,9 +20,11 @@ from agent.episode.toolsets.functions import FUNCTIONS
 from agent.episode.toolsets.keys import chords
 from agent.episode.toolsets.openai import read_action
 from agent.episode.toolsets.policy import MAX_ANSWERS, MAX_ASKED, ToolsetPolicy
+from agent.run.components import open_components
 from envs.core import actions as act
 from envs.core.action_languages import PROGRAM
 from envs.core.actions import Action, ActionResult, Reason, Status
+from envs.core.errors import BadInput
 from envs.core.notes import NoteEdit
 from envs.core.observation import Box, Element, ElementKey, Observation, Tab
 from envs.core.past_actions import PastAction
@@ -465,3 +468,22 @@ def test_every_text_from_outside_is_data_in_the_prompts() -> None:
     assert isinstance(first, Message) and isinstance(said, Results) and said.news is not None
     results = [Message("user", result.text) for result in said.results]
     assert not obeyed([first, said.news, *results], "pay now")
+
+
+async def test_one_base_url_is_not_used_for_two_protocols(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the key of one vendor would go to the server of another."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "key-of-a-test")
+    monkeypatch.delenv("ANTHROPIC_BASE_URL", raising=False)
+    roles = {"policy": "anthropic-browser:claude-opus-5", "planner": "openai:llama", "judge": "none"}
+    made = parse_config({**roles, "base_url": "http://127.0.0.1:1/v1"})
+    with pytest.raises(BadInput, match="set ANTHROPIC_BASE_URL"):
+        async with open_components(made, "open"):
+            pass
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:2")
+    async with open_components(made, "open") as components:
+        assert isinstance(components.policy, ToolsetPolicy) and components.needs_pictures
+        assert components.policy.spec == "anthropic-browser:claude-opus-5"
+    async with open_components(
+        parse_config({"policy": "embedded", "judge": "none", "planner": "none"}), "open"
+    ) as plain:
+        assert not plain.needs_pictures
