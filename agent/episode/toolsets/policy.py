@@ -59,6 +59,8 @@ from models.tool_use import (
 
 MAX_ASKED: Final = 8
 """Model calls for one action: a model may look at the page in several ways before it acts."""
+MAX_UNUSABLE: Final = 2
+"""Truncated or empty answers for one action; each is billed."""
 MAX_ANSWERS: Final = 25
 """Answers of one conversation; each leaves a picture in it."""
 MAX_SILENT: Final = 2
@@ -155,6 +157,8 @@ class _Asked:
     problems: list[str] = field(default_factory=list[str])
     of_last: list[str] = field(default_factory=list[str])
     """Problems of the last answer."""
+    unusable: int = 0
+    """Truncated or empty answers."""
     raw: str = ""
     text: str = ""
     edits: tuple[NoteEdit, ...] = ()
@@ -202,7 +206,7 @@ class ToolsetPolicy:
                 action = Stop(answer=asked.text.strip() or None)
             if action is not None:
                 return _proposal(talk, turn, storable_action(action), asked)
-            if len(asked.calls) >= MAX_ASKED:
+            if len(asked.calls) >= MAX_ASKED or asked.unusable >= MAX_UNUSABLE:
                 error = asked.problems[-1] if asked.problems else NO_ACTION
                 return ActionProposal(None, asked.raw, calls=tuple(asked.calls), error=error, note_edits=asked.edits)
             await self._ask(talk, turn, scene, asked)
@@ -285,6 +289,7 @@ class ToolsetPolicy:
             reply = ChatReply("", error.usage, self.spec, error.seconds, error.attempts)
             asked.add(recorded(request), reply, str(error))
             asked.problems.append(str(error))
+            asked.unusable += 1
             return
         asked.answered(recorded(request), answer)
         talk.items = (*talk.items, said, answer.turn)

@@ -427,6 +427,8 @@ def test_a_truncated_answer_is_no_action_and_an_outage_breaks_the_turn() -> None
     model = ScriptedToolModel("openai-computer", cut, [("finish", {})])
     proposal = proposed(ToolsetPolicy(model), TURN)
     assert proposal.action == act.Stop() and proposal.calls[0].error == "too long"
+    twice = proposed(ToolsetPolicy(ScriptedToolModel("openai-computer", cut, cut)), TURN)
+    assert twice.action is None and twice.error == "too long" and len(twice.calls) == 2
     broken = ModelTruncated("the connection broke")
     with pytest.raises(ModelTruncated) as caught:
         proposed(ToolsetPolicy(ScriptedToolModel("openai-computer", [("answer_dialog", {})], broken)), TURN)
