@@ -53,6 +53,7 @@ from models.tool_use import (
     ToolReply,
     ToolRequest,
     ToolResult,
+    Toolset,
     recorded,
     turn_text,
 )
@@ -191,7 +192,7 @@ class ToolsetPolicy:
         """*thinking*: budget of each call; None leaves the model's default."""
         self.spec = model.spec
         self._model = model
-        self._toolset = model.toolset
+        self._toolset: Toolset = model.toolset
         self._thinking: Budget | None = thinking
         self._deadline_s = deadline_s
         self._talks: OrderedDict[tuple[str, str, int, int], _Talk] = OrderedDict()
@@ -253,7 +254,7 @@ class ToolsetPolicy:
         """Applies what the current call, or one action of its list, comes to."""
         assert talk.doing is not None
         match outcome:
-            case Do() if talk.failed:
+            case Do() | Refuse() if talk.failed:
                 talk.close(look, NOT_DONE, failed=True)
             case Do(actions=actions):
                 talk.doing.left.extend(actions)

@@ -302,8 +302,9 @@ class ScriptedToolModel:
 TURN = Turn(TaskRef(suite="open", name="x", seed=0), 1, 1, VIEW)
 
 
-def after(turn: Turn, action: Action, result: ActionResult, look: Observation = LOOK) -> Turn:
+def after(turn: Turn, action: Action | None, result: ActionResult, look: Observation = LOOK) -> Turn:
     """The next turn, in which *action* was carried out."""
+    assert action is not None
     past = (*turn.past, PastAction(action, None, result))
     view = replace(turn.view, observation=look, history=past, last=result, problems=())
     return replace(turn, step=turn.step + 1, past=past, view=view)
