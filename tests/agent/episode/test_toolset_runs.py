@@ -184,3 +184,28 @@ def at(x: int, y: int) -> dict[str, Any]:
 def results_of(body: Any) -> list[str]:
     content = body["messages"][-1]["content"]
     return [json.dumps(block["content"]) for block in content if block["type"] == "tool_result"]
+
+
+async def test_a_secret_is_typed_by_its_name(form: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The value reaches the site alone: no request to the vendor and no file of the run holds it."""
+    monkeypatch.setenv("SHOP_PIN", "s3cret-7731")
+
+    def script(n: int, png: bytes, text: str) -> list[Step]:
+        match n:
+            case 0:
+                return [("call", "read_page", {"filter": "interactive"})]
+            case 1:
+                named = refs(text)
+                name, buy = ({"type": "ref", "ref": named[each]} for each in ("Name", "Buy"))
+                typing = {"target": name, "value": "<secret>PIN</secret>"}
+                return [("call", "form_input", typing), ("call", "left_click", {"target": buy})]
+            case _:
+                return [("finish", "")]
+
+    vendor = ScriptedClaude(script, family="browser")
+    run = await played("anthropic-browser:claude-opus-5", vendor, form, tmp_path, secrets=("PIN=env:SHOP_PIN",))
+    assert vendor.broken == [] and form.orders == ["who=s3cret-7731"]
+    assert "PIN" in json.dumps(vendor.bodies[0]["system"])
+    assert all("s3cret-7731" not in json.dumps(body) for body in vendor.bodies)
+    (episode,) = run.episodes
+    assert "s3cret-7731" not in (run.folder / episode.trace).read_text(encoding="utf-8")
