@@ -69,7 +69,8 @@ class RunConfig(Record):
     """Who decides where a task has a checker and the run an outcome judge, which must be a large model. The other one's
     verdict is recorded beside it. `judge` is for training on judged outcomes (MiRA paper, App. A.3)."""
     base_url: str | None = None
-    """Server for `openai:` specs; None is the provider's own."""
+    """Server for `openai:` specs, and for `anthropic:` specs unless ANTHROPIC_BASE_URL is set; None is the provider's
+    own."""
     language: Literal["program", "id"] = "program"
     """Action language of the policy (MiRA paper, App. A.4)."""
     prompt_style: Literal["compact", "full", "auto"] = "auto"

@@ -391,9 +391,11 @@ def approver(display: RunDisplay, as_json: bool) -> Approver | None:
         async with one_at_a_time:  # else concurrent questions read each other's answers
             with display.paused() as console:
                 console.print(Text(f"\n{printable(_question(request))}"), soft_wrap=True)
+                for check in request.checks:
+                    console.print(Text(f"  safety check: {printable(check)}", "yellow"), soft_wrap=True)
                 for held in request.requests:
                     console.print(Text(f"  {printable(held.in_words())}", "yellow"), soft_wrap=True)
-                return await _confirm(console, f"allow ({', '.join(request.classes)})?")
+                return await _confirm(console, f"allow ({', '.join(request.classes) or 'safety check'})?")
 
     return ask
 

@@ -98,6 +98,8 @@ class AgentComponents:
     """Compares answers by meaning for checkers; None without a model judge."""
     full_planner: bool = False
     """A large model plans, see :attr:`agent.episode.prompts.PolicyView.shows_status`."""
+    needs_pictures: bool = False
+    """The policy acts on screenshots, so there is one at every step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +194,8 @@ class Episode:
         """Returns the current page; observes it only if an action was executed since the last observation."""
         if self.observation is None:
             begun = time.perf_counter()
-            seen = await self.environment.observe(screenshot=self.config.screenshots != "off")
+            pictured = self.config.screenshots != "off" or self.components.needs_pictures
+            seen = await self.environment.observe(screenshot=pictured)
             if self.config.screenshots == "marks" and seen.screenshot is not None:
                 picture = await asyncio.to_thread(marked, seen.screenshot, seen.elements, seen.viewport)
                 seen = replace(seen, screenshot=picture)

@@ -105,6 +105,8 @@ class ActionProposal:
     """What the policy wrote before the action, on one line."""
     wrong_form: str = ""
     """Name of the action whose values are wrong, where no action could be parsed but one was recognised."""
+    checks: tuple[str, ...] = ()
+    """Doubts of the model's vendor about the action, which a person must approve then, whatever its class."""
 
 
 class _Call(Protocol):

@@ -222,7 +222,7 @@ def _full_system(view: PolicyView) -> PromptText:
     role = words(_ROLE) + answer_kind(view.max_actions)
     rules = words("Rules\n") + action_rule(view.max_actions) + words(_RULES)
     static = (role, own(view.language.reference), rules, rationale_rule(view.rationale_chars))
-    return joined("\n\n", (*filter(None, static), *notes_offer(view), *provided_parts(view.provided)))
+    return joined("\n\n", (*filter(None, static), *offers(view)))
 
 
 def notes_offer(view: PolicyView) -> list[PromptText]:
@@ -257,11 +257,17 @@ def _quoted(path: str) -> str:
     return json.dumps(path, ensure_ascii=False)
 
 
-def _full_user(view: PolicyView) -> PromptText:
-    parts = [words("Goal: ") + on_one_line(view.instruction, 8_000)]
+def offers(view: PolicyView) -> list[PromptText]:
+    """What the run offers beside actions: notes, secrets and files. Static."""
+    return [*notes_offer(view), *provided_parts(view.provided)]
+
+
+def situation(view: PolicyView, *, brief: bool = False) -> list[PromptText]:
+    """Everything that a full prompt tells but the page; *brief* leaves out the goal and the log of actions."""
+    parts = [] if brief else [words("Goal: ") + on_one_line(view.instruction, 8_000)]
     if view.milestones:
         parts.append(plan_part(view))
-    if view.history:
+    if view.history and not brief:
         log = fenced_lines("actions", action_log_lines(view.history, view.history_chars))
         parts.append(words("Your actions, oldest first\n") + log)
     if view.notes or view.note_remarks:
@@ -270,7 +276,11 @@ def _full_user(view: PolicyView) -> PromptText:
         parts.append(joined("\n", (words("Problems"), *problems)))
     if news := news_parts(view):
         parts.append(joined("\n", (words("What came of your last action"), *news)))
-    parts.append(_full_page(view.observation))
+    return parts
+
+
+def _full_user(view: PolicyView) -> PromptText:
+    parts = [*situation(view), _full_page(view.observation)]
     if (points := points_text(view.observation, view.language.pixels)) is not None:
         parts.append(points)
     parts.append(words("What is your next action?"))

@@ -12,6 +12,7 @@ from agent.episode.episode import AgentComponents
 from agent.episode.policy import ModelPolicy, Policy
 from agent.episode.prompts import Style
 from agent.episode.structured_answers import AnswerSchema
+from agent.episode.toolsets.policy import ToolsetPolicy
 from agent.profiles.names import AUTO
 from agent.profiles.profile import Profile, named
 from agent.run.demonstrations import DemonstrationPolicy
@@ -29,9 +30,11 @@ from judges.registry import JUDGES, make_judge, make_rater
 from models.base import ChatModel, UnknownModel
 from models.local.prompt_style import style_of_spec
 from models.prices import PRICES_VARIABLE
+from models.provider import ModelOptions
 from models.registry import Registry
 from models.specs import make_model, parse_spec, price_known
 from models.thinking import thinks
+from models.tool_use import ToolModel
 from models.transport import RetryPolicy
 from planners.base import Planner
 from planners.model_planner import PlannerSettings
@@ -55,8 +58,10 @@ async def open_components(
     check_outcome(config)
     async with AsyncExitStack() as stack:
         models = _Models(config, stack)
+        policy = policy if policy is not None else _policy(config, suite, models)
         yield AgentComponents(
-            policy=policy if policy is not None else _policy(config, suite, models),
+            policy=policy,
+            needs_pictures=isinstance(policy, ToolsetPolicy),
             planner=_planner(config, models),
             rater=_rater(config, models),
             judge=_judge(config, models),
@@ -82,6 +87,8 @@ class _Models:
         self._config = config
         self._stack = stack
         self._models: dict[str, ChatModel] = {}
+        self._protocol = ""
+        """What the server of `base_url` must speak."""
 
     def get(self, spec: str) -> ChatModel:
         if spec not in self._models:
@@ -92,10 +99,23 @@ class _Models:
                     + (" at that server" if base_url else "")
                     + f"; name a price table in {PRICES_VARIABLE}, or set no cost limit"
                 )
+            self._check_protocol(spec)
             policy = RetryPolicy(window_s=self._config.retry_window_s)
             self._models[spec] = make_model(spec, base_url=self._config.base_url, policy=policy)
             self._stack.push_async_callback(_close, self._models[spec])
         return self._models[spec]
+
+    def _check_protocol(self, spec: str) -> None:
+        """Raises BadInput where `base_url` would be the server of two protocols: a key would go to the wrong one."""
+        if self._config.base_url is None:
+            return
+        needed = parse_spec(spec).base_url_protocol(ModelOptions(self._config.base_url))
+        if needed and self._protocol not in ("", needed):
+            raise BadInput(
+                f"--base-url is one server, but {spec} needs the {needed} protocol and another role the "
+                f"{self._protocol} protocol: set ANTHROPIC_BASE_URL for anthropic: specs"
+            )
+        self._protocol = needed or self._protocol
 
 
 async def _close(model: ChatModel) -> None:
@@ -115,6 +135,8 @@ def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
         model = models.get(config.policy)
     except UnknownModel as error:
         raise UnknownModel(f"{error}; policies for demonstrations are {' and '.join(SPECS)}") from error
+    if isinstance(model, ToolModel):
+        return ToolsetPolicy(model, thinking=config.policy_thinking, deadline_s=config.model_deadline_s)
     profile = profile_of(config, suite)
     style = profile.style
     return ModelPolicy(

@@ -1,4 +1,8 @@
-"""`openai:MODEL`: OpenAI with OPENAI_API_KEY, or any server of its protocol by a base URL (llama.cpp, Ollama, …)."""
+"""`openai:MODEL`: OpenAI with OPENAI_API_KEY, or any server of its protocol by a base URL (llama.cpp, Ollama, …).
+
+`openai-computer:MODEL` is the same with OpenAI's computer tool: as a policy it answers with calls of it, in other
+roles it is a plain chat model.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +16,16 @@ from models.provider import ModelOptions, ModelSpec, Provider, checked_url
 OPENAI_KEY = "OPENAI_API_KEY"
 OPENAI_URL = "OPENAI_BASE_URL"
 FORM = "openai:MODEL"
+COMPUTER_FORM = "openai-computer:MODEL"
 
 
 @dataclass(frozen=True, slots=True)
 class OpenAISpec(ModelSpec):
     model: str
+    computer: bool = False
 
     def __str__(self) -> str:
-        return f"openai:{self.model}"
+        return f"openai-computer:{self.model}" if self.computer else f"openai:{self.model}"
 
     def make(self, options: ModelOptions) -> ChatModel:
         url = checked_url(options.base_url or options.environ.get(OPENAI_URL) or None)
@@ -29,10 +35,13 @@ class OpenAISpec(ModelSpec):
                 f"{self} needs a key: set {OPENAI_KEY}, or give the base URL of a server without keys"
             )
         from models.providers.openai_chat import OpenAIChat
+        from models.providers.openai_computer import OpenAIComputer
 
-        return OpenAIChat(
-            self.model, api_key=key, base_url=url, policy=options.policy, max_concurrent=options.max_concurrent
-        )
+        chat = OpenAIComputer if self.computer else OpenAIChat
+        return chat(self.model, api_key=key, base_url=url, policy=options.policy, max_concurrent=options.max_concurrent)
+
+    def base_url_protocol(self, options: ModelOptions) -> str:
+        return "OpenAI"
 
     def price_known(self, options: ModelOptions) -> bool:
         hosted = not (options.base_url or options.environ.get(OPENAI_URL))
@@ -49,4 +58,10 @@ def _status(environ: Mapping[str, str]) -> ModelStatus:
     return ModelStatus(FORM, usable=False, detail=detail, examples=examples)
 
 
+def _computer_status(environ: Mapping[str, str]) -> ModelStatus:
+    plain = _status(environ)
+    return ModelStatus(COMPUTER_FORM, plain.usable, plain.detail, ("openai-computer:gpt-5.4",))
+
+
 PROVIDER = Provider(FORM, OpenAISpec, _status)
+COMPUTER = Provider(COMPUTER_FORM, lambda rest: OpenAISpec(rest, computer=True), _computer_status)

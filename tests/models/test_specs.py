@@ -59,7 +59,7 @@ def test_a_folder_with_a_plus_in_its_name(tmp_path: Path) -> None:
     [
         ("", "unknown model ''"),
         ("gpt-4o", "unknown model 'gpt-4o'"),
-        ("anthropic:x", "use one of embedded, openai:MODEL"),
+        ("another:x", "use one of embedded, openai:MODEL"),
         ("embedded:small", "unknown model"),
         ("openai:", "names nothing after 'openai:'"),
         ("litellm:mistral", "is not litellm:PROVIDER/MODEL"),

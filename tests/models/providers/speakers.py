@@ -20,6 +20,7 @@ import pytest
 from pydantic import BaseModel
 
 from models.base import ChatModel, ChatRequest, Message
+from models.providers.anthropic_chat import AnthropicChat
 from models.providers.gemini_chat import GeminiChat
 from models.providers.openai_chat import OpenAIChat
 from models.providers.openai_dialect import Dialect
@@ -64,6 +65,10 @@ def _vllm(server: MisbehavingServer, policy: RetryPolicy) -> ChatModel:
     return make_model(f"vllm:{server.openai_url}#scripted-model", policy=policy, environ={"VLLM_API_KEY": KEY})
 
 
+def _anthropic(server: MisbehavingServer, policy: RetryPolicy) -> ChatModel:
+    return AnthropicChat("claude-sonnet-4-5", api_key=KEY, base_url=server.anthropic_url, policy=policy)
+
+
 def _gemini(model: str) -> Callable[[MisbehavingServer, RetryPolicy], ChatModel]:
     return lambda server, policy: GeminiChat(model, api_key=KEY, base_url=server.gemini_url, policy=policy)
 
@@ -82,6 +87,7 @@ SPEAKERS: Final = (
     Speaker("openai", "openai", _openai),
     Speaker("openai-thinking", "openai", _thinking_openai),
     Speaker("vllm", "openai", _vllm),
+    Speaker("anthropic", "anthropic", _anthropic),
     Speaker("gemini-2.5", "gemini", _gemini("gemini-2.5-flash")),
     Speaker("gemini-3", "gemini", _gemini("gemini-3.1-pro-preview")),
     Speaker("litellm-openai", "openai", _litellm("openai", "scripted-model", "/v1"), "litellm"),
@@ -89,7 +95,7 @@ SPEAKERS: Final = (
     Speaker("litellm-gemini", "gemini", _litellm("gemini", "gemini-2.5-flash", "/v1beta"), "litellm"),
 )
 each = pytest.mark.parametrize("speaker", SPEAKERS, ids=lambda speaker: speaker.name)
-OPENAI, GEMINI = SPEAKERS[0], SPEAKERS[3]
+OPENAI, CLAUDE, GEMINI = SPEAKERS[0], SPEAKERS[3], SPEAKERS[4]
 
 
 def client(speaker: Speaker, server: MisbehavingServer, policy: RetryPolicy = FAST) -> ChatModel:

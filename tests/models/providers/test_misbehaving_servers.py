@@ -31,6 +31,7 @@ from tests.models.providers.servers import (
     misbehaving_server,
 )
 from tests.models.providers.speakers import (
+    CLAUDE,
     DEADLINE_S,
     GEMINI,
     KEY,
@@ -166,6 +167,21 @@ async def test_geminis_retry_info_is_waited_for() -> None:
         with pytest.raises(ModelBusy, match="pass the deadline"):
             await model.complete(ask())
     assert len(server.requests) == 1
+
+
+async def test_a_refusal_of_claude_says_why() -> None:
+    async with talking(CLAUDE, [Reply("half of it", refusal="it may harm")]) as (model, _):
+        with pytest.raises(ModelRejected, match="it may harm") as caught:
+            await model.complete(ask())
+    assert caught.value.answered, "other requests may succeed"
+    assert caught.value.usage is not None and caught.value.usage.tokens_out == 10
+
+
+async def test_an_account_without_money_is_no_answer_to_this_request() -> None:
+    async with talking(CLAUDE, [Status(400, "no credit", code="billing_error")]) as (model, _):
+        with pytest.raises(ModelRejected, match="no credit") as caught:
+            await model.complete(ask())
+    assert not caught.value.answered
 
 
 async def test_a_spent_quota_is_not_retried() -> None:

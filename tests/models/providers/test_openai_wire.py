@@ -20,6 +20,7 @@ from models.base import (
     ModelRejected,
     ModelTruncated,
 )
+from models.providers.anthropic_chat import AnthropicChat
 from models.providers.gemini_chat import GeminiChat
 from models.providers.openai_chat import OpenAIChat
 from models.providers.openai_dialect import Dialect, effort_for
@@ -62,6 +63,9 @@ def request(text: str = "now", **fields: Any) -> ChatRequest:
 def client(protocol: Protocol, server: MisbehavingServer, model: str | None = None, **fields: Any) -> ChatModel:
     if protocol == "openai":
         return OpenAIChat(model or "gpt-4o", base_url=server.openai_url, policy=FAST, **fields)
+    if protocol == "anthropic":
+        model = model or "claude-sonnet-4-5"
+        return AnthropicChat(model, api_key="key-of-a-test", base_url=server.anthropic_url, policy=FAST, **fields)
     model = model or "gemini-2.5-flash"
     return GeminiChat(model, api_key="key-of-a-test", base_url=server.gemini_url, policy=FAST, **fields)
 
@@ -84,7 +88,7 @@ def camel(value: Any) -> Any:
     return {GEMINI_NAMES.get(name, name): camel(item) for name, item in value.items()}
 
 
-both = pytest.mark.parametrize("protocol", ["openai", "gemini"])
+every = pytest.mark.parametrize("protocol", ["openai", "gemini", "anthropic"])
 
 
 async def test_openai_image_is_a_data_url_after_its_text() -> None:
@@ -188,13 +192,13 @@ async def test_vllm_switches_thinking(tokens: Budget | None, thinks: bool | None
     assert body["max_tokens"] == limit
 
 
-@both
+@every
 async def test_key_and_path(protocol: Protocol) -> None:
     async with misbehaving_server([Reply()]) as server:
         chat = (
             OpenAIChat("m", api_key="key-of-a-test", base_url=server.openai_url)
             if protocol == "openai"
-            else client("gemini", server)
+            else client(protocol, server)
         )
         await chat.complete(request())
         await chat.aclose()
@@ -202,12 +206,16 @@ async def test_key_and_path(protocol: Protocol) -> None:
     if protocol == "openai":
         assert received.path == "/v1/chat/completions"
         assert received.headers["authorization"] == "Bearer key-of-a-test"
+    elif protocol == "anthropic":
+        assert received.path == "/v1/messages"
+        assert received.headers["x-api-key"] == "key-of-a-test"
+        assert received.headers["anthropic-version"] == "2023-06-01"
     else:
         assert received.path == "/v1beta/models/gemini-2.5-flash:generateContent"
         assert received.headers["x-goog-api-key"] == "key-of-a-test"
 
 
-@both
+@every
 async def test_two_requests_of_an_episode_share_the_static_prefix(protocol: Protocol) -> None:
     """A server's prefix cache hits only if everything static comes first, byte for byte."""
     async with misbehaving_server(lambda _: Reply('{"success": "yes", "reason": ""}')) as server:
@@ -225,6 +233,9 @@ def prompt_text(received: Received) -> str:
     """The prompt that a server's template renders: system text, then the turns."""
     if received.protocol == "openai":
         return "".join(message["role"] + message["content"] for message in received.body["messages"])
+    if received.protocol == "anthropic":
+        turns = "".join(turn["role"] + turn["content"][0]["text"] for turn in received.body["messages"])
+        return received.body["system"][0]["text"] + turns
     system = received.body["systemInstruction"]["parts"][0]["text"]
     return system + "".join(turn["role"] + turn["parts"][0]["text"] for turn in received.body["contents"])
 
@@ -243,6 +254,7 @@ async def test_the_described_schema_keeps_the_prefix_static() -> None:
         ("openai", "gpt-4o", None),  # a server behind a base URL: nobody knows its price
         ("gemini", "gemini-2.5-flash", (600 * 0.30 + 400 * 0.03 + 70 * 2.50) / 1e6),
         ("gemini", "gemini-77", None),
+        ("anthropic", "claude-sonnet-5-5", None),
     ],
 )
 async def test_usage_with_cached_and_thinking_tokens(protocol: Protocol, model: str, cost_usd: float | None) -> None:
@@ -256,7 +268,7 @@ async def test_usage_with_cached_and_thinking_tokens(protocol: Protocol, model: 
     assert usage.cost_usd == (None if cost_usd is None else pytest.approx(cost_usd))
 
 
-@both
+@every
 async def test_unusable_answers_are_counted(protocol: Protocol) -> None:
     bad, good = Reply("no", tokens_in=10, tokens_out=1), Reply('{"success": "no"}', tokens_in=15, tokens_out=4)
     async with misbehaving_server([bad, good, bad, bad, Reply("", "length", tokens_out=99)]) as server:
@@ -274,7 +286,7 @@ async def test_unusable_answers_are_counted(protocol: Protocol) -> None:
     assert cut.value.usage.tokens_out == 99
 
 
-@both
+@every
 async def test_a_repair_shows_the_answer_and_what_is_wrong(protocol: Protocol) -> None:
     async with misbehaving_server([Reply('{"success": "maybe"}'), Reply('{"success": "no"}')]) as server:
         chat = client(protocol, server)
@@ -343,7 +355,7 @@ async def test_vllm_gives_token_ids_and_logprobs() -> None:
     assert (plain.prompt_token_ids, plain.completion_token_ids, plain.logprobs) == (None, None, None)
 
 
-@both
+@every
 async def test_text_that_cannot_be_stored_is_cleaned_both_ways(protocol: Protocol) -> None:
     async with misbehaving_server([Reply("a\ud800b\0c é😀")]) as server:
         chat = client(protocol, server)
@@ -353,7 +365,7 @@ async def test_text_that_cannot_be_stored_is_cleaned_both_ways(protocol: Protoco
     assert prompt_text(server.requests[0]).endswith("page� text�")
 
 
-@both
+@every
 async def test_max_concurrent_holds_for_all_workers(protocol: Protocol) -> None:
     async with misbehaving_server(lambda _: Reply()) as server:
         chat = client(protocol, server, max_concurrent=2)
@@ -363,7 +375,7 @@ async def test_max_concurrent_holds_for_all_workers(protocol: Protocol) -> None:
     assert server.most_in_flight <= 2
 
 
-@both
+@every
 async def test_waiting_for_a_slot_counts_against_the_deadline(
     protocol: Protocol, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -380,7 +392,7 @@ async def test_waiting_for_a_slot_counts_against_the_deadline(
     assert [type(error).__name__ for error in ended] == ["ModelTimeout"] * 3
 
 
-@both
+@every
 async def test_a_cancelled_call_is_cancelled_and_not_timed_out(protocol: Protocol) -> None:
     async with misbehaving_server(lambda _: Hang()) as server:
         chat = client(protocol, server)
