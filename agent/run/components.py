@@ -15,6 +15,7 @@ from agent.episode.structured_answers import AnswerSchema
 from agent.run.demonstrations import DemonstrationPolicy
 from agent.run.oracle import oracle_policy
 from agent.run.oracle_tasks import SPECS, plays_oracle
+from agent.run.policy_vision import policy_vision
 from envs.core.action_languages import LANGUAGES
 from envs.core.errors import BadInput
 from envs.suites.webarena.evaluators import FuzzyJudge
@@ -111,6 +112,7 @@ def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
         )
     if config.policy in NOT_MODELS:
         raise BadInput(f"policy {config.policy!r} needs a policy object from Python, or a suite that ships solvers")
+    vision = policy_vision(config)
     try:
         model = models.get(config.policy)
     except UnknownModel as error:
@@ -124,7 +126,7 @@ def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
         retry_temperature=config.retry_temperature,
         seed=config.seed,
         deadline_s=config.model_deadline_s,
-        shows_pictures=config.screenshots == "marks",
+        vision=vision,
         max_actions=config.max_actions_per_turn if style == "full" else 1,
         rationale_chars=_rationale_chars(config, model) if style == "full" else 0,
         thinking=config.policy_thinking,

@@ -25,18 +25,29 @@ _KEY: Final = "prompt_style"
 def declare_style(folder: Path, style: PromptStyle | None) -> None:
     """Declares that the checkpoint in *folder* was trained on prompts of *style*; does nothing for None."""
     if style is not None:
-        unfinished = folder / f"{DECLARATION}.part"
-        unfinished.write_text(json.dumps({_KEY: style}) + "\n", encoding="utf-8")
-        unfinished.replace(folder / DECLARATION)
+        declare(folder, _KEY, style)
+
+
+def declare(folder: Path, key: str, value: str) -> None:
+    """Sets *key* in the declaration of *folder*, and keeps the others."""
+    unfinished = folder / f"{DECLARATION}.part"
+    unfinished.write_text(json.dumps({**declarations(folder), key: value}) + "\n", encoding="utf-8")
+    unfinished.replace(folder / DECLARATION)
+
+
+def declarations(folder: Path) -> dict[str, Any]:
+    """What the checkpoint in *folder* declares by key; empty without a readable file."""
+    try:
+        values: Any = json.loads((folder / DECLARATION).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return cast("dict[str, Any]", values) if isinstance(values, dict) else {}
 
 
 def declared_style(*folders: Path) -> PromptStyle | None:
     """The style that the first of *folders* with a declaration declares; None without one."""
     for folder in folders:
-        try:
-            style: Any = json.loads((folder / DECLARATION).read_text(encoding="utf-8"))[_KEY]
-        except (OSError, ValueError, KeyError, TypeError):
-            continue
+        style = declarations(folder).get(_KEY)
         if style in get_args(PromptStyle):
             return cast("PromptStyle", style)
     return None
