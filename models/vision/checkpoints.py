@@ -15,13 +15,16 @@ from models.providers.local import LocalSpec
 from models.specs import parse_spec
 from models.vision.profiles import VisionProfile, profile_named, profile_of_config, profile_of_name
 
+PROCESSOR_FILES: Final = ("processor_config.json", "preprocessor_config.json")
 PROFILE_KEY: Final = "vision_profile"
 """Key of the profile's name in `mira.json`."""
 
 
 def is_vision_checkpoint(folder: Path) -> bool:
-    """Whether the checkpoint in *folder* has an image encoder."""
-    return isinstance(_json(folder / "config.json").get("vision_config"), Mapping)
+    """Whether the checkpoint in *folder* has an image encoder, and the processor that prepares its images. Without a
+    processor, as text training saves such models, it plays as a model of text."""
+    encoder = _json(folder / "config.json").get("vision_config")
+    return isinstance(encoder, Mapping) and any((folder / name).is_file() for name in PROCESSOR_FILES)
 
 
 def vision_profile(spec: str, declared: str = "auto") -> VisionProfile | None:

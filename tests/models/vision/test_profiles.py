@@ -17,8 +17,7 @@ from models.vision.profiles import PROFILES, ResizeRule, VisionProfile, profile_
 def write_checkpoint(folder: Path, config: dict[str, Any], processor: dict[str, Any] | None = None) -> Path:
     folder.mkdir(exist_ok=True)
     (folder / "config.json").write_text(json.dumps({"vision_config": {}, **config}))
-    if processor is not None:
-        (folder / "preprocessor_config.json").write_text(json.dumps(processor))
+    (folder / "preprocessor_config.json").write_text(json.dumps(processor or {}))
     return folder
 
 
@@ -101,7 +100,10 @@ def test_models_that_read_text_only(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "llama"}')
     assert vision_profile("embedded") is None
     assert vision_profile(f"local:{tmp_path}") is None
-    assert vision_profile(f"local:{tmp_path}", "qwen3-vl") is None, "a declaration makes no eyes"
+    assert vision_profile(f"local:{tmp_path}", "qwen3-vl") is None, "a declaration makes no image encoder"
+    unprocessed = write_checkpoint(tmp_path / "trained on text", {"model_type": "qwen3_vl"})
+    (unprocessed / "preprocessor_config.json").unlink()
+    assert vision_profile(f"local:{unprocessed}") is None
 
 
 @pytest.mark.parametrize(
