@@ -17,6 +17,7 @@ from agent.cli.extras import EXTRAS, Extra, missing_packages
 from agent.cli.output import print_json, print_problem, print_table, stderr, stdout
 from agent.cli.show_trace import show_trace
 from agent.cli.tables import Column, FittedTable
+from agent.cli.vision_profiles import vision_table
 from agent.episode.refused_origins import print_refused
 from agent.inspection.listing import EpisodeRow, episode_row
 from agent.run.discover_traces import EpisodeFile, discover_traces
@@ -90,6 +91,7 @@ def models(wide: options.Wide = False, as_json: options.Json = False) -> int:
         works = Text("yes" if row.usable else "no", "green" if row.usable else "yellow")
         table.row(row.spec, works, row.detail, ", ".join(row.examples))
     print_table(table)
+    print_table(vision_table())
     return 0
 
 

@@ -1,7 +1,8 @@
-"""Actions at points of the view: offered only where the prompt shows the view's size and the boxes to aim at.
+"""Actions at points of the view: offered only where the model sees a picture of the view, or its size and boxes to aim
+at.
 
-A page has boxes if it draws an area in which no control can be numbered, or if the run observes boxes (pictures for the
-policy). Elsewhere a model could only guess coordinates.
+A page has boxes if it draws an area in which no control can be numbered, or if the run observes boxes. Elsewhere a
+model could only guess coordinates.
 
 A model that sees a picture names points in its own coordinates (:mod:`models.vision.profiles`). Its prompt and its
 answers are converted here; everything else, traces included, has CSS pixels of the view.
@@ -30,9 +31,13 @@ NOT_OFFERED: Final = (
 )
 
 
-def offers_points(observation: Observation) -> bool:
-    """Whether the prompt for *observation* lists boxes."""
-    return bool(observation.surfaces) or any(element.box is not None for element in observation.elements)
+def offers_points(observation: Observation, scale: PointScale | None = None) -> bool:
+    """Whether the prompt for *observation* offers actions at points: it lists boxes, or has a picture (*scale*)."""
+    return (
+        scale is not None
+        or bool(observation.surfaces)
+        or any(element.box is not None for element in observation.elements)
+    )
 
 
 def is_at_point(action: Action) -> bool:
@@ -100,17 +105,17 @@ def points_text(observation: Observation, pixels: str, scale: PointScale | None 
 
     *scale*: the coordinates of the model that sees the view; None for CSS pixels.
     """
-    if not offers_points(observation):
+    if not offers_points(observation, scale):
         return None
     width, height = observation.viewport
     shown = [e for e in observation.elements if e.box is not None and e.shown and _is_in_view(e.box, width, height)]
     lines = [_surface(s.kind, s.name, _numbers(s.box, scale)) for s in observation.surfaces]
     lines += [f"[{e.ref}]: {_numbers(e.box, scale)}" for e in shown[:BOXES] if e.box is not None]
-    boxes = fenced_lines("boxes", lines)
+    boxes = (words("\nBoxes: x, y, width, height\n"), fenced_lines("boxes", lines)) if lines else ()
     more = len(shown) - BOXES
     counted = [words("\nand ") + number(more) + words(" more controls in the view")] if more > 0 else []
     head = (words("Points of the view\nThese actions name a point "), _axes_of(observation, scale), words(":\n"))
-    return joined("", (*head, own(pixels), words("\nBoxes: x, y, width, height\n"), boxes, *counted))
+    return joined("", (*head, own(pixels), *boxes, *counted))
 
 
 def _axes_of(observation: Observation, scale: PointScale | None) -> PromptText:

@@ -280,7 +280,8 @@ class ModelPolicy:
 
     def _grammar(self, turn: Turn) -> str:
         view = turn.view
-        choices = page_choices(view.observation, files=view.provided.files, coordinates=offers_points(view.observation))
+        offered = offers_points(view.observation, view.points)
+        choices = page_choices(view.observation, files=view.provided.files, coordinates=offered)
         return grammar(self._language, choices, self.max_actions)
 
     def _read(
@@ -289,7 +290,7 @@ class ModelPolicy:
         raw = storable(reply.text)
         try:
             parsed, *then = self._language.parse_all(raw) if self.max_actions > 1 else (self._language.parse(raw),)
-            if self._style == "full" and not offers_points(turn.view.observation):
+            if self._style == "full" and not offers_points(turn.view.observation, turn.view.points):
                 _refuse_points(parsed, *then)
         except ParseError as error:
             call = ModelCall(messages, reply, str(error))

@@ -19,6 +19,9 @@ from typing import Any, Final, Literal
 from models.base import ModelUnavailable
 from models.vision.coordinates import CoordinateSpace, Size, smart_resize
 
+NO_NAME: Final = r"(?!)"
+"""A pattern that no name contains."""
+
 
 @dataclass(frozen=True, slots=True)
 class ResizeRule:
@@ -50,8 +53,14 @@ class VisionProfile:
     """Largest area in pixels of such an image."""
     model_types: tuple[str, ...] = ()
     """`model_type` of its checkpoints."""
-    names: str = r"(?!)"
+    names: str = NO_NAME
     """Regular expression that its models' names contain; case is ignored."""
+
+    @property
+    def recognized_by(self) -> tuple[str, ...]:
+        """What names it, in words."""
+        types = [f"model_type {kind}" for kind in self.model_types]
+        return (*types, *([f"name ~ {self.names}"] if self.names != NO_NAME else [])) or ("declaration",)
 
     def sent_size(self, size: Size) -> Size:
         """The size in which an image of *size* is sent, in whole pixels: within the limits of the service and, if the

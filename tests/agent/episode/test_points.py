@@ -21,8 +21,8 @@ from models.providers.scripted_model import ScriptedModel
 from models.vision.coordinates import ImageFrame, Point, Size
 from models.vision.pictures import picture_size
 from models.vision.profiles import profile_named
-from tests.agent.episodes import png
 from tests.agent.episode.test_prompts import LOOK, VIEW
+from tests.agent.episodes import png
 
 if TYPE_CHECKING:
     from envs.core.action_languages import Language
@@ -143,6 +143,17 @@ def test_a_picture_is_sent_in_the_size_that_the_model_sees() -> None:
     images = proposal.calls[0].messages[-1].images
     assert [picture_size(image.data) for image in images] == [(1288, 812)] * 2
     assert proposal.action == ClickAt(x=100 * 1280 / 1288, y=80 * 800 / 812)
+
+
+def test_points_are_offered_wherever_a_picture_is_shown() -> None:
+    """Also on a page without controls, which has no boxes."""
+    empty = replace(PLAIN, observation=replace(PLAIN.observation, elements=(), screenshot=png(1280, 800)))
+    turn = Turn(TaskRef(suite="open", name="x", seed=0), 1, 1, empty)
+    policy = ModelPolicy(ScriptedModel([AT]), PROGRAM, "full", vision=profile_named("general"))
+    proposal = asyncio.run(policy.propose(turn))
+    text = proposal.calls[0].messages[-1].text
+    assert proposal.action == ClickAt(x=100, y=80)
+    assert PROGRAM.pixels in text and "Boxes:" not in text
 
 
 def test_a_model_without_a_picture_answers_in_pixels_of_the_view() -> None:

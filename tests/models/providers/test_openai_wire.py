@@ -82,9 +82,9 @@ def camel(value: Any) -> Any:
 both = pytest.mark.parametrize("protocol", ["openai", "gemini"])
 
 
-async def test_openai_image_is_a_data_url_after_its_text() -> None:
+async def test_openai_image_is_a_data_url_before_its_text() -> None:
     body = await sent("openai", request(messages=(Message("user", "look", (Image(PNG),)),)))
-    text, image = body["messages"][0]["content"]
+    image, text = body["messages"][0]["content"]
     assert text == {"type": "text", "text": "look"}
     head, data = image["image_url"]["url"].split(",")
     assert head == "data:image/png;base64"
