@@ -7,13 +7,18 @@ from pathlib import Path
 import pytest
 import torch
 
+from agent.run.discover_traces import discover_traces
+from envs.core.action_languages import IDS
+from envs.core.actions import ClickAt
 from models.base import ChatRequest, Image, Message
 from models.providers.local_chat import LocalModel
 from models.vision.checkpoints import vision_profile
+from tests.agent.episodes import Play, png, write_run
 from tests.tiny_models.pictures import FAMILIES, red_square
 from training.grpo.evaluation import encode_prompts
 from training.grpo.examples import Example
-from training.grpo.rewards import PointTarget
+from training.grpo.from_traces import ExampleOptions, extract_examples
+from training.grpo.rewards import PointTarget, StepTarget
 from training.grpo.run import load_start, train_grpo
 from training.grpo.settings import parse_settings
 
@@ -56,3 +61,14 @@ async def test_a_trained_model_plays(tmp_path: Path, name: str) -> None:
     played = model._vision.encode_pictures(messages, 512) if model._vision else None
     assert played is not None
     torch.testing.assert_close(played.inputs["pixel_values"], trained["pixel_values"])
+
+
+def test_a_step_of_a_model_with_coordinates_of_its_own(tmp_path: Path) -> None:
+    """The completion names a point from 0 to 1000, the action one in pixels: the language is still known."""
+    play = Play(text=IDS.show(ClickAt(x=500, y=250)), actions=[ClickAt(x=40, y=15)], picture=png(80, 60))
+    run = write_run(tmp_path / "traces", [play])
+    traces = [(one.read(), one.blobs) for one in discover_traces([run.path])]
+    (example,) = extract_examples(traces, ExampleOptions("step"), tmp_path / "images").examples
+    assert isinstance(example.target, StepTarget)
+    in_picture = ClickAt(x=8, y=3)  # which is a fifth of the view
+    assert (example.target.language, example.target.action) == ("id", in_picture)
