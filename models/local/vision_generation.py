@@ -74,7 +74,9 @@ class _Ended(StoppingCriteria):
     def __init__(self, row: Row) -> None:
         self._row = row
 
-    def __call__(self, input_ids: Tensor, scores: Tensor, **_: Any) -> Tensor:
+    def __call__(self, input_ids: Tensor, scores: Any, **kwargs: Any) -> Any:
+        """[B] booleans: whether the rows have ended."""
+        del scores, kwargs
         return torch.full((input_ids.shape[0],), self._row.finish is not None, device=input_ids.device)
 
 

@@ -38,7 +38,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 def request(text: str, *images: Image, **settings: Any) -> ChatRequest:
     messages = (Message("system", "Be brief."), Message("user", text, images))
-    return ChatRequest(messages, **{"max_tokens": 24, "grammar": GRAMMAR, "deadline_s": 600.0, **settings})
+    given: dict[str, Any] = {"max_tokens": 24, "grammar": GRAMMAR, "deadline_s": 600.0, **settings}
+    return ChatRequest(messages, **given)
 
 
 def forward(model: LocalModel, sent: ChatRequest, reply: ChatReply) -> torch.Tensor:
@@ -146,7 +147,7 @@ async def test_an_adapter_on_a_model_that_sees(folders: Callable[[str], Path], t
     base = folders("qwen3-vl")
     model: Any = AutoModelForImageTextToText.from_pretrained(base, dtype=torch.float32)
     lora = LoraConfig(r=2, target_modules=["q_proj", "v_proj"], init_lora_weights=False)
-    get_peft_model(model, lora).save_pretrained(tmp_path / "adapter")
+    get_peft_model(model, lora).save_pretrained(str(tmp_path / "adapter"))
     sent = request("Where?", PICTURE)
     plain, adapted = [await LocalModel.load(base, adapter=one).complete(sent) for one in (None, tmp_path / "adapter")]
     assert plain.prompt_token_ids == adapted.prompt_token_ids and plain.logprobs != adapted.logprobs
