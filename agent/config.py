@@ -27,6 +27,10 @@ RATIONALE_CHARS: Final = 400
 """Characters of a rationale with `rationale = "auto"`."""
 Rationale = Literal["auto"] | Annotated[int, Field(ge=0, le=4_000)]
 
+Screenshots = Literal["off", "steps", "plain", "marks", "both"]
+SHOWN: Final[frozenset[Screenshots]] = frozenset({"plain", "marks", "both"})
+"""Values of `screenshots` with which the policy sees pictures."""
+
 RENAMED_KEYS: Final[Mapping[str, str]] = {"vain_temperature": "retry_temperature"}
 """Keys of older versions with their present names."""
 REMOVED_KEYS: Final = frozenset({"checkpoint_url", "durability"})
@@ -131,8 +135,12 @@ class RunConfig(Record):
     retry_window_s: FiniteFloat = Field(default=RETRY_WINDOW_S, ge=0)
     """Seconds for which a call is retried while its server is away (connection refused or broken, 429 with or without
     Retry-After, 5xx), within `model_deadline_s` and the rest of `max_seconds`. 0 sends it once."""
-    screenshots: Literal["off", "steps", "marks"] = "off"
-    """Store one picture a step; `marks` draws the element numbers on it and shows it to the policy."""
+    screenshots: Screenshots = "off"
+    """Pictures of the view, one a step: `steps` stores it, `plain` shows it to the policy as well, `marks` draws the
+    numbers of the controls on it and shows it, `both` shows it without and with the numbers."""
+    vision_profile: str = "auto"
+    """The family of a policy that sees, see :mod:`models.vision.profiles`: its coordinates and sizes of images. `auto`
+    recognizes it by the checkpoint or by the model's name."""
     approve: tuple[ActionClass, ...] = ()
     """Actions that a person must approve. If nobody can be asked they are declined, and the result counts them."""
     secrets: tuple[str, ...] = ()

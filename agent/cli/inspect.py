@@ -17,6 +17,7 @@ from agent.cli.extras import EXTRAS, Extra, missing_packages
 from agent.cli.output import print_json, print_problem, print_table, stderr, stdout
 from agent.cli.show_trace import show_trace
 from agent.cli.tables import Column, FittedTable
+from agent.cli.vision_profiles import vision_table
 from agent.episode.refused_origins import print_refused
 from agent.inspection.listing import EpisodeRow, episode_row
 from agent.run.discover_traces import EpisodeFile, discover_traces
@@ -97,6 +98,7 @@ def models(specs: Specs = None, wide: options.Wide = False, as_json: options.Jso
         table.row(row.spec, works, row.detail, ", ".join(row.examples))
     print_table(table)
     print_table(_profiles_table())
+    print_table(vision_table())
     return 0
 
 

@@ -67,7 +67,15 @@ StorageState = Annotated[
 UploadFolder = Annotated[Path | None, typer.Option(help="Allow uploads of files below this folder only.")]
 Schema = Annotated[Path | None, typer.Option(help="JSON Schema that the answer must match.")]
 Screenshots = Annotated[
-    str | None, typer.Option(help="Screenshots: off, steps, or marks (with element numbers, shown to the policy).")
+    str | None,
+    typer.Option(
+        help="Screenshots: off, steps (stored), plain (also shown to the policy), marks (shown with the numbers of the "
+        "controls), or both (shown without and with numbers)."
+    ),
+]
+VisionProfile = Annotated[
+    str | None,
+    typer.Option(help="Family of a policy that sees (coordinates, image sizes), as `mira models` lists them; or auto."),
 ]
 TraceZip = Annotated[bool, typer.Option("--trace-zip", help="Also keep Playwright's trace of each episode.")]
 LangSmith = Annotated[

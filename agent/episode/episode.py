@@ -196,9 +196,10 @@ class Episode:
             begun = time.perf_counter()
             pictured = self.config.screenshots != "off" or self.components.needs_pictures
             seen = await self.environment.observe(screenshot=pictured)
-            if self.config.screenshots == "marks" and seen.screenshot is not None:
+            if self.config.screenshots in ("marks", "both") and seen.screenshot is not None:
                 picture = await asyncio.to_thread(marked, seen.screenshot, seen.elements, seen.viewport)
-                seen = replace(seen, screenshot=picture)
+                both = self.config.screenshots == "both"
+                seen = replace(seen, marked=picture) if both else replace(seen, screenshot=picture)
             self.observation = seen
             self._note_change(seen)
             self.spend(observe=time.perf_counter() - begun)
@@ -381,6 +382,7 @@ class Episode:
             keys_blob=self.blobs.put_json(keys_json(look)),
             controls_total=look.controls_total,
             screenshot_blob=None if look.screenshot is None else self.blobs.put(look.screenshot),
+            marked_blob=None if look.marked is None else self.blobs.put(look.marked),
             tabs=len(look.tabs),
             note=look.note,
             blocked_requests=look.blocked,

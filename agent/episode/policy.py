@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 from zlib import crc32
 
 from agent.episode.answer_rules import repaired_kind
-from agent.episode.points import NOT_OFFERED, is_at_point, offers_points
+from agent.episode.points import NOT_OFFERED, PointScale, is_at_point, offers_points
 from agent.episode.profile_prompts import render_prompt
 from agent.episode.prompts import PolicyView, Style
 from agent.episode.short_prompts import repair_text, valid_form
@@ -39,6 +40,8 @@ from models.base import (
 )
 from models.prompting.prompt_text import PromptText, cut, fenced, joined, message, on_one_line, words
 from models.thinking import budget_of
+from models.vision.pictures import picture_for
+from models.vision.profiles import VisionProfile
 
 MAX_ANSWER_TOKENS = 1_024
 """Visible tokens of one policy answer; an action with its comments is far shorter."""
@@ -173,7 +176,7 @@ class ModelPolicy:
         retry_temperature: float = 0.0,
         seed: int = 0,
         deadline_s: float = 120.0,
-        shows_pictures: bool = False,
+        vision: VisionProfile | None = None,
         max_actions: int = 1,
         rationale_chars: int = 0,
         thinking: Budget | None = None,
@@ -182,7 +185,8 @@ class ModelPolicy:
     ) -> None:
         """*max_actions*, *rationale_chars*: see :class:`agent.episode.prompts.PolicyView`. *thinking*: budget of each
         call; None leaves the model's default. *constrained*: answers follow a grammar of the actions that are valid on
-        the page, if the model supports grammars. *profile*: of the prompts; None is that of *style*."""
+        the page, if the model supports grammars. *profile*: of the prompts; None is that of *style*. *vision*: shows
+        the pictures of the view to a model of this profile, which answers in its coordinates; None shows none."""
         self.spec = model.spec
         self._model = model
         self._language = language
@@ -192,14 +196,15 @@ class ModelPolicy:
         self._retry_temperature = retry_temperature
         self._seed = seed
         self._deadline_s = deadline_s
-        self._shows_pictures = shows_pictures
+        self.vision = vision
         self.max_actions = max_actions
         self.rationale_chars = rationale_chars
         self.constrained = constrained
         self.thinking: Budget | None = None if thinking is None else budget_of(model, thinking)
 
     async def propose(self, turn: Turn) -> ActionProposal:
-        messages = self._prompt(turn)
+        turn, images = await asyncio.to_thread(self._seen, turn)
+        messages = self._prompt(turn, images)
         first = await self._ask(messages, turn, 1, self._temperature)
         proposal = self._read(messages, first, turn)
         if proposal.action is None:
@@ -221,14 +226,21 @@ class ModelPolicy:
             calls = (*other.calls[:-1], replace(other.calls[-1], error=other.error or REPEATS_NO_OP))
         return replace(first, calls=(*calls[len(first.calls) :], *first.calls))
 
-    def _prompt(self, turn: Turn) -> tuple[Message, ...]:
-        """Renders the view. A screenshot that is meant for the model is added to the last message."""
+    def _seen(self, turn: Turn) -> tuple[Turn, tuple[Image, ...]]:
+        """The turn with the coordinates of the model, and the pictures that it is shown: the view and, where the run
+        shows both, the view with marks."""
+        look = turn.view.observation
+        pictures = [picture for picture in (look.screenshot, look.marked) if picture is not None]
+        if self.vision is None or not pictures:
+            return turn, ()
+        images, frames = zip(*(picture_for(self.vision, png, look.viewport) for png in pictures), strict=True)
+        return replace(turn, view=replace(turn.view, points=PointScale(self.vision.space, frames[0]))), images
+
+    def _prompt(self, turn: Turn, images: tuple[Image, ...]) -> tuple[Message, ...]:
+        """Renders the view. The last message has the pictures."""
         view = replace(turn.view, max_actions=self.max_actions, rationale_chars=self.rationale_chars)
         messages = render_prompt(self._profile, view)
-        picture = turn.view.observation.screenshot
-        if not self._shows_pictures or picture is None:
-            return messages
-        return (*messages[:-1], replace(messages[-1], images=(Image(picture),)))
+        return (*messages[:-1], replace(messages[-1], images=images)) if images else messages
 
     def _repair_messages(
         self, messages: tuple[Message, ...], proposal: ActionProposal, turn: Turn
@@ -283,7 +295,8 @@ class ModelPolicy:
 
     def _grammar(self, turn: Turn) -> str:
         view = turn.view
-        choices = page_choices(view.observation, files=view.provided.files, coordinates=offers_points(view.observation))
+        offered = offers_points(view.observation, view.points)
+        choices = page_choices(view.observation, files=view.provided.files, coordinates=offered)
         return grammar(self._language, choices, self.max_actions)
 
     def _read(
@@ -292,7 +305,7 @@ class ModelPolicy:
         raw = storable(reply.text)
         try:
             parsed, *then = self._language.parse_all(raw) if self.max_actions > 1 else (self._language.parse(raw),)
-            if self._style == "full" and not offers_points(turn.view.observation):
+            if self._style == "full" and not offers_points(turn.view.observation, turn.view.points):
                 _refuse_points(parsed, *then)
             if self._profile.is_short:
                 refuse_placeholders(each.action for each in (parsed, *then))
@@ -301,6 +314,8 @@ class ModelPolicy:
             edits = self._edits(raw, turn)
             told = valid_form(self._language, error.form) if self._profile.is_short else str(error)
             return ActionProposal(None, raw, calls=(*before, call), error=told, note_edits=edits, wrong_form=error.form)
+        if (points := turn.view.points) is not None:
+            parsed, *then = (replace(each, action=points.to_view(each.action)) for each in (parsed, *then))
         return ActionProposal(
             parsed.action,
             raw,

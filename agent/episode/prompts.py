@@ -28,7 +28,7 @@ from typing import Final
 
 from agent.episode.answer_rules import action_rule, answer_kind, rationale_rule
 from agent.episode.changed_pages import IDLE_ACTIONS
-from agent.episode.points import points_text
+from agent.episode.points import PointScale, points_text
 from agent.episode.resources import NOTHING, Provided
 from envs.core.action_languages.form_language import Language
 from envs.core.action_languages.note_lines import NOTE_SYNTAX
@@ -139,6 +139,8 @@ class PolicyView(StepContext):
     """Most actions of the answer; only `full` prompts ask for more than one."""
     rationale_chars: int = 0
     """Characters of the line of reasoning before the action; 0 asks for none, as `compact` prompts do."""
+    points: PointScale | None = None
+    """The coordinates of the model that is shown a picture of the view; None for CSS pixels."""
 
 
 def render_policy_prompt(style: Style, view: PolicyView) -> tuple[Message, ...]:
@@ -268,7 +270,8 @@ def situation(view: PolicyView, *, brief: bool = False) -> list[PromptText]:
     if view.milestones:
         parts.append(plan_part(view))
     if view.history and not brief:
-        log = fenced_lines("actions", action_log_lines(view.history, view.history_chars))
+        history = view.history if view.points is None else tuple(map(view.points.to_model, view.history))
+        log = fenced_lines("actions", action_log_lines(history, view.history_chars))
         parts.append(words("Your actions, oldest first\n") + log)
     if view.notes or view.note_remarks:
         parts.append(notes_part(view))
@@ -281,7 +284,7 @@ def situation(view: PolicyView, *, brief: bool = False) -> list[PromptText]:
 
 def _full_user(view: PolicyView) -> PromptText:
     parts = [*situation(view), _full_page(view.observation)]
-    if (points := points_text(view.observation, view.language.pixels)) is not None:
+    if (points := points_text(view.observation, view.language.pixels, view.points)) is not None:
         parts.append(points)
     parts.append(words("What is your next action?"))
     return joined("\n\n", parts)

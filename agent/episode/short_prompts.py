@@ -120,7 +120,7 @@ def _user(profile: Profile, view: PolicyView) -> PromptText:
     parts = [words("Goal: ") + on_one_line(view.instruction, 8_000), *_plan(view), *body]
     if view.notes or view.note_remarks:
         parts.append(notes_part(view))
-    if (points := points_text(view.observation, view.language.pixels)) is not None:
+    if (points := points_text(view.observation, view.language.pixels, view.points)) is not None:
         parts.append(points)
     parts += [*_problems(view), *_news(view), *_now_possible(view), *_next(view)]
     if len(view.observation.text) > LONG_PAGE_CHARS:
@@ -167,11 +167,12 @@ def _page(view: PolicyView) -> PromptText:
 def _past(profile: Profile, view: PolicyView) -> list[PromptText]:
     if not view.history:
         return [words("Done so far: nothing")]
+    history = view.history if view.points is None else tuple(map(view.points.to_model, view.history))
     if profile.history == "words":
-        lines = action_log_lines(view.history, view.history_chars)
+        lines = action_log_lines(history, view.history_chars)
         lines = lines[-profile.history_lines :] if profile.history_lines else lines
     else:
-        lines = past_lines(view.history, view.language, view.observation, profile.history_lines)
+        lines = past_lines(history, view.language, view.observation, profile.history_lines)
     return [words("Done so far\n") + fenced_lines("actions", lines)]
 
 
@@ -192,7 +193,7 @@ def _news(view: PolicyView) -> list[PromptText]:
 
 def _now_possible(view: PolicyView) -> list[PromptText]:
     look = view.observation
-    choices = page_choices(look, files=view.provided.files, coordinates=offers_points(look))
+    choices = page_choices(look, files=view.provided.files, coordinates=offers_points(look, view.points))
     shapes = possible_now(view.language, choices)
     return [joined("\n", (words("Also possible on this page:"), *map(own, shapes)))] if shapes else []
 

@@ -18,6 +18,7 @@ from agent.profiles.profile import Profile, named
 from agent.run.demonstrations import DemonstrationPolicy
 from agent.run.oracle import oracle_policy
 from agent.run.oracle_tasks import SPECS, plays_oracle
+from agent.run.policy_vision import policy_vision
 from agent.run.prompt_profiles import profile_of
 from envs.core.action_languages import LANGUAGES
 from envs.core.errors import BadInput
@@ -131,6 +132,7 @@ def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
         return DemonstrationPolicy(oracle_policy(spec, suite, LANGUAGES[config.language]), profile_of(config, suite))
     if config.policy in NOT_MODELS:
         raise BadInput(f"policy {config.policy!r} needs a policy object from Python, or a suite that ships solvers")
+    vision = policy_vision(config)
     try:
         model = models.get(config.policy)
     except UnknownModel as error:
@@ -147,7 +149,7 @@ def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
         retry_temperature=config.retry_temperature,
         seed=config.seed,
         deadline_s=config.model_deadline_s,
-        shows_pictures=config.screenshots == "marks",
+        vision=vision,
         max_actions=config.max_actions_per_turn if style == "full" else 1,
         rationale_chars=_rationale_chars(config, model, profile) if style == "full" else 0,
         thinking=config.policy_thinking,

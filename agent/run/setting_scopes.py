@@ -60,6 +60,7 @@ RUN_FIELDS: Final[Mapping[str, FieldScope]] = {
     "session.background": FieldScope(Scope.SERVER, _CONFIG_FILE),
     **_plain("", "language prompt_style profile max_actions_per_turn rationale constrained policy_thinking"),
     **_plain("", "show_plan thinking k headed workers attempts seed temperature"),
+    **_plain("", "vision_profile"),
     **_plain("", "retry_temperature model_deadline_s retry_window_s screenshots approve trace_zip strict_original"),
     **_plain("", "overlap_reflect fsync max_notes history_chars shuffle_examples outcome"),
     **_plain("limits.", "max_steps max_seconds max_tokens max_cost_usd max_parse_errors max_replans"),

@@ -23,17 +23,23 @@ from torch import Tensor
 from models.local.continuation import Job, Row
 from models.local.grammar_masks import GrammarCompiler, GrammarError, GrammarState
 from models.local.prefix_cache import PrefixCache, cache_argument, cache_of
+from models.local.vision_prompts import VisionPrompts
 
 
 class Generator:
     """A causal model and its tokenizer, used from one thread at a time."""
+
+    prompts: VisionPrompts | None = None
+    """Encodes the prompts of a model that sees."""
 
     def __init__(self, model: Any, tokenizer: Any, ends: frozenset[int]) -> None:
         self.model = model
         self.tokenizer = tokenizer
         self.ends = ends
         pad = tokenizer.pad_token_id
-        self._pad: int = pad if pad is not None else next(iter(ends), 0)
+        self.pad: int = pad if pad is not None else next(iter(ends), 0)
+        self.declared_answer: int | None = getattr(model.generation_config, "max_new_tokens", None)
+        """Completion length in tokens that the checkpoint declares."""
         self._compiler: GrammarCompiler | None = None
         self._prefixes = PrefixCache(model)
 
@@ -41,8 +47,8 @@ class Generator:
     def run(self, jobs: Sequence[Job]) -> list[Row]:
         """Generates until every job has ended; returns rows in the order of *jobs*."""
         rows = [Row(job) for job in jobs]
-        draws = [_generator(job) for job in jobs]
-        grammars = [self._grammar(row) for row in rows]
+        draws = [seeded_generator(job) for job in jobs]
+        grammars = [self.grammar_state(row) for row in rows]
         known, cache = self._prefixes.start([job.prompt for job in jobs])
         ids, mask = self._padded(jobs, known)
         prefilled = False
@@ -61,7 +67,7 @@ class Generator:
                 self._prefixes.keep(jobs[0].prompt, cache)
             prefilled = True
             logits: Tensor = out.logits[:, -1].float()  # [B, V]
-            chosen = [self._advance(row, logits[i], draws[i], grammars[i]) for i, row in enumerate(rows)]
+            chosen = [self.advance(row, logits[i], draws[i], grammars[i]) for i, row in enumerate(rows)]
             ids = torch.tensor(chosen, device=mask.device).unsqueeze(1)
             mask = torch.cat([mask, mask.new_ones(len(rows), 1)], dim=1)
         return rows
@@ -69,7 +75,7 @@ class Generator:
     def _padded(self, jobs: Sequence[Job], known: int) -> tuple[Tensor, Tensor]:
         """(ids, attention_mask): [B, L] tokens after the first *known*, padded on the left, and [B, known + L]."""
         length = max(len(job.prompt) for job in jobs) - known
-        ids = torch.full((len(jobs), length), self._pad)
+        ids = torch.full((len(jobs), length), self.pad)
         mask = torch.zeros((len(jobs), known + length), dtype=torch.long)
         mask[:, :known] = 1
         for i, job in enumerate(jobs):
@@ -79,7 +85,8 @@ class Generator:
         device = self.model.device
         return ids.to(device), mask.to(device)
 
-    def _grammar(self, row: Row) -> GrammarState | None:
+    def grammar_state(self, row: Row) -> GrammarState | None:
+        """A matcher for the row's grammar, if it has one; refuses a row whose grammar is invalid."""
         if row.job.grammar is None:
             return None
         if self._compiler is None:
@@ -91,13 +98,13 @@ class Generator:
             _refuse(row, error)
             return None
 
-    def _advance(self, row: Row, logits: Tensor, draw: torch.Generator | None, grammar: GrammarState | None) -> int:
+    def advance(self, row: Row, logits: Tensor, draw: torch.Generator | None, grammar: GrammarState | None) -> int:
         """Picks and appends the row's next token; returns padding for a row that has ended."""
         if row.finish is not None:
-            return self._pad
+            return self.pad
         if time.monotonic() > row.job.ends_at:
             row.finish = "deadline"
-            return self._pad
+            return self.pad
         logprobs = torch.log_softmax(logits.double(), -1)
         try:
             limited = logprobs if grammar is None else _limited(logprobs, grammar)
@@ -107,7 +114,7 @@ class Generator:
                 grammar.accept(token)
         except GrammarError as error:
             _refuse(row, error)
-            return self._pad
+            return self.pad
         return token
 
 
@@ -120,7 +127,8 @@ def _limited(logprobs: Tensor, grammar: GrammarState) -> Tensor:
     return logprobs.masked_fill(~torch.from_numpy(grammar.allowed()).to(logprobs.device), float("-inf"))
 
 
-def _generator(job: Job) -> torch.Generator | None:
+def seeded_generator(job: Job) -> torch.Generator | None:
+    """Random numbers for one job; None for greedy decoding."""
     if job.temperature <= 0:
         return None
     draw = torch.Generator()

@@ -6,7 +6,7 @@ embedded model with ONNX Runtime. Nothing here imports either.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -28,6 +28,8 @@ class Job:
     """The deadline, by `time.monotonic()`."""
     grammar: str | None = None
     """GBNF that limits the tokens; a runtime without grammars ignores it."""
+    inputs: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Inputs of a vision-language model besides the tokens, see :mod:`models.local.vision_prompts`."""
 
 
 @dataclass(slots=True)

@@ -27,10 +27,25 @@ def declare_style(folder: Path, style: PromptStyle | None, profile: str = "") ->
     """Declares that the checkpoint in *folder* was trained on prompts of *style*, and of which *profile* if that is not
     the only one of the style; does nothing for None."""
     if style is not None:
-        values = {_KEY: style, **({_PROFILE: profile} if profile else {})}
-        unfinished = folder / f"{DECLARATION}.part"
-        unfinished.write_text(json.dumps(values) + "\n", encoding="utf-8")
-        unfinished.replace(folder / DECLARATION)
+        declare(folder, _KEY, style)
+        if profile:
+            declare(folder, _PROFILE, profile)
+
+
+def declare(folder: Path, key: str, value: str) -> None:
+    """Sets *key* in the declaration of *folder*, and keeps the others."""
+    unfinished = folder / f"{DECLARATION}.part"
+    unfinished.write_text(json.dumps({**declarations(folder), key: value}) + "\n", encoding="utf-8")
+    unfinished.replace(folder / DECLARATION)
+
+
+def declarations(folder: Path) -> dict[str, Any]:
+    """What the checkpoint in *folder* declares by key; empty without a readable file."""
+    try:
+        values: Any = json.loads((folder / DECLARATION).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return cast("dict[str, Any]", values) if isinstance(values, dict) else {}
 
 
 def declared_style(*folders: Path) -> PromptStyle | None:
@@ -42,13 +57,10 @@ def declaration(*folders: Path) -> tuple[PromptStyle | None, str]:
     """The style and the profile that the first of *folders* with a declaration declares; an empty profile is the usual
     one of the style."""
     for folder in folders:
-        try:
-            values: Any = json.loads((folder / DECLARATION).read_text(encoding="utf-8"))
-            style, profile = values[_KEY], values.get(_PROFILE, "")
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            continue
+        values = declarations(folder)
+        style = values.get(_KEY)
         if style in get_args(PromptStyle):
-            return cast("PromptStyle", style), str(profile)
+            return cast("PromptStyle", style), str(values.get(_PROFILE, ""))
     return None, ""
 
 

@@ -214,7 +214,7 @@ def cut_at(text: str, stops: tuple[str, ...]) -> str:
 
 
 def wire_messages(request: ChatRequest, dialect: Dialect) -> list[dict[str, Any]]:
-    """The messages in order, each picture as a data URL after its text."""
+    """The messages in order, the pictures of each as data URLs before its text, as vision models are trained."""
     messages = request.messages
     if request.schema is not None and dialect.schema_in_prompt:
         messages = _with_instruction(messages, exported(request.schema).described())
@@ -233,8 +233,8 @@ def _wire_message(message: Message, *, templated: bool) -> dict[str, Any]:
     text = defuse(text) if templated else text
     if not message.images:
         return {"role": message.role, "content": text}
-    parts: list[dict[str, Any]] = [{"type": "text", "text": text}]
+    parts: list[dict[str, Any]] = []
     for image in message.images:
         url = f"data:{image.media_type};base64,{base64.b64encode(image.data).decode()}"
         parts.append({"type": "image_url", "image_url": {"url": url}})
-    return {"role": message.role, "content": parts}
+    return {"role": message.role, "content": [*parts, {"type": "text", "text": text}]}

@@ -274,10 +274,12 @@ def _click_format(spoken: Literal["program", "id"]) -> str:
 
 
 def _language(intent: Intent, decision: Decision) -> Literal["program", "id"]:
-    """Returns the action language in which the completion parses to the executed action."""
+    """Returns the action language in which the completion parses to the executed action. A model that sees may name
+    points in coordinates of its own."""
     for name, spoken in LANGUAGES.items():
         try:
-            if spoken.parse(decision.completion).action == intent.action:
+            action = spoken.parse(decision.completion).action
+            if action == intent.action or (type(action) is type(intent.action) and points_of(action)):
                 return name
         except ParseError:
             continue

@@ -28,6 +28,8 @@ from envs.core.errors import BadInput
 from envs.core.record import Record
 from models.embedded import embedded_dir
 from models.local.prompt_style import PromptStyle, declare_style, declared_style
+from models.vision.checkpoints import declare_profile
+from models.vision.profiles import GENERAL
 from training.engine.checkpoints import (
     load_policy,
     neutral_sampling,
@@ -308,6 +310,7 @@ def save_start(model: Any, processor: Any, out: Path, style: PromptStyle | None 
         processor.save_pretrained(part)
         if processor is not tokenizer_of(processor):
             tokenizer_of(processor).save_pretrained(part)
+            declare_profile(part, GENERAL.name)  # rewards measure pixels of the image that it is shown
         declare_style(part, style, profile)
 
 

@@ -21,6 +21,7 @@ import torch
 from envs.core.errors import BadInput
 from models.base import Message
 from models.local.loading import reading_old_names
+from models.local.vision_loading import pad_left
 from models.prompting.prompt_tokens import PromptTokens
 from training.engine.checkpoints import lora_config
 from training.engine.trainer import one_device, shared_arguments
@@ -31,7 +32,6 @@ from training.grpo.groups import GroupStats, RowExclusion, SkipIdleUpdates
 from training.grpo.kl import KL_WEIGHTS, kl_weighted_by_reward
 from training.grpo.rewards import Rewarder, Score, TokenCount, has_places
 from training.grpo.settings import GrpoSettings
-from training.grpo.vision_models import pad_left
 
 VISION: Final = ("vision", "visual")
 """Parts of the names of image encoder weights: LLaVA, SmolVLM, Gemma; Qwen."""

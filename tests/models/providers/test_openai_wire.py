@@ -91,9 +91,9 @@ def camel(value: Any) -> Any:
 every = pytest.mark.parametrize("protocol", ["openai", "gemini", "anthropic"])
 
 
-async def test_openai_image_is_a_data_url_after_its_text() -> None:
+async def test_openai_image_is_a_data_url_before_its_text() -> None:
     body = await sent("openai", request(messages=(Message("user", "look", (Image(PNG),)),)))
-    text, image = body["messages"][0]["content"]
+    image, text = body["messages"][0]["content"]
     assert text == {"type": "text", "text": "look"}
     head, data = image["image_url"]["url"].split(",")
     assert head == "data:image/png;base64"

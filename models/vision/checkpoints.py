@@ -1,0 +1,75 @@
+"""The vision profile of a model spec, read from a checkpoint's JSON files or the name of a served model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, cast
+
+from models.base import ModelUnavailable
+from models.local.prompt_style import declarations, declare
+from models.providers.embedded import EmbeddedSpec
+from models.providers.local import LocalSpec
+from models.specs import parse_spec
+from models.vision.profiles import VisionProfile, profile_named, profile_of_config, profile_of_name
+
+PROCESSOR_FILES: Final = ("processor_config.json", "preprocessor_config.json")
+PROFILE_KEY: Final = "vision_profile"
+"""Key of the profile's name in `mira.json`."""
+
+
+def is_vision_checkpoint(folder: Path) -> bool:
+    """Whether the checkpoint in *folder* has an image encoder, and the processor that prepares its images. Without a
+    processor, as text training saves such models, it plays as a model of text."""
+    encoder = _json(folder / "config.json").get("vision_config")
+    return isinstance(encoder, Mapping) and any((folder / name).is_file() for name in PROCESSOR_FILES)
+
+
+def vision_profile(spec: str, declared: str = "auto") -> VisionProfile | None:
+    """The profile of the model that *spec* names; None if that model is known to read text only.
+
+    *declared*: name of a profile, which takes precedence, or `auto`. Raises :class:`ModelUnavailable` for an unknown
+    name.
+    """
+    parsed = None
+    with suppress(ModelUnavailable):  # a model that was made by other means
+        parsed = parse_spec(spec)
+    match parsed:
+        case EmbeddedSpec():
+            return None
+        case LocalSpec(folder, adapter):
+            if not is_vision_checkpoint(folder):
+                return None
+            return _of_checkpoint(folder, adapter) if declared == "auto" else profile_named(declared)
+        case _:
+            served = spec if parsed is None else str(getattr(parsed, "model", ""))
+            return profile_of_name(served) if declared == "auto" else profile_named(declared)
+
+
+def declare_profile(folder: Path, name: str) -> None:
+    """Declares in `mira.json` that the checkpoint in *folder* answers in the coordinates of the profile *name*."""
+    declare(folder, PROFILE_KEY, profile_named(name).name)
+
+
+def _of_checkpoint(folder: Path, adapter: Path | None) -> VisionProfile:
+    for place in (*([adapter] if adapter else []), folder):
+        if isinstance(name := declarations(place).get(PROFILE_KEY), str):
+            return profile_named(name)
+    return profile_of_config(_json(folder / "config.json"), _image_processor(folder))
+
+
+def _image_processor(folder: Path) -> dict[str, Any]:
+    """The settings of the image processor, in the older file of their own or in the processor's."""
+    nested: Any = _json(folder / "processor_config.json").get("image_processor")
+    return nested if isinstance(nested, dict) else _json(folder / "preprocessor_config.json")
+
+
+def _json(path: Path) -> dict[str, Any]:
+    """The JSON object in *path*; empty if it holds none."""
+    try:
+        values: Any = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return cast("dict[str, Any]", values) if isinstance(values, dict) else {}
