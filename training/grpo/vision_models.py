@@ -5,14 +5,15 @@ of Qwen2.5-VL and `token_type_ids` of Gemma 3. Padded on the other side, these f
 tokens: an error if the lengths differ, wrong log-probabilities otherwise.
 
 Processors that also read videos need torchvision for videos only. Without it they are built without the video part:
-Pillow reads images, and the video settings are kept unchanged in saved checkpoints.
+Pillow reads images, and the video settings are kept unchanged in saved checkpoints. SmolVLM's also needs num2words for
+videos only.
 """
 
 from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -55,12 +56,26 @@ def load_processor(folder: Path) -> Any:
     """Loads the processor in *folder*, padding on the left. Raises the error of transformers if it cannot be read."""
     from transformers import AutoProcessor
 
+    _replace_number_words()
     try:
         return pad_left(AutoProcessor.from_pretrained(folder, **LOCAL))
     except ImportError:
         if find_spec("torchvision") is not None:
             raise
         return pad_left(_without_videos(folder))
+
+
+def _replace_number_words() -> None:
+    """Lets SmolVLM's processor load without num2words, which spells the number of a video's frames."""
+    from transformers.models.smolvlm import processing_smolvlm
+
+    module = cast(Any, processing_smolvlm)
+    if module.num2words is None:
+        module.num2words = _refuse_videos
+
+
+def _refuse_videos(frames: int) -> str:
+    raise ImportError(f"a video of {frames} frames needs the package num2words: pip install num2words")
 
 
 def pad_left(processor: Any) -> Any:
@@ -113,9 +128,13 @@ def _video_settings(folder: Path) -> Any:
     """Returns a placeholder with the video settings as attributes. It writes them unchanged."""
     from transformers.video_processing_utils import VideoProcessorMixin
 
+    settings, _ = VideoProcessorMixin.get_video_processor_dict(folder, local_files_only=True)
+    sampling = settings.get("video_sampling") or {}
+
     class VideoSettings(VideoProcessorMixin):
+        num_frames, fps = sampling.get("max_frames"), sampling.get("fps")  # SmolVLM reads them for every prompt
+
         def to_dict(self) -> dict[str, Any]:
             return dict(settings)
 
-    settings, _ = VideoProcessorMixin.get_video_processor_dict(folder, local_files_only=True)
     return VideoSettings(**settings)

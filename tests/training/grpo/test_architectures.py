@@ -16,8 +16,8 @@ from transformers import AutoModelForImageTextToText
 from trl.data_utils import prepare_multimodal_messages
 
 from envs.core.errors import BadInput
+from tests.tiny_models.vision_language import ARCHITECTURES
 from tests.training.grpo.test_groups import ScriptedRewarder
-from tests.training.grpo.twins import gemma3, idefics3, qwen2_5_vl, qwen3_vl
 from training.grpo import trainer as trainer_module
 from training.grpo.batch_check import check_fields, padded_marks
 from training.grpo.evaluation import measure
@@ -26,15 +26,7 @@ from training.grpo.rewards import PointTarget
 from training.grpo.run import load_start, train_grpo
 from training.grpo.settings import GrpoSettings, parse_settings
 from training.grpo.trainer import build_trainer
-from training.toy_models.vision import vision_model
 
-ARCHITECTURES: dict[str, Callable[[Path], Path]] = {
-    "Qwen2.5-VL": qwen2_5_vl,
-    "Qwen3-VL": qwen3_vl,
-    "Gemma 3": gemma3,
-    "Idefics 3": idefics3,
-    "LLaVA": lambda out: vision_model(out, side=32, patch=16, width=32, layers=1),
-}
 WITHOUT_TORCHVISION = pytest.mark.skipif(find_spec("torchvision") is not None, reason="torchvision is installed")
 
 
@@ -44,8 +36,7 @@ def starts(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
     def start(name: str) -> Path:
         if name not in built:
-            folder = tmp_path_factory.mktemp("start")
-            built[name] = ARCHITECTURES[name](folder / "model" if name == "LLaVA" else folder)
+            built[name] = ARCHITECTURES[name](tmp_path_factory.mktemp("start") / "model")
         return built[name]
 
     return start
