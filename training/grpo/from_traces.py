@@ -24,7 +24,7 @@ from typing import Final, Literal
 from pydantic import ValidationError
 
 from envs.core.action_languages import LANGUAGES, ParseError, language
-from envs.core.actions import Action, Click, ClickAt, DragAt, ScrollAt
+from envs.core.actions import Action, Click, ClickAt
 from envs.core.atomic_write import replacing
 from envs.core.errors import BadInput
 from envs.core.tasks import TaskRef
@@ -35,7 +35,7 @@ from training.data.provenance import Provenance
 from training.data.trajectories import Decision, trajectory
 from training.grpo.examples import Example, Role, image_size
 from training.grpo.rewards import PointTarget, StepTarget
-from training.grpo.rewards.targets import points_of
+from training.grpo.rewards.targets import points_of, scaled_action
 
 Ask = Literal["element", "goal", "step"]
 ROLES: Final[Mapping[str, Role]] = {"system": "system", "assistant": "assistant"}
@@ -232,24 +232,11 @@ def _to_coordinates(intent: Intent, shot: _Screenshot) -> tuple[Action | None, t
         centre = place.region.centre
         at = (round(centre.x), round(centre.y))
         return ClickAt(x=at[0], y=at[1], button=action.button, count=action.count), (place,)
-    scaled = _scaled(action, shot.scale)
+    scaled = scaled_action(action, shot.scale)
     place = None if box is None else shot.place(box)
     points = points_of(scaled)
     judged = place is not None and len(points) == 1 and place.region.holds(points[0])
     return scaled, (place,) if judged and place is not None else ()
-
-
-def _scaled(action: Action, scale: tuple[float, float]) -> Action:
-    """Converts the points of *action* to screenshot pixels."""
-    across, down = scale
-    match action:
-        case ClickAt() | ScrollAt():
-            return action.model_copy(update={"x": action.x * across, "y": action.y * down})
-        case DragAt():
-            start = {"x": action.x * across, "y": action.y * down}
-            return action.model_copy(update={**start, "to_x": action.to_x * across, "to_y": action.to_y * down})
-        case _:
-            return action
 
 
 def _prompt(

@@ -42,7 +42,8 @@ from training.engine.trainer import SaveByTheClock, TrainingDiverged, settle_sha
 from training.grpo.completion_length import check_completion_lengths
 from training.grpo.evaluation import Evaluation, measure, tokenizer_of
 from training.grpo.examples import Example, count_shared_prompts, read_examples, write_examples
-from training.grpo.rewards import StepTarget, has_places
+from training.grpo.frames import keeps_aspect, limit_pixels, shown_size
+from training.grpo.rewards import StepTarget, has_places, places_of
 from training.grpo.settings import GrpoSettings
 from training.grpo.trainer import build_rewarder, build_trainer, check_fit, count_updates, token_count
 from training.grpo.vision_models import load_vision_model
@@ -109,6 +110,7 @@ def train_grpo(
     count_updates(settings, len(examples))
     policy = embedded_dir() if start == "embedded" else Path(start)
     model, processor = load_start(policy, vision=examples[0].image is not None)
+    limit_pixels(processor, settings.min_pixels, settings.max_pixels)
     check_fit((*examples, *held_out), build_rewarder(settings, processor))
     bound = UpdateBound(
         "optimization",
@@ -117,11 +119,13 @@ def train_grpo(
         hidden_width(model.config),
         settings.compute.lora,
     )
-    warnings = check_completion_lengths(examples, held_out, settings, token_count(processor)) + _coordinate_warnings(
-        examples, settings
+    warnings = (
+        *check_completion_lengths(examples, held_out, settings, token_count(processor)),
+        *_coordinate_warnings(examples, settings),
+        *_resizing_warnings(examples, settings, processor),
     )
     if problem := rate_problem(bound):
-        warnings += (problem,)
+        warnings = (*warnings, problem)
     inputs = GrpoInputs(
         start=weights_digest(policy), examples=_digest(examples), held_out=_digest(held_out), settings=settings
     )
@@ -318,6 +322,23 @@ def _coordinate_warnings(examples: Sequence[Example], settings: GrpoSettings) ->
     return (
         f"warning: none of the {len(examples)} steps has a place, so reward {settings.reward.kind!r} tells right from "
         "wrong alone; `mira train examples` of a run with `--screenshots steps` makes steps that have",
+    )
+
+
+def _resizing_warnings(examples: Sequence[Example], settings: GrpoSettings, processor: Any) -> tuple[str, ...]:
+    """Returns a warning if the processor resizes images with targets and answers are read in pixels of the files."""
+    if examples[0].image is None or settings.coordinates != "pixels" or not keeps_aspect(processor):
+        return ()
+    sizes = dict.fromkeys(place.size for example in examples for place in places_of(example.target))
+    resized = ((size, shown_size(processor, size)) for size in sizes)
+    first = next(((size, shown) for size, shown in resized if shown != size), None)
+    if first is None or first[1] is None:
+        return ()
+    (wide, high), (shown_wide, shown_high) = first
+    return (
+        f"warning: the processor resizes images, such as {wide} x {high} to {shown_wide} x {shown_high}, and answers "
+        "are read in pixels of the files; for a model that answers in pixels of what it sees (Qwen2.5-VL) set "
+        "coordinates=resized, for one that answers in 0 to 1000 (Qwen3-VL) coordinates=thousand",
     )
 
 

@@ -101,7 +101,7 @@ def strict_box(completion: ParsedCompletion) -> Box | None:
     answered = completion.text.rpartition(CLOSE)[2].partition(OPEN)[0]
     tagged = _TAGGED.search(answered)
     match = _BOX.search(tagged.group(1)) if tagged is not None else None
-    return None if match is None else Box(*map(float, match.groups()))
+    return None if match is None else Box(*completion.in_pixels(tuple(map(float, match.groups()))))
 
 
 def soft_format(completion: ParsedCompletion, numbers: int | None = 2) -> float:
