@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from envs.core.errors import BadInput
 from envs.core.plain_values import Layer, checked, merged, source_of
 from envs.core.record import Record
-from training.engine.settings import Compute, Optimization
+from training.engine.settings import Compute, Optimization, none_if_named
 from training.grpo.frames import Coordinates
 from training.grpo.rewards import RewardSettings
 from training.grpo.rewards.registry import REWARDS, recipe_of
@@ -44,8 +44,9 @@ class GrpoSettings(Record):
     max_pixels: int | None = Field(default=None, ge=1)
     """Limits of an image's area after resizing, for processors that keep the aspect ratio (Qwen). They bound the tokens
     of an image, and are saved with the trained model. None: the checkpoint's."""
-    steps: int | None = Field(default=None, ge=1)
-    """Number of policy updates. None: as many as `optimization.epochs` passes over the prompts take."""
+    steps: Annotated[int | None, BeforeValidator(none_if_named)] = Field(default=None, ge=1)
+    """Number of policy updates. None (in a file `"none"`): as many as `optimization.epochs` passes over the prompts
+    take."""
     reuse: int = Field(default=1, ge=1)
     """μ: number of updates on one batch of completions."""
     clip_low: float = Field(default=0.2, gt=0)

@@ -209,4 +209,4 @@ ENTRY = RewardEntry(
         "optimization": {"learning_rate": 1e-6, "batch_rows": 128},
     },
 )
-"""Constants of §5.1."""
+"""Constants of §5.1 and App. D. The paper states neither the batch nor the number of steps, nor adapters."""

@@ -13,6 +13,7 @@ from envs.core.action_languages import ParseError, language
 from envs.core.actions import Action, ClickAt, DragAt, ScrollAt
 from envs.core.record import Record
 from training.grpo.rewards.answers import UNSCALED, ParsedCompletion, Scale
+from training.grpo.rewards.coordinates import plain_ascii
 from training.grpo.rewards.geometry import Box, Point
 from training.grpo.rewards.grids import is_path, is_sudoku, keeps_clues, parse_path, parse_rows
 
@@ -198,11 +199,14 @@ def parse_box(completion: ParsedCompletion) -> Box | None:
 
 
 def parse_action(target: StepTarget, completion: ParsedCompletion) -> Action | None:
-    """Parses the action in the answer, with its points in pixels of the image; None if there is none."""
-    try:
-        return scaled_action(language(target.language).parse(completion.answer).action, completion.scale)
-    except ParseError:
-        return None
+    """Parses the action in the answer, with its points in pixels of the image; None if there is none. Full-width
+    characters and Unicode minus signs are read as ASCII where the answer cannot be parsed otherwise."""
+    for text in dict.fromkeys((completion.answer, plain_ascii(completion.answer))):
+        try:
+            return scaled_action(language(target.language).parse(text).action, completion.scale)
+        except ParseError:
+            continue
+    return None
 
 
 def is_right_step(target: StepTarget, action: Action | None) -> bool:
