@@ -330,13 +330,13 @@ def _resizing_warnings(examples: Sequence[Example], settings: GrpoSettings, proc
     if examples[0].image is None or settings.coordinates != "pixels" or not keeps_aspect(processor):
         return ()
     sizes = dict.fromkeys(place.size for example in examples for place in places_of(example.target))
-    resized = ((size, shown_size(processor, size)) for size in sizes)
+    resized = ((size, shown_size(processor, size) or size) for size in sizes)
     first = next(((size, shown) for size, shown in resized if shown != size), None)
-    if first is None or first[1] is None:
+    if first is None:
         return ()
-    (wide, high), (shown_wide, shown_high) = first
+    size, shown = first
     return (
-        f"warning: the processor resizes images, such as {wide} x {high} to {shown_wide} x {shown_high}, and answers "
+        f"warning: the processor resizes images, such as {size[0]} x {size[1]} to {shown[0]} x {shown[1]}, and answers "
         "are read in pixels of the files; for a model that answers in pixels of what it sees (Qwen2.5-VL) set "
         "coordinates=resized, for one that answers in 0 to 1000 (Qwen3-VL) coordinates=thousand",
     )

@@ -23,6 +23,7 @@ from training.grpo.trainer import GroupReward
 from training.grpo.vision_models import load_processor
 
 WIDE = (1920, 1080)
+COORDINATES: tuple[Coordinates, ...] = ("thousand", "pixels")
 BOX = (960.0, 270.0, 1056.0, 324.0)
 """Its centre, (1008, 297), is at 0.525 and 0.275 of `WIDE`."""
 
@@ -108,11 +109,12 @@ def test_the_group_is_rewarded_in_the_units_of_its_example(starts: Callable[[str
     processor = load_processor(starts("Qwen2.5-VL"))
     rewarder = Rewarder(parse_settings({"recipe": "ssl"}, "here").reward, words)
     ids = [processor.tokenizer.encode(text) for text in ("525, 275", "1008, 297")]
-    for coordinates, best in (("thousand", 0), ("pixels", 1)):
+    totals: dict[Coordinates, list[float | None]] = {}
+    for coordinates in COORDINATES:
         frames = AnswerFrames(processor, coordinates)
         reward = GroupReward([example], rewarder, 2, processor.tokenizer, scale=frames.scale)
-        totals = reward(ids, [0, 0], lambda *_: None)
-        assert totals == [1.2, 0] if best == 0 else totals == [0, 1.2]
+        totals[coordinates] = reward(ids, [0, 0], {}.__setitem__)
+    assert totals == {"thousand": [1.2, 0], "pixels": [0, 1.2]}
 
 
 def test_limits_bound_the_tokens_of_an_image_and_are_saved(

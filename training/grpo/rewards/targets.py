@@ -223,7 +223,7 @@ def _does_the_same(target: StepTarget, action: Action) -> bool:
 
 
 def _same_type(target: StepTarget, action: Action) -> bool:
-    return action.model_dump(include=TYPE) == target.action.model_dump(include=TYPE)
+    return action.model_dump(include=set(TYPE)) == target.action.model_dump(include=set(TYPE))
 
 
 def scaled_action(action: Action, scale: Scale) -> Action:
