@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -18,7 +18,8 @@ from tests.training.grpo.test_groups import ScriptedRewarder
 from tests.training.grpo.vision_cases import scored_batch, vision_examples, vision_settings
 from training.grpo import trainer as trainer_module
 from training.grpo.batch_check import check_fields
-from training.grpo.evaluation import measure
+from training.grpo.evaluation import _answers, measure
+from training.grpo.examples import Example
 from training.grpo.run import load_start, train_grpo
 from training.grpo.trainer import build_trainer
 
@@ -45,6 +46,22 @@ def test_it_is_measured_trained_saved_and_read_again(
     assert model.state_dict().keys() == before.state_dict().keys()
     assert any(not torch.equal(model.state_dict()[key], value) for key, value in before.state_dict().items())
     assert measure(model, processor, held_out, vision_settings()) == result.held_out[-1].measured
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_answers_in_a_batch_are_those_of_each_prompt_alone(
+    starts: Callable[[str], Path], images: Path, name: str
+) -> None:
+    """Generation pads the prompts, whose lengths differ; a padded prompt that is read otherwise is answered
+    otherwise."""
+    model, processor = load_start(starts(name), vision=True)
+    examples = vision_examples(images, system=True)[:3]
+
+    def answers(asked: Sequence[Example]) -> list[str]:
+        return [text for texts, _ in _answers(model, processor, asked, vision_settings()) for text in texts]
+
+    together = answers(examples)
+    assert together == [text for example in examples for text in answers([example])]
 
 
 def test_what_is_saved_keeps_the_settings_for_videos(
