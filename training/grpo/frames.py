@@ -7,6 +7,7 @@ when they are parsed, so that rewards that measure distances (LPO, Distance@80) 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from envs.core.errors import BadInput
@@ -19,6 +20,21 @@ down. `unit`: 0 to 1."""
 Size = tuple[int, int]
 """Width and height in pixels."""
 EXTENT: Final = {"thousand": 1_000.0, "unit": 1.0}
+UNITS: Final[Mapping[Coordinates, str]] = {
+    "pixels": "in pixels",
+    "resized": "in pixels",
+    "thousand": "from 0 to 1000",
+    "unit": "from 0 to 1",
+}
+"""How a prompt asks for coordinates."""
+
+
+def parse_coordinates(name: str) -> Coordinates:
+    """Returns the units of *name*. Raises BadInput."""
+    for units in UNITS:
+        if units == name:
+            return units
+    raise BadInput(f"--coordinates {name!r}: use {', '.join(UNITS)}")
 
 
 class AnswerFrames:

@@ -14,7 +14,7 @@ from tests.training.grpo.rewards.examples import words
 from tests.training.grpo.vision_cases import vision_examples, vision_settings
 from training.grpo.evaluation import encode_prompts
 from training.grpo.examples import Example
-from training.grpo.frames import AnswerFrames, Coordinates, limit_pixels, shown_size
+from training.grpo.frames import AnswerFrames, Coordinates, limit_pixels, parse_coordinates, shown_size
 from training.grpo.rewards import PointTarget, Rewarder, StepTarget, is_right, read_completion
 from training.grpo.rewards.targets import parse_action
 from training.grpo.run import load_start, train_grpo
@@ -85,6 +85,11 @@ def test_a_square_image_is_a_frame_too(
     processor = load_processor(starts(name))
     assert shown_size(processor, WIDE) == size
     assert AnswerFrames(processor, "resized").scale(example) == (1920 / size[0], 1080 / size[1])
+
+
+def test_unknown_units_are_refused() -> None:
+    with pytest.raises(BadInput, match="--coordinates 'percent': use pixels, resized, thousand, unit"):
+        parse_coordinates("percent")
 
 
 def test_tiles_are_no_frame(starts: Callable[[str], Path], example: Example) -> None:
