@@ -247,6 +247,8 @@ def gemma3(out: Path) -> Path:
             ),
         )
     )
+    # It begins at zero, and images would make no difference.
+    torch.nn.init.normal_(model.model.multi_modal_projector.mm_input_projection_weight, std=SPREAD)
     _save(model, tokenizer, out)
     _write_json(
         out / "preprocessor_config.json",
@@ -358,9 +360,19 @@ def _tiled(config: Any, kind: Any, tokenizer: Any) -> Any:
 
 def llava(out: Path) -> Path:
     """LLaVA: images of one size, a projection, a Llama. One printable character is one token."""
+    import torch
+    from transformers import LlavaForConditionalGeneration
+
     from training.toy_models.vision import vision_model
 
-    return vision_model(out, side=32, patch=16, width=32, layers=1)
+    vision_model(out, side=32, patch=16, width=32, layers=1)
+    model: Any = LlavaForConditionalGeneration.from_pretrained(out)
+    with torch.no_grad():
+        for weight in model.parameters():
+            if weight.ndim > 1:
+                weight.mul_(SPREAD / 0.02)
+    model.save_pretrained(out)
+    return out
 
 
 ARCHITECTURES: Final[Mapping[str, Callable[[Path], Path]]] = {

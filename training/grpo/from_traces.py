@@ -24,7 +24,7 @@ from typing import Final, Literal
 from pydantic import ValidationError
 
 from envs.core.action_languages import LANGUAGES, ParseError, language
-from envs.core.actions import Action, Click, ClickAt, DragAt, ScrollAt
+from envs.core.actions import Action, Click, ClickAt
 from envs.core.atomic_write import replacing
 from envs.core.errors import BadInput
 from envs.core.tasks import TaskRef
@@ -34,8 +34,9 @@ from models.prompting.prompt_text import folded, quoted
 from training.data.provenance import Provenance
 from training.data.trajectories import Decision, trajectory
 from training.grpo.examples import Example, Role, image_size
+from training.grpo.frames import UNITS, Coordinates
 from training.grpo.rewards import PointTarget, StepTarget
-from training.grpo.rewards.targets import points_of
+from training.grpo.rewards.targets import points_of, scaled_action
 
 Ask = Literal["element", "goal", "step"]
 ROLES: Final[Mapping[str, Role]] = {"system": "system", "assistant": "assistant"}
@@ -67,6 +68,8 @@ class ExampleOptions:
     """State the size of the screenshot (GuirlVG, §3.7: better omitted in training and stated in evaluation)."""
     held_out: frozenset[TaskRef] = frozenset()
     """Instances whose steps are excluded."""
+    coordinates: Coordinates = "pixels"
+    """Units of the coordinates that prompts ask for."""
     pictures: bool = True
     """For `step`: show the screenshots and ask for click coordinates, if any step has a screenshot."""
 
@@ -185,7 +188,9 @@ class _Episode:
             return ExclusionReason.OUT_OF_SIGHT
         target = StepTarget(action=action, language=answer_language, places=places)
         size = shot.size if self.options.resolution else None
-        messages = _prompt(decision, think=self.options.think, example=_click_format(answer_language), size=size)
+        unit = UNITS[self.options.coordinates].replace("in pixels", "in its pixels")
+        click = f"To click, say where in the screenshot, {unit}: {_click_format(answer_language)}"
+        messages = _prompt(decision, think=self.options.think, click=click, size=size)
         return Example(name=name, messages=messages, target=target, image=self._saved(shot.picture))
 
     def _shot(self, intent: Intent) -> _Screenshot | None:
@@ -232,35 +237,22 @@ def _to_coordinates(intent: Intent, shot: _Screenshot) -> tuple[Action | None, t
         centre = place.region.centre
         at = (round(centre.x), round(centre.y))
         return ClickAt(x=at[0], y=at[1], button=action.button, count=action.count), (place,)
-    scaled = _scaled(action, shot.scale)
+    scaled = scaled_action(action, shot.scale)
     place = None if box is None else shot.place(box)
     points = points_of(scaled)
     judged = place is not None and len(points) == 1 and place.region.holds(points[0])
     return scaled, (place,) if judged and place is not None else ()
 
 
-def _scaled(action: Action, scale: tuple[float, float]) -> Action:
-    """Converts the points of *action* to screenshot pixels."""
-    across, down = scale
-    match action:
-        case ClickAt() | ScrollAt():
-            return action.model_copy(update={"x": action.x * across, "y": action.y * down})
-        case DragAt():
-            start = {"x": action.x * across, "y": action.y * down}
-            return action.model_copy(update={**start, "to_x": action.to_x * across, "to_y": action.to_y * down})
-        case _:
-            return action
-
-
 def _prompt(
-    decision: Decision, *, think: bool, example: str = "", size: tuple[int, int] | None = None
+    decision: Decision, *, think: bool, click: str = "", size: tuple[int, int] | None = None
 ) -> tuple[tuple[Role, str], ...]:
-    """Returns the policy's prompt with an additional line of instructions, if any. *example*: a click by coordinates,
-    if these are asked for; *size*: the screenshot's, if it is stated."""
+    """Returns the policy's prompt with an additional line of instructions, if any. *click*: how to click by
+    coordinates, if these are asked for; *size*: the screenshot's, if it is stated."""
     messages: list[tuple[Role, str]] = [(ROLES.get(role, "user"), text) for role, text in decision.messages]
     added = (
         f"The screenshot resolution is {size[0]}x{size[1]}." if size else "",
-        f"To click, say where in the screenshot, in its pixels: {example}" if example else "",
+        click,
         THINK.strip() if think else "",
     )
     role, text = messages[-1]
@@ -289,4 +281,4 @@ def _language(intent: Intent, decision: Decision) -> Literal["program", "id"]:
 def _question(subject: str, size: tuple[int, int], options: ExampleOptions) -> str:
     shown = f"The screenshot resolution is {size[0]}x{size[1]}. " if options.resolution else ""
     where = f"Where to click next: {subject}" if options.ask == "goal" else f"Where is {subject}?"
-    return f"{shown}{where} Answer with x and y in pixels.{THINK if options.think else ''}"
+    return f"{shown}{where} Answer with x and y {UNITS[options.coordinates]}.{THINK if options.think else ''}"

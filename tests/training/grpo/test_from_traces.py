@@ -54,6 +54,10 @@ def test_an_element_is_where_its_box_is_in_the_image(tmp_path: Path) -> None:
     [
         ({"ask": "goal"}, "Where to click next: Save Answer with x and y in pixels."),
         (
+            {"ask": "element", "coordinates": "thousand"},
+            'Where is the button "Save"? Answer with x and y from 0 to 1000.',
+        ),
+        (
             {"ask": "element", "resolution": True},
             'The screenshot resolution is 800x600. Where is the button "Save"? Answer with x and y in pixels.',
         ),
@@ -175,6 +179,8 @@ def test_rewards_of_places_tell_clicks_apart_that_are_right(
         ({}, PROGRAM_CLICK),
         ({"resolution": True}, f"The screenshot resolution is 800x600. {PROGRAM_CLICK}"),
         ({"think": True}, f"{PROGRAM_CLICK}{THINK}"),
+        ({"coordinates": "resized"}, PROGRAM_CLICK),
+        ({"coordinates": "thousand"}, PROGRAM_CLICK.replace("in its pixels", "from 0 to 1000")),
         ({"think": True, "pictures": False}, THINK.strip()),
     ],
     ids=str,
