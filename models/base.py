@@ -79,6 +79,9 @@ class Message:
 Budget = Literal["auto"] | int
 """Thinking tokens allowed: 0 = none, 256 … 16384, or `auto` (MiRA paper, App. A.2)."""
 
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+"""How much a reasoning model thinks, in the words of OpenAI's `reasoning_effort`. A model takes some of them only."""
+
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
@@ -88,6 +91,9 @@ class ChatRequest:
     thinking_tokens: Budget | None = None
     """Thinking budget in tokens, mapped to the server's parameter; `auto`: the model chooses, in the provider's dynamic
     mode; None leaves the model's default."""
+    effort: Effort | None = None
+    """Sent as it is by providers with such a parameter, also to a model that is not known to think. Others use
+    `thinking_tokens`, which the caller sets to the tokens of this effort (:data:`models.thinking.EFFORT_TOKENS`)."""
     max_tokens: int = 1024
     """Limit on the visible answer."""
     temperature: float = 0.0

@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from models.base import ChatModel, ModelStatus, ModelUnavailable
+from models.thinking import Thinking
 from models.transport import RetryPolicy
 
 
@@ -39,6 +40,11 @@ class ModelSpec(ABC):
     @property
     def constrained(self) -> bool:
         """Whether answers of its models follow a grammar unless a run says otherwise."""
+        return False
+
+    def ignores_thinking(self, thinking: Thinking) -> bool:
+        """Whether *thinking* is known to change no call of its models. False also where that depends on a server."""
+        del thinking
         return False
 
     def price_known(self, options: ModelOptions) -> bool:

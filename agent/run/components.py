@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from typing import Any
 
-from agent.config import RATIONALE_CHARS, RunConfig
+from agent.config import RATIONALE_CHARS, ROLES, ModelRole, RunConfig
 from agent.episode.episode import AgentComponents
 from agent.episode.policy import ModelPolicy, Policy
 from agent.episode.prompts import Style
@@ -23,12 +23,13 @@ from judges.base import AutoRater, OutcomeJudge
 from judges.fuzzy import FuzzySettings, ModelFuzzyJudge
 from judges.outcome import JudgeSettings
 from judges.registry import JUDGES, make_judge, make_rater
-from models.base import ChatModel, UnknownModel
+from models.base import Budget, ChatModel, ModelUnavailable, UnknownModel
+from models.effort import with_effort
 from models.local.prompt_style import style_of_spec
 from models.prices import PRICES_VARIABLE
 from models.registry import Registry
 from models.specs import make_model, parse_spec, price_known
-from models.thinking import thinks
+from models.thinking import Thinking, asks_to_think, budget_in_tokens, effort_of, thinks
 from models.transport import RetryPolicy
 from planners.base import Planner
 from planners.model_planner import PlannerSettings
@@ -72,6 +73,53 @@ def check_outcome(config: RunConfig) -> None:
         raise BadInput(f"outcome 'judge' needs a large model as judge, not {config.judge!r}")
 
 
+def check_thinking(config: RunConfig) -> None:
+    """Raises BadInput where a role is to think, but its model is known not to: a value for that role alone, or the
+    common value if no model of planner, rater and judge can use it."""
+    own = {role: getattr(config, f"{role}_thinking") for role in ROLES}
+    for role, thinking in own.items():
+        if asks_to_think(thinking) and _ignores(config, role, thinking):
+            raise BadInput(
+                f"{role} {_spec_of(config, role) or 'without a model'} does not use a thinking "
+                f"{_unit(thinking)}, here {thinking}: leave it out{_other_unit(thinking)}"
+            )
+    common = [role for role in ROLES if role != "policy" and own[role] is None and _spec_of(config, role)]
+    if common and asks_to_think(config.thinking) and all(_ignores(config, role, config.thinking) for role in common):
+        raise BadInput(
+            f"no model of {', '.join(common)} uses a thinking {_unit(config.thinking)}, here {config.thinking}: "
+            f"leave it out{_other_unit(config.thinking)}, or name another role (policy=VALUE)"
+        )
+
+
+def _ignores(config: RunConfig, role: ModelRole, thinking: Thinking) -> bool:
+    spec = _spec_of(config, role)
+    with suppress(ModelUnavailable):  # a wrong spec is reported when the model is made
+        return not spec or parse_spec(spec).ignores_thinking(thinking)
+    return False
+
+
+def _unit(thinking: Thinking) -> str:
+    return "budget" if effort_of(thinking) is None else "effort"
+
+
+def _other_unit(thinking: Thinking) -> str:
+    return ", or give an effort (--reasoning)" if effort_of(thinking) is None else ""
+
+
+def _spec_of(config: RunConfig, role: ModelRole) -> str:
+    """The model spec of *role*; empty for a part without a model."""
+    match role:
+        case "policy":
+            return "" if config.policy in NOT_MODELS else config.policy
+        case "planner":
+            spec = PLANNERS.split(config.planner)[1]
+            return config.policy if spec == "same" else spec
+        case "judge":
+            return _judge_parts(config, config.judge)[1]
+        case "rater":
+            return _judge_parts(config, config.judge if config.rater is None else config.rater)[1]
+
+
 class _Models:
     """Creates one model per spec, so that components with the same spec share a client."""
 
@@ -80,7 +128,11 @@ class _Models:
         self._stack = stack
         self._models: dict[str, ChatModel] = {}
 
-    def get(self, spec: str) -> ChatModel:
+    def get(self, spec: str, role: ModelRole) -> ChatModel:
+        """The model of *spec*, with the effort of *role* if it has one."""
+        return with_effort(self._shared(spec), self._config.thinking_of(role))
+
+    def _shared(self, spec: str) -> ChatModel:
         if spec not in self._models:
             limited, base_url = self._config.limits.max_cost_usd > 0, self._config.base_url
             if limited and not price_known(spec, base_url=base_url):
@@ -112,7 +164,7 @@ def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
     if config.policy in NOT_MODELS:
         raise BadInput(f"policy {config.policy!r} needs a policy object from Python, or a suite that ships solvers")
     try:
-        model = models.get(config.policy)
+        model = models.get(config.policy, "policy")
     except UnknownModel as error:
         raise UnknownModel(f"{error}; policies for demonstrations are {' and '.join(SPECS)}") from error
     style = _style(config, config.policy)
@@ -123,11 +175,11 @@ def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
         temperature=config.temperature,
         retry_temperature=config.retry_temperature,
         seed=config.seed,
-        deadline_s=config.model_deadline_s,
+        deadline_s=config.deadline_s_of("policy"),
         shows_pictures=config.screenshots == "marks",
         max_actions=config.max_actions_per_turn if style == "full" else 1,
         rationale_chars=_rationale_chars(config, model) if style == "full" else 0,
-        thinking=config.policy_thinking,
+        thinking=None if (thinking := config.policy_thinking) is None else budget_in_tokens(thinking),
         constrained=style == "full" and _is_constrained(config),
     )
 
@@ -143,28 +195,32 @@ def _is_constrained(config: RunConfig) -> bool:
 def _rationale_chars(config: RunConfig, model: ChatModel) -> int:
     if config.rationale != "auto":
         return config.rationale
-    return 0 if thinks(model, config.policy_thinking) else RATIONALE_CHARS
+    thinking = config.policy_thinking
+    return 0 if thinks(model, None if thinking is None else budget_in_tokens(thinking)) else RATIONALE_CHARS
 
 
 def _planner(config: RunConfig, models: _Models) -> Planner:
-    name, spec = PLANNERS.split(config.planner)
-    spec = config.policy if spec == "same" else spec
+    name, spec = PLANNERS.split(config.planner)[0], _spec_of(config, "planner")
     settings = PlannerSettings(
         k=config.k,
-        budget=config.thinking,
+        budget=_budget(config, "planner"),
         seed=config.seed,
         shuffle_examples=config.shuffle_examples,
-        deadline_s=config.model_deadline_s,
+        deadline_s=config.deadline_s_of("planner"),
     )
     with _naming_entries(PLANNERS, "planner"):
-        model = models.get(spec) if spec else None
+        model = models.get(spec, "planner") if spec else None
         return make_planner(name or spec, model, settings, compact=bool(spec) and _is_compact(config, spec))
+
+
+def _budget(config: RunConfig, role: ModelRole) -> Budget:
+    thinking = config.thinking_of(role)
+    return "auto" if thinking is None else budget_in_tokens(thinking)
 
 
 def _plans_in_full(config: RunConfig) -> bool:
     """Whether a large model plans."""
-    _, spec = PLANNERS.split(config.planner)
-    spec = config.policy if spec == "same" else spec
+    spec = _spec_of(config, "planner")
     return bool(spec) and not _is_compact(config, spec)
 
 
@@ -196,9 +252,9 @@ def _judge_parts(config: RunConfig, judge: str) -> tuple[str, str]:
 
 def _rater(config: RunConfig, models: _Models) -> AutoRater:
     name, spec = _judge_parts(config, config.judge if config.rater is None else config.rater)
-    settings = RaterSettings(budget=config.thinking, deadline_s=config.model_deadline_s)
+    settings = RaterSettings(budget=_budget(config, "rater"), deadline_s=config.deadline_s_of("rater"))
     with _naming_entries(JUDGES, "judge"):
-        model = models.get(spec) if spec else None
+        model = models.get(spec, "rater") if spec else None
         return make_rater(name or spec, model, settings, compact=bool(spec) and _is_compact(config, spec))
 
 
@@ -207,7 +263,7 @@ def _compares(config: RunConfig, models: _Models) -> FuzzyJudge | None:
     _, spec = _judge_parts(config, config.judge)
     if not spec or _is_compact(config, spec):
         return None
-    return ModelFuzzyJudge(models.get(spec), FuzzySettings(deadline_s=config.model_deadline_s))
+    return ModelFuzzyJudge(models.get(spec, "judge"), FuzzySettings(deadline_s=config.deadline_s_of("judge")))
 
 
 def _judge(config: RunConfig, models: _Models) -> OutcomeJudge | None:
@@ -215,8 +271,8 @@ def _judge(config: RunConfig, models: _Models) -> OutcomeJudge | None:
     name, spec = _judge_parts(config, config.judge)
     if not name and _is_compact(config, spec):
         return None
-    settings = JudgeSettings(budget=config.thinking, deadline_s=config.model_deadline_s)
-    return make_judge(name or spec, models.get(spec) if spec else None, settings)
+    settings = JudgeSettings(budget=_budget(config, "judge"), deadline_s=config.deadline_s_of("judge"))
+    return make_judge(name or spec, models.get(spec, "judge") if spec else None, settings)
 
 
 @contextmanager
