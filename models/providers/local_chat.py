@@ -115,7 +115,8 @@ class LocalModel:
         call.attempts += 1
         job = self._job(request, _with_schema(request), call.remaining_s)
         row = await self._generate(job)
-        call.charge(Usage(tokens_in=len(job.prompt), tokens_out=len(row.tokens), cost_usd=0.0))
+        tokens_in, tokens_out = len(job.prompt), len(row.tokens)
+        call.charge(Usage(tokens_in, tokens_cached=row.cached, tokens_out=tokens_out, cost_usd=0.0))
         if row.finish == "deadline":
             raise ModelTimeout(f"{self.spec}: no whole answer within {request.deadline_s:g} s")
         if row.finish == "refused":
