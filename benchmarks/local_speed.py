@@ -11,12 +11,15 @@ multiplies the quantized weights; `local:` plays their dequantized copy.
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import os
 import statistics
 import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from collections.abc import Generator as Generates
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -26,7 +29,8 @@ import torch
 
 from models.local.batch_generation import Generator
 from models.local.continuation import Job
-from models.local.loading import declared_ends, read_checkpoint
+from models.local.cores import usable_cores
+from models.local.loading import Checkpoint, read_checkpoint
 from models.local.prefix_cache import PrefixCache
 
 WORKER: Final = Path(__file__).with_name("llama_worker.py")
@@ -51,13 +55,10 @@ class Speed:
     out_ratio: float | None
 
 
-def local(file: Path, dtype: torch.dtype) -> tuple[Measure, Any]:
-    """A measure of `local:` in *dtype*, and its tokenizer."""
-    read = read_checkpoint(file, on_cpu=True)
-    model = read.model.to(dtype)
+def local(read: Checkpoint, dtype: torch.dtype) -> Measure:
+    """A measure of `local:` in *dtype*."""
+    model = read.model if read.model.dtype == dtype else copy.deepcopy(read.model).to(dtype)
     generator = Generator(model, read.tokenizer, frozenset())  # no token ends the answer
-    ends = declared_ends(model, read.tokenizer)
-    assert ends, "the checkpoint declares how an answer ends"
 
     def measure(prompt: Sequence[int], out: int) -> tuple[float, float]:
         generator.prefixes = PrefixCache(model)
@@ -68,7 +69,7 @@ def local(file: Path, dtype: torch.dtype) -> tuple[Measure, Any]:
         generator.run([_job(prompt, out)])
         return prompt_s, time.perf_counter() - began
 
-    return measure, read.tokenizer
+    return measure
 
 
 def _job(prompt: Sequence[int], tokens: int) -> Job:
@@ -76,7 +77,7 @@ def _job(prompt: Sequence[int], tokens: int) -> Job:
 
 
 @contextmanager
-def llama(python: Path, file: Path, threads: int, context: int) -> Iterator[Measure]:
+def llama(python: Path, file: Path, threads: int, context: int) -> Generates[Measure]:
     command = [str(python), str(WORKER), str(file), "--threads", str(threads), "--context", str(context)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None and process.stdout is not None
@@ -109,6 +110,7 @@ def measured(runtimes: dict[str, Measure], asked: Sequence[Sequence[int]], out: 
         place = turn % len(names)
         for name in names[place:] + names[:place]:
             prompt_s, out_s = runtimes[name](prompt, out)
+            print(f"{turn} {name}: prompt {prompt_s:.2f} s, answer {out_s:.2f} s", file=sys.stderr, flush=True)
             if turn:
                 rates[name].append((len(prompt) / prompt_s, out / out_s))
     medians = {
@@ -143,7 +145,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path, help="GGUF file")
     parser.add_argument("--llama-python", type=Path, help="Python of an environment with llama-cpp-python")
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--threads", type=int, default=usable_cores())
     parser.add_argument("--rounds", type=int, default=5, help="measured prompts (%(default)s); one more warms up")
     parser.add_argument("--tokens-in", type=int, default=900)
     parser.add_argument("--tokens-out", type=int, default=32)
@@ -151,11 +153,9 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    runtimes: dict[str, Measure] = {}
-    tokenizer: Any = None
-    for name in options.dtypes:
-        runtimes[f"local: {name}"], tokenizer = local(options.file, getattr(torch, name))
-    asked = prompts(tokenizer, options.rounds + 1, options.tokens_in)
+    read = read_checkpoint(options.file, on_cpu=True)
+    runtimes = {f"local: {name}": local(read, getattr(torch, name)) for name in options.dtypes}
+    asked = prompts(read.tokenizer, options.rounds + 1, options.tokens_in)
     if options.llama_python is None:
         speeds = measured(runtimes, asked, options.tokens_out)
     else:

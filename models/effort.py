@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from models.base import Budget, ChatModel, ChatReply, ChatRequest, Effort
 from models.thinking import Thinking, effort_of, has_dynamic_mode
 
 
-@dataclass(frozen=True, slots=True)
 class ModelWithEffort:
     """A :class:`models.base.ChatModel` that adds *effort* to every request to *model*."""
 
-    model: ChatModel
-    effort: Effort
-
-    @property
-    def spec(self) -> str:
-        return self.model.spec
+    def __init__(self, model: ChatModel, effort: Effort) -> None:
+        self.spec = model.spec
+        self._model = model
+        self._effort: Effort = effort
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        return await self.model.complete(replace(request, effort=self.effort))
+        return await self._model.complete(replace(request, effort=self._effort))
 
     async def aclose(self) -> None:
-        await self.model.aclose()
+        await self._model.aclose()
 
     @property
     def dynamic_thinking(self) -> bool:
-        return has_dynamic_mode(self.model)
+        return has_dynamic_mode(self._model)
 
     def thinks_at(self, budget: Budget | None) -> bool:
         """The effort counts, not the *budget*."""
         del budget
-        return self.effort != "none"
+        return self._effort != "none"
 
 
 def with_effort(model: ChatModel, thinking: Thinking | None) -> ChatModel:
