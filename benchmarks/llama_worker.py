@@ -3,8 +3,8 @@ repository.
 
     PYTHON llama_worker.py FILE.gguf --threads N --context N
 
-Reads one JSON object a line, `{"prompt": [token ids], "out": tokens to sample}`, and answers with the seconds that the
-prompt and the sampled tokens took. The prompt is computed anew each time, without a cache.
+Reads one JSON object a line, `{"prompt": [token ids], "out": tokens to sample}`, and answers with the seconds, and the
+CPU seconds, that the prompt and the sampled tokens took. The prompt is computed anew each time, without a cache.
 """
 
 from __future__ import annotations
@@ -35,15 +35,22 @@ def main() -> None:
 
 def measure(model: Any, prompt: list[int], out: int) -> dict[str, float]:
     model.reset()
-    began = time.perf_counter()
+    wall, cpu = [time.perf_counter()], [time.process_time()]
     model.eval(prompt)
     token = model.sample(temp=0.0)
-    prompt_s = time.perf_counter() - began
-    began = time.perf_counter()
+    wall.append(time.perf_counter())
+    cpu.append(time.process_time())
     for _ in range(out):
         model.eval([token])
         token = model.sample(temp=0.0)
-    return {"prompt_s": prompt_s, "out_s": time.perf_counter() - began}
+    wall.append(time.perf_counter())
+    cpu.append(time.process_time())
+    return {
+        "in_s": wall[1] - wall[0],
+        "out_s": wall[2] - wall[1],
+        "in_cpu_s": cpu[1] - cpu[0],
+        "out_cpu_s": cpu[2] - cpu[1],
+    }
 
 
 def answer(values: dict[str, Any]) -> None:

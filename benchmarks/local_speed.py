@@ -4,8 +4,9 @@
 
 All get the same prompts as token ids and the same number of threads, in turns: each round measures every runtime, in an
 order that rotates. `in` is a prompt without any cached prefix, up to its first token; `out` are the greedy tokens after
-it. Medians over the rounds; a ratio is llama.cpp's median of the same run divided into that of `local:`. llama.cpp
-multiplies the quantized weights; `local:` plays their dequantized copy.
+it. Rates are medians over the rounds, by the clock and by CPU seconds (with --threads 1 those do not depend on other
+processes); a ratio divides them by llama.cpp's. llama.cpp multiplies the quantized weights; `local:` plays their
+dequantized copy.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from collections.abc import Callable, Sequence
 from collections.abc import Generator as Generates
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,20 +41,21 @@ TEXT: Final = """The page has these elements:
 """
 LLAMA: Final = "llama.cpp"
 
-Measure = Callable[[Sequence[int], int], tuple[float, float]]
-"""(seconds of a prompt, seconds of the tokens after it)"""
+SECONDS: Final = ("in_s", "out_s", "in_cpu_s", "out_cpu_s")
+"""What is measured: seconds of the prompt and of the tokens after it, by the clock and of the CPU."""
+
+Measure = Callable[[Sequence[int], int], dict[str, float]]
+"""Measures a prompt and a number of tokens after it; returns SECONDS."""
 
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """Medians of one runtime."""
+    """Median tokens a second of one runtime, by the name of the seconds, and their ratios to llama.cpp's."""
 
     runtime: str
-    tokens_in_per_s: float
-    tokens_out_per_s: float
-    in_ratio: float | None
-    """Of llama.cpp's; None without it."""
-    out_ratio: float | None
+    rates: dict[str, float]
+    ratios: dict[str, float]
+    """Empty without llama.cpp."""
 
 
 def local(read: Checkpoint, dtype: torch.dtype) -> Measure:
@@ -60,16 +63,20 @@ def local(read: Checkpoint, dtype: torch.dtype) -> Measure:
     model = read.model if read.model.dtype == dtype else copy.deepcopy(read.model).to(dtype)
     generator = Generator(model, read.tokenizer, frozenset())  # no token ends the answer
 
-    def measure(prompt: Sequence[int], out: int) -> tuple[float, float]:
+    def measure(prompt: Sequence[int], out: int) -> dict[str, float]:
         generator.prefixes = PrefixCache(model)
-        began = time.perf_counter()
-        generator.run([_job(prompt, 1)])
-        prompt_s = time.perf_counter() - began
-        began = time.perf_counter()
-        generator.run([_job(prompt, out)])
-        return prompt_s, time.perf_counter() - began
+        wall, cpu = [time.perf_counter()], [time.process_time()]
+        for tokens in (1, out):  # the second time the prompt is cached
+            generator.run([_job(prompt, tokens)])
+            wall.append(time.perf_counter())
+            cpu.append(time.process_time())
+        return dict(zip(SECONDS, (*_differences(wall), *_differences(cpu)), strict=True))
 
     return measure
+
+
+def _differences(moments: Sequence[float]) -> list[float]:
+    return [after - before for before, after in pairwise(moments)]
 
 
 def _job(prompt: Sequence[int], tokens: int) -> Job:
@@ -83,12 +90,11 @@ def llama(python: Path, file: Path, threads: int, context: int) -> Generates[Mea
         assert process.stdin is not None and process.stdout is not None
         process.stdout.readline()
 
-        def measure(prompt: Sequence[int], out: int) -> tuple[float, float]:
+        def measure(prompt: Sequence[int], out: int) -> dict[str, float]:
             assert process.stdin is not None and process.stdout is not None
             process.stdin.write(json.dumps({"prompt": list(prompt), "out": out}) + "\n")
             process.stdin.flush()
-            seconds = json.loads(process.stdout.readline())
-            return seconds["prompt_s"], seconds["out_s"]
+            return json.loads(process.stdout.readline())
 
         yield measure
         process.stdin.close()
@@ -104,40 +110,37 @@ def prompts(tokenizer: Any, count: int, length: int) -> list[list[int]]:
 
 def measured(runtimes: dict[str, Measure], asked: Sequence[Sequence[int]], out: int) -> list[Speed]:
     """Measures every runtime on every prompt, in turns. The first prompt warms up."""
-    rates: dict[str, list[tuple[float, float]]] = {name: [] for name in runtimes}
+    rows: dict[str, list[dict[str, float]]] = {name: [] for name in runtimes}
     names = list(runtimes)
     for turn, prompt in enumerate(asked):
         place = turn % len(names)
         for name in names[place:] + names[:place]:
-            prompt_s, out_s = runtimes[name](prompt, out)
-            print(f"{turn} {name}: prompt {prompt_s:.2f} s, answer {out_s:.2f} s", file=sys.stderr, flush=True)
+            seconds = runtimes[name](prompt, out)
+            print(turn, name, {key: round(value, 2) for key, value in seconds.items()}, file=sys.stderr, flush=True)
             if turn:
-                rates[name].append((len(prompt) / prompt_s, out / out_s))
-    medians = {
-        name: tuple(statistics.median(column) for column in zip(*rows, strict=True)) for name, rows in rates.items()
+                rows[name].append(seconds)
+    tokens = {key: out if key.startswith("out") else len(asked[0]) for key in SECONDS}
+    rates = {
+        name: {key: statistics.median(tokens[key] / row[key] for row in measured) for key in SECONDS}
+        for name, measured in rows.items()
     }
-    base = medians.get(LLAMA)
+    base = rates.get(LLAMA, {})
     return [
         Speed(
             name,
-            round(rate[0], 1),
-            round(rate[1], 1),
-            None if base is None else round(rate[0] / base[0], 2),
-            None if base is None else round(rate[1] / base[1], 2),
+            {key: round(value, 1) for key, value in rate.items()},
+            {key: round(rate[key] / value, 2) for key, value in base.items()},
         )
-        for name, rate in medians.items()
+        for name, rate in rates.items()
     ]
 
 
 def table(speeds: Sequence[Speed]) -> str:
-    lines = [
-        "| runtime | tokens in a second | tokens out a second | in / llama.cpp | out / llama.cpp |",
-        "|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {s.runtime} | {s.tokens_in_per_s:g} | {s.tokens_out_per_s:g} | {s.in_ratio or ''} | {s.out_ratio or ''} |"
-        for s in speeds
-    ]
+    heads = ("runtime", "tokens in / s", "out / s", "in / CPU s", "out / CPU s")
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for speed in speeds:
+        cells = [f"{speed.rates[key]:g}" + (f" (× {speed.ratios[key]:g})" if speed.ratios else "") for key in SECONDS]
+        lines.append(f"| {speed.runtime} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

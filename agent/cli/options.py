@@ -62,7 +62,7 @@ StorageState = Annotated[
     Path | None, typer.Option(help="Start with the cookies and storage of this file (Playwright's format).")
 ]
 UploadFolder = Annotated[Path | None, typer.Option(help="Allow uploads of files below this folder only.")]
-Schema = Annotated[Path | None, typer.Option(help="JSON Schema that the answer must match.")]
+Schema = Annotated[Path | None, typer.Option(help="JSON Schema that the answer must match, unless it is N/A.")]
 Screenshots = Annotated[
     str | None, typer.Option(help="Screenshots: off, steps, or marks (with element numbers, shown to the policy).")
 ]

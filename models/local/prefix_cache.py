@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import Any, Final
 
 import torch
@@ -70,16 +69,23 @@ class PrefixCache:
     def keep(self, prompt: tuple[int, ...], cache: Any) -> Prefix:
         """Stores and returns the keys and values of *prompt*, all tokens of the single row of *cache*.
 
-        Drops entries that it contains, then the oldest ones beyond the limit. An entry above the limit is not stored.
+        Drops entries that it contains, then the oldest ones beyond the limit. Of a prompt beyond the limit the first
+        tokens are stored.
         """
         entry = Prefix(prompt, [(layer.keys, layer.values) for layer in cache.layers])
-        if len(prompt) < SHORTEST or entry.size > self._most_bytes:
-            return entry
-        others = [old for old in self._entries if prompt[: len(old.ids)] != old.ids]
-        self._entries = [entry, *others]
-        while self.size > self._most_bytes:
-            self._entries.pop()
+        stored = entry if entry.size <= self._most_bytes else _cut(entry, len(prompt) * self._most_bytes // entry.size)
+        if len(stored.ids) >= SHORTEST:
+            others = [old for old in self._entries if stored.ids[: len(old.ids)] != old.ids]
+            self._entries = [stored, *others]
+            while self.size > self._most_bytes:
+                self._entries.pop()
         return entry
+
+
+def _cut(prefix: Prefix, length: int) -> Prefix:
+    """The first *length* tokens, copied, so that the rest is freed."""
+    cut = [(keys[:, :, :length].clone(), values[:, :, :length].clone()) for keys, values in prefix.layers]
+    return Prefix(prefix.ids[:length], cut)
 
 
 def side_by_side(prefixes: Sequence[Prefix]) -> Any:
@@ -95,8 +101,15 @@ def _padded(tensor: Tensor, length: int) -> Tensor:
 
 
 def _shared(ids: tuple[int, ...], other: tuple[int, ...]) -> int:
-    """How many tokens both begin with."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(ids, other, strict=False)))
+    """How many tokens both begin with: a binary search, because comparing slices is fast."""
+    low, high = 0, min(len(ids), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if ids[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def cache_argument(model: Any, cache: Any) -> dict[str, Any]:

@@ -108,11 +108,16 @@ def test_answers_stay_the_same_in_little_memory(folder: Path) -> None:
     assert same(rows, [Counted(folder).run(prompt)[0] for prompt in steps])
 
 
-def test_a_prompt_larger_than_the_memory_is_not_kept(folder: Path) -> None:
-    counted = Counted(folder)
-    counted.generator.prefixes = PrefixCache(counted.generator.model, 1)
-    first, again = counted.run((*SYSTEM, 91)), counted.run((*SYSTEM, 91))
-    assert same(first, again) and counted.computed == len(SYSTEM) + 1 and counted.generator.prefixes.size == 0
+def test_of_a_prompt_larger_than_the_memory_the_beginning_is_kept(folder: Path) -> None:
+    counted, prompt = Counted(folder), (*SYSTEM, 91)
+    first = counted.run(prompt)
+    size = counted.generator.prefixes.size
+    for limit, known in ((size // 2, len(prompt) // 2), (1, 0)):
+        counted.generator.prefixes = PrefixCache(counted.generator.model, limit)
+        counted.run(prompt)
+        again = counted.run(prompt)
+        assert same(first, again) and counted.computed == len(prompt) - known == len(prompt) - again[0].cached
+        assert counted.generator.prefixes.size <= limit
 
 
 @pytest.mark.parametrize("merge", [True, False])
