@@ -76,18 +76,18 @@ def check_outcome(config: RunConfig) -> None:
 def check_thinking(config: RunConfig) -> None:
     """Raises BadInput where a role is to think, but its model is known not to: a value for that role alone, or the
     common value if no model of planner, rater and judge can use it."""
-    own = {role: getattr(config, f"{role}_thinking") for role in ROLES}
+    own: dict[ModelRole, Thinking | None] = {role: getattr(config, f"{role}_thinking") for role in ROLES}
     for role, thinking in own.items():
-        if asks_to_think(thinking) and _ignores(config, role, thinking):
+        if thinking is not None and asks_to_think(thinking) and _ignores(config, role, thinking):
             raise BadInput(
                 f"{role} {_spec_of(config, role) or 'without a model'} does not use a thinking "
-                f"{_unit(thinking)}, here {thinking}: leave it out{_other_unit(thinking)}"
+                f"{_unit(thinking)}, here {thinking}: leave it out{_or_an_effort(config, role, thinking)}"
             )
     common = [role for role in ROLES if role != "policy" and own[role] is None and _spec_of(config, role)]
     if common and asks_to_think(config.thinking) and all(_ignores(config, role, config.thinking) for role in common):
         raise BadInput(
             f"no model of {', '.join(common)} uses a thinking {_unit(config.thinking)}, here {config.thinking}: "
-            f"leave it out{_other_unit(config.thinking)}, or name another role (policy=VALUE)"
+            f"leave it out{_or_an_effort(config, common[0], config.thinking)}, or name another role (policy=VALUE)"
         )
 
 
@@ -102,8 +102,10 @@ def _unit(thinking: Thinking) -> str:
     return "budget" if effort_of(thinking) is None else "effort"
 
 
-def _other_unit(thinking: Thinking) -> str:
-    return ", or give an effort (--reasoning)" if effort_of(thinking) is None else ""
+def _or_an_effort(config: RunConfig, role: ModelRole, thinking: Thinking) -> str:
+    """The advice to give an effort, where that is sent and the budget *thinking* is not."""
+    helps = effort_of(thinking) is None and not _ignores(config, role, "low")
+    return ", or give an effort (--reasoning)" if helps else ""
 
 
 def _spec_of(config: RunConfig, role: ModelRole) -> str:
