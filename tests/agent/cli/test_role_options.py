@@ -66,6 +66,13 @@ def test_options_win_over_the_file_also_where_the_file_is_more_specific(tmp_path
     assert by_role(resolved(reasoning=["planner=low"], file=file).thinking_of) == [4096, "low", 256, 256]
 
 
+def test_policy_thinking_is_the_older_form_for_the_policy() -> None:
+    assert role_values(None, None, None, "1024") == {"policy_thinking": 1024}
+    assert role_values(None, ["policy=0"], None, "1024") == {"policy_thinking": 0}
+    with pytest.raises(BadInput, match="both given for policy"):
+        role_values(None, None, ["policy=low"], "1024")
+
+
 @pytest.mark.parametrize(
     ("values", "says"),
     [
