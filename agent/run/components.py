@@ -83,7 +83,9 @@ def check_thinking(config: RunConfig) -> None:
                 f"{role} {_spec_of(config, role) or 'without a model'} does not use a thinking "
                 f"{_unit(thinking)}, here {thinking}: leave it out{_or_an_effort(config, role, thinking)}"
             )
-    common = [role for role in ROLES if role != "policy" and own[role] is None and _spec_of(config, role)]
+    common: list[ModelRole] = [
+        role for role in ROLES if role != "policy" and own[role] is None and _spec_of(config, role)
+    ]
     if common and asks_to_think(config.thinking) and all(_ignores(config, role, config.thinking) for role in common):
         raise BadInput(
             f"no model of {', '.join(common)} uses a thinking {_unit(config.thinking)}, here {config.thinking}: "
