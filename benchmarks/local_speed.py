@@ -32,6 +32,7 @@ import torch
 from models.local.batch_generation import Generator
 from models.local.continuation import Job
 from models.local.cores import usable_cores
+from models.local.decode_attention import speed_up_decoding
 from models.local.loading import Checkpoint, read_checkpoint
 from models.local.prefix_cache import PrefixCache
 
@@ -61,6 +62,7 @@ class Speed:
 def local(read: Checkpoint, dtype: torch.dtype) -> Measure:
     """A measure of `local:` in *dtype*."""
     model = read.model if read.model.dtype == dtype else copy.deepcopy(read.model).to(dtype)
+    speed_up_decoding(model)
     generator = Generator(model, read.tokenizer, frozenset())  # no token ends the answer
 
     def measure(prompt: Sequence[int], out: int) -> dict[str, float]:

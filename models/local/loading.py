@@ -13,6 +13,7 @@ from typing import Any
 from models.base import ModelUnavailable
 from models.local.batch_generation import Generator
 from models.local.cores import usable_cores
+from models.local.decode_attention import speed_up_decoding
 from models.local.gguf_copies import converted, gguf_file, is_quantized_copy
 from models.local.safe_loading import ADAPTER_CONFIG, LOCAL, WEIGHTS, adapter_problem, weights_problem
 
@@ -35,6 +36,7 @@ def load_generator(folder: Path, adapter: Path | None, spec: str) -> tuple[Gener
     """(generator, context in tokens). Uses no network. Raises :class:`ModelUnavailable`."""
     read = read_checkpoint(folder, adapter, spec=spec, playing=True)
     _set_threads(read.model)
+    speed_up_decoding(read.model)
     generator = Generator(read.model, read.tokenizer, declared_ends(read.model, read.tokenizer))
     return generator, declared_context(read.model, read.tokenizer)
 
