@@ -131,9 +131,7 @@ def run(
         "rationale": options.number_or_auto(rationale, "--rationale", "characters"),
         **role_options.role_values(model_deadline, thinking, reasoning, policy_thinking),
         **{"max_actions_per_turn": max_actions_per_turn, "constrained": constrained},
-        "k": milestones,
-        "temperature": temperature,
-        "retry_window_s": retry_window,
+        **{"k": milestones, "temperature": temperature, "retry_window_s": retry_window},
         "limits": _limits(max_steps, max_seconds, max_tokens, max_cost),
         "session": {"allow": allow, "storage_state": storage_state, "upload_folder": upload_folder},
     }
