@@ -25,10 +25,11 @@ def tiny(dtype: torch.dtype) -> Any:
         num_attention_heads=4,
         num_key_value_heads=2,
         initializer_range=0.3,
-        attn_implementation="sdpa",
         pad_token_id=0,
     )
-    return Qwen2ForCausalLM(config).to(dtype).eval()
+    model: Any = Qwen2ForCausalLM(config)
+    model.set_attn_implementation("sdpa")
+    return model.to(dtype).eval()
 
 
 class Tokenizer:
