@@ -39,9 +39,6 @@ RetryWindow = Annotated[
     float | None,
     typer.Option(min=0, help="Seconds for which a call to an unavailable model is retried; 0: no retry."),
 ]
-ModelDeadline = Annotated[
-    float | None, typer.Option(min=0.1, help="Timeout of one model call in seconds, retries included.")
-]
 Headed = Annotated[bool, typer.Option("--headed", help="Show the browser window.")]
 Allow = Annotated[
     list[str] | None,
@@ -65,7 +62,7 @@ StorageState = Annotated[
     Path | None, typer.Option(help="Start with the cookies and storage of this file (Playwright's format).")
 ]
 UploadFolder = Annotated[Path | None, typer.Option(help="Allow uploads of files below this folder only.")]
-Schema = Annotated[Path | None, typer.Option(help="JSON Schema that the answer must match.")]
+Schema = Annotated[Path | None, typer.Option(help="JSON Schema that the answer must match, unless it is N/A.")]
 Screenshots = Annotated[
     str | None,
     typer.Option(
@@ -89,12 +86,6 @@ StrictOriginal = Annotated[
     ),
 ]
 Language = Annotated[str | None, typer.Option(help="Action language: program or id.")]
-Thinking = Annotated[
-    str | None, typer.Option(help="Thinking budget of planner and judge in tokens: 0, 256 … 16384, or auto.")
-]
-PolicyThinking = Annotated[
-    str | None, typer.Option(help="Thinking budget of the policy; unset leaves its model's default.")
-]
 Rationale = Annotated[
     str | None,
     typer.Option(help="Characters of reasoning before an action in full prompts: auto, a number, or 0 for none."),
@@ -217,7 +208,7 @@ def _check_split(suite: str, name: str, split: str | None) -> None:
         raise BadInput(f"--tasks: {name} is in split {own}, not in {split}: use --split {own}, or omit --split")
 
 
-def number_or_auto(text: str | None, option: str = "--thinking", unit: str = "tokens") -> int | str | None:
+def number_or_auto(text: str | None, option: str, unit: str) -> int | str | None:
     """Parses an *option* that is `auto` or a number of *unit*; None if it is not set."""
     if text is None or text == "auto":
         return text

@@ -18,10 +18,11 @@ from rich.console import Console
 from rich.prompt import Confirm
 from rich.text import Text
 
-from agent.cli import grants, options
+from agent.cli import grants, options, role_options
 from agent.cli.display import RunDisplay, result_table
 from agent.cli.output import (
     EXIT_FAILED,
+    EXIT_IMPOSSIBLE,
     EXIT_INTERRUPTED,
     EXIT_OK,
     counting,
@@ -81,7 +82,7 @@ def run(
     max_tokens: options.MaxTokens = None,
     max_cost: options.MaxCost = None,
     retry_window: options.RetryWindow = None,
-    model_deadline: options.ModelDeadline = None,
+    model_deadline: role_options.ModelDeadline = None,
     headed: options.Headed = False,
     allow: options.Allow = None,
     secret: options.Secret = None,
@@ -96,8 +97,9 @@ def run(
     strict_original: options.StrictOriginal = None,
     language: options.Language = None,
     profile: options.Profile = None,
-    thinking: options.Thinking = None,
-    policy_thinking: options.PolicyThinking = None,
+    thinking: role_options.Thinking = None,
+    reasoning: role_options.Reasoning = None,
+    policy_thinking: role_options.PolicyThinking = None,
     rationale: options.Rationale = None,
     max_actions_per_turn: options.MaxActionsPerTurn = None,
     constrained: options.Constrained = None,
@@ -111,7 +113,8 @@ def run(
     """Run one task at a URL, or tasks of a suite.
 
     Exit codes: 0 suite played, task succeeded, or ended by the policy without a judge; 1 task failed, broke, reached a
-    limit or had an action declined, or no browser started; 2 wrong input; 130 interrupted."""
+    limit or had an action declined, or no browser started; 2 wrong input; 3 the policy answered N/A: the task cannot be
+    done; 130 interrupted."""
     values = {
         "policy": policy,
         "planner": planner,
@@ -126,12 +129,10 @@ def run(
         **{"screenshots": screenshots, "vision_profile": vision_profile},
         **{"trace_zip": trace_zip or None, "langsmith": langsmith or None},
         **{"strict_original": strict_original, "language": language, "profile": profile},
-        **_thought(thinking, policy_thinking, rationale),
+        "rationale": options.number_or_auto(rationale, "--rationale", "characters"),
+        **role_options.role_values(model_deadline, thinking, reasoning, policy_thinking),
         **{"max_actions_per_turn": max_actions_per_turn, "constrained": constrained},
-        "k": milestones,
-        "temperature": temperature,
-        "retry_window_s": retry_window,
-        "model_deadline_s": model_deadline,
+        **{"k": milestones, "temperature": temperature, "retry_window_s": retry_window},
         "limits": _limits(max_steps, max_seconds, max_tokens, max_cost),
         "session": {"allow": allow, "storage_state": storage_state, "upload_folder": upload_folder},
     }
@@ -144,14 +145,6 @@ def run(
     if instruction is None or url is None:
         raise BadInput('a task and a URL are needed: mira run "Find …" --url https://…, or mira run --suite miniwob')
     return _play_open(settings, instruction, url, out, as_json)
-
-
-def _thought(thinking: str | None, policy_thinking: str | None, rationale: str | None) -> dict[str, int | str | None]:
-    return {
-        "thinking": options.number_or_auto(thinking),
-        "policy_thinking": options.number_or_auto(policy_thinking, "--policy-thinking"),
-        "rationale": options.number_or_auto(rationale, "--rationale", "characters"),
-    }
 
 
 def _limits(
@@ -281,13 +274,16 @@ def _play_suite(config: RunConfig, selection: TaskSelection, out: Path, as_json:
 def _finish_open(result: RunResult, as_json: bool) -> int:
     """Does what `finish` does, and prints the answer.
 
-    Without a judge, the episode counts as done if the policy stopped it and no action was declined."""
+    Without a judge, the episode counts as done if the policy stopped it and no action was declined. The answer `N/A`
+    has an exit code of its own, whatever a judge says of it."""
     code = finish(result, as_json)
     if code != EXIT_OK or not result.episodes:
         return code
     episode = result.episodes[0]
     if episode.answer is not None and not as_json:
         stdout.print(Text.assemble(("answer  ", "bold"), printable_lines(episode.answer)))
+    if episode.impossible and not episode.declined and not episode.resumable:
+        return EXIT_IMPOSSIBLE
     return EXIT_OK if _is_done(episode) else EXIT_FAILED
 
 

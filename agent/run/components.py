@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from typing import Any
 
-from agent.config import RATIONALE_CHARS, RunConfig
+from agent.config import RATIONALE_CHARS, ROLES, ModelRole, RunConfig
 from agent.episode.episode import AgentComponents
 from agent.episode.policy import ModelPolicy, Policy
 from agent.episode.prompts import Style
@@ -28,13 +28,14 @@ from judges.base import AutoRater, OutcomeJudge
 from judges.fuzzy import FuzzySettings, ModelFuzzyJudge
 from judges.outcome import JudgeSettings
 from judges.registry import JUDGES, make_judge, make_rater
-from models.base import ChatModel, UnknownModel
+from models.base import Budget, ChatModel, ModelUnavailable, UnknownModel
+from models.effort import with_effort
 from models.local.prompt_style import style_of_spec
 from models.prices import PRICES_VARIABLE
 from models.provider import ModelOptions
 from models.registry import Registry
 from models.specs import make_model, parse_spec, price_known
-from models.thinking import thinks
+from models.thinking import Thinking, asks_to_think, budget_in_tokens, effort_of, thinks
 from models.tool_use import ToolModel
 from models.transport import RetryPolicy
 from planners.base import Planner
@@ -81,6 +82,57 @@ def check_outcome(config: RunConfig) -> None:
         raise BadInput(f"outcome 'judge' needs a large model as judge, not {config.judge!r}")
 
 
+def check_thinking(config: RunConfig) -> None:
+    """Raises BadInput where a role is to think, but its model is known not to: a value for that role alone, or the
+    common value if no model of planner, rater and judge can use it."""
+    own: dict[ModelRole, Thinking | None] = {role: getattr(config, f"{role}_thinking") for role in ROLES}
+    for role, thinking in own.items():
+        if thinking is not None and asks_to_think(thinking) and _ignores(config, role, thinking):
+            raise BadInput(
+                f"{role} {_spec_of(config, role) or 'without a model'} does not use a thinking "
+                f"{_unit(thinking)}, here {thinking}: leave it out{_or_an_effort(config, role, thinking)}"
+            )
+    common: list[ModelRole] = [
+        role for role in ROLES if role != "policy" and own[role] is None and _spec_of(config, role)
+    ]
+    if common and asks_to_think(config.thinking) and all(_ignores(config, role, config.thinking) for role in common):
+        raise BadInput(
+            f"no model of {', '.join(common)} uses a thinking {_unit(config.thinking)}, here {config.thinking}: "
+            f"leave it out{_or_an_effort(config, common[0], config.thinking)}, or name another role (policy=VALUE)"
+        )
+
+
+def _ignores(config: RunConfig, role: ModelRole, thinking: Thinking) -> bool:
+    spec = _spec_of(config, role)
+    with suppress(ModelUnavailable):  # a wrong spec is reported when the model is made
+        return not spec or parse_spec(spec).ignores_thinking(thinking)
+    return False
+
+
+def _unit(thinking: Thinking) -> str:
+    return "budget" if effort_of(thinking) is None else "effort"
+
+
+def _or_an_effort(config: RunConfig, role: ModelRole, thinking: Thinking) -> str:
+    """The advice to give an effort, where that is sent and the budget *thinking* is not."""
+    helps = effort_of(thinking) is None and not _ignores(config, role, "low")
+    return ", or give an effort (--reasoning)" if helps else ""
+
+
+def _spec_of(config: RunConfig, role: ModelRole) -> str:
+    """The model spec of *role*; empty for a part without a model."""
+    match role:
+        case "policy":
+            return "" if config.policy in NOT_MODELS else config.policy
+        case "planner":
+            spec = PLANNERS.split(config.planner)[1]
+            return config.policy if spec == "same" else spec
+        case "judge":
+            return _judge_parts(config, config.judge)[1]
+        case "rater":
+            return _judge_parts(config, config.judge if config.rater is None else config.rater)[1]
+
+
 class _Models:
     """Creates one model per spec, so that components with the same spec share a client."""
 
@@ -91,7 +143,14 @@ class _Models:
         self._protocol = ""
         """What the server of `base_url` must speak."""
 
-    def get(self, spec: str) -> ChatModel:
+    def get(self, spec: str, role: ModelRole) -> ChatModel:
+        """The model of *spec*, with the effort of *role* if it has one. Tool sets are given a budget in tokens."""
+        model = self._shared(spec)
+        if role == "policy" and isinstance(model, ToolModel):
+            return model
+        return with_effort(model, self._config.thinking_of(role))
+
+    def _shared(self, spec: str) -> ChatModel:
         if spec not in self._models:
             limited, base_url = self._config.limits.max_cost_usd > 0, self._config.base_url
             if limited and not price_known(spec, base_url=base_url):
@@ -134,11 +193,11 @@ def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
         raise BadInput(f"policy {config.policy!r} needs a policy object from Python, or a suite that ships solvers")
     vision = policy_vision(config)
     try:
-        model = models.get(config.policy)
+        model = models.get(config.policy, "policy")
     except UnknownModel as error:
         raise UnknownModel(f"{error}; policies for demonstrations are {' and '.join(SPECS)}") from error
     if isinstance(model, ToolModel):
-        return ToolsetPolicy(model, thinking=config.policy_thinking, deadline_s=config.model_deadline_s)
+        return ToolsetPolicy(model, thinking=_policy_budget(config), deadline_s=config.deadline_s_of("policy"))
     profile = profile_of(config, suite)
     style = profile.style
     return ModelPolicy(
@@ -148,14 +207,18 @@ def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
         temperature=config.temperature,
         retry_temperature=config.retry_temperature,
         seed=config.seed,
-        deadline_s=config.model_deadline_s,
+        deadline_s=config.deadline_s_of("policy"),
         vision=vision,
         max_actions=config.max_actions_per_turn if style == "full" else 1,
         rationale_chars=_rationale_chars(config, model, profile) if style == "full" else 0,
-        thinking=config.policy_thinking,
+        thinking=_policy_budget(config),
         constrained=style == "full" and _is_constrained(config),
         profile=profile,
     )
+
+
+def _policy_budget(config: RunConfig) -> Budget | None:
+    return None if config.policy_thinking is None else budget_in_tokens(config.policy_thinking)
 
 
 def _is_constrained(config: RunConfig) -> bool:
@@ -169,30 +232,33 @@ def _is_constrained(config: RunConfig) -> bool:
 def _rationale_chars(config: RunConfig, model: ChatModel, profile: Profile) -> int:
     if config.rationale != "auto":
         return config.rationale
-    if thinks(model, config.policy_thinking):
+    if thinks(model, _policy_budget(config)):
         return 0
     return RATIONALE_CHARS if profile.rationale_chars is None else profile.rationale_chars
 
 
 def _planner(config: RunConfig, models: _Models) -> Planner:
-    name, spec = PLANNERS.split(config.planner)
-    spec = config.policy if spec == "same" else spec
+    name, spec = PLANNERS.split(config.planner)[0], _spec_of(config, "planner")
     settings = PlannerSettings(
         k=config.k,
-        budget=config.thinking,
+        budget=_budget(config, "planner"),
         seed=config.seed,
         shuffle_examples=config.shuffle_examples,
-        deadline_s=config.model_deadline_s,
+        deadline_s=config.deadline_s_of("planner"),
     )
     with _naming_entries(PLANNERS, "planner"):
-        model = models.get(spec) if spec else None
+        model = models.get(spec, "planner") if spec else None
         return make_planner(name or spec, model, settings, compact=bool(spec) and _is_compact(config, spec))
+
+
+def _budget(config: RunConfig, role: ModelRole) -> Budget:
+    thinking = config.thinking_of(role)
+    return "auto" if thinking is None else budget_in_tokens(thinking)
 
 
 def _plans_in_full(config: RunConfig) -> bool:
     """Whether a large model plans."""
-    _, spec = PLANNERS.split(config.planner)
-    spec = config.policy if spec == "same" else spec
+    spec = _spec_of(config, "planner")
     return bool(spec) and not _is_compact(config, spec)
 
 
@@ -226,9 +292,9 @@ def _judge_parts(config: RunConfig, judge: str) -> tuple[str, str]:
 
 def _rater(config: RunConfig, models: _Models) -> AutoRater:
     name, spec = _judge_parts(config, config.judge if config.rater is None else config.rater)
-    settings = RaterSettings(budget=config.thinking, deadline_s=config.model_deadline_s)
+    settings = RaterSettings(budget=_budget(config, "rater"), deadline_s=config.deadline_s_of("rater"))
     with _naming_entries(JUDGES, "judge"):
-        model = models.get(spec) if spec else None
+        model = models.get(spec, "rater") if spec else None
         return make_rater(name or spec, model, settings, compact=bool(spec) and _is_compact(config, spec))
 
 
@@ -237,7 +303,7 @@ def _compares(config: RunConfig, models: _Models) -> FuzzyJudge | None:
     _, spec = _judge_parts(config, config.judge)
     if not spec or _is_compact(config, spec):
         return None
-    return ModelFuzzyJudge(models.get(spec), FuzzySettings(deadline_s=config.model_deadline_s))
+    return ModelFuzzyJudge(models.get(spec, "judge"), FuzzySettings(deadline_s=config.deadline_s_of("judge")))
 
 
 def _judge(config: RunConfig, models: _Models) -> OutcomeJudge | None:
@@ -245,8 +311,8 @@ def _judge(config: RunConfig, models: _Models) -> OutcomeJudge | None:
     name, spec = _judge_parts(config, config.judge)
     if not name and _is_compact(config, spec):
         return None
-    settings = JudgeSettings(budget=config.thinking, deadline_s=config.model_deadline_s)
-    return make_judge(name or spec, models.get(spec) if spec else None, settings)
+    settings = JudgeSettings(budget=_budget(config, "judge"), deadline_s=config.deadline_s_of("judge"))
+    return make_judge(name or spec, models.get(spec, "judge") if spec else None, settings)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from agent.episode.policy import Policy
 from agent.inspection.replay.retracing import retraced
 from agent.progress import Listener, RunEnded, RunStarted
 from agent.results import EpisodeResult, RunResult
-from agent.run.components import open_components
+from agent.run.components import check_thinking, open_components
 from agent.run.environments import SuiteMaker, check_scoring, check_session, open_world, session_settings, suite_maker
 from agent.run.foreign_resume import adopt, check_plain_files, take_over_run
 from agent.run.langsmith_tracing import langsmith_tracing
@@ -221,6 +221,8 @@ async def _run(
     if task is not None and vault.mask(text := f"{task.instruction}\n{task.url}") != text:
         raise BadInput("the task holds the value of a secret, and would be stored: write <secret>NAME</secret> instead")
     _check_input(manifest, folder, vault)
+    if fresh and manifest.branch is None:
+        check_thinking(manifest.config)
     async with AsyncExitStack() as stack:
         stack.enter_context(with_resume_hint(folder.path))
         stack.enter_context(langsmith_tracing(manifest.config.langsmith))

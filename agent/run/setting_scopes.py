@@ -63,6 +63,8 @@ RUN_FIELDS: Final[Mapping[str, FieldScope]] = {
     **_plain("", "vision_profile"),
     **_plain("", "retry_temperature model_deadline_s retry_window_s screenshots approve trace_zip strict_original"),
     **_plain("", "overlap_reflect fsync max_notes history_chars shuffle_examples outcome"),
+    **_plain("", "planner_thinking judge_thinking rater_thinking"),
+    **_plain("", "policy_deadline_s planner_deadline_s judge_deadline_s rater_deadline_s"),
     **_plain("limits.", "max_steps max_seconds max_tokens max_cost_usd max_parse_errors max_replans"),
     **_plain("session.", "locale timezone geolocation step_deadline_s navigation_s dialogs downloads"),
     **_plain("session.", "max_download_bytes max_run_download_bytes download_wait_s max_tabs playwright_trace hold"),

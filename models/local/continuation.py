@@ -40,6 +40,8 @@ class Row:
     tokens: list[int] = field(default_factory=list[int])
     logprobs: list[float] = field(default_factory=list[float])
     """Natural logarithms at temperature 1, of the distribution without a grammar."""
+    cached: int = 0
+    """Tokens of the prompt that were not computed again."""
     text: str = ""
     finish: Finish | None = None
 

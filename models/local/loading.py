@@ -15,11 +15,14 @@ from typing import Any
 
 from models.base import ModelUnavailable
 from models.local.batch_generation import Generator
+from models.local.cores import usable_cores
+from models.local.decode_attention import speed_up_decoding
 from models.local.gguf_copies import converted, gguf_file, is_quantized_copy
 from models.local.safe_loading import ADAPTER_CONFIG, LOCAL, WEIGHTS, adapter_problem, weights_problem
 from models.local.vision_loading import UNREADABLE, loading_error, templated_processor
 from models.vision.checkpoints import PROCESSOR_FILES, is_vision_checkpoint
 
+MOST_THREADS = 8
 DEFAULT_CONTEXT = 4_096
 """Context in tokens if a checkpoint declares none."""
 SMALL_PARAMETERS = 20_000_000
@@ -42,6 +45,7 @@ def load_generator(folder: Path, adapter: Path | None, spec: str) -> tuple[Gener
     _set_threads(read.model)
     ends, context = declared_ends(read.model, read.tokenizer), declared_context(read.model, read.tokenizer)
     if read.processor is None:
+        speed_up_decoding(read.model)
         return Generator(read.model, read.tokenizer, ends), context
     from models.local.vision_generation import VisionGenerator
 
@@ -162,13 +166,13 @@ def reading_old_names() -> Generates[None]:
 
 
 def _set_threads(model: Any) -> None:
-    """One thread for a tiny model, else all cores, at most eight."""
+    """One thread for a tiny model, else all usable cores, at most MOST_THREADS."""
     import torch
 
     if model.device.type != "cpu":
         return
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    torch.set_num_threads(1 if parameters < SMALL_PARAMETERS else min(8, os.cpu_count() or 1))
+    torch.set_num_threads(1 if parameters < SMALL_PARAMETERS else min(MOST_THREADS, usable_cores()))
 
 
 def declared_ends(model: Any, tokenizer: Any) -> frozenset[int]:

@@ -131,7 +131,8 @@ class LocalModel:
         call.attempts += 1
         job = await self._encoded(request, call)
         row = await self._generate(job)
-        call.charge(Usage(tokens_in=len(job.prompt), tokens_out=len(row.tokens), cost_usd=0.0))
+        tokens_in, tokens_out = len(job.prompt), len(row.tokens)
+        call.charge(Usage(tokens_in, tokens_cached=row.cached, tokens_out=tokens_out, cost_usd=0.0))
         if row.finish == "deadline":
             raise ModelTimeout(f"{self.spec}: no whole answer within {request.deadline_s:g} s")
         if row.finish == "refused":

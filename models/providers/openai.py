@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from models.base import ChatModel, ModelStatus, ModelUnavailable
 from models.prices import own_prices, price_table
 from models.provider import ModelOptions, ModelSpec, Provider, checked_url
+from models.thinking import Thinking, effort_of
 
 OPENAI_KEY = "OPENAI_API_KEY"
 OPENAI_URL = "OPENAI_BASE_URL"
@@ -42,6 +43,12 @@ class OpenAISpec(ModelSpec):
 
     def base_url_protocol(self, options: ModelOptions) -> str:
         return "OpenAI"
+
+    def ignores_thinking(self, thinking: Thinking) -> bool:
+        """A budget in tokens becomes an effort of models that are known to think; an effort is sent to every model."""
+        from models.providers.openai_dialect import Dialect
+
+        return effort_of(thinking) is None and not Dialect.of_model(self.model, hosted=True).reasoning
 
     def price_known(self, options: ModelOptions) -> bool:
         hosted = not (options.base_url or options.environ.get(OPENAI_URL))

@@ -19,6 +19,7 @@ from models.base import (
     Budget,
     ChatReply,
     ChatRequest,
+    Effort,
     Message,
     ModelBusy,
     ModelInvalidAnswer,
@@ -120,17 +121,17 @@ class OpenAIChat:
                 extra_body=dialect.parameters(request),
             )
         except openai.APIStatusError as error:
-            return self._refused(error.response, dialect)
+            return self._refused(error.response, dialect, request.effort)
         except openai.APIConnectionError as error:
             return self._unreachable(error)
         return self._draft(raw.text, request, call)
 
-    def _refused(self, response: Response, dialect: Dialect) -> Dialect | Failure:
+    def _refused(self, response: Response, dialect: Dialect, effort: Effort | None) -> Dialect | Failure:
         problem = wire_error(response.text)
         reason = quoted(problem.message or response.reason_phrase, self._key)
         status = response.status_code
         if status in (400, 422):
-            simpler = dialect.without(problem.param, problem.message)
+            simpler = dialect.without(problem.param, problem.message, effort)
             if simpler is not None:
                 return simpler
         if status == 429 and problem.code in _SPENT_CODES:

@@ -96,7 +96,7 @@ class OpenAIComputer(OpenAIChat):
             name = (problem.param or "").split(".")[0].split("[")[0]
             if error.response.status_code in (400, 422) and name in _OPTIONAL and name in body:
                 return name
-            refused = self._refused(error.response, self._dialect)
+            refused = self._refused(error.response, self._dialect, None)
             reason = quoted(problem.message, self._key)
             return Failure(ModelRejected, reason, answered=True) if isinstance(refused, Dialect) else refused
         except openai.APIConnectionError as error:

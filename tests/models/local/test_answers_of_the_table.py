@@ -39,7 +39,7 @@ class ScriptedRuntime:
     def _row(self, job: Job) -> Row:
         act = next(self._script)
         assert isinstance(act, Reply)
-        return Row(job, [5], [0.0], act.text, "length" if act.finish == "length" else "end")
+        return Row(job, [5], [0.0], text=act.text, finish="length" if act.finish == "length" else "end")
 
 
 @pytest.mark.parametrize("case", ANSWERS, ids=lambda case: case.name)
