@@ -15,7 +15,7 @@ from training.data.rows import Row, RowEncoder
 from training.data.trajectories import Trajectory
 from training.engine.checkpoints import load_policy
 from training.engine.critics import CriticKind
-from training.engine.stage_jobs import StageJob, launch, write_job
+from training.engine.stage_jobs import StageJob, write_job
 from training.loop.data import PhaseData
 from training.loop.metrics import CriticScores, critic_scores
 from training.loop.phase_context import PhaseContext
@@ -155,7 +155,7 @@ def _trained(context: PhaseContext, kind: CriticKind, learned: _Examples, *, nam
                 report_to=context.settings.report_to,
             )
             write_job(folder, job, learned.rows, {Column.TARGET: learned.targets})
-        return launch(folder, context.settings.launcher, watch=context.watch)
+        return context.runner.stage(folder)
 
 
 def _demonstrated(context: PhaseContext, data: PhaseData) -> tuple[Sequence[Row], Sequence[float]]:
