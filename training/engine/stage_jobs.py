@@ -107,9 +107,9 @@ def run_job(folder: Path, models: SharedBaseModels | None = None, watch: Watcher
     job = read_job(folder)
     rows, columns = read_rows(folder / "rows.parquet")
     device = select_device(job.compute)
-    torch.manual_seed(job.seed)
     if job.compute.lean and models is None:
         models = SharedBaseModels(job.start, job.compute.needed_lora, device, job.compute)
+    torch.manual_seed(job.seed)  # new adapters and heads do not depend on what this process ran before
     if models is not None:
         trainer = _trainer(folder, job, models.use(job.kind, job.start), rows, columns)
     else:

@@ -172,6 +172,9 @@ class LoopSettings(Record):
     launcher: tuple[str, ...] = ()
     """Command that runs the stages, e.g. `["accelerate", "launch", "--num_processes", "8", "-m"]`; empty: this process.
     """
+    retain: Literal["all", "actors", "last"] = "actors"
+    """Checkpoints that stay when the next phase is done: all; the actors (the next phase continues the critics, which
+    are then read no more); or none, so that only the last phase has checkpoints."""
     report_to: tuple[str, ...] = ()
     """Trackers of transformers, such as `tensorboard`."""
 
