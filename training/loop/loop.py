@@ -326,6 +326,8 @@ def _check(settings: LoopSettings) -> None:
         raise BadInput("curriculum.similarity 'model', and only it, needs curriculum.judge: the spec of a chat model")
     if settings.curriculum.value_band is not None and not settings.needs_value:
         raise BadInput(f"curriculum.value_band needs a value critic, and arm {settings.arm!r} has none")
+    if settings.curriculum.value_band is not None and settings.value.milestones:
+        raise BadInput("curriculum.value_band takes V of tasks before they are opened: set value.milestones to false")
     if settings.potential.folds != 1:
         raise BadInput("potential.folds: only the value critic is cross-fitted, see value.folds")
     if settings.actor.keep == "digirl" and not settings.needs_value:
