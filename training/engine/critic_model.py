@@ -22,6 +22,7 @@ from models.local.safe_loading import WEIGHTS
 from training.data.packing import PackedSequence
 from training.data.rows import Row
 from training.engine.checkpoints import check_weights, is_adapter, load_policy, lora_config
+from training.engine.half_weights import weights_are_sharded
 from training.engine.language_model import freeze_encoders, hidden_width
 from training.engine.packed_model import accept_packed
 from training.engine.settings import Lora
@@ -75,7 +76,7 @@ class Critic(nn.Module):
         return trunk._no_split_modules
 
     def adapt(self, lora: Lora) -> None:
-        """Adds low-rank adapters to the trunk and freezes its weights. Checkpoints then hold what is trained only."""
+        """Adds low-rank adapters to the trunk and freezes its weights, which checkpoints then leave out."""
         from peft import get_peft_model
 
         trunk: Any = self.trunk
@@ -83,7 +84,8 @@ class Critic(nn.Module):
         config.task_type = None  # the wrapper of a causal model needs a language head, which the trunk lacks
         with reading_old_names():
             self.trunk = get_peft_model(trunk, config)
-        store_trained_weights_only(self)
+        if not weights_are_sharded():  # the checkpoints of FSDP are in parts
+            store_trained_weights_only(self)
 
     def renew_head(self) -> None:
         """Resets the head's weights."""

@@ -42,7 +42,8 @@ def taught(family: str, out: Path) -> Path:
 async def test_a_phase_with_every_weight_and_with_adapters(family: str, tmp_path: Path) -> None:
     torch.manual_seed(0)
     start = taught(family, tmp_path / "start")
-    ways = {"full": {"bf16": True}, "lora": {"lora": Lora(rank=4).model_dump(), "lean": True, "bf16": True}}
+    lora = {"lora": Lora(rank=4).model_dump()}
+    ways = {"full": {"bf16": True}, "merged": {**lora, "bf16": True}, "lean": {**lora, "lean": True, "bf16": True}}
     for name, compute in ways.items():
         values = {
             "start": str(start),
@@ -60,7 +61,7 @@ async def test_a_phase_with_every_weight_and_with_adapters(family: str, tmp_path
         assert phase.engines_apart is not None and phase.engines_apart < 0.1
         actor = out / "phase-1" / "actor" / "model"
         assert weights_digest(actor) != weights_digest(start)
-        assert (actor / "adapter_config.json").is_file() == (name == "lora")
+        assert (actor / "adapter_config.json").is_file() == (name == "lean")
         assert (out / "phase-1" / "value" / "model").is_dir()
         model = make_model(policy_spec(actor))
         await model.aclose()
