@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from copy import deepcopy
 from typing import Any
 
 import torch
@@ -23,15 +25,56 @@ from training.engine.settings import Compute
 ANSWER_SHARE = 1 / 16
 """Share of the tokens of a pass that are completions: logits are needed for them only."""
 
+LEAST_LAYERS = 4
+"""In fewer layers the peak may lie elsewhere: the last layer is computed only where it is read."""
+
 
 def stage_peaks(
     config: Any, compute: Compute, *, critics: bool = True, sharing: Sharing | None = None, device: str = "cpu"
 ) -> tuple[Peak, ...]:
     """The peak of each stage for a model of the transformers configuration *config*: the actor, with *critics* the
-    larger critic, and the pass that scores. *device*: the type whose autocast is planned."""
+    larger critic, and the pass that scores. *device*: the type whose autocast is planned.
+
+    Every role is linear in the number of layers, so a deep model is extrapolated from a few layers and one period more
+    (six in Gemma 3: five with a window, one without).
+    """
     sequence = planned_sequence(planned_rows(compute.pack_tokens, compute.max_tokens, ANSWER_SHARE))
-    maker = _Maker(config, compute, sequence, torch.device(device))
-    return tuple(plan_pass(planned, sharing) for planned in maker.passes(critics=critics))
+
+    def peaks(shape: Any) -> tuple[Peak, ...]:
+        maker = _Maker(shape, compute, sequence, torch.device(device))
+        return tuple(plan_pass(planned, sharing) for planned in maker.passes(critics=critics))
+
+    layers, period = config.get_text_config().num_hidden_layers, layer_period(config)
+    first = period * math.ceil(LEAST_LAYERS / period)
+    if layers <= first + period:
+        return peaks(config)
+    few, more = peaks(with_layers(config, first)), peaks(with_layers(config, first + period))
+    return tuple(_extrapolated(a, b, (layers - first) / period) for a, b in zip(few, more, strict=True))
+
+
+def layer_period(config: Any) -> int:
+    """Number of layers after which their kinds repeat; all of them if they do not."""
+    text = config.get_text_config()
+    kinds: list[str] = list(getattr(text, "layer_types", None) or ["full_attention"] * text.num_hidden_layers)
+    fitting = (n for n in range(1, len(kinds)) if all(kind == kinds[at % n] for at, kind in enumerate(kinds)))
+    return next(fitting, len(kinds))
+
+
+def with_layers(config: Any, layers: int) -> Any:
+    """A copy of *config* with the first *layers* of its language model."""
+    shape = deepcopy(config)
+    text = shape.get_text_config()
+    if getattr(text, "layer_types", None):
+        text.layer_types = text.layer_types[:layers]
+    text.num_hidden_layers = layers
+    return shape
+
+
+def _extrapolated(few: Peak, more: Peak, times: float) -> Peak:
+    """*few* with *times* the difference to *more* added."""
+    roles = [name for name, value in few if isinstance(value, int)]
+    numbers = {name: getattr(few, name) + round(times * (getattr(more, name) - getattr(few, name))) for name in roles}
+    return few.model_copy(update=numbers)
 
 
 class _Maker:

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import torch
 from torch.profiler import ProfilerActivity, profile
-from transformers import AutoConfig
+from transformers import AutoConfig, LlamaConfig
 
-from tests.training.engine.families import save_family
+from tests.training.engine.families import SIZE, save_family
 from training.data.columns import Column
-from training.engine import stage_jobs
+from training.engine import stage_jobs, stage_memory
 from training.engine.memory_plan import Peak, planned_rows
 from training.engine.settings import Compute, Lora, Optimization
 from training.engine.stage_jobs import StageJob, write_job
@@ -93,3 +93,14 @@ def test_the_plan_is_within_15_percent_of_the_measured_peak(
             actual = measured(kind, start, compute, tmp_path / kind, patched)
         print(family, way, stage, planned[stage].total, actual, planned[stage])
         assert planned[stage].total == pytest.approx(actual, rel=TOLERANCE), planned[stage]
+
+
+@pytest.mark.parametrize("recomputed", [False, True])
+def test_a_deep_model_is_extrapolated_from_a_few_layers(recomputed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = LlamaConfig(**{**SIZE, "num_hidden_layers": 9})
+    small = {"max_tokens": 128, "pack_tokens": 128, "gradient_checkpointing": recomputed}
+    compute = COMPUTE.model_copy(update=small)
+    planned = stage_peaks(config, compute)
+    monkeypatch.setattr(stage_memory, "layer_period", lambda shape: 9)
+    for peak, whole in zip(planned, stage_peaks(config, compute), strict=True):
+        assert peak.total == pytest.approx(whole.total, rel=0.02), (peak, whole)
