@@ -8,7 +8,6 @@ from copy import deepcopy
 from typing import Any
 
 import torch
-from accelerate.utils import convert_outputs_to_fp32
 from torch import Tensor, nn
 from transformers.initialization import no_init_weights
 
@@ -141,8 +140,6 @@ class _Maker:
         if self._compute.gradient_checkpointing:
             own: Any = model
             (own.get_base_model() if hasattr(own, "get_base_model") else own).activation_checkpointing_enable()
-        if self._compute.bf16:  # accelerate's wrapper
-            model.forward = convert_outputs_to_fp32(model.forward)
         return model
 
     def _inactive_parts(self) -> int:

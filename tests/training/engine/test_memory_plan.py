@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,7 @@ def measured(kind: Any, start: Path, compute: Compute, out: Path, monkeypatch: p
     train = stage_jobs.train
 
     def profiled(trainer: Any, *arguments: Any) -> Any:
+        gc.collect()  # what earlier models left would be freed, and subtracted, while the stage is measured
         weights = stored(trainer.model)
         with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as prof:
             log = train(trainer, *arguments)
@@ -88,11 +90,12 @@ def test_the_plan_is_within_15_percent_of_the_measured_peak(
 ) -> None:
     compute, start = COMPUTE.model_copy(update=WAYS[way]), starts[family]
     planned = by_stage(start, compute)
+    errors: dict[str, float] = {}
     for kind, stage in (("actor", "actor"), ("value", "critic")):
         with monkeypatch.context() as patched:
             actual = measured(kind, start, compute, tmp_path / kind, patched)
-        print(family, way, stage, planned[stage].total, actual, planned[stage])
-        assert planned[stage].total == pytest.approx(actual, rel=TOLERANCE), planned[stage]
+        errors[stage] = planned[stage].total / actual - 1
+    assert all(abs(error) <= TOLERANCE for error in errors.values()), errors
 
 
 @pytest.mark.parametrize("recomputed", [False, True])
