@@ -82,8 +82,7 @@ class _LiveBytes(TorchDispatchMode):
         return out
 
     def _count(self, tensor: Tensor) -> None:
-        storage = tensor.untyped_storage()
-        key = storage._cdata
+        storage, key = tensor.untyped_storage(), _storage_key(tensor)
         if key in self._sizes or key in self._known:
             return
         is_logits = tensor.dim() > 1 and tensor.shape[-1] == self._vocabulary
@@ -129,7 +128,7 @@ def plan_pass(planned: Pass, sharing: Sharing | None = None) -> Peak:
         for weight in trained:
             weight.grad = torch.zeros_like(weight)
     held = [*model.parameters(), *model.buffers(), *(weight.grad for weight in trained if weight.grad is not None)]
-    live = _LiveBytes(planned.vocabulary, {tensor.untyped_storage()._cdata for tensor in held})
+    live = _LiveBytes(planned.vocabulary, set(map(_storage_key, held)))
     with mode, live, torch.set_grad_enabled(planned.trains):
         output = planned.run(model)
         if planned.trains:
@@ -151,13 +150,20 @@ def plan_pass(planned: Pass, sharing: Sharing | None = None) -> Peak:
     )
 
 
+def _storage_key(tensor: Tensor) -> int:
+    """Identifies the storage, which views share."""
+    storage: Any = tensor.untyped_storage()
+    return storage._cdata
+
+
 def _become_fake(model: nn.Module) -> None:
     """Replaces the tensors of *model*, which are on the device `meta`, by fake ones on the CPU; shared ones stay
     shared. Call it within a FakeTensorMode."""
     made: dict[int, Tensor] = {}
+    module: Any
     for module in model.modules():
-        for tensors in (module._parameters, module._buffers):
-            own: dict[str, Any] = tensors
+        own: dict[str, Any]
+        for own in (module._parameters, module._buffers):
             for name, tensor in own.items():
                 if tensor is not None:
                     own[name] = made.setdefault(id(tensor), _fake_copy(tensor))
