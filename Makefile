@@ -1,5 +1,5 @@
 # Two commands: `make demo` and `make test`. Each sets up what it needs, in the same .venv.
-.PHONY: demo test check setup setup-demo format clean train-smoke docs lock
+.PHONY: demo test check setup setup-demo format clean train-smoke models docs lock
 
 BIN := .venv/bin
 export HF_HUB_OFFLINE ?= 1
@@ -12,6 +12,9 @@ test: check ## everything: lint, types, all tests (real Chromium included), with
 
 train-smoke: setup ## two phases of the training loop, in minutes: it runs, it does not learn much
 	$(BIN)/mira train mira -c training/configs/smoke.toml -o build/train-smoke-$$(date +%s)
+
+models: setup ## opt-in: downloads a model of 0.5 GB, compiles llama.cpp, plays five tasks with both
+	.ci/models
 
 check: setup ## format, lint, strict types and the fast tests
 	$(BIN)/ruff format --check .

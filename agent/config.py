@@ -4,30 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import Field, FiniteFloat, ValidationInfo, field_validator, model_validator
 
+from agent.profiles.names import checked_name
 from envs.core.errors import BadInput
 from envs.core.plain_values import Layer, checked, merged, read_toml
 from envs.core.record import Record
 from envs.core.settings import SessionSettings
 from envs.observer.action_log import LOG_CHARS
-from models.base import Budget
-from models.thinking import validate_budget
+from models.thinking import Thinking, validate_thinking
 from models.transport import RETRY_WINDOW_S
 
 OPTIONS = "options"
 """Name of the command-line options as a source of values."""
+ModelRole = Literal["policy", "planner", "rater", "judge", "grounder"]
+"""A part of the agent that a model plays."""
 ActionClass = Literal["submit", "navigation", "download", "upload", "all"]
 """Classes of actions that a person can be asked to approve, see :mod:`agent.episode.approval`."""
 
 RATIONALE_CHARS: Final = 400
 """Characters of a rationale with `rationale = "auto"`."""
+PositiveSeconds = Annotated[FiniteFloat, Field(gt=0)] | None
 Rationale = Literal["auto"] | Annotated[int, Field(ge=0, le=4_000)]
+
+Screenshots = Literal["off", "steps", "plain", "marks", "both"]
+SHOWN: Final[frozenset[Screenshots]] = frozenset({"plain", "marks", "both"})
+"""Values of `screenshots` with which the policy sees pictures."""
 
 RENAMED_KEYS: Final[Mapping[str, str]] = {"vain_temperature": "retry_temperature"}
 """Keys of older versions with their present names."""
+ROLES: Final[tuple[ModelRole, ...]] = get_args(ModelRole)
+OWN_THINKING: Final[frozenset[ModelRole]] = frozenset({"policy", "grounder"})
+"""Roles that think as their model does by default, and not as `thinking` says."""
+COVERED_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
+    "thinking": tuple(f"{role}_thinking" for role in ROLES if role not in OWN_THINKING),
+    "model_deadline_s": tuple(f"{role}_deadline_s" for role in ROLES),
+}
+"""Keys that set a default of several roles, with the keys of the single roles."""
 REMOVED_KEYS: Final = frozenset({"checkpoint_url", "durability"})
 """Keys of older versions that have no effect: the checkpoints of the graph stay in memory."""
 
@@ -74,10 +89,9 @@ class RunConfig(Record):
     grounder_profile: str = "auto"
     """The family of the grounder, see :mod:`models.vision.profiles`: its coordinates and sizes of images. `auto`
     recognizes it by the checkpoint or by the model's name."""
-    grounder_thinking: Budget | None = None
-    """Thinking tokens of the grounder, as `policy_thinking`."""
     base_url: str | None = None
-    """Server for `openai:` specs; None is the provider's own."""
+    """Server for `openai:` specs, and for `anthropic:` specs unless ANTHROPIC_BASE_URL is set; None is the provider's
+    own."""
     language: Literal["program", "id"] = "program"
     """Action language of the policy (MiRA paper, App. A.4)."""
     prompt_style: Literal["compact", "full", "auto"] = "auto"
@@ -85,6 +99,10 @@ class RunConfig(Record):
     declare them in `mira.json` (the embedded model, and models trained here on such prompts), and full prompts for all
     other models. Planner and AutoRater use the style that their checkpoint declares. With `compact` they use compact
     prompts if they are the policy's own model, or if no model is the policy; other models get full prompts."""
+    profile: str = "auto"
+    """Prompt profile of the policy: a file of :mod:`agent.profiles`, or `auto`, which chooses by `prompt_style` and the
+    model (`mira models MODEL`). The run records the chosen one. In a stored configuration of an older version
+    `auto` is the one of its prompt style: `large` or `compact`."""
     max_actions_per_turn: int = Field(default=8, ge=1, le=20)
     """Most actions of one policy answer, in full prompts only: typing, selecting and clicking, then one of any kind.
     Each is a step of its own. The rest is dropped where one fails or the page changes beyond it. 1 asks for one action
@@ -95,8 +113,8 @@ class RunConfig(Record):
     constrained: Literal["auto", "on", "off"] = "auto"
     """Limit the policy's answers, in full prompts, to actions that are valid on the page (constrained decoding). `auto`
     does so for `local:` models; `on` also for `vllm:` and servers of llama.cpp; models without grammars ignore it."""
-    policy_thinking: Budget | None = None
-    """Thinking tokens of the policy: 0, 256 … 16384, or `auto`; unset leaves the model's default."""
+    policy_thinking: Thinking | None = None
+    """How much the policy's model thinks, in the values of `thinking`; unset leaves the model's default."""
     show_plan: bool = True
     """Show the policy its milestones. If false, milestones are only checked: for rollouts in which milestones shape the
     reward and the policy explores without them. The prompts are then those of `planner = "none"`: the plan is made
@@ -107,9 +125,18 @@ class RunConfig(Record):
     max_notes: int = Field(default=20, ge=0, le=1_000)
     """Notes that the policy may keep from turn to turn, each of at most 400 characters; 0 offers none. Full prompts
     only."""
-    thinking: Budget = "auto"
-    """Thinking tokens of planner and judge: 0, 256 … 16384, or `auto` (MiRA paper, App. A.2): the dynamic mode of
-    models that have one; for other models none, or 8192 where an answer without thinking is not clear."""
+    thinking: Thinking = "auto"
+    """How much planner, AutoRater and judge think. A number of tokens, 0, 256 … 16384, or `auto` (MiRA paper, App.
+    A.2): the dynamic mode of models that have one; for other models none, or 8192 where an answer without thinking is
+    not clear. Or an effort, `none` … `max`: sent as it is where the provider has such words, else as tokens."""
+    planner_thinking: Thinking | None = None
+    """`thinking` of the planner alone."""
+    judge_thinking: Thinking | None = None
+    """`thinking` of the judge alone, and of the AutoRater unless that has its own."""
+    rater_thinking: Thinking | None = None
+    """`thinking` of the AutoRater alone."""
+    grounder_thinking: Thinking | None = None
+    """How much the grounder thinks, in the values of `thinking`; unset leaves its model's default."""
     k: int = Field(default=4, ge=1, le=20)
     """Milestones that a model planner makes."""
     shuffle_examples: bool = False
@@ -130,12 +157,27 @@ class RunConfig(Record):
     """Sampling temperature of the policy's next answers if its first would repeat a no-op action: the action that has
     just left the page unchanged. 0, or a value up to `temperature`, repeats it."""
     model_deadline_s: FiniteFloat = Field(default=120.0, gt=0)
-    """Seconds for one model call, its retries included."""
+    """Seconds for one model call, its retries included. One attempt may use 60 % of them, which leaves time for a retry
+    after a hang; models in this process are not retried and may use all."""
+    policy_deadline_s: PositiveSeconds = None
+    """`model_deadline_s` of the policy alone."""
+    planner_deadline_s: PositiveSeconds = None
+    """`model_deadline_s` of the planner alone."""
+    judge_deadline_s: PositiveSeconds = None
+    """`model_deadline_s` of the judge alone, and of the AutoRater unless that has its own."""
+    rater_deadline_s: PositiveSeconds = None
+    """`model_deadline_s` of the AutoRater alone."""
+    grounder_deadline_s: PositiveSeconds = None
+    """`model_deadline_s` of the grounder alone."""
     retry_window_s: FiniteFloat = Field(default=RETRY_WINDOW_S, ge=0)
     """Seconds for which a call is retried while its server is away (connection refused or broken, 429 with or without
     Retry-After, 5xx), within `model_deadline_s` and the rest of `max_seconds`. 0 sends it once."""
-    screenshots: Literal["off", "steps", "marks"] = "off"
-    """Store one picture a step; `marks` draws the element numbers on it and shows it to the policy."""
+    screenshots: Screenshots = "off"
+    """Pictures of the view, one a step: `steps` stores it, `plain` shows it to the policy as well, `marks` draws the
+    numbers of the controls on it and shows it, `both` shows it without and with the numbers."""
+    vision_profile: str = "auto"
+    """The family of a policy that sees, see :mod:`models.vision.profiles`: its coordinates and sizes of images. `auto`
+    recognizes it by the checkpoint or by the model's name."""
     approve: tuple[ActionClass, ...] = ()
     """Actions that a person must approve. If nobody can be asked they are declined, and the result counts them."""
     secrets: tuple[str, ...] = ()
@@ -162,10 +204,12 @@ class RunConfig(Record):
     def _keys_of_older_versions(cls, values: Any) -> Any:
         return with_current_keys(values) if isinstance(values, dict) else values  # pyright: ignore[reportUnknownArgumentType]
 
-    @field_validator("thinking", "policy_thinking", "grounder_thinking")
+    @field_validator(
+        "thinking", "policy_thinking", "planner_thinking", "judge_thinking", "rater_thinking", "grounder_thinking"
+    )
     @classmethod
-    def _known_budget(cls, budget: Budget | None) -> Budget | None:
-        return None if budget is None else validate_budget(budget)
+    def _known_thinking(cls, thinking: Thinking | None) -> Thinking | None:
+        return None if thinking is None else validate_thinking(thinking)
 
     @field_validator("screenshots")
     @classmethod
@@ -185,6 +229,41 @@ class RunConfig(Record):
     def takes_screenshots(self) -> bool:
         """Whether every observation has a screenshot."""
         return self.screenshots != "off" or self.grounder is not None
+
+    @field_validator("profile")
+    @classmethod
+    def _known_profile(cls, name: str) -> str:
+        return checked_name(name)
+
+    def thinking_of(self, role: ModelRole) -> Thinking | None:
+        """How much *role* thinks; None is the default of the model of the policy or the grounder."""
+        match role:
+            case "policy":
+                return self.policy_thinking
+            case "grounder":
+                return self.grounder_thinking
+            case "planner":
+                own = self.planner_thinking
+            case "judge":
+                own = self.judge_thinking
+            case "rater":
+                own = self.judge_thinking if self.rater_thinking is None else self.rater_thinking
+        return self.thinking if own is None else own
+
+    def deadline_s_of(self, role: ModelRole) -> float:
+        """Seconds for one call of *role*, its retries included."""
+        match role:
+            case "policy":
+                own = self.policy_deadline_s
+            case "grounder":
+                own = self.grounder_deadline_s
+            case "planner":
+                own = self.planner_deadline_s
+            case "judge":
+                own = self.judge_deadline_s
+            case "rater":
+                own = self.judge_deadline_s if self.rater_deadline_s is None else self.rater_deadline_s
+        return self.model_deadline_s if own is None else own
 
     def resolved(self) -> dict[str, Any]:
         """Plain JSON values, as stored in traces and in `run.json`."""
@@ -217,15 +296,20 @@ def parse_config(values: Mapping[str, Any], source: str = "configuration", over:
 
 def check_retry_window(config: RunConfig) -> RunConfig:
     """Returns *config*. Raises BadInput where a retry window is set that is longer than the deadline of a call."""
-    if "retry_window_s" in config.model_fields_set and config.retry_window_s > config.model_deadline_s:
+    longest_s = max(config.deadline_s_of(role) for role in ROLES)
+    if "retry_window_s" in config.model_fields_set and config.retry_window_s > longest_s:
         raise BadInput(
             f"retry_window_s = {config.retry_window_s:g}: a model call ends after model_deadline_s = "
-            f"{config.model_deadline_s:g} s, its retries included: raise that one as well (--model-deadline)"
+            f"{longest_s:g} s, its retries included: raise that one as well (--model-deadline)"
         )
     return config
 
 
 def load_config(path: Path, overrides: Mapping[str, Any] | None = None) -> RunConfig:
-    """Reads a TOML file; *overrides* (command-line options) win, nested tables are merged key by key."""
-    values = merged(with_current_keys(read_toml(path)), overrides or {})
-    return parse_config(values, str(path), Layer(OPTIONS, overrides or {}))
+    """Reads a TOML file; *overrides* (command-line options) win, nested tables are merged key by key. An override of
+    `thinking` or `model_deadline_s` also wins over the file's values for single roles that it covers."""
+    overrides = overrides or {}
+    values = with_current_keys(read_toml(path))
+    covered = {role_key for key in overrides for role_key in COVERED_KEYS.get(key, ())}
+    values = merged({key: value for key, value in values.items() if key not in covered}, overrides)
+    return parse_config(values, str(path), Layer(OPTIONS, overrides))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import Field
 
+from envs.core.actions import says_impossible
 from envs.core.record import Record
 from envs.core.tasks import TaskRef
 from envs.core.trace import Degraded, EndedBy, Failure, Footer, Header, Outcome, Totals
@@ -25,6 +26,8 @@ class EpisodeResult(Record):
     outcome: Outcome
     ended_by: EndedBy
     answer: str | None = None
+    impossible: bool = False
+    """The policy ended the episode with the answer `N/A`: it says that the task cannot be done."""
     reward: float | None = None
     """Reward of the checker, 0 to 1; None without a checker."""
     z: tuple[bool, ...] = ()
@@ -64,6 +67,7 @@ class EpisodeResult(Record):
             outcome=footer.outcome,
             ended_by=footer.ended_by,
             answer=footer.answer,
+            impossible=footer.ended_by == "stop" and says_impossible(footer.answer),
             reward=None if footer.score is None else footer.score.reward,
             z=() if footer.rating is None else footer.rating.z,
             failure=footer.failure,

@@ -1,11 +1,12 @@
 """Tokens of policy, planner, rater and judge on ten site tasks, with scripted models in place of a large one.
 
-    python -m benchmarks.tokens --out FOLDER [--json] [--before FILE]
+    python -m benchmarks.tokens --out FOLDER [--json] [--most 8] [--before FILE]
 
-The oracle's actions are the policy's answers, to the prompts that a large model would get. Planner, rater and judge are
+The oracle plays each task once. Its recorded steps are then the policy's answers to the prompts that a large model
+would get, up to --most of them in one answer where the page shows all their controls. Planner, rater and judge are
 scripted: four milestones, of which one is achieved at every second rating. A token is four characters here, pictures
-and thoughts are not counted, and nothing is taken off for a provider's cache. --before compares with the --json output
-of another version of the code, which the same file measures.
+and thoughts are not counted. `new` leaves out what a prompt begins with that an earlier prompt of its role began with
+too: a provider's cache may hold it. --before compares with the --json output of another version of the code.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ import agent.run.components
 from agent.config import RunConfig
 from agent.episode.policy import ActionProposal, Turn
 from agent.run.demonstrations import DemonstrationPolicy
-from agent.run.oracle import SitesOracle
 from agent.run.runner import run_suite
 from envs.core.action_languages import PROGRAM
 from envs.core.tasks import TaskSelection
 from models.base import ChatRequest, Message
 from models.providers.scripted_model import ScriptedModel
+from tests.agent.batching import BatchingPolicy, recorded
 
 TASKS = (
     "shop-add-to-basket",
@@ -51,23 +52,39 @@ class Spending:
     def __init__(self) -> None:
         self.calls: Counter[str] = Counter()
         self.tokens: Counter[str] = Counter()
+        self.new: Counter[str] = Counter()
+        self._prompts: dict[str, list[str]] = {}
 
     def add(self, role: str, messages: tuple[Message, ...], answer: str) -> None:
+        prompt = "".join(message.text for message in messages)
+        earlier = self._prompts.setdefault(role, [])
+        shared = max((_shared(prompt, other) for other in earlier), default=0)
+        earlier.append(prompt)
         self.calls[role] += 1
-        self.tokens[role] += (sum(len(message.text) for message in messages) + len(answer)) // CHARS
+        self.tokens[role] += (len(prompt) + len(answer)) // CHARS
+        self.new[role] += (len(prompt) - shared + len(answer)) // CHARS
+
+
+def _shared(first: str, second: str) -> int:
+    """Length of the common prefix, by bisection."""
+    low, high = 0, min(len(first), len(second))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if first.startswith(second[:middle]) else (low, middle - 1)
+    return low
 
 
 class CountedPolicy:
-    """The oracle, as a large model with full prompts."""
+    """Counts the full prompts that *policy* would get, and its answers."""
 
     spec = "scripted"
 
-    def __init__(self, spending: Spending) -> None:
-        self._oracle = DemonstrationPolicy(SitesOracle(PROGRAM), "full")
+    def __init__(self, policy: BatchingPolicy, spending: Spending) -> None:
+        self._policy = DemonstrationPolicy(policy, "full")
         self._spending = spending
 
     async def propose(self, turn: Turn) -> ActionProposal:
-        proposal = await self._oracle.propose(turn)
+        proposal = await self._policy.propose(turn)
         for call in proposal.calls:
             self._spending.add("policy", call.messages, proposal.raw)
         return proposal
@@ -104,49 +121,63 @@ def _rating(keys: list[str], request: ChatRequest, achieved: bool) -> dict[str, 
     return {"milestones": answers, "current_complete": False, "next_milestone": keys[-1], "reason": "As the log shows."}
 
 
-async def measure(out: Path) -> dict[str, Any]:
-    spending = Spending()
+async def measure(out: Path, most: int) -> dict[str, Any]:
+    selection, spending = TaskSelection("sites", TASKS, (0,)), Spending()
+    oracle = await run_suite(RunConfig(policy="oracle", planner="none", judge="state", fsync=False), selection, out)
 
     def make_model(spec: str, **options: object) -> ScriptedModel:
         return scripted(spending)
 
     agent.run.components.make_model = make_model
-    config = RunConfig(policy="scripted", planner="openai:scripted", judge="openai:scripted", fsync=False)
-    run = await run_suite(config, TaskSelection("sites", TASKS, (0,)), out, policy=CountedPolicy(spending))
-    roles = {role: {"calls": spending.calls[role], "tokens": spending.tokens[role]} for role in ROLES}
+    config = RunConfig(
+        policy="scripted",
+        planner="openai:scripted",
+        judge="openai:scripted",
+        fsync=False,
+        max_actions_per_turn=most,
+    )
+    policy = CountedPolicy(BatchingPolicy(recorded(oracle.folder), PROGRAM, most), spending)
+    run = await run_suite(config, selection, out, policy=policy)
+    roles = {
+        role: {"calls": spending.calls[role], "tokens": spending.tokens[role], "new": spending.new[role]}
+        for role in ROLES
+    }
     return {
         "episodes": len(run.episodes),
         "successes": sum(episode.outcome == "success" for episode in run.episodes),
         "steps": sum(episode.totals.steps for episode in run.episodes),
         "roles": roles,
-        "tokens": sum(spending.tokens.values()),
     }
 
 
 def table(now: dict[str, Any], before: dict[str, Any] | None) -> str:
-    """A Markdown table."""
-    lines = ["| role | calls | tokens | before | change |", "|---|---|---|---|---|"]
+    """A Markdown table; a number of before stands after `from`."""
+    lines = ["| role | calls | tokens | new |", "|---|---|---|---|"]
     for role in (*ROLES, "all"):
-        own = _numbers(now, role)
-        old = None if before is None else _numbers(before, role)
-        change = "" if old is None or not old[1] else f"{own[1] / old[1] - 1:+.0%}"
-        lines.append(f"| {role} | {own[0]} | {own[1]:,} | {'' if old is None else f'{old[1]:,}'} | {change} |")
+        cells = [_cell(now, before, role, key) for key in ("calls", "tokens", "new")]
+        lines.append(f"| {role} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def _numbers(result: dict[str, Any], role: str) -> tuple[int, int]:
-    if role == "all":
-        return sum(one["calls"] for one in result["roles"].values()), result["tokens"]
-    return result["roles"][role]["calls"], result["roles"][role]["tokens"]
+def _cell(now: dict[str, Any], before: dict[str, Any] | None, role: str, key: str) -> str:
+    value = _number(now, role, key)
+    old = None if before is None else _number(before, role, key)
+    return f"{value:,}" if not old else f"{value:,} from {old:,} ({value / old - 1:+.0%})"
+
+
+def _number(result: dict[str, Any], role: str, key: str) -> int:
+    roles = ROLES if role == "all" else (role,)
+    return sum(result["roles"][one][key] for one in roles)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Tokens by role on ten site tasks.")
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--most", type=int, default=RunConfig().max_actions_per_turn, help="actions of an answer")
     parser.add_argument("--before", type=Path)
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
-    result = asyncio.run(measure(args.out))
+    result = asyncio.run(measure(args.out, args.most))
     if args.json:
         print(json.dumps(result, indent=2))
         return

@@ -15,17 +15,19 @@ from envs.core.errors import TraceError
 from envs.core.observation import Observation
 from envs.core.trace import Commit, Flip, Intent, Rating
 from envs.observer.page_focus import focused_lines, interest
+from envs.observer.page_lines import without_refs
 from envs.observer.page_state import page_state
 from judges.base import Ending, Proof, SeenPage
 from judges.evidence import normalised
 from judges.relevance import terms
+from judges.repeated_lines import without_repeats
 from models.prompting.invisible_characters import visible
 
 EARLIER_PAGES: Final = 8
 """Most pages shown beside the last one; the others are counted."""
-EARLIER_CHARS: Final = 12_000
-"""Length of all of them together. A longer page is cut to its lines that match the task, its milestones and the
-answer; lines that are left out are counted."""
+EARLIER_CHARS: Final = 6_000
+"""Length of all of them together, without the lines that another shown page has too. A longer page is cut to its lines
+that match the task, its milestones and the answer; lines that are left out are counted."""
 
 Steps = Sequence[tuple[Intent, Commit | None]]
 
@@ -68,8 +70,7 @@ def complete_ending(record: EndedEpisode) -> Ending:
     proofs = tuple(_proof(record.ending, index, met.get(m.id)) for index, m in enumerate(milestones))
     candidates = _candidates(record, met)
     chosen = sorted(candidates, key=_rank(record.ending), reverse=True)[:EARLIER_PAGES]
-    room = EARLIER_CHARS // max(1, len(chosen))
-    pages = tuple(_excerpt(one, record, room) for one in sorted(chosen, key=lambda one: one.place))
+    pages = _excerpts(sorted(chosen, key=lambda one: one.place), record)
     return replace(record.ending, proofs=proofs, pages=pages, pages_left_out=len(candidates) - len(chosen))
 
 
@@ -148,11 +149,30 @@ def _rank(ending: Ending) -> Callable[[_Candidate], tuple[int, int, int, int]]:
     return key
 
 
-def _excerpt(one: _Candidate, record: EndedEpisode, room: int) -> SeenPage:
-    text = visible(one.page.text)
+def _excerpts(chosen: Sequence[_Candidate], record: EndedEpisode) -> tuple[SeenPage, ...]:
+    named = [(_name(one.page), visible(one.page.text)) for one in chosen]
+    texts = without_repeats(named, visible(record.ending.observation.text))
+    rooms = _rooms([len(text) for text in texts], EARLIER_CHARS)
+    return tuple(_excerpt(one, text, room, record) for one, text, room in zip(chosen, texts, rooms, strict=True))
+
+
+def _name(page: SeenPage) -> str:
+    return f"{'what was shown' if page.output else 'the page'} at step {page.step}"
+
+
+def _rooms(lengths: Sequence[int], room: int) -> list[int]:
+    """Shares *room* among texts of *lengths*: what a short text does not need goes to the longer ones."""
+    rooms = [0] * len(lengths)
+    for left, place in enumerate(sorted(range(len(lengths)), key=lengths.__getitem__)):
+        rooms[place] = min(lengths[place], room // (len(lengths) - left))
+        room -= rooms[place]
+    return rooms
+
+
+def _excerpt(one: _Candidate, text: str, room: int, record: EndedEpisode) -> SeenPage:
     if len(text) > room:
         text = "\n".join(focused_lines(text, interest(*_sought(one, record)), room))
-    return replace(one.page, text=text, met=one.met)
+    return replace(one.page, text=without_refs(text), met=one.met)
 
 
 def _sought(one: _Candidate, record: EndedEpisode) -> Iterator[tuple[str, float]]:

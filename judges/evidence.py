@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Final, Literal
 
 from envs.observer.action_log import action_log_lines
-from envs.observer.page_lines import without_cues
+from envs.observer.page_lines import without_cues, without_refs
 from envs.observer.page_text import LOG_LINE_CHARS, page_text
 from judges.base import Progress
 from models.prompting.invisible_characters import visible
@@ -46,6 +46,7 @@ class QuoteChecker:
         page = page_text(progress.observation)
         shown = (
             page,
+            without_refs(page),
             without_cues(page),
             *action_log_lines(progress.history, LOG_CHARS),
             *log_lines(progress.history, LOG_LINE_CHARS),

@@ -17,6 +17,7 @@ from pydantic import Field, field_validator, model_validator
 from envs.core.notes import Note
 from envs.core.record import Record, storable
 from envs.observer.action_log import action_log, action_log_lines
+from envs.observer.page_lines import without_refs
 from envs.observer.page_text import LOG_LINE_CHARS, page_text
 from judges.base import Ending, Proof, Verdict
 from models.asking import ask, charge
@@ -53,7 +54,7 @@ what must be met.
 part.
 - That something is absent, the first, the only one or the most is proven by a complete list: all its rows or all its \
 pages, or what the page says of its size or of an empty result. A list with a line that begins with "…" or "---" is \
-not complete there.
+not complete there. A line that begins with "===" stands for lines that the named page shows in the same words.
 - If something that the intent needs cannot be seen to have happened, it did not happen.
 - {FENCE_RULE}
 
@@ -202,7 +203,7 @@ def _mark(ending: Ending, index: int) -> PromptText:
 
 def _milestone_lines(ending: Ending, index: int) -> Iterator[str]:
     yield f"m{index + 1}: {cut(folded(ending.milestones[index].text), QUOTE_CHARS)}"
-    yield from (f"  proof: {cut(folded(quote), QUOTE_CHARS)}" for quote in _proof(ending, index).quotes)
+    yield from (f"  proof: {cut(folded(without_refs(quote)), QUOTE_CHARS)}" for quote in _proof(ending, index).quotes)
 
 
 def _proof(ending: Ending, index: int) -> Proof:

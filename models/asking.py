@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -26,6 +26,7 @@ from models.base import (
     ModelTruncated,
 )
 from models.structured import parse_answer
+from models.tool_use import ToolModel, ToolReply, ToolRequest
 from models.transport import added
 
 M = TypeVar("M", bound=BaseModel)
@@ -61,16 +62,25 @@ def calls_end_at(moment: float | None) -> Generator[None]:
 async def complete(model: ChatModel, request: ChatRequest) -> ChatReply:
     """Calls the model within the remaining time. Raises :class:`models.base.ModelError`;
     :class:`models.base.ModelOutOfTime` if the common end passed before the call's own deadline."""
+    return await _in_time(lambda left: model.complete(replace(request, deadline_s=left)), request.deadline_s)
+
+
+async def converse(model: ToolModel, request: ToolRequest) -> ToolReply:
+    """As :func:`complete`, for a model that answers with tool calls."""
+    return await _in_time(lambda left: model.converse(replace(request, deadline_s=left)), request.deadline_s)
+
+
+async def _in_time(send: Callable[[float], Awaitable[T]], deadline_s: float) -> T:
     end = _END.get()
-    left = request.deadline_s if end is None else end - time.monotonic()
-    if left >= request.deadline_s:
-        return await model.complete(request)
+    left = deadline_s if end is None else end - time.monotonic()
+    if left >= deadline_s:
+        return await send(deadline_s)
     if left <= 0:
         late = ModelOutOfTime("no time is left for a model call")
         late.attempts = 0
         raise late
     try:
-        return await model.complete(replace(request, deadline_s=left))
+        return await send(left)
     except ModelTimeout as error:
         late = ModelOutOfTime(f"the time ran out: {error}")
         late.attempts, late.seconds, late.usage = error.attempts, error.seconds, error.usage
@@ -131,7 +141,8 @@ async def ask_text(
                 charge(error, spent)
                 raise
             if complaint is not None:
-                repair = (Message("assistant", reply.text), Message("user", complaint(error)))
+                said = Message("assistant", reply.text, signature=reply.signature)
+                repair = (said, Message("user", complaint(error)))
 
 
 def charge(error: ModelError, spent: Sequence[ChatReply]) -> None:

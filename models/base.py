@@ -74,10 +74,15 @@ class Message:
     role: Literal["system", "user", "assistant"]
     text: str
     images: tuple[Image, ...] = ()
+    signature: bytes | None = None
+    """`ChatReply.signature` of an assistant message."""
 
 
 Budget = Literal["auto"] | int
 """Thinking tokens allowed: 0 = none, 256 … 16384, or `auto` (MiRA paper, App. A.2)."""
+
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+"""How much a reasoning model thinks, in the words of OpenAI's `reasoning_effort`. A model takes some of them only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,9 @@ class ChatRequest:
     thinking_tokens: Budget | None = None
     """Thinking budget in tokens, mapped to the server's parameter; `auto`: the model chooses, in the provider's dynamic
     mode; None leaves the model's default."""
+    effort: Effort | None = None
+    """Sent as it is by providers with such a parameter, also to a model that is not known to think. Others use
+    `thinking_tokens`, which the caller sets to the tokens of this effort (:data:`models.thinking.EFFORT_TOKENS`)."""
     max_tokens: int = 1024
     """Limit on the visible answer."""
     temperature: float = 0.0
@@ -126,6 +134,9 @@ class ChatReply:
     logprobs: tuple[float, ...] | None = None
     """Natural logarithms at temperature 1 of the unconstrained distribution, also where a grammar limited the tokens.
     One per completion token."""
+    signature: bytes | None = None
+    """The provider's opaque token for the thoughts behind the answer, to be sent back with it in a next turn. Never
+    stored."""
 
 
 class ChatModel(Protocol):

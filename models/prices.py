@@ -17,8 +17,8 @@ from models.base import ModelUnavailable, Usage
 
 PRICES_VARIABLE = "MIRA_PRICES"
 _SHIPPED = Path(__file__).with_name("prices.json")
-_SNAPSHOT = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{3}|latest|preview)$")
-"""`gpt-4o-2024-08-06`, `gemini-2.5-flash-001`: a dated name has the price of its family."""
+_SNAPSHOT = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8}|\d{3}|latest|preview)$")
+"""A dated name, as `gpt-4o-2024-08-06` or `claude-haiku-4-5-20251001`, has the price of its family."""
 
 
 class _Table(BaseModel):
@@ -33,6 +33,8 @@ class Rates(_Table):
     """Input tokens from the server's prefix cache."""
     output: float = Field(ge=0)
     """Visible and thinking tokens."""
+    written: float | None = Field(default=None, ge=0)
+    """Input tokens that are written to the server's prefix cache; None: at the price of other input."""
 
 
 class LongRates(Rates):
@@ -55,17 +57,19 @@ class PriceTable(_Table):
     def _price(self, model: str) -> ModelPrice | None:
         return self.models.get(model) or self.models.get(_SNAPSHOT.sub("", model))
 
-    def cost_usd(self, model: str, usage: Usage) -> float | None:
-        """The cost of *usage* on *model*; None if the table has no such model."""
+    def cost_usd(self, model: str, usage: Usage, *, written: int = 0) -> float | None:
+        """The cost of *usage* on *model*, *written* of whose input tokens went into the prefix cache; None if the table
+        has no such model."""
         price = self._price(model)
         if price is None:
             return None
         rates: Rates = price
         if price.long and usage.tokens_in > price.long.above_tokens:
             rates = price.long
-        fresh = usage.tokens_in - usage.tokens_cached
+        fresh = usage.tokens_in - usage.tokens_cached - written
+        billed_in = fresh * rates.input + written * (rates.input if rates.written is None else rates.written)
         billed_out = usage.tokens_out + usage.tokens_thinking
-        return (fresh * rates.input + usage.tokens_cached * rates.cached + billed_out * rates.output) / 1e6
+        return (billed_in + usage.tokens_cached * rates.cached + billed_out * rates.output) / 1e6
 
 
 def own_prices() -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from models.base import ChatModel, ModelStatus, ModelUnavailable
+from models.thinking import Thinking
 from models.transport import RetryPolicy
 
 
@@ -18,7 +19,7 @@ class ModelOptions:
     """What a run passes to every model that it makes."""
 
     base_url: str | None = None
-    """`--base-url`: the server of `openai:` specs."""
+    """`--base-url`: the server of `openai:` specs, and of `anthropic:` specs without ANTHROPIC_BASE_URL."""
     policy: RetryPolicy | None = None
     max_concurrent: int | None = None
     """Limit on requests in flight."""
@@ -37,9 +38,24 @@ class ModelSpec(ABC):
         nothing."""
 
     @property
+    def own_temperature(self) -> bool:
+        """Whether its models sample at a temperature of their own, so that none is sent."""
+        return False
+
+    @property
     def constrained(self) -> bool:
         """Whether answers of its models follow a grammar unless a run says otherwise."""
         return False
+
+    def ignores_thinking(self, thinking: Thinking) -> bool:
+        """Whether *thinking* is known to change no call of its models. False also where that depends on a server."""
+        del thinking
+        return False
+
+    def base_url_protocol(self, options: ModelOptions) -> str:
+        """The protocol that the server of `--base-url` must speak for this model; empty if it is not used."""
+        del options
+        return ""
 
     def price_known(self, options: ModelOptions) -> bool:
         """Whether the cost of calls is known, or nothing is billed. Only then can a limit of cost be kept."""

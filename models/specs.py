@@ -1,7 +1,9 @@
 """Parses model specs, as typed on the command line, and makes the models that they name.
 
-`embedded`, `openai:MODEL`, `gemini:MODEL`, `vllm:URL#MODEL`, `local:DIR[+ADAPTER]` and `scripted:FILE` are built in
-(:mod:`models.providers`). Installed packages add others through the entry-point group `mira.providers`.
+`embedded`, `openai:MODEL`, `anthropic:MODEL`, `gemini:MODEL`, `vllm:URL#MODEL`, `litellm:PROVIDER/MODEL`,
+`local:DIR[+ADAPTER]` and `scripted:FILE` are built in (:mod:`models.providers`). So are the models with their vendor's
+tool sets, `anthropic-browser:MODEL`, `anthropic-computer:MODEL` and `openai-computer:MODEL`. Installed packages add
+others through the entry-point group `mira.providers`.
 
 Nothing here uses the network, and a provider's package is imported only when its model is made.
 """
@@ -21,8 +23,13 @@ PROVIDERS: Final = Registry(
     "mira.providers",
     Provider,
     {
-        name: f"models.providers.{name}:PROVIDER"
-        for name in ("embedded", "openai", "gemini", "vllm", "local", "scripted")
+        **{
+            name: f"models.providers.{name}:PROVIDER"
+            for name in ("embedded", "openai", "anthropic", "gemini", "vllm", "litellm", "local", "scripted")
+        },
+        "anthropic-browser": "models.providers.anthropic:BROWSER",
+        "anthropic-computer": "models.providers.anthropic:COMPUTER",
+        "openai-computer": "models.providers.openai:COMPUTER",
     },
     error=ModelUnavailable,
 )
@@ -59,9 +66,10 @@ def make_model(
 ) -> ChatModel:
     """The model of *spec*; `aclose` it when done.
 
-    *base_url* is for `openai:` alone and takes precedence over OPENAI_BASE_URL, so that one run can use a local server
-    and Gemini (whose address is GOOGLE_GEMINI_BASE_URL). *max_concurrent* limits the requests in flight. Raises
-    :class:`ModelUnavailable`, in one line, when a key, file or package is missing; sends nothing.
+    *base_url* is for `openai:`, where it takes precedence over OPENAI_BASE_URL, for `litellm:`, and for `anthropic:`
+    unless ANTHROPIC_BASE_URL is set. So one run can use a local server and hosted models (Gemini's address is
+    GOOGLE_GEMINI_BASE_URL). *max_concurrent* limits the requests in flight. Raises :class:`ModelUnavailable`, in one
+    line, when a key, file or package is missing; sends nothing.
     """
     parsed = parse_spec(spec) if isinstance(spec, str) else spec
     return parsed.make(ModelOptions(base_url, policy, max_concurrent, environ))
@@ -70,6 +78,14 @@ def make_model(
 def price_known(spec: str, *, base_url: str | None = None, environ: Mapping[str, str] = os.environ) -> bool:
     """Whether the cost of calls of *spec* is known, or nothing is billed. Only then can a limit of cost be kept."""
     return parse_spec(spec).price_known(ModelOptions(base_url, environ=environ))
+
+
+def own_temperature(spec: str) -> bool:
+    """Whether the models of *spec* sample at a temperature of their own; False for a name that is no model spec."""
+    try:
+        return parse_spec(spec).own_temperature
+    except ModelUnavailable:
+        return False
 
 
 def statuses(environ: Mapping[str, str] = os.environ) -> list[ModelStatus]:

@@ -37,6 +37,8 @@ class Draft:
     prompt_token_ids: tuple[int, ...] | None = None
     completion_token_ids: tuple[int, ...] | None = None
     logprobs: tuple[float, ...] | None = None
+    signature: bytes | None = None
+    """See :attr:`models.base.ChatReply.signature`."""
 
 
 async def checked_reply(
@@ -52,7 +54,7 @@ async def checked_reply(
         try:
             parsed = parse_answer(draft.text, request.schema)
         except ModelInvalidAnswer as problem:
-            repair = repair_request(request, draft.text, str(problem))
+            repair = repair_request(request, draft, str(problem))
             draft = await ask(repair)
             parsed = parse_answer(draft.text, request.schema)
     return ChatReply(
@@ -65,6 +67,7 @@ async def checked_reply(
         prompt_token_ids=draft.prompt_token_ids,
         completion_token_ids=draft.completion_token_ids,
         logprobs=draft.logprobs,
+        signature=draft.signature,
     )
 
 
@@ -87,7 +90,7 @@ def unfenced(text: str) -> str:
     return fence.group(1) if fence else stripped
 
 
-def repair_request(request: ChatRequest, answer: str, problem: str) -> ChatRequest:
+def repair_request(request: ChatRequest, answer: Draft, problem: str) -> ChatRequest:
     """The conversation, followed by the invalid answer and its errors. The shared prefix is unchanged.
 
     The errors are fenced, because they quote keys that the model may have copied from a page.
@@ -96,7 +99,8 @@ def repair_request(request: ChatRequest, answer: str, problem: str) -> ChatReque
         f"Your answer was rejected:\n{fence('problem', problem)}\n"
         "Answer again with the JSON object alone: no other text, no code fence, only keys of the schema."
     )
-    turns = (Message("assistant", answer or "(no answer)"), Message("user", complaint))
+    said = Message("assistant", answer.text or "(no answer)", signature=answer.signature)
+    turns = (said, Message("user", complaint))
     return replace(request, messages=(*request.messages, *turns))
 
 

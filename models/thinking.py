@@ -8,9 +8,10 @@ of tokens, or none for a call whose answer is clear without thinking.
 from __future__ import annotations
 
 import re
-from typing import Final, Protocol, runtime_checkable
+from collections.abc import Mapping
+from typing import Final, Protocol, get_args, runtime_checkable
 
-from models.base import Budget, ChatModel
+from models.base import Budget, ChatModel, Effort
 
 STATIC_BUDGETS: Final = (0, 256, 1024, 4096, 8192, 16384)
 """Thinking tokens of a static budget, as measured in the paper; 0 = no thinking."""
@@ -18,6 +19,20 @@ STATIC_BUDGETS: Final = (0, 256, 1024, 4096, 8192, 16384)
 AMBIGUOUS_TOKENS: Final = 8192
 """Tokens of `auto` if the cheap answer is ambiguous: the paper's best static budget (32.5 %, 19 s a step); 16384 was
 worse (26 %)."""
+
+EFFORT_TOKENS: Final[Mapping[Effort, int]] = {
+    "none": 0,
+    "minimal": 256,
+    "low": 1024,
+    "medium": 8192,
+    "high": 16384,
+    "xhigh": 16384,
+    "max": 16384,
+}
+"""The static budget in place of an effort, for models that take tokens."""
+
+Thinking = Budget | Effort
+"""How much a role's model thinks, in tokens or as an effort."""
 
 
 _THOUGHTS: Final = re.compile(r"\s*(?:<think(?:ing)?>)?(?:(?!<think(?:ing)?>).)*?</think(?:ing)?>", re.DOTALL)
@@ -27,6 +42,32 @@ _THOUGHTS: Final = re.compile(r"\s*(?:<think(?:ing)?>)?(?:(?!<think(?:ing)?>).)*
 def without_thoughts(text: str) -> str:
     """*text* without leading thoughts, which some servers do not separate from the answer."""
     return _THOUGHTS.sub("", text, count=1) if _THOUGHTS.match(text) else text
+
+
+def validate_thinking(thinking: Thinking | str) -> Thinking:
+    """Returns *thinking* as an effort or as a budget. Raises ValueError, which names the allowed values."""
+    for word in get_args(Effort):
+        if thinking == word:
+            return word
+    try:
+        return validate_budget(thinking)
+    except ValueError as error:
+        raise ValueError(f"{error}, or an effort: {', '.join(get_args(Effort))}") from None
+
+
+def budget_in_tokens(thinking: Thinking) -> Budget:
+    """The budget of *thinking*: that of an effort is in :data:`EFFORT_TOKENS`."""
+    return EFFORT_TOKENS[thinking] if isinstance(thinking, str) and thinking != "auto" else thinking
+
+
+def effort_of(thinking: Thinking | None) -> Effort | None:
+    """The effort that *thinking* names; None if it is a budget."""
+    return thinking if isinstance(thinking, str) and thinking != "auto" else None
+
+
+def asks_to_think(thinking: Thinking | None) -> bool:
+    """Whether *thinking* asks for thoughts that a model may be unable to have: a number of tokens, or an effort."""
+    return thinking not in (None, "auto", 0, "none")
 
 
 def validate_budget(budget: Budget | str) -> Budget:

@@ -50,6 +50,10 @@ UNANSWERABLE_STATUSES = frozenset({400, 413, 422})
 RETRY_WINDOW_S: Final = 100.0
 """Default of `RetryPolicy.window_s`: less than the deadline of a call (120 s), so that time is left for an answer."""
 
+ATTEMPT_SHARE: Final = 0.6
+"""Default of `RetryPolicy.attempt_share`. A server that needs more than this share of the deadline for an answer is cut
+off in every attempt, so a slow one needs a longer deadline."""
+
 
 class Clock(Protocol):
     """The clock of retries."""
@@ -92,7 +96,7 @@ class RetryPolicy:
     """Upper bound of the first wait; it doubles with every attempt."""
     cap_s: float = 10.0
     """Upper bound of any wait that the server did not request."""
-    attempt_share: float = 0.6
+    attempt_share: float = ATTEMPT_SHARE
     """Share of the total deadline that one attempt may use (0 … 1]."""
 
     def __post_init__(self) -> None:
@@ -208,7 +212,8 @@ class Call:
         except TimeoutError:
             if not bound.expired():
                 raise
-            return Failure(ModelTimeout, f"no whole answer within {limit_s:.1f} s", retry=True)
+            reason = f"no whole answer within {limit_s:.1f} s, the time of one attempt"
+            return Failure(ModelTimeout, reason, retry=True)
 
     def _next_delay_s(self, failure: Failure, series: _Series) -> float:
         """The next wait. One that the server did not request ends with the window, for a last attempt."""

@@ -3,11 +3,14 @@
 
     python scripts/small_models.py fetch 1.5b           # assembles build/models/qwen2.5-coder-1.5b.gguf
     python scripts/small_models.py serve 1.5b           # llama.cpp's OpenAI-compatible server on 127.0.0.1:8011
-    mira run --policy openai:qwen2.5-coder-1.5b --base-url http://127.0.0.1:8011/v1 …
+    python scripts/small_models.py serve FILE.gguf      # the same for a GGUF file of yours
+    python scripts/small_models.py serve 1.5b -- mira run …     # serves until the command ends; returns its exit code
 
 The weights are those of Qwen2.5-Coder-Instruct (Apache-2.0 upstream), quantized to Q4_K_M. The packages are re-uploads
 by third parties: the assembled file is used only if its size and SHA-256 match. `serve` installs llama-cpp-python into
-its own virtual environment `build/llama-cpp`; it is compiled there, which takes up to 20 minutes.
+its own virtual environment `build/llama-cpp`; it is compiled there, which takes up to 20 minutes. It prints the options
+of `mira run` when the server answers, and ends with Ctrl-C. The server's prompt cache in memory stays off: it grows
+without bound.
 """
 
 from __future__ import annotations
@@ -16,12 +19,17 @@ import argparse
 import hashlib
 import os
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import time
+import urllib.request
 import venv
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, NoReturn
@@ -30,6 +38,10 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 MODELS: Final = ROOT / "build" / "models"
 SERVER_ENVIRONMENT: Final = ROOT / "build" / "llama-cpp"
 SERVER_PACKAGE: Final = "llama-cpp-python[server]==0.3.36"
+HOST: Final = "127.0.0.1"
+POLL_S: Final = 0.2
+CLOSE_S: Final = 10.0
+"""Seconds that the server has to end after SIGTERM."""
 CHUNK: Final = 1 << 20
 
 
@@ -69,23 +81,46 @@ KNOWN: Final = {
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs a command; returns its exit code."""
+    words = sys.argv[1:] if arguments is None else arguments
+    place = words.index("--") if "--" in words else len(words)
+    options = _parser().parse_args(words[:place])
+    if options.command == "fetch":
+        print(assemble(KNOWN[options.model], options.folder))
+        return 0
+    check_port(options.port)
+    file = assemble(KNOWN[options.model], options.folder) if options.model in KNOWN else _own_file(options.model)
+    python = server_python(options.environment)
+    server = ["--model", str(file), "--model_alias", file.stem, "--host", HOST, "--port", str(options.port)]
+    server += ["--n_ctx", str(options.context), "--n_threads", str(options.threads), "--verbose", "false"]
+    with _terminated_as_interrupted():
+        return serve([str(python), "-m", "llama_cpp.server", *server], file.stem, options.port, words[place + 1 :])
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     fetch = commands.add_parser("fetch", help="assemble the GGUF file of a model")
-    serve = commands.add_parser("serve", help="serve a model with llama.cpp on 127.0.0.1")
-    for command in (fetch, serve):
-        command.add_argument("model", choices=sorted(KNOWN))
+    fetch.add_argument("model", choices=sorted(KNOWN))
+    served = commands.add_parser(
+        "serve", help=f"serve a model with llama.cpp on {HOST}", usage="%(prog)s MODEL [-- COMMAND …]"
+    )
+    served.add_argument("model", help=f"{', '.join(sorted(KNOWN))}, or a GGUF file")
+    for command in (fetch, served):
         command.add_argument("--folder", type=Path, default=MODELS, help="folder of the GGUF files (%(default)s)")
-    serve.add_argument("--port", type=int, default=8011)
-    serve.add_argument("--context", type=int, default=8192, help="context length in tokens (%(default)s)")
-    serve.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="CPU threads (%(default)s)")
-    options = parser.parse_args(arguments)
-    model = KNOWN[options.model]
-    file = assemble(model, options.folder)
-    if options.command == "serve":
-        run_server(file, options.port, options.context, options.threads)
-    print(file)
-    return 0
+    served.add_argument("--port", type=int, default=8011, help="port of the server (%(default)s)")
+    served.add_argument("--context", type=int, default=8192, help="context length in tokens (%(default)s)")
+    served.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="CPU threads (%(default)s)")
+    served.add_argument(
+        "--environment", type=Path, default=SERVER_ENVIRONMENT, help="virtual environment of llama.cpp (%(default)s)"
+    )
+    return parser
+
+
+def _own_file(name: str) -> Path:
+    file = Path(name)
+    if file.suffix.lower() != ".gguf" or not file.is_file():
+        _fail(f"{name!r} is neither a model ({', '.join(sorted(KNOWN))}) nor a GGUF file")
+    return file
 
 
 def assemble(model: PackagedModel, folder: Path) -> Path:
@@ -151,18 +186,84 @@ def _chunks(file: Path) -> Iterator[bytes]:
             yield chunk
 
 
-def run_server(file: Path, port: int, context: int, threads: int) -> NoReturn:
-    """Replaces this process by llama.cpp's server. Its prompt cache in memory stays off: it grows without bound."""
-    python = SERVER_ENVIRONMENT / "bin" / "python"
-    if not (SERVER_ENVIRONMENT / ".complete").exists():
+def check_port(port: int) -> None:
+    """Ends this process with one line unless a server can listen on *port*."""
+    if not 1 <= port <= 65_535:
+        _fail(f"--port {port} is not a port: 1 … 65535")
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does
+        try:
+            probe.bind((HOST, port))
+        except OSError as error:
+            _fail(f"port {port} of {HOST} cannot be used: {error.strerror}; choose another with --port")
+
+
+def server_python(environment: Path) -> Path:
+    """The Python of *environment*, which is made with llama.cpp's server if it is not complete."""
+    python, complete = environment / "bin" / "python", environment / ".complete"
+    if not complete.exists():
         print(f"compiling {SERVER_PACKAGE}, which takes up to 20 minutes", file=sys.stderr, flush=True)
-        venv.create(SERVER_ENVIRONMENT, with_pip=True, clear=True)
+        venv.create(environment, with_pip=True, clear=True)
         if subprocess.run([python, "-m", "pip", "install", "--quiet", SERVER_PACKAGE], check=False).returncode != 0:
             _fail(f"pip could not install {SERVER_PACKAGE}: it needs cmake and a C++ compiler")
-        (SERVER_ENVIRONMENT / ".complete").touch()
-    server = [str(python), "-m", "llama_cpp.server", "--model", str(file), "--model_alias", file.stem]
-    server += ["--host", "127.0.0.1", "--port", str(port), "--n_ctx", str(context), "--n_threads", str(threads)]
-    os.execv(python, server)
+        complete.touch()
+    return python
+
+
+def serve(server: list[str], name: str, port: int, command: list[str]) -> int:
+    """Runs *server* until Ctrl-C, or until *command* has ended that starts when the server answers.
+
+    Returns the exit code of *command*, 0 after Ctrl-C without one, and 1 if the server ended by itself.
+    """
+    process = subprocess.Popen(server)
+    try:
+        if not _answers(process, port):
+            return _ended(process)
+        print(f"mira run … --policy openai:{name} --base-url http://{HOST}:{port}/v1 --constrained on", flush=True)
+        if command:
+            return subprocess.run(command, check=False).returncode
+        process.wait()
+        return _ended(process)
+    except KeyboardInterrupt:
+        return 130 if command else 0
+    finally:
+        _stop(process)
+
+
+def _answers(process: subprocess.Popen[bytes], port: int) -> bool:
+    """Waits until the server answers; False if it ended before."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    while process.poll() is None:
+        try:
+            with opener.open(f"http://{HOST}:{port}/v1/models", timeout=5.0) as reply:
+                return reply.status == 200
+        except OSError:
+            time.sleep(POLL_S)
+    return False
+
+
+def _ended(process: subprocess.Popen[bytes]) -> int:
+    print(f"small_models: llama.cpp's server ended by itself with code {process.returncode}", file=sys.stderr)
+    return 1
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(CLOSE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Generator[None]:
+    """Treats SIGTERM like Ctrl-C, so that the server ends with this process."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _fail(message: str) -> NoReturn:

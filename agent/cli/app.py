@@ -92,7 +92,11 @@ COMMANDS: Final[Mapping[str, Place]] = {
         "tasks",
         "List the tasks of a suite with their checkers, milestones, oracle solvers and requirements.",
     ),
-    "models": Place("agent.cli.inspect", "models", "List model specs, whether each works here, and what is missing."),
+    "models": Place(
+        "agent.cli.inspect",
+        "models",
+        "List model specs, whether each works here, what is missing, and prompt profiles.",
+    ),
     "doctor": Place(
         "agent.cli.inspect",
         "doctor",
@@ -187,7 +191,7 @@ def _version() -> str:
 
 def main() -> None:
     """Runs the command line. Exit codes: 0 done, 1 the open task failed, the browser did not start or the disk is full,
-    2 wrong input, 130 interrupted."""
+    2 wrong input, 3 the policy says that the open task cannot be done, 130 interrupted."""
     # Errors are recorded in the trace, masked. Log lines of libraries on the terminal would not be masked.
     logging.basicConfig(handlers=[logging.NullHandler()])
     words = completed_words(os.environ) if COMPLETE in os.environ else sys.argv[1:]

@@ -46,6 +46,7 @@ EXTRAS: Final[Sequence[Extra]] = (
     ),
     Extra("serving", "transformers serve", ("fastapi", "uvicorn", *_LOCAL)),
     Extra("vllm", "vllm serve", ("vllm",)),
+    Extra("litellm", "models of further providers: litellm:PROVIDER/MODEL", ("litellm",)),
     Extra("ray", "rollouts on many machines", ("ray",)),
     Extra("docs", "the documentation site: make docs", ("mkdocs", "mkdocs-material", "mkdocstrings")),
 )

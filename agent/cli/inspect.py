@@ -17,15 +17,18 @@ from agent.cli.extras import EXTRAS, Extra, missing_packages
 from agent.cli.output import print_json, print_problem, print_table, stderr, stdout
 from agent.cli.show_trace import show_trace
 from agent.cli.tables import Column, FittedTable
+from agent.cli.vision_profiles import vision_table
 from agent.episode.refused_origins import print_refused
 from agent.inspection.listing import EpisodeRow, episode_row
 from agent.run.discover_traces import EpisodeFile, discover_traces
 from envs.core.trace_store import Trace, edited_message
 from envs.security.blocked_requests import merge_blocked_origins
 from models.registry import AddedEntry
-from models.specs import statuses
+from models.specs import parse_spec, statuses
 
 Where = Annotated[list[Path], typer.Argument(help="Runs, folders of runs, or traces.", metavar="RUN")]
+
+Specs = Annotated[list[str] | None, typer.Argument(help="Model specs whose prompt profile is shown.", metavar="MODEL")]
 
 
 def show(paths: Where, wide: options.Wide = False, as_json: options.Json = False) -> int:
@@ -79,8 +82,12 @@ def tasks(
     return 0
 
 
-def models(wide: options.Wide = False, as_json: options.Json = False) -> int:
-    """List model specs, whether each works here, and what is missing."""
+def models(specs: Specs = None, wide: options.Wide = False, as_json: options.Json = False) -> int:
+    """List model specs, whether each works here, what is missing, and prompt profiles.
+
+    With MODEL, the prompt profile of each."""
+    if specs:
+        return _show_profiles_of(specs, as_json)
     rows = statuses()
     if as_json:
         print_json([{"spec": r.spec, "usable": r.usable, "detail": r.detail, "examples": r.examples} for r in rows])
@@ -90,7 +97,33 @@ def models(wide: options.Wide = False, as_json: options.Json = False) -> int:
         works = Text("yes" if row.usable else "no", "green" if row.usable else "yellow")
         table.row(row.spec, works, row.detail, ", ".join(row.examples))
     print_table(table)
+    print_table(_profiles_table())
+    print_table(vision_table())
     return 0
+
+
+def _show_profiles_of(specs: Sequence[str], as_json: bool) -> int:
+    from agent.profiles.profile import profile_of_spec
+
+    found = {str(parsed): profile_of_spec(str(parsed)) for parsed in map(parse_spec, specs)}
+    if as_json:
+        print_json([{"spec": spec, "profile": p.name, "style": p.style} for spec, p in found.items()])
+        return 0
+    table = FittedTable(Column("spec", wrap=16), Column("profile"), Column("prompts", wrap=24))
+    for spec, profile in found.items():
+        table.row(spec, profile.name, profile.about)
+    print_table(table)
+    return 0
+
+
+def _profiles_table() -> FittedTable:
+    from agent.profiles.profile import profiles
+
+    table = FittedTable(Column("profile"), Column("prompts", wrap=24), Column("models", wrap=24, drop=1))
+    for profile in profiles().values():
+        sizes = [f"up to {profile.up_to_billions:g} billion parameters"] if profile.up_to_billions else []
+        table.row(profile.name, profile.about, ", ".join((*sizes, *profile.models)))
+    return table
 
 
 def doctor(as_json: options.Json = False) -> int:

@@ -32,9 +32,6 @@ GrounderProfile = Annotated[
     str | None,
     typer.Option(help="Family of the grounder, which says its coordinates: general, qwen3-vl, thousand …; or auto."),
 ]
-GrounderThinking = Annotated[
-    str | None, typer.Option(help="Thinking budget of the grounder; unset leaves its model's default.")
-]
 BaseUrl = Annotated[str | None, typer.Option(help="Server URL for openai: specs (vLLM, llama.cpp, Ollama).")]
 Url = Annotated[str | None, typer.Option(help="Start URL of an open task.")]
 SuiteName = Annotated[str | None, typer.Option("--suite", help="Play tasks of this suite instead of an open task.")]
@@ -52,9 +49,6 @@ MaxCost = Annotated[
 RetryWindow = Annotated[
     float | None,
     typer.Option(min=0, help="Seconds for which a call to an unavailable model is retried; 0: no retry."),
-]
-ModelDeadline = Annotated[
-    float | None, typer.Option(min=0.1, help="Timeout of one model call in seconds, retries included.")
 ]
 Headed = Annotated[bool, typer.Option("--headed", help="Show the browser window.")]
 Allow = Annotated[
@@ -79,9 +73,17 @@ StorageState = Annotated[
     Path | None, typer.Option(help="Start with the cookies and storage of this file (Playwright's format).")
 ]
 UploadFolder = Annotated[Path | None, typer.Option(help="Allow uploads of files below this folder only.")]
-Schema = Annotated[Path | None, typer.Option(help="JSON Schema that the answer must match.")]
+Schema = Annotated[Path | None, typer.Option(help="JSON Schema that the answer must match, unless it is N/A.")]
 Screenshots = Annotated[
-    str | None, typer.Option(help="Screenshots: off, steps, or marks (with element numbers, shown to the policy).")
+    str | None,
+    typer.Option(
+        help="Screenshots: off, steps (stored), plain (also shown to the policy), marks (shown with the numbers of the "
+        "controls), or both (shown without and with numbers)."
+    ),
+]
+VisionProfile = Annotated[
+    str | None,
+    typer.Option(help="Family of a policy that sees (coordinates, image sizes), as `mira models` lists them; or auto."),
 ]
 TraceZip = Annotated[bool, typer.Option("--trace-zip", help="Also keep Playwright's trace of each episode.")]
 LangSmith = Annotated[
@@ -95,18 +97,15 @@ StrictOriginal = Annotated[
     ),
 ]
 Language = Annotated[str | None, typer.Option(help="Action language: program or id.")]
-Thinking = Annotated[
-    str | None, typer.Option(help="Thinking budget of planner and judge in tokens: 0, 256 … 16384, or auto.")
-]
-PolicyThinking = Annotated[
-    str | None, typer.Option(help="Thinking budget of the policy; unset leaves its model's default.")
-]
 Rationale = Annotated[
     str | None,
     typer.Option(help="Characters of reasoning before an action in full prompts: auto, a number, or 0 for none."),
 ]
 MaxActionsPerTurn = Annotated[
     int | None, typer.Option(help="Most actions of one answer of the policy, in full prompts; 1 asks for one.")
+]
+Profile = Annotated[
+    str | None, typer.Option(help="Prompt profile of the policy: auto, or a name; see `mira models MODEL`.")
 ]
 Constrained = Annotated[
     Literal["auto", "on", "off"] | None,
@@ -220,7 +219,7 @@ def _check_split(suite: str, name: str, split: str | None) -> None:
         raise BadInput(f"--tasks: {name} is in split {own}, not in {split}: use --split {own}, or omit --split")
 
 
-def number_or_auto(text: str | None, option: str = "--thinking", unit: str = "tokens") -> int | str | None:
+def number_or_auto(text: str | None, option: str, unit: str) -> int | str | None:
     """Parses an *option* that is `auto` or a number of *unit*; None if it is not set."""
     if text is None or text == "auto":
         return text

@@ -18,6 +18,8 @@ EXIT_FAILED = 1
 """An open task failed or broke, or was not judged and not ended by the policy; or the browser did not start in time; or
 the disk is full."""
 EXIT_BAD_INPUT = 2
+EXIT_IMPOSSIBLE = 3
+"""The policy ended an open task with the answer `N/A`: it says that the task cannot be done."""
 EXIT_INTERRUPTED = 130
 """Stopped by the user; `mira resume` continues."""
 

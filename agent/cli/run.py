@@ -18,10 +18,11 @@ from rich.console import Console
 from rich.prompt import Confirm
 from rich.text import Text
 
-from agent.cli import grants, options
+from agent.cli import grants, options, role_options
 from agent.cli.display import RunDisplay, result_table
 from agent.cli.output import (
     EXIT_FAILED,
+    EXIT_IMPOSSIBLE,
     EXIT_INTERRUPTED,
     EXIT_OK,
     counting,
@@ -44,6 +45,7 @@ from envs.core.errors import BadInput
 from envs.core.local_key import local_key
 from envs.core.tasks import TaskSelection
 from envs.security.allowlist import Origins
+from models.specs import own_temperature
 
 Instruction = Annotated[str | None, typer.Argument(help="Task in words; needs --url.", metavar="INSTRUCTION")]
 CLOSED_SUITES = frozenset(("miniwob", "sites"))
@@ -74,7 +76,6 @@ def run(
     judge: options.Judge = None,
     grounder: options.Grounder = None,
     grounder_profile: options.GrounderProfile = None,
-    grounder_thinking: options.GrounderThinking = None,
     base_url: options.BaseUrl = None,
     workers: options.Workers = None,
     attempts: options.Attempts = None,
@@ -83,7 +84,7 @@ def run(
     max_tokens: options.MaxTokens = None,
     max_cost: options.MaxCost = None,
     retry_window: options.RetryWindow = None,
-    model_deadline: options.ModelDeadline = None,
+    model_deadline: role_options.ModelDeadline = None,
     headed: options.Headed = False,
     allow: options.Allow = None,
     secret: options.Secret = None,
@@ -92,12 +93,15 @@ def run(
     upload_folder: options.UploadFolder = None,
     schema: options.Schema = None,
     screenshots: options.Screenshots = None,
+    vision_profile: options.VisionProfile = None,
     trace_zip: options.TraceZip = False,
     langsmith: options.LangSmith = False,
     strict_original: options.StrictOriginal = None,
     language: options.Language = None,
-    thinking: options.Thinking = None,
-    policy_thinking: options.PolicyThinking = None,
+    profile: options.Profile = None,
+    thinking: role_options.Thinking = None,
+    reasoning: role_options.Reasoning = None,
+    policy_thinking: role_options.PolicyThinking = None,
     rationale: options.Rationale = None,
     max_actions_per_turn: options.MaxActionsPerTurn = None,
     constrained: options.Constrained = None,
@@ -111,25 +115,22 @@ def run(
     """Run one task at a URL, or tasks of a suite.
 
     Exit codes: 0 suite played, task succeeded, or ended by the policy without a judge; 1 task failed, broke, reached a
-    limit or had an action declined, or no browser started; 2 wrong input; 130 interrupted."""
+    limit or had an action declined, or no browser started; 2 wrong input; 3 the policy answered N/A: the task cannot be
+    done; 130 interrupted."""
     values = {
         **{"policy": policy, "planner": planner, "judge": judge, "base_url": base_url},
-        **_grounder(grounder, grounder_profile, grounder_thinking),
+        **{"grounder": grounder, "grounder_profile": grounder_profile},
         **{"workers": workers, "attempts": attempts, "headed": headed or None},
         "secrets": secret,
         "approve": options.split_names(approve) or None,
         "answer_schema": schema,
-        "screenshots": screenshots,
-        "trace_zip": trace_zip or None,
-        "langsmith": langsmith or None,
-        "strict_original": strict_original,
-        "language": language,
-        **_thought(thinking, policy_thinking, rationale),
+        **{"screenshots": screenshots, "vision_profile": vision_profile},
+        **{"trace_zip": trace_zip or None, "langsmith": langsmith or None},
+        **{"strict_original": strict_original, "language": language, "profile": profile},
+        "rationale": options.number_or_auto(rationale, "--rationale", "characters"),
+        **role_options.role_values(model_deadline, thinking, reasoning, policy_thinking),
         **{"max_actions_per_turn": max_actions_per_turn, "constrained": constrained},
-        "k": milestones,
-        "temperature": temperature,
-        "retry_window_s": retry_window,
-        "model_deadline_s": model_deadline,
+        **{"k": milestones, "temperature": temperature, "retry_window_s": retry_window},
         "limits": _limits(max_steps, max_seconds, max_tokens, max_cost),
         "session": {"allow": allow, "storage_state": storage_state, "upload_folder": upload_folder},
     }
@@ -142,19 +143,6 @@ def run(
     if instruction is None or url is None:
         raise BadInput('a task and a URL are needed: mira run "Find …" --url https://…, or mira run --suite miniwob')
     return _play_open(settings, instruction, url, out, as_json)
-
-
-def _thought(thinking: str | None, policy_thinking: str | None, rationale: str | None) -> dict[str, int | str | None]:
-    return {
-        "thinking": options.number_or_auto(thinking),
-        "policy_thinking": options.number_or_auto(policy_thinking, "--policy-thinking"),
-        "rationale": options.number_or_auto(rationale, "--rationale", "characters"),
-    }
-
-
-def _grounder(spec: str | None, profile: str | None, thinking: str | None) -> dict[str, int | str | None]:
-    budget = options.number_or_auto(thinking, "--grounder-thinking")
-    return {"grounder": spec, "grounder_profile": profile, "grounder_thinking": budget}
 
 
 def _limits(
@@ -286,13 +274,16 @@ def _play_suite(config: RunConfig, selection: TaskSelection, out: Path, as_json:
 def _finish_open(result: RunResult, as_json: bool) -> int:
     """Does what `finish` does, and prints the answer.
 
-    Without a judge, the episode counts as done if the policy stopped it and no action was declined."""
+    Without a judge, the episode counts as done if the policy stopped it and no action was declined. The answer `N/A`
+    has an exit code of its own, whatever a judge says of it."""
     code = finish(result, as_json)
     if code != EXIT_OK or not result.episodes:
         return code
     episode = result.episodes[0]
     if episode.answer is not None and not as_json:
         stdout.print(Text.assemble(("answer  ", "bold"), printable_lines(episode.answer)))
+    if episode.impossible and not episode.declined and not episode.resumable:
+        return EXIT_IMPOSSIBLE
     return EXIT_OK if _is_done(episode) else EXIT_FAILED
 
 
@@ -362,7 +353,7 @@ def listeners(display: RunDisplay, as_json: bool) -> tuple[Listener, ...]:
 
 def _notices(config: RunConfig, as_json: bool) -> list[str]:
     """Warnings before the first step: no terminal for approvals, data that leaves the machine, a run that cannot be
-    marked as written here."""
+    marked as written here, a temperature that is not sent."""
     notices = [problem] if (problem := local_key().problem) else []
     if config.approve and not _can_ask(as_json):
         why = "--json was given" if as_json else "stdin is not a terminal"
@@ -370,6 +361,8 @@ def _notices(config: RunConfig, as_json: bool) -> list[str]:
         notices.append(f"approve {classes}: no one can be asked ({why}), so these actions are declined")
     if config.secrets and Origins.parse(config.session.allow).has_subresources:
         notices.append("a page into which a secret is typed can send it to the origins of subresources: rules")
+    if config.temperature > 0 and own_temperature(config.policy):
+        notices.append(f"{config.policy} samples at its own temperature of 1: {config.temperature:g} is not sent")
     if config.langsmith:
         from agent.run.langsmith_tracing import langsmith_notice
 
@@ -394,9 +387,11 @@ def approver(display: RunDisplay, as_json: bool) -> Approver | None:
         async with one_at_a_time:  # else concurrent questions read each other's answers
             with display.paused() as console:
                 console.print(Text(f"\n{printable(_question(request))}"), soft_wrap=True)
+                for check in request.checks:
+                    console.print(Text(f"  safety check: {printable(check)}", "yellow"), soft_wrap=True)
                 for held in request.requests:
                     console.print(Text(f"  {printable(held.in_words())}", "yellow"), soft_wrap=True)
-                return await _confirm(console, f"allow ({', '.join(request.classes)})?")
+                return await _confirm(console, f"allow ({', '.join(request.classes) or 'safety check'})?")
 
     return ask
 

@@ -49,11 +49,14 @@ class ApprovalRequest(Record):
     """In words with the element's name, then in its language: `click button "Buy": do(action="Click", element="2")`.
     Page text in it is data."""
     classes: tuple[ActionClass, ...]
+    """Empty where only the vendor's checks ask."""
     url: str
     instruction: str
     requests: tuple[HeldRequest, ...] = ()
     """Requests of an action without approval, which are held until the answer; empty for a question about an action.
     Addresses and fields are data."""
+    checks: tuple[str, ...] = ()
+    """Doubts of the model's vendor about the action, as it words them."""
 
 
 NOBODY = "nobody is there to approve it"

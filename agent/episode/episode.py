@@ -101,6 +101,8 @@ class AgentComponents:
     """A large model plans, see :attr:`agent.episode.prompts.PolicyView.shows_status`."""
     grounder: ModelGrounder | None = None
     """Finds what the policy describes in words; None where it names controls by number."""
+    needs_pictures: bool = False
+    """The policy acts on screenshots, so there is one at every step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,10 +197,12 @@ class Episode:
         """Returns the current page; observes it only if an action was executed since the last observation."""
         if self.observation is None:
             begun = time.perf_counter()
-            seen = await self.environment.observe(screenshot=self.config.takes_screenshots)
-            if self.config.screenshots == "marks" and seen.screenshot is not None:
+            pictured = self.config.takes_screenshots or self.components.needs_pictures
+            seen = await self.environment.observe(screenshot=pictured)
+            if self.config.screenshots in ("marks", "both") and seen.screenshot is not None:
                 picture = await asyncio.to_thread(marked, seen.screenshot, seen.elements, seen.viewport)
-                seen = replace(seen, screenshot=picture)
+                both = self.config.screenshots == "both"
+                seen = replace(seen, marked=picture) if both else replace(seen, screenshot=picture)
             self.observation = seen
             self._note_change(seen)
             self.spend(observe=time.perf_counter() - begun)
@@ -381,6 +385,7 @@ class Episode:
             keys_blob=self.blobs.put_json(keys_json(look)),
             controls_total=look.controls_total,
             screenshot_blob=None if look.screenshot is None else self.blobs.put(look.screenshot),
+            marked_blob=None if look.marked is None else self.blobs.put(look.marked),
             tabs=len(look.tabs),
             note=look.note,
             blocked_requests=look.blocked,

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 from zlib import crc32
 
 from agent.episode.answer_rules import repaired_kind
-from agent.episode.points import NOT_OFFERED, is_at_point, offers_points
-from agent.episode.prompts import PolicyView, Style, render_policy_prompt
+from agent.episode.points import NOT_OFFERED, PointScale, is_at_point, offers_points
+from agent.episode.profile_prompts import render_prompt
+from agent.episode.prompts import PolicyView, Style
+from agent.episode.short_prompts import repair_text, valid_form
+from agent.profiles.profile import OF_STYLE, Profile, named
 from envs.core.action_languages import Language, Parsed, ParseError
 from envs.core.action_languages.choices import page_choices
 from envs.core.action_languages.grammar import grammar
 from envs.core.action_languages.note_lines import note_edits
+from envs.core.action_languages.short_reference import refuse_placeholders
 from envs.core.actions import Action, Stop
 from envs.core.grounding import Description, Grounding
 from envs.core.notes import NoteEdit
@@ -36,6 +41,8 @@ from models.base import (
 )
 from models.prompting.prompt_text import PromptText, cut, fenced, joined, message, on_one_line, words
 from models.thinking import budget_of
+from models.vision.pictures import picture_for
+from models.vision.profiles import VisionProfile
 
 MAX_ANSWER_TOKENS = 1_024
 """Visible tokens of one policy answer; an action with its comments is far shorter."""
@@ -111,6 +118,10 @@ class ActionProposal:
     """Controls of the action that the policy described in words; a grounder finds them before the action is done."""
     groundings: tuple[Grounding, ...] = ()
     """How a grounder found them."""
+    wrong_form: str = ""
+    """Name of the action whose values are wrong, where no action could be parsed but one was recognised."""
+    checks: tuple[str, ...] = ()
+    """Doubts of the model's vendor about the action, which a person must approve then, whatever its class."""
 
 
 class _Call(Protocol):
@@ -177,42 +188,43 @@ class ModelPolicy:
         retry_temperature: float = 0.0,
         seed: int = 0,
         deadline_s: float = 120.0,
-        shows_pictures: bool = False,
+        vision: VisionProfile | None = None,
         max_actions: int = 1,
         rationale_chars: int = 0,
         thinking: Budget | None = None,
         constrained: bool = False,
+        profile: Profile | None = None,
         described: Language | None = None,
     ) -> None:
         """*max_actions*, *rationale_chars*: see :class:`agent.episode.prompts.PolicyView`. *thinking*: budget of each
         call; None leaves the model's default. *constrained*: answers follow a grammar of the actions that are valid on
-        the page, if the model supports grammars. *described*: the language where the view has a screenshot, on which a
-        grounder finds what the policy describes."""
+        the page, if the model supports grammars. *profile*: of the prompts; None is that of *style*. *vision*: shows
+        the pictures of the view to a model of this profile, which answers in its coordinates; None shows none.
+        *described*: the language where the view has a screenshot, on which a grounder finds what the policy
+        describes."""
         self.spec = model.spec
         self._model = model
         self._language = language
         self._described = described
         self._style: Style = style
+        self._profile = named(OF_STYLE[style]) if profile is None else profile
         self._temperature = temperature
         self._retry_temperature = retry_temperature
         self._seed = seed
         self._deadline_s = deadline_s
-        self._shows_pictures = shows_pictures
+        self.vision = vision
         self.max_actions = max_actions
         self.rationale_chars = rationale_chars
         self.constrained = constrained
         self.thinking: Budget | None = None if thinking is None else budget_of(model, thinking)
 
     async def propose(self, turn: Turn) -> ActionProposal:
-        messages = self._prompt(turn)
+        turn, images = await asyncio.to_thread(self._seen, turn)
+        messages = self._prompt(turn, images)
         first = await self._ask(messages, turn, 1, self._temperature)
         proposal = self._read(messages, first, turn)
         if proposal.action is None:
-            repair = (
-                *messages,
-                Message("assistant", proposal.raw),
-                message("user", self._repair(proposal.error, turn)),
-            )
+            repair = self._repair_messages(messages, proposal, turn)
             second = await self._ask(repair, turn, 2, self._temperature, proposal.calls)
             proposal = _with_edits(proposal, self._read(repair, second, turn, proposal.calls))
         if proposal.action is None or not turn.is_no_op(proposal) or self._retry_temperature <= self._temperature:
@@ -230,15 +242,31 @@ class ModelPolicy:
             calls = (*other.calls[:-1], replace(other.calls[-1], error=other.error or REPEATS_NO_OP))
         return replace(first, calls=(*calls[len(first.calls) :], *first.calls))
 
-    def _prompt(self, turn: Turn) -> tuple[Message, ...]:
-        """Renders the view. A screenshot that is meant for the model is added to the last message."""
+    def _seen(self, turn: Turn) -> tuple[Turn, tuple[Image, ...]]:
+        """The turn with the coordinates of the model, and the pictures that it is shown: the view and, where the run
+        shows both, the view with marks."""
+        look = turn.view.observation
+        pictures = [picture for picture in (look.screenshot, look.marked) if picture is not None]
+        if self.vision is None or not pictures:
+            return turn, ()
+        images, frames = zip(*(picture_for(self.vision, png, look.viewport) for png in pictures), strict=True)
+        return replace(turn, view=replace(turn.view, points=PointScale(self.vision.space, frames[0]))), images
+
+    def _prompt(self, turn: Turn, images: tuple[Image, ...]) -> tuple[Message, ...]:
+        """Renders the view. The last message has the pictures."""
         limits = {"max_actions": self.max_actions, "rationale_chars": self.rationale_chars}
         view = replace(turn.view, language=self._language_for(turn), **limits)
-        messages = render_policy_prompt(self._style, view)
-        picture = turn.view.observation.screenshot
-        if not self._shows_pictures or picture is None:
-            return messages
-        return (*messages[:-1], replace(messages[-1], images=(Image(picture),)))
+        messages = render_prompt(self._profile, view)
+        return (*messages[:-1], replace(messages[-1], images=images)) if images else messages
+
+    def _repair_messages(
+        self, messages: tuple[Message, ...], proposal: ActionProposal, turn: Turn
+    ) -> tuple[Message, ...]:
+        if self._profile.is_short:
+            asked = f"{messages[-1].text}\n\n{repair_text(turn.view, proposal.wrong_form).text}"
+            return (*messages[:-1], replace(messages[-1], text=asked))
+        answered = Message("assistant", proposal.raw, signature=proposal.calls[-1].reply.signature)
+        return (*messages, answered, message("user", self._repair(proposal.error, turn)))
 
     def _language_for(self, turn: Turn) -> Language:
         """Controls are named by number where there is no screenshot, for example where it would show a secret."""
@@ -290,7 +318,8 @@ class ModelPolicy:
 
     def _grammar(self, turn: Turn) -> str:
         view = turn.view
-        choices = page_choices(view.observation, files=view.provided.files, coordinates=offers_points(view.observation))
+        offered = offers_points(view.observation, view.points)
+        choices = page_choices(view.observation, files=view.provided.files, coordinates=offered)
         return grammar(self._language_for(turn), choices, self.max_actions)
 
     def _read(
@@ -299,12 +328,17 @@ class ModelPolicy:
         raw, language = storable(reply.text), self._language_for(turn)
         try:
             parsed, *then = language.parse_all(raw) if self.max_actions > 1 else (language.parse(raw),)
-            if self._style == "full" and not offers_points(turn.view.observation):
+            if self._style == "full" and not offers_points(turn.view.observation, turn.view.points):
                 _refuse_points(parsed, *then)
+            if self._profile.is_short:
+                refuse_placeholders(each.action for each in (parsed, *then))
         except ParseError as error:
             call = ModelCall(messages, reply, str(error))
             edits = self._edits(raw, turn)
-            return ActionProposal(None, raw, calls=(*before, call), error=str(error), note_edits=edits)
+            told = valid_form(language, error.form) if self._profile.is_short else str(error)
+            return ActionProposal(None, raw, calls=(*before, call), error=told, note_edits=edits, wrong_form=error.form)
+        if (points := turn.view.points) is not None:
+            parsed, *then = (replace(each, action=points.to_view(each.action)) for each in (parsed, *then))
         return ActionProposal(
             parsed.action,
             raw,

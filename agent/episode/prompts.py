@@ -29,7 +29,7 @@ from typing import Final
 from agent.episode.answer_rules import action_rule, answer_kind, rationale_rule
 from agent.episode.changed_pages import IDLE_ACTIONS
 from agent.episode.described_page import places_for_numbers
-from agent.episode.points import points_text
+from agent.episode.points import PointScale, points_text
 from agent.episode.resources import NOTHING, Provided
 from envs.core.action_languages.form_language import Language
 from envs.core.action_languages.note_lines import NOTE_SYNTAX
@@ -149,6 +149,8 @@ class PolicyView(StepContext):
     """Most actions of the answer; only `full` prompts ask for more than one."""
     rationale_chars: int = 0
     """Characters of the line of reasoning before the action; 0 asks for none, as `compact` prompts do."""
+    points: PointScale | None = None
+    """The coordinates of the model that is shown a picture of the view; None for CSS pixels."""
 
 
 def render_policy_prompt(style: Style, view: PolicyView) -> tuple[Message, ...]:
@@ -233,10 +235,10 @@ def _full_system(view: PolicyView) -> PromptText:
     named = words(_DESCRIPTIONS if view.language.describes else _NUMBERS)
     rules = joined("", (words("Rules\n"), action_rule(view.max_actions), words(_MILESTONES), named, words(_RULES)))
     static = (role, own(view.language.reference), rules, rationale_rule(view.rationale_chars))
-    return joined("\n\n", (*filter(None, static), *_full_notes_offer(view), *_full_provided(view.provided)))
+    return joined("\n\n", (*filter(None, static), *offers(view)))
 
 
-def _full_notes_offer(view: PolicyView) -> list[PromptText]:
+def notes_offer(view: PolicyView) -> list[PromptText]:
     """How notes are written, where the run keeps any."""
     if not view.max_notes:
         return []
@@ -245,7 +247,7 @@ def _full_notes_offer(view: PolicyView) -> list[PromptText]:
     return [joined("\n", (words(_NOTES), words(NOTE_SYNTAX), bound))]
 
 
-def _full_provided(provided: Provided) -> list[PromptText]:
+def provided_parts(provided: Provided) -> list[PromptText]:
     """Secrets and files of the run: the end of the static part, equal at every step of a run."""
     parts: list[PromptText] = []
     if provided.secrets:
@@ -268,27 +270,39 @@ def _quoted(path: str) -> str:
     return json.dumps(path, ensure_ascii=False)
 
 
-def _full_user(view: PolicyView) -> PromptText:
-    parts = [words("Goal: ") + on_one_line(view.instruction, 8_000)]
+def offers(view: PolicyView) -> list[PromptText]:
+    """What the run offers beside actions: notes, secrets and files. Static."""
+    return [*notes_offer(view), *provided_parts(view.provided)]
+
+
+def situation(view: PolicyView, *, brief: bool = False) -> list[PromptText]:
+    """Everything that a full prompt tells but the page; *brief* leaves out the goal and the log of actions."""
+    parts = [] if brief else [words("Goal: ") + on_one_line(view.instruction, 8_000)]
     if view.milestones:
-        parts.append(_full_plan(view))
-    if view.history:
-        log = fenced_lines("actions", action_log_lines(view.history, view.history_chars))
+        parts.append(plan_part(view))
+    if view.history and not brief:
+        history = view.history if view.points is None else tuple(map(view.points.to_model, view.history))
+        log = fenced_lines("actions", action_log_lines(history, view.history_chars))
         parts.append(words("Your actions, oldest first\n") + log)
     if view.notes or view.note_remarks:
-        parts.append(_full_notes(view))
+        parts.append(notes_part(view))
     if problems := _full_problems(view):
         parts.append(joined("\n", (words("Problems"), *problems)))
-    if news := _news(view):
+    if news := news_parts(view):
         parts.append(joined("\n", (words("What came of your last action"), *news)))
-    parts.append(_full_page(view))
-    if not view.language.describes and (points := points_text(view.observation, view.language.pixels)) is not None:
+    return parts
+
+
+def _full_user(view: PolicyView) -> PromptText:
+    parts = [*situation(view), _full_page(view)]
+    points = None if view.language.describes else points_text(view.observation, view.language.pixels, view.points)
+    if points is not None:
         parts.append(points)
     parts.append(words("What is your next action?"))
     return joined("\n\n", parts)
 
 
-def _full_notes(view: PolicyView) -> PromptText:
+def notes_part(view: PolicyView) -> PromptText:
     """The notes and their remarks. The policy wrote them, but it may have copied page text: they are data."""
     parts = [words("Your notes")]
     if view.notes:
@@ -299,7 +313,7 @@ def _full_notes(view: PolicyView) -> PromptText:
     return joined("\n", parts)
 
 
-def _full_plan(view: PolicyView) -> PromptText:
+def plan_part(view: PolicyView) -> PromptText:
     """The plan. Which milestones are verified stands outside the fence, where no milestone text can forge it."""
     places = range(len(view.milestones))
     done = [number(index + 1) for index in places if view.is_achieved(index)]
@@ -343,7 +357,7 @@ def _compact_problem(view: PolicyView) -> str:
     return f"{MISSED}: {controls or 'it has none'}"
 
 
-def _news(view: PolicyView) -> list[PromptText]:
+def news_parts(view: PolicyView) -> list[PromptText]:
     """Remark, downloads and dialogs of the last action; the message of a failed action is in the history."""
     remarks = [view.last.message] if view.last is not None and view.last.ok and view.last.message else []
     lines = [f"- {one_line(line)}" for line in (*remarks, *_downloaded(view))]

@@ -13,6 +13,7 @@ from referencing import Registry
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
+from envs.core.actions import says_impossible
 from envs.core.errors import BadInput
 
 MAX_PROBLEM_CHARS = 300
@@ -54,7 +55,11 @@ class AnswerSchema:
         return f"{instruction} (Give the answer as JSON that fits this schema: {self._text})"
 
     def problem(self, answer: str | None) -> str | None:
-        """Returns why *answer* does not fit, on one line for the policy; None if it fits."""
+        """Returns why *answer* does not fit, on one line for the policy; None if it fits.
+
+        `N/A` fits every schema: a task that cannot be done has no other answer."""
+        if says_impossible(answer):
+            return None
         if answer is None:
             return "the answer is missing: give it as JSON that fits the schema"
         try:

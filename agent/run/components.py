@@ -7,16 +7,21 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from typing import Any
 
-from agent.config import RATIONALE_CHARS, RunConfig
+from agent.config import OWN_THINKING, RATIONALE_CHARS, ROLES, ModelRole, RunConfig
 from agent.episode.episode import AgentComponents
 from agent.episode.grounder import ModelGrounder
 from agent.episode.policy import ModelPolicy, Policy
 from agent.episode.prompts import Style
 from agent.episode.structured_answers import AnswerSchema
+from agent.episode.toolsets.policy import ToolsetPolicy
+from agent.profiles.names import AUTO
+from agent.profiles.profile import Profile, named
 from agent.run.demonstrations import DemonstrationPolicy
 from agent.run.grounders import check_grounder, make_grounder
 from agent.run.oracle import oracle_policy
 from agent.run.oracle_tasks import SPECS, plays_oracle
+from agent.run.policy_vision import policy_vision
+from agent.run.prompt_profiles import profile_of
 from envs.core.action_languages import DESCRIBING, LANGUAGES
 from envs.core.errors import BadInput
 from envs.suites.webarena.evaluators import FuzzyJudge
@@ -25,12 +30,15 @@ from judges.base import AutoRater, OutcomeJudge
 from judges.fuzzy import FuzzySettings, ModelFuzzyJudge
 from judges.outcome import JudgeSettings
 from judges.registry import JUDGES, make_judge, make_rater
-from models.base import ChatModel, UnknownModel
+from models.base import Budget, ChatModel, ModelUnavailable, UnknownModel
+from models.effort import with_effort
 from models.local.prompt_style import style_of_spec
 from models.prices import PRICES_VARIABLE
+from models.provider import ModelOptions
 from models.registry import Registry
 from models.specs import make_model, parse_spec, price_known
-from models.thinking import thinks
+from models.thinking import Thinking, asks_to_think, budget_in_tokens, effort_of, thinks
+from models.tool_use import ToolModel
 from models.transport import RetryPolicy
 from planners.base import Planner
 from planners.model_planner import PlannerSettings
@@ -54,8 +62,10 @@ async def open_components(
     check_outcome(config)
     async with AsyncExitStack() as stack:
         models = _Models(config, stack)
+        policy = policy if policy is not None else _policy(config, suite, models)
         yield AgentComponents(
-            policy=policy if policy is not None else _policy(config, suite, models),
+            policy=policy,
+            needs_pictures=isinstance(policy, ToolsetPolicy),
             planner=_planner(config, models),
             rater=_rater(config, models),
             judge=_judge(config, models),
@@ -75,6 +85,60 @@ def check_outcome(config: RunConfig) -> None:
         raise BadInput(f"outcome 'judge' needs a large model as judge, not {config.judge!r}")
 
 
+def check_thinking(config: RunConfig) -> None:
+    """Raises BadInput where a role is to think, but its model is known not to: a value for that role alone, or the
+    common value if no model of planner, rater and judge can use it."""
+    own: dict[ModelRole, Thinking | None] = {role: getattr(config, f"{role}_thinking") for role in ROLES}
+    for role, thinking in own.items():
+        if thinking is not None and asks_to_think(thinking) and _ignores(config, role, thinking):
+            raise BadInput(
+                f"{role} {_spec_of(config, role) or 'without a model'} does not use a thinking "
+                f"{_unit(thinking)}, here {thinking}: leave it out{_or_an_effort(config, role, thinking)}"
+            )
+    common: list[ModelRole] = [
+        role for role in ROLES if role not in OWN_THINKING and own[role] is None and _spec_of(config, role)
+    ]
+    if common and asks_to_think(config.thinking) and all(_ignores(config, role, config.thinking) for role in common):
+        raise BadInput(
+            f"no model of {', '.join(common)} uses a thinking {_unit(config.thinking)}, here {config.thinking}: "
+            f"leave it out{_or_an_effort(config, common[0], config.thinking)}, or name another role (policy=VALUE)"
+        )
+
+
+def _ignores(config: RunConfig, role: ModelRole, thinking: Thinking) -> bool:
+    spec = _spec_of(config, role)
+    with suppress(ModelUnavailable):  # a wrong spec is reported when the model is made
+        return not spec or parse_spec(spec).ignores_thinking(thinking)
+    return False
+
+
+def _unit(thinking: Thinking) -> str:
+    return "budget" if effort_of(thinking) is None else "effort"
+
+
+def _or_an_effort(config: RunConfig, role: ModelRole, thinking: Thinking) -> str:
+    """The advice to give an effort, where that is sent and the budget *thinking* is not."""
+    helps = effort_of(thinking) is None and not _ignores(config, role, "low")
+    return ", or give an effort (--reasoning)" if helps else ""
+
+
+def _spec_of(config: RunConfig, role: ModelRole) -> str:
+    """The model spec of *role*; empty for a part without a model."""
+    match role:
+        case "policy":
+            return "" if config.policy in NOT_MODELS else config.policy
+        case "grounder":
+            spec = config.policy if config.grounder == "same" else config.grounder or ""
+            return "" if spec in NOT_MODELS else spec
+        case "planner":
+            spec = PLANNERS.split(config.planner)[1]
+            return config.policy if spec == "same" else spec
+        case "judge":
+            return _judge_parts(config, config.judge)[1]
+        case "rater":
+            return _judge_parts(config, config.judge if config.rater is None else config.rater)[1]
+
+
 class _Models:
     """Creates one model per spec, so that components with the same spec share a client."""
 
@@ -82,8 +146,17 @@ class _Models:
         self._config = config
         self._stack = stack
         self._models: dict[str, ChatModel] = {}
+        self._protocol = ""
+        """What the server of `base_url` must speak."""
 
-    def get(self, spec: str) -> ChatModel:
+    def get(self, spec: str, role: ModelRole) -> ChatModel:
+        """The model of *spec*, with the effort of *role* if it has one. Tool sets are given a budget in tokens."""
+        model = self._shared(spec)
+        if role == "policy" and isinstance(model, ToolModel):
+            return model
+        return with_effort(model, self._config.thinking_of(role))
+
+    def _shared(self, spec: str) -> ChatModel:
         if spec not in self._models:
             limited, base_url = self._config.limits.max_cost_usd > 0, self._config.base_url
             if limited and not price_known(spec, base_url=base_url):
@@ -92,10 +165,23 @@ class _Models:
                     + (" at that server" if base_url else "")
                     + f"; name a price table in {PRICES_VARIABLE}, or set no cost limit"
                 )
+            self._check_protocol(spec)
             policy = RetryPolicy(window_s=self._config.retry_window_s)
             self._models[spec] = make_model(spec, base_url=self._config.base_url, policy=policy)
             self._stack.push_async_callback(_close, self._models[spec])
         return self._models[spec]
+
+    def _check_protocol(self, spec: str) -> None:
+        """Raises BadInput where `base_url` would be the server of two protocols: a key would go to the wrong one."""
+        if self._config.base_url is None:
+            return
+        needed = parse_spec(spec).base_url_protocol(ModelOptions(self._config.base_url))
+        if needed and self._protocol not in ("", needed):
+            raise BadInput(
+                f"--base-url is one server, but {spec} needs the {needed} protocol and another role the "
+                f"{self._protocol} protocol: set ANTHROPIC_BASE_URL for anthropic: specs"
+            )
+        self._protocol = needed or self._protocol
 
 
 async def _close(model: ChatModel) -> None:
@@ -108,18 +194,19 @@ async def _close(model: ChatModel) -> None:
 def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
     if plays_oracle(config, suite):
         spec = config.policy if config.policy in SPECS else "oracle"
-        return DemonstrationPolicy(
-            oracle_policy(spec, suite, LANGUAGES[config.language]),
-            "compact" if config.prompt_style == "auto" else config.prompt_style,
-        )
+        return DemonstrationPolicy(oracle_policy(spec, suite, LANGUAGES[config.language]), profile_of(config, suite))
     if config.policy in NOT_MODELS:
         raise BadInput(f"policy {config.policy!r} needs a policy object from Python, or a suite that ships solvers")
+    vision = policy_vision(config)
     try:
-        model = models.get(config.policy)
+        model = models.get(config.policy, "policy")
     except UnknownModel as error:
         raise UnknownModel(f"{error}; policies for demonstrations are {' and '.join(SPECS)}") from error
-    style = _style(config, config.policy)
-    check_grounder(config, style)
+    profile = profile_of(config, suite)
+    check_grounder(config, profile, toolset=isinstance(model, ToolModel))
+    if isinstance(model, ToolModel):
+        return ToolsetPolicy(model, thinking=_policy_budget(config), deadline_s=config.deadline_s_of("policy"))
+    style = profile.style
     return ModelPolicy(
         model,
         LANGUAGES[config.language],
@@ -127,23 +214,28 @@ def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
         temperature=config.temperature,
         retry_temperature=config.retry_temperature,
         seed=config.seed,
-        deadline_s=config.model_deadline_s,
-        shows_pictures=config.screenshots == "marks",
+        deadline_s=config.deadline_s_of("policy"),
+        vision=vision,
         max_actions=config.max_actions_per_turn if style == "full" else 1,
-        rationale_chars=_rationale_chars(config, model) if style == "full" else 0,
-        thinking=config.policy_thinking,
+        rationale_chars=_rationale_chars(config, model, profile) if style == "full" else 0,
+        thinking=_policy_budget(config),
         constrained=style == "full" and _is_constrained(config),
+        profile=profile,
         described=None if config.grounder is None else DESCRIBING[config.language],
     )
+
+
+def _policy_budget(config: RunConfig) -> Budget | None:
+    return None if config.policy_thinking is None else budget_in_tokens(config.policy_thinking)
 
 
 def _grounder(config: RunConfig, models: _Models) -> ModelGrounder | None:
     if config.grounder is None:
         return None
-    spec = config.policy if config.grounder == "same" else config.grounder
-    if spec in NOT_MODELS:
+    spec = _spec_of(config, "grounder")
+    if not spec:
         raise BadInput(f"grounder {config.grounder!r} needs a model that sees pictures")
-    return make_grounder(config, spec, models.get(spec))
+    return make_grounder(config, spec, models.get(spec, "grounder"))
 
 
 def _is_constrained(config: RunConfig) -> bool:
@@ -154,37 +246,44 @@ def _is_constrained(config: RunConfig) -> bool:
     return False
 
 
-def _rationale_chars(config: RunConfig, model: ChatModel) -> int:
+def _rationale_chars(config: RunConfig, model: ChatModel, profile: Profile) -> int:
     if config.rationale != "auto":
         return config.rationale
-    return 0 if thinks(model, config.policy_thinking) else RATIONALE_CHARS
+    if thinks(model, _policy_budget(config)):
+        return 0
+    return RATIONALE_CHARS if profile.rationale_chars is None else profile.rationale_chars
 
 
 def _planner(config: RunConfig, models: _Models) -> Planner:
-    name, spec = PLANNERS.split(config.planner)
-    spec = config.policy if spec == "same" else spec
+    name, spec = PLANNERS.split(config.planner)[0], _spec_of(config, "planner")
     settings = PlannerSettings(
         k=config.k,
-        budget=config.thinking,
+        budget=_budget(config, "planner"),
         seed=config.seed,
         shuffle_examples=config.shuffle_examples,
-        deadline_s=config.model_deadline_s,
+        deadline_s=config.deadline_s_of("planner"),
     )
     with _naming_entries(PLANNERS, "planner"):
-        model = models.get(spec) if spec else None
+        model = models.get(spec, "planner") if spec else None
         return make_planner(name or spec, model, settings, compact=bool(spec) and _is_compact(config, spec))
+
+
+def _budget(config: RunConfig, role: ModelRole) -> Budget:
+    thinking = config.thinking_of(role)
+    return "auto" if thinking is None else budget_in_tokens(thinking)
 
 
 def _plans_in_full(config: RunConfig) -> bool:
     """Whether a large model plans."""
-    _, spec = PLANNERS.split(config.planner)
-    spec = config.policy if spec == "same" else spec
+    spec = _spec_of(config, "planner")
     return bool(spec) and not _is_compact(config, spec)
 
 
 def _style(config: RunConfig, spec: str) -> Style:
     """Prompt style of *spec*: the configured one for the policy, else the one that its checkpoint declares."""
-    if config.prompt_style != "auto" and config.policy == spec:
+    if config.policy == spec and config.profile != AUTO:
+        return named(config.profile).style
+    if config.policy == spec and config.prompt_style != "auto":
         return config.prompt_style
     return style_of_spec(spec) or "full"
 
@@ -210,9 +309,9 @@ def _judge_parts(config: RunConfig, judge: str) -> tuple[str, str]:
 
 def _rater(config: RunConfig, models: _Models) -> AutoRater:
     name, spec = _judge_parts(config, config.judge if config.rater is None else config.rater)
-    settings = RaterSettings(budget=config.thinking, deadline_s=config.model_deadline_s)
+    settings = RaterSettings(budget=_budget(config, "rater"), deadline_s=config.deadline_s_of("rater"))
     with _naming_entries(JUDGES, "judge"):
-        model = models.get(spec) if spec else None
+        model = models.get(spec, "rater") if spec else None
         return make_rater(name or spec, model, settings, compact=bool(spec) and _is_compact(config, spec))
 
 
@@ -221,7 +320,7 @@ def _compares(config: RunConfig, models: _Models) -> FuzzyJudge | None:
     _, spec = _judge_parts(config, config.judge)
     if not spec or _is_compact(config, spec):
         return None
-    return ModelFuzzyJudge(models.get(spec), FuzzySettings(deadline_s=config.model_deadline_s))
+    return ModelFuzzyJudge(models.get(spec, "judge"), FuzzySettings(deadline_s=config.deadline_s_of("judge")))
 
 
 def _judge(config: RunConfig, models: _Models) -> OutcomeJudge | None:
@@ -229,8 +328,8 @@ def _judge(config: RunConfig, models: _Models) -> OutcomeJudge | None:
     name, spec = _judge_parts(config, config.judge)
     if not name and _is_compact(config, spec):
         return None
-    settings = JudgeSettings(budget=config.thinking, deadline_s=config.model_deadline_s)
-    return make_judge(name or spec, models.get(spec) if spec else None, settings)
+    settings = JudgeSettings(budget=_budget(config, "judge"), deadline_s=config.deadline_s_of("judge"))
+    return make_judge(name or spec, models.get(spec, "judge") if spec else None, settings)
 
 
 @contextmanager

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from agent.episode.policy import ActionProposal, ModelCall, Policy, Turn
-from agent.episode.prompts import Style, render_policy_prompt
+from agent.episode.profile_prompts import render_prompt
+from agent.profiles.profile import Profile
 from models.base import ChatReply, Usage
 
 NOT_SENT = 0
@@ -13,16 +14,16 @@ NOT_SENT = 0
 
 
 class DemonstrationPolicy:
-    """Wraps a policy without a model and adds the prompt for each action, in the prompt style of the model to train."""
+    """Wraps a policy without a model and adds the prompt for each action, by the profile of the model to train."""
 
-    def __init__(self, policy: Policy, style: Style) -> None:
+    def __init__(self, policy: Policy, profile: Profile) -> None:
         self.spec = policy.spec
         self._policy = policy
-        self._style: Style = style
+        self._profile = profile
 
     async def propose(self, turn: Turn) -> ActionProposal:
         proposal = await self._policy.propose(turn)
         if proposal.calls or proposal.action is None:
             return proposal
         reply = ChatReply(proposal.raw, Usage(), self.spec, seconds=0.0, attempts=NOT_SENT)
-        return replace(proposal, calls=(ModelCall(render_policy_prompt(self._style, turn.view), reply),))
+        return replace(proposal, calls=(ModelCall(render_prompt(self._profile, turn.view), reply),))

@@ -7,33 +7,40 @@ from dataclasses import replace
 
 from agent.config import RunConfig
 from agent.episode.grounder import ModelGrounder
+from agent.profiles.profile import Profile
 from envs.core.errors import BadInput
 from models.base import ChatModel, ModelUnavailable
-from models.local.prompt_style import PromptStyle
 from models.providers.local import LocalSpec
 from models.specs import parse_spec
+from models.thinking import budget_in_tokens
 from models.vision.checkpoints import vision_profile
 from models.vision.grounding import GroundingPrompt, declared_form
 
 
-def check_grounder(config: RunConfig, style: PromptStyle) -> None:
-    """Raises BadInput where a grounder is set for a policy with compact prompts, which names controls by number."""
-    if config.grounder is not None and style == "compact":
+def check_grounder(config: RunConfig, profile: Profile, *, toolset: bool = False) -> None:
+    """Raises BadInput where a grounder is set for a policy that does not describe controls in words: one with compact
+    or short prompts, which name controls by number, or one with its vendor's *toolset*."""
+    if config.grounder is None:
+        return
+    if toolset:
+        raise BadInput(f"--grounder: the policy {config.policy} acts with its vendor's tools: leave the grounder out")
+    if profile.style == "compact" or profile.is_short:
         raise BadInput(
-            f"--grounder: the policy {config.policy} has compact prompts, which name controls by number; use a policy "
-            "with full prompts"
+            f"--grounder: the policy {config.policy} has {'short' if profile.is_short else 'compact'} prompts, which "
+            f"name controls by number; use a policy with full prompts{' or --profile large' * profile.is_short}"
         )
 
 
 def make_grounder(config: RunConfig, spec: str, model: ChatModel) -> ModelGrounder:
     """The grounder with *model*, which *spec* names. Raises BadInput if it is known to read text only,
     :class:`models.base.ModelUnavailable` for an unknown profile."""
+    thinking = config.grounder_thinking
     return ModelGrounder(
         model,
         grounding_form(config, spec),
-        deadline_s=config.model_deadline_s,
+        deadline_s=config.deadline_s_of("grounder"),
         seed=config.seed,
-        thinking=config.grounder_thinking,
+        thinking=None if thinking is None else budget_in_tokens(thinking),
     )
 
 

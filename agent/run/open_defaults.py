@@ -7,6 +7,8 @@ nor a verdict. If the policy is a large model, planner and judge therefore defau
 from __future__ import annotations
 
 from agent.config import RunConfig
+from agent.profiles.names import AUTO
+from agent.profiles.profile import named
 from models.base import ModelUnavailable
 from models.local.prompt_style import style_of_spec
 from models.providers.embedded import EmbeddedSpec
@@ -34,6 +36,8 @@ def _can_plan_and_judge(config: RunConfig) -> bool:
         return False  # an oracle or a policy from Python; a wrong spec is reported when the policy is built
     if isinstance(spec, EmbeddedSpec | ScriptedSpec):
         return False
+    if config.profile != AUTO:
+        return named(config.profile).style != "compact"
     style = style_of_spec(config.policy) if config.prompt_style == "auto" else config.prompt_style
     return style != "compact"
 

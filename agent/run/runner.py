@@ -19,12 +19,13 @@ from agent.episode.policy import Policy
 from agent.inspection.replay.retracing import retraced
 from agent.progress import Listener, RunEnded, RunStarted
 from agent.results import EpisodeResult, RunResult
-from agent.run.components import open_components
+from agent.run.components import check_thinking, open_components
 from agent.run.environments import SuiteMaker, check_scoring, check_session, open_world, session_settings, suite_maker
 from agent.run.foreign_resume import adopt, check_plain_files, take_over_run
 from agent.run.langsmith_tracing import langsmith_tracing
 from agent.run.open_defaults import with_open_defaults
 from agent.run.oracle_tasks import check_solvable
+from agent.run.prompt_profiles import with_profile
 from agent.run.run_executor import RunExecutor
 from agent.run.run_store import Manifest, OpenTask, RunFolder, checked_run_id, new_run_id, versions, with_resume_hint
 from agent.run.stopping import run_until_stopped
@@ -53,6 +54,7 @@ async def run_suite(
     *policy* and *suite* replace those that configuration and selection name. Raises BadInput or ModelUnavailable, in
     one line and with nothing written, if the run cannot start. Later errors are outcomes of their episodes.
     """
+    config = with_profile(config, selection.suite) if policy is None else config
     manifest = _manifest(config, selection, run_id)
     inputs = _Inputs(tuple(listeners), approver or decline, policy, suite)
     return await _run(manifest, RunFolder(out / manifest.run_id), inputs, fresh=True)
@@ -75,7 +77,7 @@ async def run_open(
     BadInput if *url* cannot be opened.
     """
     check_address(url)
-    config = with_open_defaults(config) if policy is None else config
+    config = with_profile(with_open_defaults(config), SUITE) if policy is None else config
     task = OpenTask(instruction=instruction, url=url)
     selection = TaskSelection(SUITE, (TASK,), (config.seed,))
     manifest = _manifest(config, selection, run_id).model_copy(update={"open_task": task})
@@ -219,6 +221,8 @@ async def _run(
     if task is not None and vault.mask(text := f"{task.instruction}\n{task.url}") != text:
         raise BadInput("the task holds the value of a secret, and would be stored: write <secret>NAME</secret> instead")
     _check_input(manifest, folder, vault)
+    if fresh and manifest.branch is None:
+        check_thinking(manifest.config)
     async with AsyncExitStack() as stack:
         stack.enter_context(with_resume_hint(folder.path))
         stack.enter_context(langsmith_tracing(manifest.config.langsmith))

@@ -6,8 +6,9 @@ element's :class:`envs.core.observation.ElementKey`, which stays valid.
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, FiniteFloat, TypeAdapter
 
@@ -174,6 +175,16 @@ class Stop(Record):
 
     kind: Literal["stop"] = "stop"
     answer: str | None = None
+
+
+_IMPOSSIBLE: Final = re.compile(r"[\s\"'“‘*`]*n/a\s*(?:$|[^\w\s])", re.IGNORECASE)
+
+
+def says_impossible(answer: str | None) -> bool:
+    """Whether *answer* is `N/A`, alone or with a reason behind a sign (`N/A: …`): the task cannot be done.
+
+    Prompts ask for this form."""
+    return answer is not None and _IMPOSSIBLE.match(answer) is not None
 
 
 Action = Annotated[

@@ -135,6 +135,8 @@ class Observation:
     """The open dialog that blocks the page and must be answered first; None if there is none."""
     screenshot: bytes | None = None
     """PNG; None unless requested."""
+    marked: bytes | None = None
+    """The same picture with the numbers of the controls, where the run shows both."""
     note: str = ""
     """A remark of the observer, e.g. that a frame did not answer in time."""
     document: str = ""

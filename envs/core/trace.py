@@ -32,7 +32,7 @@ from envs.security.blocked_requests import BlockedOrigin
 SCHEMA_VERSION = 4
 """4: every line ends with its chain value, see :mod:`envs.core.trace_chain`; `ActionResult.held_requests`.
 `ActionResult.reason`, `ActionResult.unapproved_downloads`, `Intent.notebook`, `Intent.place`, `Intent.rationale`,
-`Intent.batch`, `Intent.groundings` and `Event.notebook` came later and are optional.
+`Intent.batch`, `Intent.groundings`, `Event.notebook` and `ObservationRecord.marked_blob` came later and are optional.
 
 3: `Footer.resumable`, and lines after such a footer; `ObservationRecord.blocked_requests`, `Footer.blocked_requests`,
 `Footer.declined`, `Failure.cut_short`, `Loop.last`.
@@ -113,6 +113,8 @@ class ObservationRecord(Record):
     """Blob with the shown elements as a JSON list of :class:`ElementKeyRecord`."""
     controls_total: int
     screenshot_blob: str | None = None
+    marked_blob: str | None = None
+    """The screenshot with the numbers of the controls, where the policy was shown both."""
     viewport: tuple[int, int] | None = None
     """Width and height of the screenshot's area in CSS pixels; None in older traces."""
     tabs: int = 1

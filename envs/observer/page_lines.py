@@ -38,6 +38,7 @@ _CONTROL = re.compile(
 _OPTIONS = re.compile(rf"(?: options:)?(?: {_STRING})(?: \(disabled\))?")
 _OPTION = re.compile(_STRING)
 _WORDS = re.compile(rf"\S(?:.{{0,{WORDS_CHARS - 2}}}\S)?(?=\s|$)|\S+")
+_REF = re.compile(r"(?<!\\)\[\d+\] ")
 _FILLED = frozenset(("textbox", "searchbox", "combobox", "listbox", "spinbutton", "slider"))
 _FIELDS = _FILLED | {"checkbox", "radio", "switch"}
 _BUTTONS = frozenset(("button", "tab", "menuitem", "menuitemcheckbox", "menuitemradio", "option", "treeitem"))
@@ -47,6 +48,11 @@ def without_cues(text: str) -> str:
     """Removes the cues of all controls, see :attr:`envs.core.observation.Element.cues`. Small models are not trained on
     them."""
     return _CUED.sub(r"\1", text)
+
+
+def without_refs(text: str) -> str:
+    """Removes the numbers of controls, for readers that choose none of them. `\\[3]` is text of the page and stays."""
+    return _REF.sub("", text)
 
 
 @dataclass(frozen=True, slots=True)

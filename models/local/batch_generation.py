@@ -5,7 +5,8 @@ time is overhead. Rows are independent: a prompt gives the same answer alone and
 because padding is masked and every row has its own random generator.
 
 A prefix that prompts share, with each other or with earlier ones, is computed once
-(:mod:`models.local.prefix_cache`).
+(:mod:`models.local.prefix_cache`): prompts are computed one after another, each from the longest prefix of any earlier
+one, and decoded together. Models whose caches cannot be cut compute a batch of padded prompts instead.
 
 A row with a grammar samples from the tokens that the grammar allows next. Its logprobs are those of the distribution
 without the grammar, which is the one that training changes.
@@ -22,64 +23,93 @@ from torch import Tensor
 
 from models.local.continuation import Job, Row
 from models.local.grammar_masks import GrammarCompiler, GrammarError, GrammarState
-from models.local.prefix_cache import PrefixCache, cache_argument, cache_of
+from models.local.prefix_cache import Prefix, PrefixCache, cache_argument, cache_of, side_by_side
+from models.local.vision_prompts import VisionPrompts
 
 
 class Generator:
     """A causal model and its tokenizer, used from one thread at a time."""
+
+    prompts: VisionPrompts | None = None
+    """Encodes the prompts of a model that sees."""
 
     def __init__(self, model: Any, tokenizer: Any, ends: frozenset[int]) -> None:
         self.model = model
         self.tokenizer = tokenizer
         self.ends = ends
         pad = tokenizer.pad_token_id
-        self._pad: int = pad if pad is not None else next(iter(ends), 0)
+        self.pad: int = pad if pad is not None else next(iter(ends), 0)
+        self.declared_answer: int | None = getattr(model.generation_config, "max_new_tokens", None)
+        """Completion length in tokens that the checkpoint declares."""
         self._compiler: GrammarCompiler | None = None
-        self._prefixes = PrefixCache(model)
+        self.prefixes = PrefixCache(model)
 
     @torch.inference_mode()
     def run(self, jobs: Sequence[Job]) -> list[Row]:
         """Generates until every job has ended; returns rows in the order of *jobs*."""
         rows = [Row(job) for job in jobs]
-        draws = [_generator(job) for job in jobs]
-        grammars = [self._grammar(row) for row in rows]
-        known, cache = self._prefixes.start([job.prompt for job in jobs])
-        ids, mask = self._padded(jobs, known)
-        prefilled = False
-        while any(row.finish is None for row in rows):
-            positions = (mask.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
-            out = self.model(
-                input_ids=ids,
-                attention_mask=mask,
-                position_ids=positions,
-                use_cache=True,
-                logits_to_keep=1,
-                **cache_argument(self.model, cache),
-            )
-            cache = cache_of(out)
-            if not prefilled and len(jobs) == 1:
-                self._prefixes.keep(jobs[0].prompt, cache)
-            prefilled = True
-            logits: Tensor = out.logits[:, -1].float()  # [B, V]
-            chosen = [self._advance(row, logits[i], draws[i], grammars[i]) for i, row in enumerate(rows)]
+        draws = [seeded_generator(job) for job in jobs]
+        grammars = [self.grammar_state(row) for row in rows]
+        logits, cache, mask = self._prompts(rows) if self.prefixes.usable else self._padded_prompts(rows)
+        while True:
+            chosen = [self.advance(row, logits[i], draws[i], grammars[i]) for i, row in enumerate(rows)]
+            if all(row.finish is not None for row in rows):
+                return rows
             ids = torch.tensor(chosen, device=mask.device).unsqueeze(1)
             mask = torch.cat([mask, mask.new_ones(len(rows), 1)], dim=1)
-        return rows
+            logits, cache = self._forward(ids, mask, cache)
 
-    def _padded(self, jobs: Sequence[Job], known: int) -> tuple[Tensor, Tensor]:
-        """(ids, attention_mask): [B, L] tokens after the first *known*, padded on the left, and [B, known + L]."""
-        length = max(len(job.prompt) for job in jobs) - known
-        ids = torch.full((len(jobs), length), self._pad)
-        mask = torch.zeros((len(jobs), known + length), dtype=torch.long)
-        mask[:, :known] = 1
-        for i, job in enumerate(jobs):
-            rest = job.prompt[known:]
-            ids[i, length - len(rest) :] = torch.tensor(rest)
-            mask[i, known + length - len(rest) :] = 1
-        device = self.model.device
-        return ids.to(device), mask.to(device)
+    def _forward(self, ids: Tensor, mask: Tensor, cache: Any) -> tuple[Tensor, Any]:
+        """(logits, cache): [B, V] logits after the last of *ids* [B, L]. *mask* [B, T] covers the cache and *ids*."""
+        positions = (mask.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
+        out = self.model(
+            input_ids=ids,
+            attention_mask=mask,
+            position_ids=positions,
+            use_cache=True,
+            logits_to_keep=1,
+            **cache_argument(self.model, cache),
+        )
+        return out.logits[:, -1].float(), cache_of(out)
 
-    def _grammar(self, row: Row) -> GrammarState | None:
+    def _prompts(self, rows: Sequence[Row]) -> tuple[Tensor, Any, Tensor]:
+        """(logits, cache, mask) after the prompts, each computed after the longest prefix that is known. Of a row
+        that has ended, by its deadline or by a wrong grammar, only the first token is computed."""
+        ends: list[Tensor] = []
+        entries: list[Prefix] = []
+        cache: Any = None
+        for row in rows:
+            prompt = row.job.prompt
+            if row.finish is None and time.monotonic() > row.job.ends_at:
+                row.finish = "deadline"
+            if row.finish is not None:
+                prompt = prompt[:1]
+            known, cache = self.prefixes.start(prompt)
+            row.cached = known
+            ids = torch.tensor([prompt[known:]], device=self.model.device)
+            end, cache = self._forward(ids, ids.new_ones(1, len(prompt)), cache)
+            ends.append(end)
+            entries.append(self.prefixes.keep(prompt, cache))
+        if len(rows) > 1:
+            cache = side_by_side(entries)
+        return torch.cat(ends), cache, self._mask([len(entry.ids) for entry in entries])
+
+    def _mask(self, lengths: Sequence[int]) -> Tensor:
+        """[B, L] ones where a row of one of the *lengths*, padded on the left, has tokens."""
+        places = torch.arange(max(lengths), 0, -1)
+        return (places <= torch.tensor(lengths).unsqueeze(1)).long().to(self.model.device)
+
+    def _padded_prompts(self, rows: Sequence[Row]) -> tuple[Tensor, Any, Tensor]:
+        """(logits, cache, mask) after the prompts, computed together."""
+        prompts = [row.job.prompt for row in rows]
+        mask = self._mask([len(prompt) for prompt in prompts])
+        ids = torch.full(mask.shape, self.pad)
+        for i, prompt in enumerate(prompts):
+            ids[i, -len(prompt) :] = torch.tensor(prompt)
+        return *self._forward(ids.to(mask.device), mask, None), mask
+
+    def grammar_state(self, row: Row) -> GrammarState | None:
+        """A matcher for the row's grammar, if it has one; refuses a row whose grammar is invalid."""
         if row.job.grammar is None:
             return None
         if self._compiler is None:
@@ -91,13 +121,13 @@ class Generator:
             _refuse(row, error)
             return None
 
-    def _advance(self, row: Row, logits: Tensor, draw: torch.Generator | None, grammar: GrammarState | None) -> int:
+    def advance(self, row: Row, logits: Tensor, draw: torch.Generator | None, grammar: GrammarState | None) -> int:
         """Picks and appends the row's next token; returns padding for a row that has ended."""
         if row.finish is not None:
-            return self._pad
+            return self.pad
         if time.monotonic() > row.job.ends_at:
             row.finish = "deadline"
-            return self._pad
+            return self.pad
         logprobs = torch.log_softmax(logits.double(), -1)
         try:
             limited = logprobs if grammar is None else _limited(logprobs, grammar)
@@ -107,7 +137,7 @@ class Generator:
                 grammar.accept(token)
         except GrammarError as error:
             _refuse(row, error)
-            return self._pad
+            return self.pad
         return token
 
 
@@ -120,7 +150,8 @@ def _limited(logprobs: Tensor, grammar: GrammarState) -> Tensor:
     return logprobs.masked_fill(~torch.from_numpy(grammar.allowed()).to(logprobs.device), float("-inf"))
 
 
-def _generator(job: Job) -> torch.Generator | None:
+def seeded_generator(job: Job) -> torch.Generator | None:
+    """Random numbers for one job; None for greedy decoding."""
     if job.temperature <= 0:
         return None
     draw = torch.Generator()

@@ -6,7 +6,7 @@ embedded model with ONNX Runtime. Nothing here imports either.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -28,6 +28,8 @@ class Job:
     """The deadline, by `time.monotonic()`."""
     grammar: str | None = None
     """GBNF that limits the tokens; a runtime without grammars ignores it."""
+    inputs: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Inputs of a vision-language model besides the tokens, see :mod:`models.local.vision_prompts`."""
 
 
 @dataclass(slots=True)
@@ -38,6 +40,8 @@ class Row:
     tokens: list[int] = field(default_factory=list[int])
     logprobs: list[float] = field(default_factory=list[float])
     """Natural logarithms at temperature 1, of the distribution without a grammar."""
+    cached: int = 0
+    """Tokens of the prompt that were not computed again."""
     text: str = ""
     finish: Finish | None = None
 

@@ -33,6 +33,8 @@ from models.optional import install_command, missing_modules
 SOURCE: Final = "source.json"
 """The file in a copy that names its source."""
 SUFFIX: Final = ".gguf"
+LISTED: Final = 8
+"""Files of a folder that an error names."""
 
 Log = Callable[[str], object]
 
@@ -46,8 +48,10 @@ def gguf_file(place: Path) -> Path | None:
         return None
     files = sorted(path for path in place.glob("*") if path.suffix.lower() == SUFFIX)
     if len(files) > 1:
+        names = ", ".join(file.name for file in files[:LISTED])
+        more = f" and {len(files) - LISTED} more" if len(files) > LISTED else ""
         raise ModelUnavailable(
-            f"{str(place)!r} holds {len(files)} GGUF files, name one: local:{files[0]} or {files[-1].name}"
+            f"{str(place)!r} holds {len(files)} GGUF files, name one, as in local:{files[0]}: {names}{more}"
         )
     return files[0] if files else None
 

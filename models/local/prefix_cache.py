@@ -16,81 +16,100 @@ from torch import Tensor
 
 SHORTEST: Final = 32
 """Shared prefixes of fewer tokens are computed again, which is as fast."""
-MOST_TOKENS: Final = 16_384
-"""Tokens kept over all entries; the least recently used entry is dropped first."""
+MOST_BYTES: Final = 1 << 30
+"""Memory of all entries; the least recently used entry is dropped first. A model of half a billion parameters with
+grouped heads needs 25 kB for a token in float32: 43,000 tokens."""
 
 Layers = list[tuple[Tensor, Tensor]]
 """Keys and values of each layer: [1, heads, tokens, head size]."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class Prefix:
+    """Computed tokens."""
+
     ids: tuple[int, ...]
     layers: Layers
+
+    @property
+    def size(self) -> int:
+        """Bytes of the keys and values."""
+        return sum(tensor.nbytes for pair in self.layers for tensor in pair)
 
 
 class PrefixCache:
     """The computed prefixes of one model, most recently used first. Used from one thread at a time."""
 
-    def __init__(self, model: Any, most_tokens: int = MOST_TOKENS) -> None:
-        self._model = model
-        self._most_tokens = most_tokens
-        self._entries: list[_Entry] = []
-        self._usable = _keeps_all_tokens(model)
+    def __init__(self, model: Any, most_bytes: int = MOST_BYTES) -> None:
+        self.usable = _keeps_all_tokens(model)
+        """Whether caches of the model can be cut. If not, the other methods must not be called."""
+        self._most_bytes = most_bytes
+        self._entries: list[Prefix] = []
 
-    def start(self, prompts: Sequence[tuple[int, ...]]) -> tuple[int, Any]:
-        """Returns (n, cache): the first *n* tokens of all *prompts* are in *cache*, which has a row for each.
+    @property
+    def size(self) -> int:
+        """Bytes of all entries."""
+        return sum(entry.size for entry in self._entries)
 
-        At least one token of each prompt is left to compute. (0, None) without a prefix that is worth it.
-        """
-        if not self._usable:
-            return 0, None
-        shared = common_prefix(prompts)
-        shared = shared[: min(len(prompt) for prompt in prompts) - 1]
-        entry, known = self._longest(shared)
-        if len(prompts) > 1 and len(shared) >= SHORTEST and known < len(shared):
-            entry, known = self._extended(shared, entry, known), len(shared)
+    def start(self, prompt: tuple[int, ...]) -> tuple[int, Any]:
+        """Returns (n, cache): the first *n* tokens of *prompt* are in *cache*; (0, None) without a prefix that is worth
+        it. At least one token is left to compute."""
+        known, entry = max(
+            ((_shared(entry.ids, prompt), entry) for entry in self._entries),
+            key=lambda pair: pair[0],
+            default=(0, None),
+        )
+        known = min(known, len(prompt) - 1)
         if entry is None or known < SHORTEST:
             return 0, None
         self._entries.remove(entry)
         self._entries.insert(0, entry)
-        return known, _cache_with(entry.layers, known, len(prompts))
+        return known, _cache_with([(keys[:, :, :known], values[:, :, :known]) for keys, values in entry.layers])
 
-    def keep(self, prompt: tuple[int, ...], cache: Any) -> None:
-        """Stores the keys and values of *prompt*, the first tokens of the single row of *cache*."""
-        if self._usable and len(prompt) >= SHORTEST:
-            self._add(_Entry(prompt, _layers_of(cache, len(prompt))))
+    def keep(self, prompt: tuple[int, ...], cache: Any) -> Prefix:
+        """Stores and returns the keys and values of *prompt*, all tokens of the single row of *cache*.
 
-    def _longest(self, ids: tuple[int, ...]) -> tuple[_Entry | None, int]:
-        """The entry that shares most tokens with *ids*, and how many."""
-        known = [(len(common_prefix((entry.ids, ids))), entry) for entry in self._entries]
-        length, entry = max(known, key=lambda pair: pair[0], default=(0, None))
-        return entry, length
-
-    def _extended(self, ids: tuple[int, ...], entry: _Entry | None, known: int) -> _Entry:
-        """Computes the tokens of *ids* after the first *known* ones, and stores the result."""
-        cache = _cache_with(entry.layers, known, 1) if entry is not None and known else None
-        rest = torch.tensor([ids[0 if cache is None else known :]], device=self._model.device)
-        out = self._model(input_ids=rest, use_cache=True, logits_to_keep=1, **cache_argument(self._model, cache))
-        extended = _Entry(ids, _layers_of(cache_of(out), len(ids)))
-        self._add(extended)
-        return extended
-
-    def _add(self, entry: _Entry) -> None:
-        """Adds *entry* and drops entries that it contains, then the oldest beyond the limit."""
-        others = [old for old in self._entries if entry.ids[: len(old.ids)] != old.ids]
-        self._entries = [entry, *others]
-        while sum(len(kept.ids) for kept in self._entries) > self._most_tokens and len(self._entries) > 1:
-            self._entries.pop()
+        Drops entries that it contains, then the oldest ones beyond the limit. Of a prompt beyond the limit the first
+        tokens are stored.
+        """
+        entry = Prefix(prompt, [(layer.keys, layer.values) for layer in cache.layers])
+        stored = entry if entry.size <= self._most_bytes else _cut(entry, len(prompt) * self._most_bytes // entry.size)
+        if len(stored.ids) >= SHORTEST:
+            others = [old for old in self._entries if stored.ids[: len(old.ids)] != old.ids]
+            self._entries = [stored, *others]
+            while self.size > self._most_bytes:
+                self._entries.pop()
+        return entry
 
 
-def common_prefix(prompts: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """The tokens that all *prompts* begin with."""
-    first, last = min(prompts), max(prompts)
-    for place, (one, other) in enumerate(zip(first, last, strict=False)):
-        if one != other:
-            return first[:place]
-    return first[: len(last)]
+def _cut(prefix: Prefix, length: int) -> Prefix:
+    """The first *length* tokens, copied, so that the rest is freed."""
+    cut = [(keys[:, :, :length].clone(), values[:, :, :length].clone()) for keys, values in prefix.layers]
+    return Prefix(prefix.ids[:length], cut)
+
+
+def side_by_side(prefixes: Sequence[Prefix]) -> Any:
+    """A cache with a row for each of *prefixes*, padded on the left."""
+    longest = max(len(prefix.ids) for prefix in prefixes)
+    padded = [[_padded(tensor, longest) for pair in prefix.layers for tensor in pair] for prefix in prefixes]
+    stacked = [torch.cat(column) for column in zip(*padded, strict=True)]
+    return _cache_with(list(zip(stacked[::2], stacked[1::2], strict=True)))
+
+
+def _padded(tensor: Tensor, length: int) -> Tensor:
+    return torch.nn.functional.pad(tensor, (0, 0, length - tensor.shape[2], 0))
+
+
+def _shared(ids: tuple[int, ...], other: tuple[int, ...]) -> int:
+    """How many tokens both begin with: a binary search, because comparing slices is fast."""
+    low, high = 0, min(len(ids), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if ids[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def cache_argument(model: Any, cache: Any) -> dict[str, Any]:
@@ -100,7 +119,8 @@ def cache_argument(model: Any, cache: Any) -> dict[str, Any]:
     """
     if cache is None:
         return {}
-    parameters = inspect.signature(model.forward).parameters
+    inner = model.get_base_model() if hasattr(model, "get_base_model") else model  # PEFT's forward passes all on
+    parameters = inspect.signature(inner.forward).parameters
     return {"cache" if "cache" in parameters else "past_key_values": cache}
 
 
@@ -116,17 +136,11 @@ def _keeps_all_tokens(model: Any) -> bool:
     return set(kinds) == {"full_attention"} and getattr(config, "sliding_window", None) in (None, 0, False)
 
 
-def _layers_of(cache: Any, length: int) -> Layers:
-    """Copies of the first *length* tokens of the first row, so that the rest of the cache is freed."""
-    return [(layer.keys[:1, :, :length].clone(), layer.values[:1, :, :length].clone()) for layer in cache.layers]
-
-
-def _cache_with(layers: Layers, length: int, rows: int) -> Any:
+def _cache_with(layers: Layers) -> Any:
+    """A cache of *layers*; what is appended to it leaves them as they are."""
     from transformers import DynamicCache
 
     cache = DynamicCache()
     for index, (keys, values) in enumerate(layers):
-        cache.update(
-            keys[:, :, :length].expand(rows, -1, -1, -1), values[:, :, :length].expand(rows, -1, -1, -1), index
-        )
+        cache.update(keys, values, index)
     return cache

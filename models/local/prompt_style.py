@@ -20,12 +20,16 @@ PromptStyle = Literal["compact", "full"]
 
 DECLARATION: Final = "mira.json"
 _KEY: Final = "prompt_style"
+_PROFILE: Final = "profile"
 
 
-def declare_style(folder: Path, style: PromptStyle | None) -> None:
-    """Declares that the checkpoint in *folder* was trained on prompts of *style*; does nothing for None."""
+def declare_style(folder: Path, style: PromptStyle | None, profile: str = "") -> None:
+    """Declares that the checkpoint in *folder* was trained on prompts of *style*, and of which *profile* if that is not
+    the only one of the style; does nothing for None."""
     if style is not None:
         declare(folder, _KEY, style)
+        if profile:
+            declare(folder, _PROFILE, profile)
 
 
 def declare(folder: Path, key: str, value: str) -> None:
@@ -46,22 +50,34 @@ def declarations(folder: Path) -> dict[str, Any]:
 
 def declared_style(*folders: Path) -> PromptStyle | None:
     """The style that the first of *folders* with a declaration declares; None without one."""
+    return declaration(*folders)[0]
+
+
+def declaration(*folders: Path) -> tuple[PromptStyle | None, str]:
+    """The style and the profile that the first of *folders* with a declaration declares; an empty profile is the usual
+    one of the style."""
     for folder in folders:
-        style = declarations(folder).get(_KEY)
+        values = declarations(folder)
+        style = values.get(_KEY)
         if style in get_args(PromptStyle):
-            return cast("PromptStyle", style)
-    return None
+            return cast("PromptStyle", style), str(values.get(_PROFILE, ""))
+    return None, ""
 
 
 def style_of_spec(spec: str) -> PromptStyle | None:
     """The declared style of a model spec's checkpoint, or of its adapter first; None without a declaration."""
+    return declaration_of_spec(spec)[0]
+
+
+def declaration_of_spec(spec: str) -> tuple[PromptStyle | None, str]:
+    """The same with the declared profile."""
     try:
         match parse_spec(spec):
             case EmbeddedSpec():
-                return declared_style(embedded_dir())
+                return declaration(embedded_dir())
             case LocalSpec(folder, adapter):
-                return declared_style(*([adapter] if adapter else []), folder)
+                return declaration(*([adapter] if adapter else []), folder)
             case _:
-                return None
+                return None, ""
     except ModelUnavailable:
-        return None
+        return None, ""

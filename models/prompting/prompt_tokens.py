@@ -12,8 +12,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 from models.base import Message, ModelRejected
 from models.prompting.fence import CLOSE, OPEN, defuse, open_at_end, open_at_start
@@ -31,6 +31,15 @@ def prompt_room(context: int, answer: int) -> int:
     return context - min(answer, context // 4)
 
 
+class Turn(NamedTuple):
+    """A message whose text has no control tokens."""
+
+    role: str
+    text: str
+    images: int = 0
+    """Number of its pictures."""
+
+
 class PromptTokens:
     """Encodes prompts with a transformers tokenizer."""
 
@@ -43,16 +52,13 @@ class PromptTokens:
         byte = [r"<0x[0-9A-Fa-f]{2}>"] if _has_byte_tokens(tokenizer) else []
         self._literal = re.compile("|".join([*map(re.escape, controls), *byte]) or r"(?!)")
         self._ids = _control_ids(tokenizer)
-        self._templates: dict[tuple[tuple[str, str], ...], int] = {}
+        self._templates: dict[tuple[Turn, ...], int] = {}
 
     def encode(self, messages: Sequence[Message], room: int) -> tuple[int, ...]:
         """At most *room* token ids, including the generation prompt. Raises ModelRejected if text of a message became a
         control token."""
-        ids = self._encode(messages)
-        if len(ids) <= room:
-            return ids
-        self.cut += 1
-        return self._shortened(ids, room)
+        ids = self.checked(messages)
+        return ids if len(ids) <= room else self.shortened(ids, room)
 
     def plain(self, text: str) -> tuple[int, ...]:
         """*text* alone, without special tokens around it."""
@@ -78,7 +84,9 @@ class PromptTokens:
         pairs = zip(read["input_ids"], read["offset_mapping"], strict=True)
         return [(start, end) for token, (start, end) in pairs if token in self._ids and start < end]
 
-    def _shortened(self, ids: tuple[int, ...], room: int) -> tuple[int, ...]:
+    def shortened(self, ids: tuple[int, ...], room: int) -> tuple[int, ...]:
+        """*ids* without their middle, *room* tokens with the line in its place; counts the prompt as cut."""
+        self.cut += 1
         notice = f"\n… {len(ids) - room} tokens left out …\n"
         before = after = ""
         head, marker, tail = self._parts(ids, notice, room)
@@ -105,8 +113,13 @@ class PromptTokens:
         closed = f"\n{OPEN}END {ends}{CLOSE}" if ends else ""
         return closed, f"{OPEN}DATA {begins}{CLOSE}\n" if begins else ""
 
-    def _encode(self, messages: Sequence[Message]) -> tuple[int, ...]:
-        turns = [{"role": message.role, "content": self.defused(message.text)} for message in messages]
+    def turns(self, messages: Sequence[Message]) -> list[Turn]:
+        """The messages without control tokens in their texts."""
+        return [Turn(message.role, self.defused(message.text), len(message.images)) for message in messages]
+
+    def checked(self, messages: Sequence[Message]) -> tuple[int, ...]:
+        """The token ids of the whole prompt. Raises ModelRejected if text of a message became a control token."""
+        turns = self.turns(messages)
         ids = self._templated(turns)
         if (count := self._controls(ids)) != (own := self._written(turns)):
             raise ModelRejected(
@@ -115,19 +128,23 @@ class PromptTokens:
             )
         return ids
 
-    def _written(self, turns: Sequence[Mapping[str, str]]) -> int:
+    def _written(self, turns: Sequence[Turn]) -> int:
         """Number of control tokens that the template writes around *turns*; empty turns may have others."""
-        harmless = [{**turn, "content": "x" if turn["content"].strip() else ""} for turn in turns]
-        shape = tuple((turn["role"], turn["content"]) for turn in harmless)
+        harmless = [turn._replace(text="x" if turn.text.strip() else "") for turn in turns]
+        shape = tuple(harmless)
         if shape not in self._templates:
             self._templates[shape] = self._controls(self._templated(harmless))
         return self._templates[shape]
 
-    def _templated(self, turns: list[dict[str, str]]) -> tuple[int, ...]:
+    def _templated(self, turns: Sequence[Turn]) -> tuple[int, ...]:
+        return self.plain(self.template_text(turns))
+
+    def template_text(self, turns: Sequence[Turn]) -> str:
+        """The prompt as text. Pictures are left out."""
         if self._tokenizer.chat_template is None:
-            return self.plain("\n\n".join(turn["content"] for turn in turns) + "\n\n")
-        text: str = self._tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
-        return self.plain(text)
+            return "\n\n".join(turn.text for turn in turns) + "\n\n"
+        texts = [{"role": turn.role, "content": turn.text} for turn in turns]
+        return self._tokenizer.apply_chat_template(texts, add_generation_prompt=True, tokenize=False)
 
     def _controls(self, ids: Iterable[int]) -> int:
         return sum(token in self._ids for token in ids)

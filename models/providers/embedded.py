@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from models.base import ChatModel, ModelStatus
 from models.embedded import embedded_dir
 from models.provider import ModelOptions, ModelSpec, Provider
+from models.thinking import Thinking
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,9 @@ class EmbeddedSpec(ModelSpec):
         from models.providers.local_chat import embedded
 
         return embedded()
+
+    def ignores_thinking(self, thinking: Thinking) -> bool:
+        return True
 
     def price_known(self, options: ModelOptions) -> bool:
         return True

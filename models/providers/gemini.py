@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from models.base import ChatModel, ModelStatus, ModelUnavailable
 from models.prices import price_table
 from models.provider import ModelOptions, ModelSpec, Provider, checked_url
+from models.thinking import Thinking
+
+if TYPE_CHECKING:
+    from models.providers.gemini_families import Family
 
 GEMINI_URL = "GOOGLE_GEMINI_BASE_URL"
 GEMINI_KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
@@ -36,6 +41,20 @@ class GeminiSpec(ModelSpec):
             max_concurrent=options.max_concurrent,
         )
 
+    def ignores_thinking(self, thinking: Thinking) -> bool:
+        del thinking
+        return self._family.thinking is None
+
+    @property
+    def own_temperature(self) -> bool:
+        return self._family.own_temperature
+
+    @property
+    def _family(self) -> Family:
+        from models.providers.gemini_families import family_of
+
+        return family_of(self.model)
+
     def price_known(self, options: ModelOptions) -> bool:
         return price_table().knows(self.model)
 
@@ -45,7 +64,7 @@ def _key_name(environ: Mapping[str, str]) -> str | None:
 
 
 def _status(environ: Mapping[str, str]) -> ModelStatus:
-    examples = ("gemini:gemini-2.5-pro", "gemini:gemini-2.5-flash")
+    examples = ("gemini:gemini-3.1-pro-preview", "gemini:gemini-2.5-flash")
     name = _key_name(environ)
     detail = f"{name} is set" if name else f"set {' or '.join(GEMINI_KEYS)}"
     return ModelStatus(FORM, usable=name is not None, detail=detail, examples=examples)

@@ -1,7 +1,7 @@
 """Google Gemini through `google-genai`.
 
-Thinking budgets are sent as they are (`ThinkingConfig.thinking_budget`), clamped to what the model takes; from Gemini 3
-on there are levels instead, and a budget becomes the matching level:
+What a model family takes is in :mod:`models.providers.gemini_families`. Thinking budgets are sent as they are, clamped
+to what the model takes; from Gemini 3 on there are levels instead, and a budget becomes a level:
 
 | model                  | range, tokens          | 0 means                          |
 |------------------------|------------------------|----------------------------------|
@@ -9,23 +9,24 @@ on there are levels instead, and a budget becomes the matching level:
 | gemini-2.5-flash       | 0 … 24,576             | no thinking                      |
 | gemini-2.5-flash-lite  | 512 … 24,576, or 0     | no thinking                      |
 | gemini-3 and later     | level `low` to 1,024, `medium` to 8,192, above `high`; 0 is `minimal` |
-| the same, Pro          | level `low` to 8,192, above `high`: no other levels    ||
-| before gemini-2.5      | never sent             | (no thinking)                |
+| the same, without that level | the next higher level |                             |
+| before gemini-2.5      | never sent             | (no thinking)                    |
 
 `auto` is the dynamic mode: budget -1, and from Gemini 3 on no level, whose default is dynamic.
 
 The server counts thinking against `max_output_tokens`, so the budget, or room for the level, is added to
-`ChatRequest.max_tokens`. Log-probabilities and token ids are not available. Vertex AI is never used,
-regardless of the environment.
+`ChatRequest.max_tokens`. From Gemini 3 on no temperature is sent, and the thought signature of an answer is sent back
+with it. Log-probabilities and token ids are not available. Vertex AI is never used, regardless of the environment.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import httpx2
 from google import genai
@@ -46,6 +47,8 @@ from models.base import (
 )
 from models.prices import price_table
 from models.prompting.fence import defuse
+from models.providers.gemini_families import Family, family_of
+from models.providers.gemini_finishes import FINISHES, Finish, unusable_finish
 from models.schema_export import exported
 from models.structured import Draft, checked_reply
 from models.transport import (
@@ -60,19 +63,12 @@ from models.transport import (
     well_formed,
 )
 
-DYNAMIC = -1
-"""The budget with which the model chooses how long it thinks."""
-DEFAULT_ROOM = 16_384
-"""Tokens added to the limit for thinking if the model chooses its own budget."""
-
 API_VERSION = "v1beta"
 """Has all models; `v1`, the package's default, lacks preview models and `-latest` names."""
 
 _RETRY_DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
-_TRUNCATED = frozenset({"MAX_TOKENS", "CONTINUATION"})
-_WHOLE = frozenset({"STOP", "FINISH_REASON_UNSPECIFIED", ""})
-_MALFORMED = frozenset({"MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL", "OTHER"})
-"""Finish reasons after which a retry may help. All reasons not listed are refusals."""
+_ABOUT_KEY: Final = "API_KEY_"
+"""What reasons (`google.rpc.ErrorInfo`) about the API key begin with. A wrong key has HTTP status 400."""
 
 
 class GeminiChat:
@@ -89,6 +85,7 @@ class GeminiChat:
     ) -> None:
         self.spec = f"gemini:{model}"
         self._model = model
+        self._family = family_of(model)
         self._key = usable_key(api_key)
         self._policy = policy or RetryPolicy()
         self._slots = asyncio.Semaphore(max_concurrent) if max_concurrent else None
@@ -100,6 +97,7 @@ class GeminiChat:
             httpx_async_client=self._http,
             retry_options=types.HttpRetryOptions(attempts=1),
         )
+        _ignore_new_values()
         self._client = genai.Client(vertexai=False, api_key=self._key, http_options=options)
 
     async def complete(self, request: ChatRequest) -> ChatReply:
@@ -108,28 +106,35 @@ class GeminiChat:
 
     @property
     def dynamic_thinking(self) -> bool:
-        return thinks(self._model)
+        return self._family.thinking is not None
 
     def thinks_at(self, budget: Budget | None) -> bool:
-        asked = budget != 0 if budget is not None else "2.5-flash-lite" not in self._model
-        return thinks(self._model) and asked
+        return self._family.thinks_at(budget)
 
     async def aclose(self) -> None:
         await self._client.aio.aclose()
         await self._http.aclose()
 
     async def _ask(self, request: ChatRequest, call: Call) -> Draft:
-        return await call.send(lambda: self._attempt(request, call))
+        while True:
+            family = self._family
+            outcome = await call.send(lambda current=family: self._attempt(request, current, call))
+            if isinstance(outcome, Draft):
+                return outcome
+            self._family = outcome
 
-    async def _attempt(self, request: ChatRequest, call: Call) -> Draft | Failure:
+    async def _attempt(self, request: ChatRequest, family: Family, call: Call) -> Draft | Family | Failure:
+        """One request. Returns a Family if the server refused what was a guess, for a request without it."""
         try:
             reply = await self._client.aio.models.generate_content(
                 model=self._model,
                 contents=cast("Any", wire_contents(request.messages)),
-                config=wire_config(request, self._model),
+                config=wire_config(request, family),
             )
         except errors.APIError as error:
-            return self._refused(error)
+            failure = self._refused(error)
+            guessed = error.code == 400 and failure.answered and not family.certain
+            return family.plain() if guessed else failure
         except httpx2.RequestError as error:
             return self._unreachable(error)
         except ValidationError as error:
@@ -144,7 +149,7 @@ class GeminiChat:
         response: Any = error.response
         headers: Mapping[str, str] = {} if response is None else response.headers
         reason = quoted(error.message or error.status or "no reason given", self._key)
-        about_key = error.code in (401, 403) or "API key" in reason
+        about_key = error.code in (401, 403) or _error_reason(error.details).startswith(_ABOUT_KEY)
         if about_key:
             reason += " (check the API key)"
         elif error.code == 404:
@@ -177,7 +182,7 @@ class GeminiChat:
         candidate = reply.candidates[0]
         text = _visible_text(candidate)
         failure = _unusable(candidate.finish_reason, text, request)
-        return failure or Draft(well_formed(text))
+        return failure or Draft(well_formed(text), signature=_signature(candidate))
 
     def _usage(self, wire: types.GenerateContentResponseUsageMetadata | None) -> Usage:
         wire = wire or types.GenerateContentResponseUsageMetadata()
@@ -191,59 +196,18 @@ class GeminiChat:
         return Usage(counts.tokens_in, counts.tokens_cached, counts.tokens_thinking, counts.tokens_out, cost_usd)
 
 
-def thinking_budget(model: str, thinking_tokens: Budget | None) -> int | None:
-    """The budget to send, by the table above; None if none is sent."""
-    if thinking_tokens is None or not thinks(model) or has_levels(model):
-        return None
-    if thinking_tokens == "auto":
-        return DYNAMIC
-    if "flash-lite" in model:
-        return 0 if thinking_tokens <= 0 else min(max(thinking_tokens, 512), 24_576)
-    if "2.5-flash" in model:
-        return min(max(thinking_tokens, 0), 24_576)
-    return min(max(thinking_tokens, 128), 32_768)
-
-
-def thinking_level(model: str, thinking_tokens: Budget | None) -> types.ThinkingLevel | None:
-    """The level to send, by the table above; None if none is sent."""
-    if thinking_tokens is None or thinking_tokens == "auto" or not has_levels(model):
-        return None
-    if thinking_tokens > 8_192:
-        return types.ThinkingLevel.HIGH
-    if "pro" in model:
-        return types.ThinkingLevel.LOW
-    if thinking_tokens > 1_024:
-        return types.ThinkingLevel.MEDIUM
-    return types.ThinkingLevel.LOW if thinking_tokens > 0 else types.ThinkingLevel.MINIMAL
-
-
-def has_levels(model: str) -> bool:
-    """Whether thinking is set by levels: Gemini 3 and later."""
-    return re.search(r"gemini-(?:[3-9]|\d\d)", model) is not None
-
-
-def thinks(model: str) -> bool:
-    """Whether the model thinks: Gemini 2.5 and later. Earlier ones refuse a budget."""
-    return re.search(r"gemini-(?:1\.|2\.0)", model) is None and "gemini" in model
-
-
-def wire_config(request: ChatRequest, model: str) -> types.GenerateContentConfig:
+def wire_config(request: ChatRequest, family: Family) -> types.GenerateContentConfig:
     """The configuration of a request: all but its turns."""
     system = "\n\n".join(defuse(well_formed(message.text)) for message in request.messages if message.role == "system")
-    budget = thinking_budget(model, request.thinking_tokens)
-    level = thinking_level(model, request.thinking_tokens)
-    thinking = None
-    if budget is not None or level is not None:
-        thinking = types.ThinkingConfig(thinking_budget=budget, thinking_level=level)
-    asked = request.thinking_tokens if isinstance(request.thinking_tokens, int) else 0
-    room = (max(DEFAULT_ROOM, asked) if budget in (None, DYNAMIC) else budget) if thinks(model) else 0
+    pictures = any(message.images for message in request.messages)
     config = types.GenerateContentConfig(
         system_instruction=system or None,
-        temperature=request.temperature,
+        temperature=None if family.own_temperature else request.temperature,
         seed=request.seed,
         stop_sequences=list(request.stop) or None,
-        max_output_tokens=request.max_tokens + room,
-        thinking_config=thinking,
+        max_output_tokens=request.max_tokens + family.room(request),
+        thinking_config=family.thinking_config(request),
+        media_resolution=family.resolution if pictures else None,
         automatic_continuation=False,
     )
     if request.schema is not None:
@@ -258,36 +222,58 @@ def wire_contents(messages: tuple[Message, ...]) -> list[types.Content]:
 
 
 def _content(message: Message) -> types.Content:
-    parts = [types.Part.from_text(text=defuse(well_formed(message.text)))]
-    parts += [types.Part.from_bytes(data=image.data, mime_type=image.media_type) for image in message.images]
-    return types.Content(role="model" if message.role == "assistant" else "user", parts=parts)
+    said = types.Part(text=defuse(well_formed(message.text)), thought_signature=message.signature)
+    pictures = [types.Part.from_bytes(data=image.data, mime_type=image.media_type) for image in message.images]
+    return types.Content(role="model" if message.role == "assistant" else "user", parts=[said, *pictures])
+
+
+def _parts(candidate: types.Candidate) -> list[types.Part]:
+    return (candidate.content.parts if candidate.content else None) or []
 
 
 def _visible_text(candidate: types.Candidate) -> str:
-    parts = (candidate.content.parts if candidate.content else None) or []
-    return "".join(part.text for part in parts if part.text and not part.thought)
+    return "".join(part.text for part in _parts(candidate) if part.text and not part.thought)
+
+
+def _signature(candidate: types.Candidate) -> bytes | None:
+    """The last thought signature; that of a text may be on an empty part after it."""
+    return next((part.thought_signature for part in reversed(_parts(candidate)) if part.thought_signature), None)
 
 
 def _unusable(finish: types.FinishReason | None, text: str, request: ChatRequest) -> Failure | None:
     reason = finish.value if finish else ""
-    if reason in _TRUNCATED:
+    if FINISHES.get(reason) is Finish.TRUNCATED:
         limit = f"the answer hit its limit of {request.max_tokens} tokens: raise max_tokens"
         return Failure(ModelTruncated, limit, answered=True)
-    if reason in _MALFORMED:
-        return Failure(ModelInvalidAnswer, f"the model gave no usable answer ({reason})", retry=True, answered=True)
-    if reason not in _WHOLE:
-        return Failure(ModelRejected, f"the model refused ({reason})", answered=True)
-    if not text.strip():
+    failure = unusable_finish(reason)
+    if failure is None and not text.strip():
         empty = f"the answer is empty (finish reason {reason or 'missing'})"
         return Failure(ModelInvalidAnswer, empty, answered=True)
-    return None
+    return failure
+
+
+def _ignore_new_values() -> None:
+    """Hides the package's warning about a value of an enumeration that it does not know, such as a finish reason."""
+    warnings.filterwarnings("ignore", r".* is not a valid \w+", UserWarning, r"google\.genai\._common")
+
+
+def _error_reason(details: Any) -> str:
+    """The reason in `google.rpc.ErrorInfo` of an error body; empty without one."""
+    return next((str(item["reason"]) for item in _error_details(details) if "reason" in item), "")
 
 
 def _retry_delay_s(details: Any) -> float | None:
     """The wait in `google.rpc.RetryInfo` of an error body, which Gemini sends with 429."""
-    try:
-        items: list[dict[str, Any]] = details["error"]["details"]
-        delays = [_RETRY_DELAY.fullmatch(item["retryDelay"]) for item in items if "retryDelay" in item]
-    except (KeyError, TypeError):
-        return None
+    delays = [
+        _RETRY_DELAY.fullmatch(str(item["retryDelay"])) for item in _error_details(details) if "retryDelay" in item
+    ]
     return next((float(match.group(1)) for match in delays if match), None)
+
+
+def _error_details(details: Any) -> list[dict[str, Any]]:
+    """`error.details` of an error body; empty if it has another form."""
+    try:
+        items = details["error"]["details"]
+    except (KeyError, TypeError):
+        return []
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []

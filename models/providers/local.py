@@ -9,6 +9,7 @@ from pathlib import Path
 from models.base import ChatModel, ModelStatus, ModelUnavailable
 from models.optional import LOCAL_PACKAGES, install_command, missing_modules
 from models.provider import ModelOptions, ModelSpec, Provider, expanded_path
+from models.thinking import Thinking
 
 FORM = "local:DIR[+ADAPTER]"
 
@@ -39,6 +40,9 @@ class LocalSpec(ModelSpec):
 
     @property
     def constrained(self) -> bool:
+        return True
+
+    def ignores_thinking(self, thinking: Thinking) -> bool:
         return True
 
     def price_known(self, options: ModelOptions) -> bool:

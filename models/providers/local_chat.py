@@ -7,7 +7,10 @@
   no text of a message becomes a special token.
 
 torch is imported when the first checkpoint is loaded, and never for `embedded`, which runs on ONNX Runtime
-(:mod:`models.local.embedded_onnx`). Text only: pictures are refused.
+(:mod:`models.local.embedded_onnx`).
+
+A vision-language checkpoint takes pictures, and answers its requests one after the other
+(:mod:`models.local.vision_generation`). Others refuse them.
 """
 
 from __future__ import annotations
@@ -20,9 +23,9 @@ import time
 from collections.abc import Generator as Generates
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from models.base import (
     ChatReply,
@@ -43,6 +46,9 @@ from models.prompting.prompt_tokens import PromptTokens, prompt_room
 from models.structured import Draft, checked_reply
 from models.transport import Call, RetryPolicy, open_call
 
+if TYPE_CHECKING:
+    from models.local.vision_prompts import VisionPrompts
+
 _WAITING = logging.getLogger("mira.waiting")
 """Logs slow operations when they begin; the command line shows them (`envs.core.wait_notices`)."""
 GATHER_S = 0.003
@@ -60,11 +66,22 @@ class _Pending:
 class LocalModel:
     """A :class:`models.base.ChatModel` over a generator in this process. One instance serves all workers."""
 
-    def __init__(self, generator: TextGenerator, context: int, spec: str, *, longest_answer: int | None = None) -> None:
-        """*longest_answer*: the completion length in tokens that the checkpoint declares."""
+    def __init__(
+        self,
+        generator: TextGenerator,
+        context: int,
+        spec: str,
+        *,
+        longest_answer: int | None = None,
+        vision: VisionPrompts | None = None,
+    ) -> None:
+        """*longest_answer*: the completion length in tokens that the checkpoint declares. *vision*: encodes prompts of
+        a checkpoint that sees."""
         self.spec = spec
         self._generator = generator
-        self._prompts = PromptTokens(generator.tokenizer)
+        self._vision = vision
+        self._prompts = PromptTokens(generator.tokenizer) if vision is None else vision
+        self._encoding = asyncio.Lock()
         self._context = context
         self._longest_answer = longest_answer or context
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="local-model")
@@ -84,12 +101,11 @@ class LocalModel:
 
             _WAITING.info("loading the model %s", name)
             generator, context = load_generator(folder, adapter, name)
-        declared = getattr(generator.model.generation_config, "max_new_tokens", None)
-        return cls(generator, context, name, longest_answer=declared)
+        return cls(generator, context, name, longest_answer=generator.declared_answer, vision=generator.prompts)
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """See :class:`models.base.ChatModel`. A JSON schema is described in the prompt and checked afterwards."""
-        if any(message.images for message in request.messages):
+        if self._vision is None and any(message.images for message in request.messages):
             raise ModelRejected(f"{self.spec} reads text only: switch screenshots off for it")
         async with open_call(request.deadline_s, RetryPolicy(attempt_share=1.0)) as call:
 
@@ -113,9 +129,10 @@ class LocalModel:
 
     async def _ask(self, request: ChatRequest, call: Call) -> Draft:
         call.attempts += 1
-        job = self._job(request, _with_schema(request), call.remaining_s)
+        job = await self._encoded(request, call)
         row = await self._generate(job)
-        call.charge(Usage(tokens_in=len(job.prompt), tokens_out=len(row.tokens), cost_usd=0.0))
+        tokens_in, tokens_out = len(job.prompt), len(row.tokens)
+        call.charge(Usage(tokens_in, tokens_cached=row.cached, tokens_out=tokens_out, cost_usd=0.0))
         if row.finish == "deadline":
             raise ModelTimeout(f"{self.spec}: no whole answer within {request.deadline_s:g} s")
         if row.finish == "refused":
@@ -126,8 +143,20 @@ class LocalModel:
             raise cut
         return Draft(row.text, job.prompt, tuple(row.tokens), tuple(row.logprobs))
 
+    async def _encoded(self, request: ChatRequest, call: Call) -> Job:
+        """Pictures are processed in a thread, one request at a time."""
+        messages = _with_schema(request)
+        if self._vision is None:
+            return self._job(request, messages, call.remaining_s)
+        room = prompt_room(self._context, request.max_tokens)
+        async with self._encoding:
+            encoded = await asyncio.to_thread(self._vision.encode_pictures, messages, room)
+        return replace(self._job_of(encoded.ids, request, call.remaining_s), inputs=encoded.inputs)
+
     def _job(self, request: ChatRequest, messages: tuple[Message, ...], seconds: float) -> Job:
-        prompt = self.prompt_tokens(messages, request.max_tokens)
+        return self._job_of(self.prompt_tokens(messages, request.max_tokens), request, seconds)
+
+    def _job_of(self, prompt: tuple[int, ...], request: ChatRequest, seconds: float) -> Job:
         return Job(
             prompt=prompt,
             max_tokens=min(request.max_tokens, self._longest_answer, self._context - len(prompt)),

@@ -1,4 +1,8 @@
-"""`openai:MODEL`: OpenAI with OPENAI_API_KEY, or any server of its protocol by a base URL (llama.cpp, Ollama, …)."""
+"""`openai:MODEL`: OpenAI with OPENAI_API_KEY, or any server of its protocol by a base URL (llama.cpp, Ollama, …).
+
+`openai-computer:MODEL` is the same with OpenAI's computer tool: as a policy it answers with calls of it, in other
+roles it is a plain chat model.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +12,21 @@ from dataclasses import dataclass
 from models.base import ChatModel, ModelStatus, ModelUnavailable
 from models.prices import own_prices, price_table
 from models.provider import ModelOptions, ModelSpec, Provider, checked_url
+from models.thinking import Thinking, effort_of
 
 OPENAI_KEY = "OPENAI_API_KEY"
 OPENAI_URL = "OPENAI_BASE_URL"
 FORM = "openai:MODEL"
+COMPUTER_FORM = "openai-computer:MODEL"
 
 
 @dataclass(frozen=True, slots=True)
 class OpenAISpec(ModelSpec):
     model: str
+    computer: bool = False
 
     def __str__(self) -> str:
-        return f"openai:{self.model}"
+        return f"openai-computer:{self.model}" if self.computer else f"openai:{self.model}"
 
     def make(self, options: ModelOptions) -> ChatModel:
         url = checked_url(options.base_url or options.environ.get(OPENAI_URL) or None)
@@ -29,10 +36,19 @@ class OpenAISpec(ModelSpec):
                 f"{self} needs a key: set {OPENAI_KEY}, or give the base URL of a server without keys"
             )
         from models.providers.openai_chat import OpenAIChat
+        from models.providers.openai_computer import OpenAIComputer
 
-        return OpenAIChat(
-            self.model, api_key=key, base_url=url, policy=options.policy, max_concurrent=options.max_concurrent
-        )
+        chat = OpenAIComputer if self.computer else OpenAIChat
+        return chat(self.model, api_key=key, base_url=url, policy=options.policy, max_concurrent=options.max_concurrent)
+
+    def base_url_protocol(self, options: ModelOptions) -> str:
+        return "OpenAI"
+
+    def ignores_thinking(self, thinking: Thinking) -> bool:
+        """A budget in tokens becomes an effort of models that are known to think; an effort is sent to every model."""
+        from models.providers.openai_dialect import Dialect
+
+        return effort_of(thinking) is None and not Dialect.of_model(self.model, hosted=True).reasoning
 
     def price_known(self, options: ModelOptions) -> bool:
         hosted = not (options.base_url or options.environ.get(OPENAI_URL))
@@ -49,4 +65,10 @@ def _status(environ: Mapping[str, str]) -> ModelStatus:
     return ModelStatus(FORM, usable=False, detail=detail, examples=examples)
 
 
+def _computer_status(environ: Mapping[str, str]) -> ModelStatus:
+    plain = _status(environ)
+    return ModelStatus(COMPUTER_FORM, plain.usable, plain.detail, ("openai-computer:gpt-5.4",))
+
+
 PROVIDER = Provider(FORM, OpenAISpec, _status)
+COMPUTER = Provider(COMPUTER_FORM, lambda rest: OpenAISpec(rest, computer=True), _computer_status)

@@ -19,6 +19,7 @@ from models.base import (
     Budget,
     ChatReply,
     ChatRequest,
+    Effort,
     Message,
     ModelBusy,
     ModelInvalidAnswer,
@@ -120,17 +121,17 @@ class OpenAIChat:
                 extra_body=dialect.parameters(request),
             )
         except openai.APIStatusError as error:
-            return self._refused(error.response, dialect)
+            return self._refused(error.response, dialect, request.effort)
         except openai.APIConnectionError as error:
             return self._unreachable(error)
         return self._draft(raw.text, request, call)
 
-    def _refused(self, response: Response, dialect: Dialect) -> Dialect | Failure:
+    def _refused(self, response: Response, dialect: Dialect, effort: Effort | None) -> Dialect | Failure:
         problem = wire_error(response.text)
         reason = quoted(problem.message or response.reason_phrase, self._key)
         status = response.status_code
         if status in (400, 422):
-            simpler = dialect.without(problem.param, problem.message)
+            simpler = dialect.without(problem.param, problem.message, effort)
             if simpler is not None:
                 return simpler
         if status == 429 and problem.code in _SPENT_CODES:
@@ -167,7 +168,7 @@ class OpenAIChat:
             return Failure(ModelTruncated, f"the answer is not whole JSON: {error}", retry=True)
         call.charge(self._usage(reply.usage or WireUsage()))
         choice = reply.choices[0]
-        failure = _unusable(choice, request)
+        failure = unusable(choice, request)
         if failure is not None:
             return failure
         tokens = choice.logprobs.content if choice.logprobs else None
@@ -190,7 +191,8 @@ class OpenAIChat:
         return Usage(usage.tokens_in, usage.tokens_cached, usage.tokens_thinking, usage.tokens_out, cost_usd)
 
 
-def _unusable(choice: WireChoice, request: ChatRequest) -> Failure | None:
+def unusable(choice: WireChoice, request: ChatRequest) -> Failure | None:
+    """Why *choice* is no answer to *request*; None if it is one."""
     if choice.finish_reason == "length":
         reason = f"the answer hit its limit of {request.max_tokens} tokens: raise max_tokens"
         return Failure(ModelTruncated, reason, answered=True)
@@ -213,7 +215,7 @@ def cut_at(text: str, stops: tuple[str, ...]) -> str:
 
 
 def wire_messages(request: ChatRequest, dialect: Dialect) -> list[dict[str, Any]]:
-    """The messages in order, each picture as a data URL after its text."""
+    """The messages in order, the pictures of each as data URLs before its text, as vision models are trained."""
     messages = request.messages
     if request.schema is not None and dialect.schema_in_prompt:
         messages = _with_instruction(messages, exported(request.schema).described())
@@ -232,8 +234,8 @@ def _wire_message(message: Message, *, templated: bool) -> dict[str, Any]:
     text = defuse(text) if templated else text
     if not message.images:
         return {"role": message.role, "content": text}
-    parts: list[dict[str, Any]] = [{"type": "text", "text": text}]
+    parts: list[dict[str, Any]] = []
     for image in message.images:
         url = f"data:{image.media_type};base64,{base64.b64encode(image.data).decode()}"
         parts.append({"type": "image_url", "image_url": {"url": url}})
-    return {"role": message.role, "content": parts}
+    return {"role": message.role, "content": [*parts, {"type": "text", "text": text}]}

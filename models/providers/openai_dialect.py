@@ -11,7 +11,8 @@ tokens are added to `ChatRequest.max_tokens`:
 | 1,025 … 8,192   | `medium`                                            | 16,384                  |
 | above           | `high`                                              | twice the budget, at least 32,768 |
 
-OpenAI's models have no exact budget; the token limit bounds them.
+OpenAI's models have no exact budget; the token limit bounds them. `ChatRequest.effort` is sent as it is, with the room
+of its tokens, also to a model that is not in the table: whoever names an effort knows the model.
 
 On vLLM, `chat_template_kwargs` turns thinking on and off (Qwen3), and the budget is added to the limit.
 It has no dynamic mode: `auto` is 8,192 tokens there.
@@ -23,9 +24,9 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from models.base import Budget, ChatRequest
+from models.base import Budget, ChatRequest, Effort
 from models.schema_export import exported
-from models.thinking import dynamic_tokens
+from models.thinking import EFFORT_TOKENS, dynamic_tokens
 
 _REASONING = re.compile(r"(?:.*/)?(?:o\d(?:-|$)|gpt-[5-9](?!.*-chat)|gpt-oss)")
 """Models with `reasoning_effort`; `gpt-5-chat-latest` and `gpt-5.1-chat-latest` do not think."""
@@ -33,6 +34,7 @@ _NONE_EFFORT = re.compile(r"(?:.*/)?gpt-(?:5\.\d|[6-9])")
 _MINIMAL_EFFORT = re.compile(r"(?:.*/)?gpt-5")
 
 DEFAULT_ROOM = 16_384
+EFFORT = "reasoning_effort"
 
 _UNKNOWN = re.compile(r"unsupported|not support|unknown|unrecogni|not permitted|unexpected|extra", re.IGNORECASE)
 """Error texts for an unknown parameter, or one that has only its default value for this model."""
@@ -40,7 +42,7 @@ _GRAMMARS = ("structured_outputs", "grammar")
 """The parameters of a grammar: vLLM's, and llama.cpp's."""
 _OPTIONAL = (
     "temperature",
-    "reasoning_effort",
+    EFFORT,
     "seed",
     "stop",
     "logprobs",
@@ -53,7 +55,7 @@ _NO_STOP = frozenset({"stop"})
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
+class EffortParameters:
     """The parameters of a thinking budget for a reasoning model."""
 
     word: str | None
@@ -61,19 +63,19 @@ class Effort:
     """Tokens added to the limit for thinking."""
 
 
-def effort_for(model: str, thinking_tokens: Budget | None) -> Effort:
+def effort_for(model: str, thinking_tokens: Budget | None) -> EffortParameters:
     """The effort of a budget, by the table above."""
     if thinking_tokens is None or thinking_tokens == "auto":
-        return Effort(None, DEFAULT_ROOM)
+        return EffortParameters(None, DEFAULT_ROOM)
     if thinking_tokens <= 0:
         if _NONE_EFFORT.match(model):
-            return Effort("none", 1_024)
-        return Effort("minimal" if _MINIMAL_EFFORT.match(model) else "low", 1_024)
+            return EffortParameters("none", 1_024)
+        return EffortParameters("minimal" if _MINIMAL_EFFORT.match(model) else "low", 1_024)
     if thinking_tokens <= 1_024:
-        return Effort("low", 4_096)
+        return EffortParameters("low", 4_096)
     if thinking_tokens <= 8_192:
-        return Effort("medium", 16_384)
-    return Effort("high", max(32_768, 2 * thinking_tokens))
+        return EffortParameters("medium", 16_384)
+    return EffortParameters("high", max(32_768, 2 * thinking_tokens))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,8 @@ class Dialect:
             schema = exported(request.schema)
             named = {"name": schema.name, "schema": schema.json_schema, "strict": schema.strict}
             body["response_format"] = {"type": "json_schema", "json_schema": named}
-        if request.grammar is not None and request.schema is None:
+        thinks = request.effort not in (None, "none")
+        if request.grammar is not None and request.schema is None and not thinks:
             body.update(self._grammar(request.grammar))
         if request.logprobs:
             body["logprobs"] = True
@@ -129,10 +132,13 @@ class Dialect:
             tokens = dynamic_tokens(request.thinking_tokens)
             if tokens is not None and not self.reasoning:
                 body["chat_template_kwargs"] = {"enable_thinking": tokens > 0}
-        return {name: value for name, value in body.items() if name not in self.dropped}
+        dropped = self.dropped if request.effort is None else self.dropped - {EFFORT}
+        return {name: value for name, value in body.items() if name not in dropped}
 
-    def without(self, parameter: str | None, message: str) -> Dialect | None:
+    def without(self, parameter: str | None, message: str, effort: Effort | None = None) -> Dialect | None:
         """The dialect after the server refused *parameter*; None if the request has no other form.
+
+        An *effort* that the request names is never left out: its refusal is the answer.
 
         Servers without `error.param` name it in the message. A wrong *value* (a limit too large) is the caller's error
         and changes nothing.
@@ -145,6 +151,8 @@ class Dialect:
             other = "max_tokens" if self.limit == "max_completion_tokens" else "max_completion_tokens"
             return replace(self, limit=other, limit_swapped=True)
         for name in _OPTIONAL:
+            if name == EFFORT and effort is not None:
+                continue
             if name not in self.dropped and _names(parameter, message, name):
                 return replace(self, dropped=self.dropped | {name})
         return None
@@ -167,13 +175,16 @@ class Dialect:
         return {"structured_outputs": {"grammar": grammar}} if self.token_ids else {"grammar": grammar}
 
     def _limits(self, request: ChatRequest) -> dict[str, Any]:
+        if request.effort is not None:
+            room = effort_for(self.model, EFFORT_TOKENS[request.effort]).room
+            return {self.limit: request.max_tokens + room, EFFORT: request.effort}
         if not self.reasoning:
             room = (dynamic_tokens(request.thinking_tokens) or 0) if self.token_ids else 0
             return {self.limit: request.max_tokens + room}
         effort = effort_for(self.model, request.thinking_tokens)
         limits: dict[str, Any] = {self.limit: request.max_tokens + effort.room}
         if effort.word is not None:
-            limits["reasoning_effort"] = effort.word
+            limits[EFFORT] = effort.word
         return limits
 
     def _sampling(self, request: ChatRequest) -> dict[str, Any]:

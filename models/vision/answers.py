@@ -10,6 +10,9 @@ from models.vision.places import Place, numbers_in, places_in
 TokenCount = Callable[[str], int]
 """Counts the tokens of a text with the policy's tokenizer."""
 OPEN, CLOSE = "<think>", "</think>"
+Scale = tuple[float, float]
+"""Pixels of the image per unit of an answer's coordinates, across and down."""
+UNSCALED: Scale = (1.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +28,21 @@ class ParsedCompletion:
     """The text after the last thought: the content of its first `<answer>…</answer>`, or all of it."""
     outside: str = ""
     """All other text: between thoughts and, if there is an `<answer>…</answer>`, outside of it."""
+    scale: Scale = UNSCALED
 
     @property
     def numbers(self) -> tuple[float, ...]:
-        """The numbers in the answer, in order."""
+        """The numbers in the answer as written, in order."""
         return numbers_in(self.answer)
 
     @property
     def places(self) -> tuple[Place, ...]:
-        """The points and boxes in the answer, see :func:`models.vision.places.places_in`."""
-        return places_in(self.answer)
+        """The points and boxes in the answer in pixels of the image, see :func:`models.vision.places.places_in`."""
+        return tuple(self.in_pixels(place) for place in places_in(self.answer))
+
+    def in_pixels(self, place: Place) -> Place:
+        """Converts a point or box of the answer to pixels of the image."""
+        return tuple(value * self.scale[index % 2] for index, value in enumerate(place))
 
     @property
     def box(self) -> tuple[float, float, float, float] | None:
@@ -58,8 +66,8 @@ class ParsedCompletion:
                 return None
 
 
-def read_completion(text: str) -> ParsedCompletion:
-    """Parses *text*. Text inside a thought is never the answer."""
+def read_completion(text: str, scale: Scale = UNSCALED) -> ParsedCompletion:
+    """Parses *text*. Text inside a thought is never the answer. *scale* converts its coordinates to pixels."""
     thoughts: list[str] = []
     outside: list[str] = []
     rest = text
@@ -75,7 +83,8 @@ def read_completion(text: str) -> ParsedCompletion:
     if answer is not None:
         before, _, after = rest.partition(f"<answer>{answer}</answer>")
         outside += [before, after]
-    return ParsedCompletion(text, _lines(thoughts), (rest if answer is None else answer).strip(), _lines(outside))
+    answer = (rest if answer is None else answer).strip()
+    return ParsedCompletion(text, _lines(thoughts), answer, _lines(outside), scale)
 
 
 def _lines(parts: list[str]) -> str:

@@ -7,7 +7,7 @@ grounder sends the same prompts with the policy's words in place of an element's
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -18,7 +18,7 @@ from models.prompting.prompt_text import NOTHING, PromptText, joined, number, on
 from models.vision.answers import read_completion
 from models.vision.coordinates import CoordinateSpace, ImageFrame, Point, Size
 from models.vision.places import holds_several_points, names_axes
-from models.vision.profiles import GENERAL, VisionProfile
+from models.vision.profiles import GENERAL, PROFILES, VisionProfile
 
 SUBJECT_CHARS: Final = 8_000
 """Longest description of what is looked for."""
@@ -33,13 +33,14 @@ _WORDS: Final = {
 }
 """The form in `mira.json` by what the question asks for: a thought, and states: the resolution."""
 _RESOLUTION: Final = re.compile(r"The screenshot resolution is \d+x\d+\. ")
-_WHERE: Final = re.compile(r"Where is (?P<subject>.+)\? Answer with x and y in pixels\.", re.DOTALL)
-_UNITS: Final[dict[CoordinateSpace, LiteralString]] = {
+_WHERE: Final = "Where is "
+UNITS: Final[Mapping[CoordinateSpace, LiteralString]] = {
     CoordinateSpace.PIXELS: "in pixels",
     CoordinateSpace.RESIZED: "in pixels",
     CoordinateSpace.THOUSAND: "from 0 to 1000",
     CoordinateSpace.UNIT: "from 0 to 1",
 }
+"""How a prompt asks for coordinates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +52,11 @@ class GroundingPrompt:
     resolution: bool = False
     """It states the size of the screenshot."""
     profile: VisionProfile = GENERAL
-    """Its coordinates; another one than `general` also says how its family writes a point."""
+    """Its coordinates. Where its family writes a point in a way of its own, the question says how."""
 
     def where_is(self, subject: str, size: Size) -> PromptText:
         """Asks for the place of *subject*, which is text from outside, on an image of *size*."""
-        return self._question(words("Where is ") + on_one_line(subject, SUBJECT_CHARS) + words("?"), size)
+        return self._question(words(_WHERE) + on_one_line(subject, SUBJECT_CHARS) + words("?"), size)
 
     def where_to_click(self, goal: str, size: Size) -> PromptText:
         """Asks for the place of the next click for *goal*."""
@@ -64,17 +65,20 @@ class GroundingPrompt:
     def _question(self, question: PromptText, size: Size) -> PromptText:
         wide, high = number(int(size.width)), number(int(size.height))
         shown = (words("The screenshot resolution is "), wide, words("x"), high, words(". "))
-        asked = (question, words(" Answer with x and y "), words(_UNITS[self.profile.space]), words("."))
-        written = NOTHING
-        if self.profile.space is not GENERAL.space:
-            written = words(" Write them as ") + own(self.profile.click) + words(".")
         thought = words(THINK) if self.think else NOTHING
-        return joined("", (*(shown if self.resolution else ()), *asked, written, thought))
+        return joined("", (*(shown if self.resolution else ()), question, _asks_for_point(self.profile), thought))
+
+
+def _asks_for_point(profile: VisionProfile) -> PromptText:
+    asked = joined("", (words(" Answer with x and y "), words(UNITS[profile.space]), words(".")))
+    if profile.space is GENERAL.space or profile.click == GENERAL.click:
+        return asked
+    return joined("", (asked, words(" Write them as "), own(profile.click), words(".")))
 
 
 def prompt_form(questions: Iterable[str]) -> GroundingPrompt | None:
-    """The form of *questions* of :meth:`GroundingPrompt.where_is` in pixels; None if one is no such question, or they
-    differ."""
+    """The form of *questions* of :meth:`GroundingPrompt.where_is`, without their profile; None if one is no such
+    question, or they differ."""
     forms = {_form(question) for question in questions}
     return forms.pop() if len(forms) == 1 else None
 
@@ -82,14 +86,15 @@ def prompt_form(questions: Iterable[str]) -> GroundingPrompt | None:
 def _form(question: str) -> GroundingPrompt | None:
     asked = question.removesuffix(THINK)
     shown = _RESOLUTION.match(asked)
-    if _WHERE.fullmatch(asked, 0 if shown is None else shown.end()) is None:
+    ends = tuple(f"?{_asks_for_point(profile).text}" for profile in PROFILES)
+    if not asked.startswith(_WHERE, 0 if shown is None else shown.end()) or not asked.endswith(ends):
         return None
     return GroundingPrompt(think=asked != question, resolution=shown is not None)
 
 
 def declare_form(folder: Path, form: GroundingPrompt | None) -> None:
-    """Declares in `mira.json` that the checkpoint in *folder* was trained on questions of *form*, in pixels of the
-    picture; does nothing for None."""
+    """Declares in `mira.json` that the checkpoint in *folder* was trained on questions of *form*; does nothing for
+    None. Its profile is declared by :func:`models.vision.checkpoints.declare_profile`."""
     if form is not None:
         declare(folder, _KEY, _WORDS[form.think, form.resolution])
 

@@ -8,7 +8,7 @@ Formats:
 * tags such as `<point>130 215</point>`.
 
 Digits in a name (`bbox_2d`, `x1`, `2nd`, `1920x1080`) are not numbers. Unicode minus signs and full-width characters
-are read as ASCII. Nothing is evaluated.
+are read as ASCII, and so are brackets and commas of Chinese and Japanese. Nothing is evaluated.
 """
 
 from __future__ import annotations
@@ -35,8 +35,12 @@ _CORNERS = (("x1", "y1", "x2", "y2"), ("left", "top", "right", "bottom"), ("xmin
 _POINTS = (("x", "y"), ("cx", "cy"), ("x1", "y1"), ("left", "top"))
 _SIZES = (("width", "height"), ("w", "h"))
 _QUOTED = re.compile(rf"([\"'])({_NUMBER})\1")
-_ASCII = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | dict.fromkeys(map(ord, "−–‒‐‑﹣⁻"), "-")
-"""Maps full-width characters and Unicode minus signs to ASCII."""
+_ASCII = (
+    {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
+    | dict.fromkeys(map(ord, "−–‒‐‑﹣⁻"), "-")
+    | dict(zip(map(ord, "【】〔〕「」〈〉⟨⟩、﹐"), "[][][]()(),,", strict=True))
+)
+"""Maps full-width characters, Unicode minus signs, and brackets and commas of Chinese and Japanese to ASCII."""
 
 Place = tuple[float, ...]
 """x and y of a point, or left, top, right and bottom of a box."""

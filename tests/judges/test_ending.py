@@ -16,6 +16,7 @@ from envs.core.notes import Note
 from envs.core.observation import Observation
 from envs.core.tasks import Milestone
 from envs.core.trace import Commit, Flip, Intent, ObservationRecord, Rating, Timings
+from envs.observer.page_lines import without_refs
 from envs.observer.page_state import page_state
 from judges.base import Ending, Proof
 from judges.ending import EARLIER_CHARS, EARLIER_PAGES, EndedEpisode, complete_ending
@@ -86,10 +87,11 @@ def test_pages_and_quotes_of_milestones_stand_beside_the_last_page(episode: Epis
     ending = Ending("Ship all; were there orders in May?", look("# Home"), (clicked("Ship"),), answer="No")
     text = prompt(episode.ended(ending, z=(True, True, False)))
     assert "m1 (achieved after step 1), m2 (achieved after step 2), m3 (not achieved)" in text
-    assert "The page at step 2, on which m1 was met:" in text and MAY in text
+    assert "The page at step 2, on which m1 was met:" in text and without_refs(MAY) in text
     assert "The page at step 3, on which m2 was met:" in text and SHIPPED in text
     proofs = [line for line in text.splitlines() if line.startswith("proof: ")]
-    assert proofs == [f"proof: {quote}" for one in (may, shipped) for quote in (one.evidence, *one.further)]
+    quotes = [quote for one in (may, shipped) for quote in (one.evidence, *one.further)]
+    assert proofs == [f"proof: {without_refs(quote)}" for quote in quotes]
     assert "The page at step 1" not in text, "the last page is shown once, as the last page"
 
 

@@ -13,6 +13,7 @@ from models.base import ChatRequest, Message, ModelUnavailable
 from models.provider import ModelSpec
 from models.providers.embedded import EmbeddedSpec
 from models.providers.gemini import GeminiSpec
+from models.providers.litellm import LiteLLMSpec
 from models.providers.local import LocalSpec
 from models.providers.openai import OpenAISpec
 from models.providers.scripted import ScriptedSpec
@@ -34,6 +35,8 @@ VLLM = VllmSpec("http://127.0.0.1:8000/v1", "Qwen/Qwen3-4B")
         ("vllm:http://127.0.0.1:8000#Qwen/Qwen3-4B", VLLM),
         ("vllm:http://127.0.0.1:8000/v1/#Qwen/Qwen3-4B", VLLM),
         ("vllm:https://host/prefix/v1#m", VllmSpec("https://host/prefix/v1", "m")),
+        ("litellm:mistral/mistral-large-latest", LiteLLMSpec("mistral", "mistral-large-latest")),
+        ("litellm:openrouter/qwen/qwen3-vl", LiteLLMSpec("openrouter", "qwen/qwen3-vl")),
         ("local:/no/such/model", LocalSpec(Path("/no/such/model"))),
         ("local:/no/such/model+/my/adapter", LocalSpec(Path("/no/such/model"), Path("/my/adapter"))),
         ("scripted:answers.jsonl", ScriptedSpec(Path("answers.jsonl"))),
@@ -56,9 +59,11 @@ def test_a_folder_with_a_plus_in_its_name(tmp_path: Path) -> None:
     [
         ("", "unknown model ''"),
         ("gpt-4o", "unknown model 'gpt-4o'"),
-        ("anthropic:x", "use one of embedded, openai:MODEL"),
+        ("another:x", "use one of embedded, openai:MODEL"),
         ("embedded:small", "unknown model"),
         ("openai:", "names nothing after 'openai:'"),
+        ("litellm:mistral", "is not litellm:PROVIDER/MODEL"),
+        ("litellm:/m", "is not litellm:PROVIDER/MODEL"),
         ("vllm:localhost#m", "base URL 'localhost'"),
         ("vllm:http://host:8000", "vllm:URL#MODEL"),
         ("vllm:http://host:99999#m", "base URL"),
@@ -98,6 +103,17 @@ def test_errors_name_what_is_missing(spec: str, base_url: str | None, says: str)
         make_model(spec, base_url=base_url, environ={})
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def find_nothing(name: str) -> None:
+        del name
+
+    monkeypatch.setattr("models.optional.find_spec", find_nothing)
+    with pytest.raises(ModelUnavailable, match=r"^litellm:mistral/m needs litellm: pip install 'mira-web\[litellm\]'$"):
+        make_model("litellm:mistral/m", environ={})
+    row = next(row for row in statuses({}) if row.spec == "litellm:PROVIDER/MODEL")
+    assert not row.usable and "mira-web[litellm]" in row.detail
 
 
 def test_a_folder_without_a_checkpoint(tmp_path: Path) -> None:
@@ -153,7 +169,7 @@ def test_parsing_a_spec_loads_no_heavy_package() -> None:
 import sys
 import models.specs
 models.specs.statuses({})
-print(*{"openai", "google.genai", "torch", "transformers", "httpx2"} & set(sys.modules))
+print(*{"openai", "google.genai", "litellm", "torch", "transformers", "httpx2"} & set(sys.modules))
 """
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert done.stdout.split() == []

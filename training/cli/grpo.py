@@ -111,6 +111,13 @@ def examples(
     resolution: Annotated[
         bool, typer.Option("--resolution", help="Include the size of the screenshot in the prompt.")
     ] = False,
+    coordinates: Annotated[
+        str,
+        typer.Option(
+            help="Units of the coordinates that prompts ask for: pixels, resized, thousand or unit; train with equal "
+            "`coordinates`."
+        ),
+    ] = "pixels",
     screenshots: Annotated[
         bool,
         typer.Option(
@@ -129,18 +136,20 @@ def examples(
 
     from agent.run.discover_traces import discover_traces
     from training.grpo.examples import write_examples
+    from training.grpo.frames import parse_coordinates
     from training.grpo.from_traces import ExampleOptions, extract_examples
     from training.loop.curriculum import held_out
 
     if ask not in ("element", "description", "goal", "step"):
         raise BadInput(f"--ask {ask!r}: use element, description, goal or step")
+    units = parse_coordinates(coordinates)
     if ask != "step" and not screenshots:
         raise BadInput(f"--ask {ask} needs screenshots: omit --no-screenshots")
     if out.is_dir():
         raise BadInput(f"--out {str(out)!r} is a folder: name a file")
     traces = [(one.read(), one.blobs) for one in discover_traces(runs)]
     held = {} if allow_evaluation else asyncio.run(held_out(trace.header.task for trace, _ in traces))
-    question = ExampleOptions(ask, think, resolution, frozenset(held), screenshots)
+    question = ExampleOptions(ask, think, resolution, frozenset(held), units, screenshots)
     result = extract_examples(traces, question, out.parent / f"{out.stem}-images")
     for notice in result.provenance.notices():
         log(notice)

@@ -37,6 +37,7 @@ from training.cli.messages import (
     reporting_full_disk,
     watcher_of,
 )
+from training.cli.plan import plan
 
 if TYPE_CHECKING:
     from training.loop.loop import Progress
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from training.loop.task_report import OutcomeStats
 
 app = typer.Typer(help="Train a local policy from traces.", no_args_is_help=True)
+app.command("plan")(plan)
 app.command("grpo")(group_policy.grpo)
 app.command("examples")(group_policy.examples)
 app.command("puzzles")(group_policy.puzzles)

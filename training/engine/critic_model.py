@@ -1,8 +1,9 @@
 """A critic: a language model's trunk with a small head on the state's last token.
 
 Both critics of MiRA have this architecture. The potential critic's output goes through a sigmoid and is regressed on
-progress (Eq. 3); the value critic's is the logit of success (Eq. 4). The state is the policy's own prompt: goal, next
-milestone, last actions, page. Its last token attends to all of it.
+progress (Eq. 3); the value critic's is the logit of success (Eq. 4). The state is the policy's own prompt: goal, last
+actions, page, and the milestones only where the policy is shown them (`rollouts.show_plan`, by default off). Its last
+token attends to all of it.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ from models.local.safe_loading import WEIGHTS
 from training.data.packing import PackedSequence
 from training.data.rows import Row
 from training.engine.checkpoints import check_weights, is_adapter, load_policy, lora_config
+from training.engine.half_weights import weights_are_sharded
 from training.engine.language_model import freeze_encoders, hidden_width
 from training.engine.packed_model import accept_packed
 from training.engine.settings import Lora
+from training.engine.trained_weights import store_trained_weights_only
 
 HEAD = "head.safetensors"
 
@@ -73,7 +76,7 @@ class Critic(nn.Module):
         return trunk._no_split_modules
 
     def adapt(self, lora: Lora) -> None:
-        """Adds low-rank adapters to the trunk and freezes its weights."""
+        """Adds low-rank adapters to the trunk and freezes its weights, which checkpoints then leave out."""
         from peft import get_peft_model
 
         trunk: Any = self.trunk
@@ -81,6 +84,8 @@ class Critic(nn.Module):
         config.task_type = None  # the wrapper of a causal model needs a language head, which the trunk lacks
         with reading_old_names():
             self.trunk = get_peft_model(trunk, config)
+        if not weights_are_sharded():  # the checkpoints of FSDP are in parts
+            store_trained_weights_only(self)
 
     def renew_head(self) -> None:
         """Resets the head's weights."""

@@ -51,10 +51,15 @@ def run_launched(launcher: Sequence[str], folder: Path, module: str = "training.
         exit_code = subprocess.run(bound_to_us(command), check=False, stdout=sys.stderr).returncode
     except OSError as error:
         raise BadInput(f"launcher {command[0]!r} cannot be started: {error.strerror or error}") from error
+    if exit_code or (folder / DIVERGED).exists() or (folder / NO_ROOM).exists():
+        raise launch_failure(command, folder, exit_code)
+
+
+def launch_failure(command: Sequence[str], folder: Path, exit_code: int) -> Exception:
+    """The error of a launched *command* that ended, from the files that its processes left in *folder*."""
     if (folder / DIVERGED).exists():
-        raise TrainingDiverged((folder / DIVERGED).read_text(encoding="utf-8"))
+        return TrainingDiverged((folder / DIVERGED).read_text(encoding="utf-8"))
     if (folder / NO_ROOM).exists():
         (folder / NO_ROOM).unlink()
-        raise not_written(folder, os.strerror(errno.ENOSPC))
-    if exit_code:
-        raise BadInput(f"{shlex.join(command)} ended with exit code {exit_code}; its output is above")
+        return not_written(folder, os.strerror(errno.ENOSPC))
+    return BadInput(f"{shlex.join(command)} ended with exit code {exit_code}; its output is above")

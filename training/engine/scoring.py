@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import shlex
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,10 +19,10 @@ from training.data.rows import Row
 from training.engine.annotate import score_completions, score_states
 from training.engine.checkpoints import is_adapter, load_policy, select_device
 from training.engine.critic_model import Critic
-from training.engine.launcher import run_launched
+from training.engine.half_weights import hold_frozen_in_bfloat16
 from training.engine.progress import Watcher, unwatched
 from training.engine.settings import Compute
-from training.engine.shared_base_lora import SharedBaseModels
+from training.engine.shared_base_lora import SharedBaseCache
 
 JOB = "score.json"
 SCORES = "scores.json"
@@ -41,34 +40,48 @@ class ScoreJob(Record):
 
 
 def score(
-    kind: ScoreKind, checkpoint: Path, rows: Sequence[Row], compute: Compute, watch: Watcher = unwatched
+    kind: ScoreKind,
+    checkpoint: Path,
+    rows: Sequence[Row],
+    compute: Compute,
+    watch: Watcher = unwatched,
+    *,
+    cache: SharedBaseCache | None = None,
 ) -> tuple[float, ...]:
-    """Scores *rows* in this process: one number per row, in their order. Raises BadInput."""
-    model = _loaded(kind, checkpoint, compute)
+    """Scores *rows* in this process: one number per row, in their order. *cache*: of the base of `compute.lean`.
+    Raises BadInput."""
+    model = _loaded(kind, checkpoint, compute, cache or SharedBaseCache())
     scored = score_states if isinstance(model, Critic) else score_completions
     return scored(model, rows, compute.pack_tokens, watch, bf16=compute.bf16)
 
 
 def score_launched(
-    kind: ScoreKind, checkpoint: Path, rows: Sequence[Row], compute: Compute, *, launcher: Sequence[str], folder: Path
+    kind: ScoreKind,
+    checkpoint: Path,
+    rows: Sequence[Row],
+    compute: Compute,
+    *,
+    run: Callable[[Path], None],
+    folder: Path,
 ) -> tuple[float, ...]:
-    """Scores *rows* like :func:`score`, in the processes of *launcher*, each with the full model. *folder* is their
-    temporary folder. Raises BadInput."""
+    """Scores *rows* like :func:`score`, in launched processes, each with the full model. *run* runs the job in a folder
+    (:meth:`training.engine.workers.Workers.run`); *folder* is its temporary folder. Raises BadInput."""
     folder.mkdir(parents=True, exist_ok=True)
     write_rows(folder / "rows.parquet", rows, {})
     job = ScoreJob(kind=kind, checkpoint=checkpoint.resolve(), compute=compute)
     write_atomically(folder / JOB, job.model_dump_json(indent=1) + "\n", sync=False)
     (folder / SCORES).unlink(missing_ok=True)
-    run_launched(launcher, folder)
+    run(folder)
     if not (folder / SCORES).exists():
-        raise BadInput(f"launcher {shlex.join(launcher)} succeeded but wrote no scores")
+        raise BadInput(f"the launched processes succeeded but wrote no scores to {str(folder)!r}")
     scores = tuple(map(float, json.loads((folder / SCORES).read_text(encoding="utf-8"))))
     shutil.rmtree(folder)
     return scores
 
 
-def run_scoring(folder: Path, watch: Watcher = unwatched) -> None:
-    """Scores this process's share of the rows in *folder*; the first process collects and writes all scores."""
+def run_scoring(folder: Path, watch: Watcher = unwatched, cache: SharedBaseCache | None = None) -> None:
+    """Scores this process's share of the rows in *folder*; the first process collects and writes all scores. *cache*:
+    see :func:`score`."""
     try:
         job = ScoreJob.model_validate_json((folder / JOB).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -76,7 +89,8 @@ def run_scoring(folder: Path, watch: Watcher = unwatched) -> None:
     rows, _ = read_rows(folder / "rows.parquet")
     processes = PartialState(cpu=job.compute.cpu)
     rank, world = processes.process_index, processes.num_processes
-    own = score(job.kind, job.checkpoint, rows[rank::world], job.compute, watch if rank == 0 else unwatched)
+    own_watch = watch if rank == 0 else unwatched
+    own = score(job.kind, job.checkpoint, rows[rank::world], job.compute, own_watch, cache=cache)
     parts: list[tuple[float, ...]] = gather_object([own])
     if rank == 0:
         scores = [0.0] * len(rows)
@@ -86,11 +100,11 @@ def run_scoring(folder: Path, watch: Watcher = unwatched) -> None:
             unfinished.write_text(json.dumps(scores), encoding="utf-8")
 
 
-def _loaded(kind: ScoreKind, checkpoint: Path, compute: Compute) -> Any:
+def _loaded(kind: ScoreKind, checkpoint: Path, compute: Compute, cache: SharedBaseCache) -> Any:
     """Loads the model as a stage does. An adapter of shared-base LoRA stays unmerged, since merging would round."""
     device = select_device(compute)
-    if compute.lean and is_adapter(checkpoint):
-        models = SharedBaseModels(checkpoint, compute.needed_lora, device)
+    models = cache.get(checkpoint, compute)
+    if models is not None and (kind == "actions" or is_adapter(checkpoint)):
         return models.reference(checkpoint) if kind == "actions" else models.use("value", checkpoint)
     model: Any = Critic.load(checkpoint) if kind == "states" else load_policy(checkpoint)[0]
-    return model.to(device).eval()
+    return hold_frozen_in_bfloat16(model, compute, frozen=True).to(device).eval()

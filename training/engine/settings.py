@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from envs.core.record import Record
+
+NONE: Final = "none"
+
+
+def none_if_named(value: object) -> object:
+    """Returns None for the text `none`: TOML has no null, and a recipe's value must be removable."""
+    return None if value == NONE else value
 
 
 class Lora(Record):
@@ -39,8 +46,8 @@ class Compute(Record):
     """PyTorch's threads on a CPU."""
     save_minutes: float = Field(default=5.0, gt=0)
     """Minutes between two checkpoints, from which a killed stage is resumed."""
-    lora: Lora | None = None
-    """Train adapters only; None trains every weight."""
+    lora: Annotated[Lora | None, BeforeValidator(none_if_named)] = None
+    """Train adapters only; None (in a file `"none"`) trains every weight."""
     lean: bool = False
     """Train actor and critics as adapters on one shared, frozen base, see :mod:`training.engine.shared_base_lora`;
     checkpoints are adapters. Otherwise a stage's adapter is merged into its checkpoint."""

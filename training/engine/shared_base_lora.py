@@ -29,11 +29,14 @@ from training.engine.checkpoints import (
     is_adapter,
     load_policy,
     lora_config,
+    select_device,
     write_folder_atomically,
 )
 from training.engine.critic_model import HEAD, Critic
+from training.engine.half_weights import hold_frozen_in_bfloat16
 from training.engine.language_model import hidden_width
-from training.engine.settings import Lora
+from training.engine.settings import Compute, Lora
+from training.engine.trained_weights import store_trained_weights_only
 
 Part = Literal["actor", "potential", "value"]
 Turn = Part | Literal["reference"]
@@ -62,12 +65,17 @@ class SharedBaseActor(nn.Module):
 class SharedBaseModels:
     """One base model in memory with the parts that share it; one part is active at a time."""
 
-    def __init__(self, base: Path, lora: Lora, device: torch.device | str = "cpu") -> None:
-        """*base*: a checkpoint, or an adapter whose base is used. Raises BadInput where it cannot be read."""
+    def __init__(
+        self, base: Path, lora: Lora, device: torch.device | str = "cpu", compute: Compute | None = None
+    ) -> None:
+        """*base*: a checkpoint, or an adapter whose base is used. With `compute.bf16` its linear layers are held in
+        bfloat16. Raises BadInput where it cannot be read."""
         from peft import get_peft_model
 
         self.base = base_of(base)
         model, self.tokenizer = load_policy(self.base)
+        if compute is not None:
+            hold_frozen_in_bfloat16(model, compute, frozen=True)
         self._lora = lora
         config = lora_config(lora, model)
         with reading_old_names():
@@ -81,10 +89,10 @@ class SharedBaseModels:
         }
         self._turn: Turn | None = None
         self._actor.register_forward_pre_hook(self._only_in(("actor", "reference")))
-        _keep_what_is_learned(self._actor)
+        store_trained_weights_only(self._actor)
         for kind, critic in self._critics.items():
             critic.register_forward_pre_hook(self._only_in((kind,)))
-            _keep_what_is_learned(critic)
+            store_trained_weights_only(critic)
             self._peft.add_adapter(kind, config)
         self._freeze()
 
@@ -179,21 +187,27 @@ class SharedBaseModels:
         return check
 
 
-def _keep_what_is_learned(module: nn.Module) -> None:
-    """Limits a stage's checkpoints to weights with gradients, and accepts checkpoints without the base on loading."""
+class SharedBaseCache:
+    """Keeps the models of one base between the stages and scoring passes of a process."""
 
-    def learned(prefix: str = "") -> set[str]:
-        return {prefix + name for name, weight in module.named_parameters() if weight.requires_grad}
+    def __init__(self) -> None:
+        self._key: tuple[Path, Lora, bool] | None = None
+        self._models: SharedBaseModels | None = None
 
-    def cut(_module: nn.Module, state: dict[str, Any], prefix: str, _metadata: Any) -> None:
-        for name in state.keys() - learned(prefix):
-            del state[name]
+    def get(self, start: Path, compute: Compute) -> SharedBaseModels | None:
+        """The models for the checkpoint or adapter in *start*; None without `compute.lean`. Raises BadInput."""
+        if not compute.lean:
+            return None
+        key = (base_of(start), compute.needed_lora, compute.bf16)
+        if self._models is None or key != self._key:
+            self.clear()
+            self._models = SharedBaseModels(start, compute.needed_lora, select_device(compute), compute)
+            self._key = key
+        return self._models
 
-    def forgive(_module: nn.Module, incompatible: Any) -> None:
-        incompatible.missing_keys[:] = [name for name in incompatible.missing_keys if name in learned()]
-
-    module.register_state_dict_post_hook(cut)
-    module.register_load_state_dict_post_hook(forgive)
+    def clear(self) -> None:
+        """Forgets the models, so that their memory is freed."""
+        self._models = self._key = None
 
 
 def _contiguous(weights: dict[str, Any]) -> dict[str, torch.Tensor]:

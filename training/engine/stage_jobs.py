@@ -43,6 +43,7 @@ from training.engine.checkpoints import (
 )
 from training.engine.critic_model import Critic, states_of
 from training.engine.critics import CriticTrainer
+from training.engine.half_weights import copy_trained_weights, hold_frozen_in_bfloat16, is_held_in_bfloat16
 from training.engine.launcher import run_launched
 from training.engine.progress import Watcher, unwatched
 from training.engine.settings import Compute, Objective, Optimization
@@ -106,17 +107,19 @@ def run_job(folder: Path, models: SharedBaseModels | None = None, watch: Watcher
     job = read_job(folder)
     rows, columns = read_rows(folder / "rows.parquet")
     device = select_device(job.compute)
-    torch.manual_seed(job.seed)
     if job.compute.lean and models is None:
-        models = SharedBaseModels(job.start, job.compute.needed_lora, device)
+        models = SharedBaseModels(job.start, job.compute.needed_lora, device, job.compute)
+    torch.manual_seed(job.seed)  # new adapters and heads do not depend on what this process ran before
     if models is not None:
         trainer = _trainer(folder, job, models.use(job.kind, job.start), rows, columns)
     else:
-        trainer = _trainer(folder, job, _built(job), rows, columns)
+        trainer = _trainer(folder, job, hold_frozen_in_bfloat16(_built(job), job.compute), rows, columns)
     settle_sharding(trainer)
     if job.compute.lean and trainer.is_fsdp_enabled:
         raise BadInput("compute.lean keeps one frozen base in each process: use either lean or FSDP")
     log = train(trainer, job.compute, folder.name, watch)
+    if models is not None:  # they stay in use: drop the trainer's wrapper of their forward pass
+        trainer.accelerator.unwrap_model(trainer.model, keep_fp32_wrapper=False)
     learned = None if models is not None else whole_model(trainer, lambda: _built(job))
     if trainer.is_world_process_zero():
         write_atomically(folder / "log.json", json.dumps(log, indent=1) + "\n", sync=False)
@@ -139,6 +142,10 @@ def _built(job: StageJob) -> nn.Module:
 
 
 def _save(learned: Any, job: StageJob, out: Path) -> None:
+    if is_held_in_bfloat16(learned):  # an adapter is merged into the float32 weights, or its sum would be rounded
+        exact = _built(job)
+        copy_trained_weights(learned, exact)
+        learned = exact
     if job.kind == "actor":
         save_policy(learned, load_tokenizer(job.start), out, job.start)
         return

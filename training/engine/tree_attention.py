@@ -8,7 +8,8 @@ them in their texts. The rest of the network still processes one long sequence.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -24,6 +25,9 @@ IN_TREES = "in_trees"
 
 READ_AT = "read_at"
 """Model argument: the positions whose hidden states are read, (R,), sorted; without it all positions are."""
+
+LEAST_BLOCK = 256
+"""Queries of one block, unless the window is longer: smaller blocks use a GPU badly."""
 
 _TAKEN = {"full_attention", "sliding_attention"}
 
@@ -70,6 +74,7 @@ def _attention_in_trees(
     options["is_causal"] = True
     lengths, paths = branches
     read = _places(lengths, options.pop(READ_AT, None) if _is_last(module) else None)
+    attend = partial(sdpa_attention_forward, module, **options)
     queries, keys, values = (tensor.split(lengths, dim=2) for tensor in (query, key, value))
     outputs: list[Tensor] = []
     for own, path, places in zip(queries, paths, read, strict=True):
@@ -77,11 +82,10 @@ def _attention_in_trees(
         if not places:
             outputs.append(own.new_zeros(own.shape).transpose(1, 2))
             continue
-        path_keys, path_values = _along(keys, path), _along(values, path)
-        seen = path_keys.shape[2]
-        mask = _mask([seen - length + place for place in places], seen, sliding_window, own.device)
+        seen = _along(keys, path), _along(values, path)
+        before = seen[0].shape[2] - length
         selected = own if len(places) == length else own[:, :, places]
-        output: Tensor = sdpa_attention_forward(module, selected, path_keys, path_values, mask, **options)[0]
+        output = _causal(attend, selected, seen, [before + place for place in places], sliding_window)
         outputs.append(output if len(places) == length else _spread(output, places, length))
     return torch.cat(outputs, dim=1), None
 
@@ -115,12 +119,51 @@ def _spread(output: Tensor, places: Sequence[int], length: int) -> Tensor:
     return full.index_copy(1, torch.tensor(places, device=output.device), output)
 
 
-def _mask(places: Sequence[int], seen: int, window: int | None, device: torch.device) -> Tensor | None:
+def _causal(
+    attend: Callable[..., Any],
+    queries: Tensor,
+    seen: tuple[Tensor, Tensor],
+    places: Sequence[int],
+    window: int | None,
+) -> Tensor:
+    """Attention of *queries*, (1, heads, R, width), at *places* among the keys and values *seen*, (1, heads, S, width),
+    to earlier tokens within *window*. Returns (1, R, heads, width)."""
+    keys, values = seen
+    longer = window is not None and keys.shape[2] > window
+    if not longer and _mask_is_implied(places, keys.shape[2]):
+        return attend(queries, keys, values, None)[0]
+    masks: dict[tuple[int, ...], Tensor] = {}
+    outputs: list[Tensor] = []
+    for first, last in query_blocks(places, max(LEAST_BLOCK, window or 0)):
+        own = places[first:last]
+        start = max(0, own[0] - window + 1) if window is not None else 0
+        end = own[-1] + 1
+        block = queries[:, :, first:last], keys[:, :, start:end], values[:, :, start:end]
+        relative = tuple(place - start for place in own)
+        if relative not in masks:  # most blocks of a layer have the same mask
+            masks[relative] = _mask(relative, end - start, window, queries.device)
+        outputs.append(attend(*block, masks[relative])[0])
+    return outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=1)
+
+
+def _mask_is_implied(places: Sequence[int], seen: int) -> bool:
+    """Whether `is_causal` gives the mask of queries at *places*: they are all tokens, or the last one alone."""
+    return len(places) == seen or list(places) == [seen - 1]
+
+
+def query_blocks(places: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
+    """Splits the sorted *places* into blocks that span at most *most* tokens: index of the first place, and behind the
+    last one."""
+    first = 0
+    while first < len(places):
+        last = bisect_left(places, places[first] + most)
+        yield first, last
+        first = last
+
+
+def _mask(places: Sequence[int], seen: int, window: int | None, device: torch.device) -> Tensor:
     """The attention mask, (1, 1, R, seen), of the queries at *places* among *seen* tokens: earlier tokens within
-    *window* only. None where `is_causal` gives the same mask."""
-    longer = window is not None and seen > window
-    if not longer and (len(places) == seen or list(places) == [seen - 1]):
-        return None
+    *window* only."""
     rows, columns = torch.tensor(places, device=device)[:, None], torch.arange(seen, device=device)
     mask = columns <= rows
     return (mask & (columns > rows - window) if window is not None else mask)[None, None]

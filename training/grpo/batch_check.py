@@ -71,9 +71,10 @@ def check_rows(trainer: Any, model: Any, examples: Sequence[Example], scored: Ma
     model.eval()
     try:
         with torch.no_grad():
-            together = _together(trainer, model, scored)
+            together = batch_logprobs(trainer, model, scored)
             for row in rows_to_check(scored["prompt_mask"]):
                 prompt = encode_prompts(trainer.processing_class, [examples[row]], room)
+                _check_marks(dict(prompt), scored, row, examples[row])
                 alone = _alone(trainer, model, dict(prompt), scored, row)
                 if alone is None:
                     name = examples[row].name
@@ -83,7 +84,22 @@ def check_rows(trainer: Any, model: Any, examples: Sequence[Example], scored: Ma
         model.train(was_training)
 
 
-def _together(trainer: Any, model: Any, scored: Mapping[str, Any]) -> torch.Tensor:
+def _check_marks(alone: Mapping[str, torch.Tensor], scored: Mapping[str, Any], row: int, example: Example) -> None:
+    """Raises BadInput if a per-token field of the prompt in *row* differs from the prompt *alone*. A shift by one token
+    can change log-probabilities by less than the limit."""
+    kept = scored["prompt_mask"][row].bool()
+    for name in PER_TOKEN:
+        if name not in alone or name not in scored:
+            continue
+        marks = scored[name][row, : len(kept)][kept].tolist()
+        if marks != alone[name][0].tolist():
+            raise BadInput(
+                f"{name} of the prompt of example {example.name!r} differs in a batch from the prompt alone: it marks "
+                "other tokens as part of an image"
+            )
+
+
+def batch_logprobs(trainer: Any, model: Any, scored: Mapping[str, Any]) -> torch.Tensor:
     """(B, T) log-probabilities of completions, computed by the trainer."""
     logprobs, _, _ = trainer._get_per_token_logps_and_entropies(
         model,

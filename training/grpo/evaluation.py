@@ -16,6 +16,7 @@ from models.prompting.prompt_tokens import PromptTokens, processor_markers
 from models.vision.answers import OPEN
 from training.engine.progress import Watcher, unwatched
 from training.grpo.examples import Example
+from training.grpo.frames import AnswerFrames
 from training.grpo.rewards import extract_thought, is_right, proximity_score, read_completion
 from training.grpo.settings import GrpoSettings
 
@@ -52,7 +53,10 @@ def measure(
         answers += [opening + text for text in texts]
         lengths += tokens
         watch("measuring", len(answers), len(examples), None)
-    completions = [read_completion(text) for text in answers]
+    frames = AnswerFrames(processor, settings.coordinates)
+    completions = [
+        read_completion(text, frames.scale(example)) for text, example in zip(answers, examples, strict=True)
+    ]
     tokens = PromptTokens(tokenizer_of(processor))
     thoughts = [
         extract_thought(example.target, completion) for example, completion in zip(examples, completions, strict=True)

@@ -25,7 +25,7 @@ from typing import Final, Literal
 from pydantic import ValidationError
 
 from envs.core.action_languages import LANGUAGES, ParseError, language
-from envs.core.actions import Action, Click, ClickAt, DragAt, ScrollAt
+from envs.core.actions import Action, Click, ClickAt
 from envs.core.atomic_write import replacing
 from envs.core.errors import BadInput
 from envs.core.tasks import TaskRef
@@ -34,11 +34,13 @@ from envs.core.trace_store import BlobStore, Trace
 from models.prompting.prompt_text import quoted
 from models.vision.coordinates import Size
 from models.vision.grounding import THINK, GroundingPrompt
+from models.vision.profiles import profile_named
 from training.data.provenance import Provenance
 from training.data.trajectories import Decision, trajectory
 from training.grpo.examples import Example, Role, image_size
+from training.grpo.frames import DECLARED_PROFILE, UNITS, Coordinates
 from training.grpo.rewards import PointTarget, StepTarget
-from training.grpo.rewards.targets import points_of
+from training.grpo.rewards.targets import points_of, scaled_action
 
 Ask = Literal["element", "description", "goal", "step"]
 ROLES: Final[Mapping[str, Role]] = {"system": "system", "assistant": "assistant"}
@@ -71,6 +73,8 @@ class ExampleOptions:
     """State the size of the screenshot (GuirlVG, §3.7: better omitted in training and stated in evaluation)."""
     held_out: frozenset[TaskRef] = frozenset()
     """Instances whose steps are excluded."""
+    coordinates: Coordinates = "pixels"
+    """Units of the coordinates that prompts ask for."""
     pictures: bool = True
     """For `step`: show the screenshots and ask for click coordinates, if any step has a screenshot."""
 
@@ -191,7 +195,9 @@ class _Episode:
             return ExclusionReason.OUT_OF_SIGHT
         target = StepTarget(action=action, language=answer_language, places=places)
         size = shot.size if self.options.resolution else None
-        messages = _prompt(decision, think=self.options.think, example=_click_format(answer_language), size=size)
+        unit = UNITS[self.options.coordinates].replace("in pixels", "in its pixels")
+        click = f"To click, say where in the screenshot, {unit}: {_click_format(answer_language)}"
+        messages = _prompt(decision, think=self.options.think, click=click, size=size)
         return Example(name=name, messages=messages, target=target, image=self._saved(shot.picture))
 
     def _shot(self, intent: Intent) -> _Screenshot | None:
@@ -218,7 +224,8 @@ class _Episode:
         place = shot.place(intent.target_box)
         if place is None:
             return ExclusionReason.OUT_OF_SIGHT
-        form = GroundingPrompt(think=self.options.think, resolution=self.options.resolution)
+        profile = profile_named(DECLARED_PROFILE[self.options.coordinates])
+        form = GroundingPrompt(self.options.think, self.options.resolution, profile)
         if self.options.ask == "goal":
             question = form.where_to_click(self.trace.header.instruction, Size(*shot.size))
         else:
@@ -246,35 +253,22 @@ def _to_coordinates(intent: Intent, shot: _Screenshot) -> tuple[Action | None, t
         centre = place.region.centre
         at = (round(centre.x), round(centre.y))
         return ClickAt(x=at[0], y=at[1], button=action.button, count=action.count), (place,)
-    scaled = _scaled(action, shot.scale)
+    scaled = scaled_action(action, shot.scale)
     place = None if box is None else shot.place(box)
     points = points_of(scaled)
     judged = place is not None and len(points) == 1 and place.region.holds(points[0])
     return scaled, (place,) if judged and place is not None else ()
 
 
-def _scaled(action: Action, scale: tuple[float, float]) -> Action:
-    """Converts the points of *action* to screenshot pixels."""
-    across, down = scale
-    match action:
-        case ClickAt() | ScrollAt():
-            return action.model_copy(update={"x": action.x * across, "y": action.y * down})
-        case DragAt():
-            start = {"x": action.x * across, "y": action.y * down}
-            return action.model_copy(update={**start, "to_x": action.to_x * across, "to_y": action.to_y * down})
-        case _:
-            return action
-
-
 def _prompt(
-    decision: Decision, *, think: bool, example: str = "", size: tuple[int, int] | None = None
+    decision: Decision, *, think: bool, click: str = "", size: tuple[int, int] | None = None
 ) -> tuple[tuple[Role, str], ...]:
-    """Returns the policy's prompt with an additional line of instructions, if any. *example*: a click by coordinates,
-    if these are asked for; *size*: the screenshot's, if it is stated."""
+    """Returns the policy's prompt with an additional line of instructions, if any. *click*: how to click by
+    coordinates, if these are asked for; *size*: the screenshot's, if it is stated."""
     messages: list[tuple[Role, str]] = [(ROLES.get(role, "user"), text) for role, text in decision.messages]
     added = (
         f"The screenshot resolution is {size[0]}x{size[1]}." if size else "",
-        f"To click, say where in the screenshot, in its pixels: {example}" if example else "",
+        click,
         THINK.strip() if think else "",
     )
     role, text = messages[-1]
@@ -288,10 +282,12 @@ def _click_format(spoken: Literal["program", "id"]) -> str:
 
 
 def _language(intent: Intent, decision: Decision) -> Literal["program", "id"]:
-    """Returns the action language in which the completion parses to the executed action."""
+    """Returns the action language in which the completion parses to the executed action. A model that sees may name
+    points in coordinates of its own."""
     for name, spoken in LANGUAGES.items():
         try:
-            if spoken.parse(decision.completion).action == intent.action:
+            action = spoken.parse(decision.completion).action
+            if action == intent.action or (type(action) is type(intent.action) and points_of(action)):
                 return name
         except ParseError:
             continue

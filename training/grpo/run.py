@@ -22,11 +22,13 @@ from typing import Any
 import torch
 from transformers import PrinterCallback, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from agent.episode.profile_prompts import profile_of_messages
 from envs.core.atomic_write import write_atomically
 from envs.core.errors import BadInput
 from envs.core.record import Record
 from models.embedded import embedded_dir
 from models.local.prompt_style import PromptStyle, declare_style, declared_style
+from models.vision.checkpoints import declare_profile
 from models.vision.grounding import GroundingPrompt, declare_form, prompt_form
 from training.engine.checkpoints import (
     load_policy,
@@ -43,7 +45,8 @@ from training.engine.trainer import SaveByTheClock, TrainingDiverged, settle_sha
 from training.grpo.completion_length import check_completion_lengths
 from training.grpo.evaluation import Evaluation, measure, tokenizer_of
 from training.grpo.examples import Example, count_shared_prompts, read_examples, write_examples
-from training.grpo.rewards import PointTarget, StepTarget, has_places
+from training.grpo.frames import DECLARED_PROFILE, keeps_aspect, limit_pixels, shown_size
+from training.grpo.rewards import PointTarget, StepTarget, has_places, places_of
 from training.grpo.settings import GrpoSettings
 from training.grpo.trainer import build_rewarder, build_trainer, check_fit, count_updates, token_count
 from training.grpo.vision_models import load_vision_model
@@ -110,6 +113,7 @@ def train_grpo(
     count_updates(settings, len(examples))
     policy = embedded_dir() if start == "embedded" else Path(start)
     model, processor = load_start(policy, vision=examples[0].image is not None)
+    limit_pixels(processor, settings.min_pixels, settings.max_pixels)
     check_fit((*examples, *held_out), build_rewarder(settings, processor))
     bound = UpdateBound(
         "optimization",
@@ -118,11 +122,13 @@ def train_grpo(
         hidden_width(model.config),
         settings.compute.lora,
     )
-    warnings = check_completion_lengths(examples, held_out, settings, token_count(processor)) + _coordinate_warnings(
-        examples, settings
+    warnings = (
+        *check_completion_lengths(examples, held_out, settings, token_count(processor)),
+        *_coordinate_warnings(examples, settings),
+        *_resizing_warnings(examples, settings, processor),
     )
     if problem := rate_problem(bound):
-        warnings += (problem,)
+        warnings = (*warnings, problem)
     inputs = GrpoInputs(
         start=weights_digest(policy), examples=_digest(examples), held_out=_digest(held_out), settings=settings
     )
@@ -294,7 +300,15 @@ def _train(model: Any, processor: Any, job: _TrainingJob) -> None:
     learned = whole_model(trainer, lambda: model)
     if learned is not None:
         write_atomically(out / "log.json", json.dumps(trainer.state.log_history, indent=1) + "\n")
-        save_start(learned, processor, out / "model", job.style, form_of(job.examples))
+        save_start(
+            learned,
+            processor,
+            out / "model",
+            job.style,
+            profile=_profile(job.examples),
+            vision=DECLARED_PROFILE[settings.coordinates],
+            form=form_of(job.examples),
+        )
         shutil.rmtree(out / "checkpoints", ignore_errors=True)
 
 
@@ -303,10 +317,14 @@ def save_start(
     processor: Any,
     out: Path,
     style: PromptStyle | None = None,
+    *,
+    profile: str = "",
+    vision: str = DECLARED_PROFILE["pixels"],
     form: GroundingPrompt | None = None,
 ) -> None:
     """Writes a checkpoint to *out* for :func:`load_start` and servers: weights with any adapter merged, the tokenizer
-    or processor, the prompt *style* and the *form* of its questions."""
+    or processor, the prompt *style* with its *profile*, the *vision* profile of a model that sees, and the *form* of
+    its questions."""
     merged = model.merge_and_unload() if hasattr(model, "merge_and_unload") else model
     neutral_sampling(merged)
     with write_folder_atomically(out) as part:
@@ -314,7 +332,8 @@ def save_start(
         processor.save_pretrained(part)
         if processor is not tokenizer_of(processor):
             tokenizer_of(processor).save_pretrained(part)
-        declare_style(part, style)
+            declare_profile(part, vision)
+        declare_style(part, style, profile)
         declare_form(part, form)
 
 
@@ -326,6 +345,23 @@ def _coordinate_warnings(examples: Sequence[Example], settings: GrpoSettings) ->
     return (
         f"warning: none of the {len(examples)} steps has a place, so reward {settings.reward.kind!r} tells right from "
         "wrong alone; `mira train examples` of a run with `--screenshots steps` makes steps that have",
+    )
+
+
+def _resizing_warnings(examples: Sequence[Example], settings: GrpoSettings, processor: Any) -> tuple[str, ...]:
+    """Returns a warning if the processor resizes images with targets and answers are read in pixels of the files."""
+    if examples[0].image is None or settings.coordinates != "pixels" or not keeps_aspect(processor):
+        return ()
+    sizes = dict.fromkeys(place.size for example in examples for place in places_of(example.target))
+    resized = ((size, shown_size(processor, size) or size) for size in sizes)
+    first = next(((size, shown) for size, shown in resized if shown != size), None)
+    if first is None:
+        return ()
+    size, shown = first
+    return (
+        f"warning: the processor resizes images, such as {size[0]} x {size[1]} to {shown[0]} x {shown[1]}, and answers "
+        "are read in pixels of the files; for a model that answers in pixels of what it sees (Qwen2.5-VL) set "
+        "coordinates=resized, for one that answers in 0 to 1000 (Qwen3-VL) coordinates=thousand",
     )
 
 
@@ -342,6 +378,12 @@ def form_of(examples: Sequence[Example]) -> GroundingPrompt | None:
     if not all(isinstance(example.target, PointTarget) for example in examples):
         return None
     return prompt_form(example.messages[-1][1] for example in examples)
+
+
+def _profile(examples: Sequence[Example]) -> str:
+    """The profile of the examples' prompts, where their style has several; empty where profiles differ."""
+    profiles = {profile_of_messages(example.messages) for example in examples}
+    return profiles.pop() if len(profiles) == 1 else ""
 
 
 def _digest(examples: Sequence[Example]) -> str:

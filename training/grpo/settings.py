@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from envs.core.errors import BadInput
 from envs.core.plain_values import Layer, checked, merged, source_of
 from envs.core.record import Record
-from training.engine.settings import Compute, Optimization
+from training.engine.settings import Compute, Optimization, none_if_named
+from training.grpo.frames import Coordinates
 from training.grpo.rewards import RewardSettings
 from training.grpo.rewards.registry import REWARDS, recipe_of
 from training.grpo.rewards.ssl import SslReward
@@ -36,8 +37,16 @@ class GrpoSettings(Record):
     answer_tokens: int = Field(default=128, ge=1)
     """Completion length limit in tokens, thought included. No paper states it; a warning names correct answers that do
     not fit."""
-    steps: int | None = Field(default=None, ge=1)
-    """Number of policy updates. None: as many as `optimization.epochs` passes over the prompts take."""
+    coordinates: Coordinates = "pixels"
+    """Units of the coordinates in answers: `pixels` of the image file, of the `resized` image (Qwen2.5-VL), 0 to
+    `thousand` (Qwen3-VL), or `unit`, 0 to 1. Targets are always in pixels of the file."""
+    min_pixels: int | None = Field(default=None, ge=1)
+    max_pixels: int | None = Field(default=None, ge=1)
+    """Limits of an image's area after resizing, for processors that keep the aspect ratio (Qwen). They bound the tokens
+    of an image, and are saved with the trained model. None: the checkpoint's."""
+    steps: Annotated[int | None, BeforeValidator(none_if_named)] = Field(default=None, ge=1)
+    """Number of policy updates. None (in a file `"none"`): as many as `optimization.epochs` passes over the prompts
+    take."""
     reuse: int = Field(default=1, ge=1)
     """μ: number of updates on one batch of completions."""
     clip_low: float = Field(default=0.2, gt=0)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -21,17 +21,18 @@ import torch
 from envs.core.errors import BadInput
 from models.base import Message
 from models.local.loading import reading_old_names
+from models.local.vision_loading import pad_left
 from models.prompting.prompt_tokens import PromptTokens
 from training.engine.checkpoints import lora_config
 from training.engine.trainer import one_device, shared_arguments
 from training.grpo.batch_check import PER_TOKEN, check_fields, check_rows, padded_marks
 from training.grpo.evaluation import NEAR_MISS, chat_turns, template_opening, tokenizer_of
 from training.grpo.examples import Example, check_images
+from training.grpo.frames import AnswerFrames, limit_pixels
 from training.grpo.groups import GroupStats, RowExclusion, SkipIdleUpdates
 from training.grpo.kl import KL_WEIGHTS, kl_weighted_by_reward
-from training.grpo.rewards import Rewarder, Score, TokenCount, has_places
+from training.grpo.rewards import UNSCALED, Rewarder, Scale, Score, TokenCount, has_places
 from training.grpo.settings import GrpoSettings
-from training.grpo.vision_models import pad_left
 
 VISION: Final = ("vision", "visual")
 """Parts of the names of image encoder weights: LLaVA, SmolVLM, Gemma; Qwen."""
@@ -51,10 +52,19 @@ class GroupReward:
     __name__ = "reward"
 
     def __init__(
-        self, examples: Sequence[Example], rewarder: Rewarder, group: int, tokenizer: Any, opening: str = ""
+        self,
+        examples: Sequence[Example],
+        rewarder: Rewarder,
+        group: int,
+        tokenizer: Any,
+        opening: str = "",
+        *,
+        scale: Callable[[Example], Scale] = lambda _: UNSCALED,
     ) -> None:
-        """*opening*: text that the chat template puts before every completion, see `template_opening`."""
+        """*opening*: text that the chat template puts before every completion, see `template_opening`. *scale*: pixels
+        per unit of an answer's coordinates."""
         self._opening = opening
+        self._scale = scale
         self._examples = examples
         self._rewarder = rewarder
         self._group = group
@@ -79,7 +89,8 @@ class GroupReward:
                 raise ValueError(f"completions of the examples {sorted(own)} are in one group")
             example = self._examples[own.pop()]
             picture = example.picture if self._rewarder.needs_picture else None
-            scores += self._rewarder.of_group(example.target, texts[start : start + self._group], picture)
+            group = texts[start : start + self._group]
+            scores += self._rewarder.of_group(example.target, group, picture, self._scale(example))
         finite = [score for score in scores if math.isfinite(score.total)]
         self.shares = [
             score.total / self._rewarder.max_reward if math.isfinite(score.total) else 0.0 for score in scores
@@ -211,8 +222,10 @@ def build_trainer(model: Any, processor: Any, examples: Sequence[Example], setti
         for name, weight in model.named_parameters():
             weight.requires_grad_(not any(part in name for part in VISION))
     pad_left(processor)
+    limit_pixels(processor, settings.min_pixels, settings.max_pixels)
     rewarder, opening = build_rewarder(settings, processor), template_opening(processor)
-    rewarding = GroupReward(examples, rewarder, settings.group, tokenizer_of(processor), opening)
+    scale = AnswerFrames(processor, settings.coordinates).scale
+    rewarding = GroupReward(examples, rewarder, settings.group, tokenizer_of(processor), opening, scale=scale)
     start = model.state_dict()
     with reading_old_names():
         trainer = group_trainer()(

@@ -1,28 +1,16 @@
-"""Loads vision-language models and their processors.
-
-Prompts of a batch are padded on the left, including every field with one value per token, such as `mm_token_type_ids`
-of Qwen2.5-VL and `token_type_ids` of Gemma 3. Padded on the other side, these fields mark the wrong tokens as image
-tokens: an error if the lengths differ, wrong log-probabilities otherwise.
-
-Processors that also read videos need torchvision for videos only. Without it they are built without the video part:
-Pillow reads images, and the video settings are kept unchanged in saved checkpoints.
-"""
+"""Loads vision-language models for training, see :mod:`models.local.vision_loading`."""
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from envs.core.errors import BadInput
-from models.local.safe_loading import LOCAL, WEIGHTS
+from models.local.safe_loading import WEIGHTS
+from models.local.vision_loading import UNREADABLE, load_processor, loading_error
 from training.engine.checkpoints import check_weights
-
-VISION_EXTRA = "pip install 'mira-web[vision]'"
-_UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError)
-"""Errors of transformers for a checkpoint that it cannot read, or that needs a missing package."""
 
 
 def load_vision_model(folder: Path) -> tuple[Any, Any]:
@@ -36,86 +24,8 @@ def load_vision_model(folder: Path) -> tuple[Any, Any]:
     try:
         model = AutoModelForImageTextToText.from_pretrained(folder, dtype=torch.float32, **WEIGHTS)
         processor = load_processor(folder)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise BadInput(
-            f"examples have images, and {str(folder)!r} cannot be loaded as a vision model: {_error_text(error)}"
+            f"examples have images, and {str(folder)!r} cannot be loaded as a vision model: {loading_error(error)}"
         ) from error
     return model, processor
-
-
-def _error_text(error: BaseException) -> str:
-    """Returns *error* in one line, with an install command if torchvision is missing."""
-    text = " ".join(str(error).split())[:300]
-    if find_spec("torchvision") is None and "torchvision" in text.lower():
-        return f"it needs torchvision, in the version that fits your torch: {VISION_EXTRA}"
-    return text
-
-
-def load_processor(folder: Path) -> Any:
-    """Loads the processor in *folder*, padding on the left. Raises the error of transformers if it cannot be read."""
-    from transformers import AutoProcessor
-
-    try:
-        return pad_left(AutoProcessor.from_pretrained(folder, **LOCAL))
-    except ImportError:
-        if find_spec("torchvision") is not None:
-            raise
-        return pad_left(_without_videos(folder))
-
-
-def pad_left(processor: Any) -> Any:
-    """Sets *processor*, or a tokenizer, to pad every field on the left, and returns it."""
-    tokenizer = getattr(processor, "tokenizer", processor)
-    tokenizer.padding_side = "left"
-    tokenizer.init_kwargs["padding_side"] = "left"  # processors read these settings first
-    return processor
-
-
-def _without_videos(folder: Path) -> Any:
-    """Loads the processor in *folder* with its video part replaced by the part's settings."""
-    from transformers import AutoConfig
-    from transformers.models.auto.processing_auto import PROCESSOR_MAPPING
-
-    config = AutoConfig.from_pretrained(folder, **LOCAL)
-    kind = _for_images(PROCESSOR_MAPPING[type(config)])
-    settings, _ = kind.get_processor_dict(folder, local_files_only=True)
-    parts = [_part(name, folder) for name in kind.get_attributes()]
-    return kind.from_args_and_dict(parts, settings)
-
-
-def _for_images(kind: Any) -> Any:
-    """Returns a subclass of *kind* that accepts any object as its video part. It keeps the name of *kind*, by which
-    saved processors are loaded."""
-
-    def check_argument_for_proper_class(self: Any, argument_name: str, argument: Any) -> Any:
-        if argument_name == "video_processor":
-            return type(argument)
-        return kind.check_argument_for_proper_class(self, argument_name, argument)
-
-    return type(kind.__name__, (kind,), {"check_argument_for_proper_class": check_argument_for_proper_class})
-
-
-def _part(name: str, folder: Path) -> Any:
-    from transformers import AutoImageProcessor, AutoTokenizer
-
-    match name:
-        case "tokenizer":
-            return AutoTokenizer.from_pretrained(folder, **LOCAL)
-        case "image_processor":
-            return AutoImageProcessor.from_pretrained(folder, backend="pil", **LOCAL)
-        case "video_processor":
-            return _video_settings(folder)
-        case _:
-            raise ImportError(f"the processor's {name} needs torchvision")
-
-
-def _video_settings(folder: Path) -> Any:
-    """Returns a placeholder with the video settings as attributes. It writes them unchanged."""
-    from transformers.video_processing_utils import VideoProcessorMixin
-
-    class VideoSettings(VideoProcessorMixin):
-        def to_dict(self) -> dict[str, Any]:
-            return dict(settings)
-
-    settings, _ = VideoProcessorMixin.get_video_processor_dict(folder, local_files_only=True)
-    return VideoSettings(**settings)

@@ -13,9 +13,10 @@ from models.prompting.prompt_tokens import prompt_room
 from training.data.columns import Column
 from training.data.rows import Row, RowEncoder
 from training.data.trajectories import Trajectory
-from training.engine.checkpoints import load_policy
+from training.engine.checkpoints import load_policy, load_tokenizer
 from training.engine.critics import CriticKind
-from training.engine.stage_jobs import StageJob, launch, write_job
+from training.engine.stage_jobs import StageJob, write_job
+from training.loop.critic_states import with_milestones
 from training.loop.data import PhaseData
 from training.loop.metrics import CriticScores, critic_scores
 from training.loop.phase_context import PhaseContext
@@ -59,7 +60,7 @@ def score_rows(context: PhaseContext, data: PhaseData, critics: Critics) -> tupl
 
     def scores(kind: CriticKind) -> tuple[float, ...]:
         folder = critics.folders.get(kind)
-        return zeros if folder is None else _scores(folder, context, data.rows)
+        return zeros if folder is None else _scores(folder, context, _states(context, kind, data))
 
     return scores("potential"), scores("value") if critics.values is None else critics.values
 
@@ -76,8 +77,9 @@ def _potential(context: PhaseContext, data: PhaseData) -> tuple[Path, CriticScor
     """Trains the potential critic on successes. The previous one is scored on this phase's, which it has not seen."""
     labels = row_progress(data.trajectories, data.rows)
     new = [place for place in sorted(labels) if data.rows[place].trajectory < data.new]
-    rows, targets = [data.rows[place] for place in sorted(labels)], [labels[place] for place in sorted(labels)]
-    unseen = _Examples([data.rows[place] for place in new], [labels[place] for place in new])
+    states = _states(context, "potential", data)
+    rows, targets = [states[place] for place in sorted(labels)], [labels[place] for place in sorted(labels)]
+    unseen = _Examples([states[place] for place in new], [labels[place] for place in new])
     if context.demonstrations and "potential" not in context.critics:
         more, labelled = _demonstrated(context, data)
         rows, targets = [*rows, *more], [*targets, *labelled]
@@ -89,21 +91,23 @@ def _value(context: PhaseContext, data: PhaseData) -> tuple[Path, CriticScores |
     it."""
     targets = row_values(data.trajectories, data.rows, context.settings.targets)
     new = [place for place, row in enumerate(data.rows) if row.trajectory < data.new]
-    unseen = _Examples([data.rows[place] for place in new], [targets[place] for place in new])
-    return _critic(context, "value", _Examples(data.rows, targets), unseen)
+    states = _states(context, "value", data)
+    unseen = _Examples([states[place] for place in new], [targets[place] for place in new])
+    return _critic(context, "value", _Examples(states, targets), unseen)
 
 
 def _cross_fitted(context: PhaseContext, data: PhaseData, parts: Sequence[int]) -> tuple[float, ...]:
     """V of every row by a critic that was never trained on any episode of its task: each continues the previous phase's
     critic of the same fold."""
     targets = row_values(data.trajectories, data.rows, context.settings.targets)
+    states = _states(context, "value", data)
     values = [0.0] * len(data.rows)
     for part in range(context.settings.value.folds):
         own = [place for place, row in enumerate(data.rows) if parts[row.trajectory] == part]
         others = [place for place, row in enumerate(data.rows) if parts[row.trajectory] != part]
-        learned = _Examples([data.rows[place] for place in others], [targets[place] for place in others])
+        learned = _Examples([states[place] for place in others], [targets[place] for place in others])
         critic = _trained(context, "value", learned, name=fold_name(part))
-        scores = _scores(critic, context, [data.rows[place] for place in own])
+        scores = _scores(critic, context, [states[place] for place in own])
         for place, score in zip(own, scores, strict=True):
             values[place] = score
     return tuple(values)
@@ -155,7 +159,7 @@ def _trained(context: PhaseContext, kind: CriticKind, learned: _Examples, *, nam
                 report_to=context.settings.report_to,
             )
             write_job(folder, job, learned.rows, {Column.TARGET: learned.targets})
-        return launch(folder, context.settings.launcher, watch=context.watch)
+        return context.runner.stage(folder)
 
 
 def _demonstrated(context: PhaseContext, data: PhaseData) -> tuple[Sequence[Row], Sequence[float]]:
@@ -166,7 +170,17 @@ def _demonstrated(context: PhaseContext, data: PhaseData) -> tuple[Sequence[Row]
     room = prompt_room(declared_context(model, tokenizer), MAX_ANSWER_TOKENS)
     rows = RowEncoder(tokenizer, context.settings.compute.max_tokens, room).encode(shown).rows
     labels = row_progress(shown, rows)
+    if context.settings.potential.milestones:
+        rows = with_milestones(rows, shown, tokenizer)
     return [rows[place] for place in sorted(labels)], [labels[place] for place in sorted(labels)]
+
+
+def _states(context: PhaseContext, kind: CriticKind, data: PhaseData) -> Sequence[Row]:
+    """The rows as the critic *kind* reads them."""
+    how = context.settings.potential if kind == "potential" else context.settings.value
+    if not how.milestones:
+        return data.rows
+    return with_milestones(data.rows, data.trajectories, load_tokenizer(context.policy))
 
 
 def _scores(critic: Path, context: PhaseContext, rows: Sequence[Row]) -> tuple[float, ...]:

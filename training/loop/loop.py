@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
+import shutil
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -28,7 +28,6 @@ from training.data.provenance import Provenance
 from training.data.trajectories import Trajectory
 from training.engine.checkpoints import base_of, check_adapter, is_adapter, read_config, weights_digest
 from training.engine.language_model import hidden_width
-from training.engine.learning_rate_check import UpdateBound, check_head, check_rate
 from training.engine.preflight import check_trainable
 from training.engine.progress import Watcher, unwatched
 from training.loop.critics import fold_name
@@ -50,8 +49,9 @@ from training.loop.metrics import PhaseMetrics, PlayedRun, played_in
 from training.loop.parts import load_or_compute, read_record, run_location, write_json, write_record
 from training.loop.phase import evaluate, finished, run_phase
 from training.loop.phase_context import LogFunction, PhaseContext, phase_seed
+from training.loop.rates import check_rates
 from training.loop.rollouts import check_policy, models_named, rollout_config
-from training.loop.settings import ActorSettings, CriticSettings, LoopSettings
+from training.loop.settings import LoopSettings
 from training.loop.task_values import start_values
 from training.loop.tracking import check_trackers, phase_tracker
 
@@ -120,6 +120,7 @@ class Loop:
             pool = await self._pool() if self.settings.phases else ()
             for number in range(1, self.settings.phases + 1):
                 phases.append(await self._phase(number, pool, refs))
+                self.remove_unneeded(number)
                 track(phases[-1])
                 self._progress(phases)
             return self._progress(phases)
@@ -230,6 +231,15 @@ class Loop:
         models = {name: self.folder(number) / name / "model" for name in names}
         return {name: model for name, model in models.items() if model.exists()}
 
+    def remove_unneeded(self, number: int) -> None:
+        """Removes, after phase *number*, checkpoints of the phase before that neither resuming nor the next phase
+        reads: its critics, and by `retain` its actor."""
+        models = list(self._critics(number - 1).values())
+        if self.settings.retain == "last" and number > 1:
+            models.append(self.policy(number - 1))
+        for model in models if self.settings.retain != "all" else ():
+            shutil.rmtree(model, ignore_errors=True)
+
     def _past(self, number: int) -> tuple[Trajectory, ...]:
         tables = (self.folder(before) / "data" / "new.parquet" for before in range(1, number))
         return tuple(trajectory for table in tables for trajectory in read_trajectories(table))
@@ -290,24 +300,6 @@ def _check_start(start: Path, settings: LoopSettings) -> None:
         check_adapter(start, settings.compute.needed_lora)
 
 
-def check_rates(settings: LoopSettings, width: int) -> None:
-    """Raises BadInput where a stage's learning rate is too low to change a model of *width*, with the maximum number of
-    rows of a phase. A critic has at most the actor's rows, except for demonstrations in the first phase."""
-    play = settings.rollouts
-    rows = math.ceil(play.tasks * play.attempts * play.limits.max_steps * (1 + settings.replay.per_new))
-    lora = settings.compute.needed_lora if settings.compute.lean else settings.compute.lora
-    stages: dict[str, CriticSettings | ActorSettings] = {"actor": settings.actor}
-    stages |= {"potential": settings.potential} if settings.needs_potential else {}
-    stages |= {"value": settings.value} if settings.needs_value else {}
-    for name, stage in stages.items():
-        how = stage.optimization
-        steps = how.epochs * math.ceil(rows / how.batch_rows)
-        bound = UpdateBound(f"{name}.optimization", how, steps, width, lora)
-        check_rate(bound)
-        if isinstance(stage, CriticSettings):
-            check_head(bound, f"{name}.head_rate", stage.rate_of_head)
-
-
 def _check(settings: LoopSettings) -> None:
     evaluation_refs(settings.evaluation)
     training_seeds(settings.pool.suite)
@@ -334,6 +326,8 @@ def _check(settings: LoopSettings) -> None:
         raise BadInput("curriculum.similarity 'model', and only it, needs curriculum.judge: the spec of a chat model")
     if settings.curriculum.value_band is not None and not settings.needs_value:
         raise BadInput(f"curriculum.value_band needs a value critic, and arm {settings.arm!r} has none")
+    if settings.curriculum.value_band is not None and settings.value.milestones:
+        raise BadInput("curriculum.value_band takes V of tasks before they are opened: set value.milestones to false")
     if settings.potential.folds != 1:
         raise BadInput("potential.folds: only the value critic is cross-fitted, see value.folds")
     if settings.actor.keep == "digirl" and not settings.needs_value:

@@ -17,7 +17,7 @@ from training.data.columns import Column, Columns
 from training.data.rows import RowEncoder
 from training.data.table import DataSummary, summarize
 from training.engine.checkpoints import load_tokenizer
-from training.engine.stage_jobs import StageJob, launch, write_job
+from training.engine.stage_jobs import StageJob, write_job
 from training.loop.advantage_columns import check_advantages, select_rows
 from training.loop.critics import Critics, score_rows, train_critics
 from training.loop.data import PhaseData, ReplayCounts, phase_data, read_episodes, read_runs
@@ -57,7 +57,7 @@ async def run_phase(context: PhaseContext, tasks: Sequence[TaskRef]) -> PhaseMet
             server=settings.rollouts.server,
             ray=settings.rollouts.ray,
         )
-    with interruptible():
+    with interruptible(), context.running():
         metrics = learn(context, run)
     metrics = metrics.model_copy(update={"rollouts": played_in(run), "seconds": dict(context.seconds)})
     write_record(folder / "metrics.json", metrics)
@@ -89,7 +89,8 @@ async def evaluate(
 
 
 def learn(context: PhaseContext, run: Path) -> PhaseMetrics:
-    """Runs all parts of a phase after the rollouts: data, each critic, the actor. Finished parts are skipped."""
+    """Runs all parts of a phase after the rollouts: data, each critic, the actor. Finished parts are skipped. Call it
+    within `context.running()`."""
     data = _data(context, run)
     critics = train_critics(context, data)
     columns, nonfinite = _columns(context, data, critics)
@@ -234,7 +235,7 @@ def _actor(context: PhaseContext, data: PhaseData, columns: Columns, places: Seq
         stored = {**columns, Column.REFERENCE: data.references, Column.SUCCESS: _outcomes(data)}
         chosen = {column: [values[place] for place in places] for column, values in stored.items()}
         write_job(folder, job, [data.rows[place] for place in places], chosen)
-    model = launch(folder, settings.launcher, watch=context.watch)
+    model = context.runner.stage(folder)
     declare_style(model, settings.rollouts.prompt_style)
 
 

@@ -12,7 +12,8 @@ from agent.progress import Listener
 from training.data.rows import Row
 from training.data.trajectories import Trajectory
 from training.engine.progress import Watcher, unwatched
-from training.engine.scoring import ScoreKind, score, score_launched
+from training.engine.scoring import ScoreKind
+from training.engine.stage_runner import StageRunner, stage_runner
 from training.loop.settings import LoopSettings
 
 LogFunction = Callable[[str], None]
@@ -43,6 +44,7 @@ class PhaseContext:
     watch: Watcher = unwatched
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     """Duration of each finished part."""
+    _runners: list[StageRunner] = field(default_factory=list[StageRunner])
 
     @property
     def seed(self) -> int:
@@ -51,10 +53,24 @@ class PhaseContext:
 
     def score(self, kind: ScoreKind, checkpoint: Path, rows: Sequence[Row]) -> tuple[float, ...]:
         """Scores *rows* with a policy or critic, in the processes in which the stages run."""
-        compute, launcher = self.settings.compute, self.settings.launcher
-        if not launcher:
-            return score(kind, checkpoint, rows, compute, self.watch)
-        return score_launched(kind, checkpoint, rows, compute, launcher=launcher, folder=self.folder / "scoring")
+        return self.runner.score(kind, checkpoint, rows, self.settings.compute)
+
+    @property
+    def runner(self) -> StageRunner:
+        """Runs the stages and scoring passes. Raises ValueError outside :meth:`running`."""
+        if not self._runners:
+            raise ValueError("stages run within PhaseContext.running")
+        return self._runners[-1]
+
+    @contextmanager
+    def running(self) -> Generator[None]:
+        """Keeps the processes and models of the phase's stages and scoring passes during the body."""
+        with stage_runner(self.settings.launcher, self.folder, self.watch) as runner:
+            self._runners.append(runner)
+            try:
+                yield
+            finally:
+                self._runners.pop()
 
     @contextmanager
     def part(self, name: str, description: str) -> Generator[None]:

@@ -125,6 +125,9 @@ class CriticSettings(Record):
     Published rates of 1e-6 are for trunks of 8 to 12 billion parameters and would barely change the head."""
     keep: bool = True
     """Continue training the previous phase's critic; off, each phase starts from the policy's trunk."""
+    milestones: bool = False
+    """Show the critic how many milestones are done in its state, see :mod:`training.loop.critic_states`. The policy
+    does not see it."""
     folds: int = Field(default=1, ge=1, le=10)
     """Folds of the value critic. Above 1, a row's value comes from a critic that was not trained on the row's task
     (cross-fitting). A critic that was trained on it knows the outcome, and advantages vanish."""
@@ -172,6 +175,9 @@ class LoopSettings(Record):
     launcher: tuple[str, ...] = ()
     """Command that runs the stages, e.g. `["accelerate", "launch", "--num_processes", "8", "-m"]`; empty: this process.
     """
+    retain: Literal["all", "actors", "last"] = "actors"
+    """Checkpoints that stay when the next phase is done: all; the actors (the next phase continues the critics, which
+    are then read no more); or none, so that only the last phase has checkpoints."""
     report_to: tuple[str, ...] = ()
     """Trackers of transformers, such as `tensorboard`."""
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from agent.episode.policy import MAX_ANSWER_TOKENS
+from agent.episode.profile_prompts import profile_of_messages
 from envs.core.errors import BadInput, ResetFailed
 from envs.core.plain_values import Layer, checked, merged
 from envs.core.record import Record
@@ -139,7 +140,7 @@ def fine_tune(
         start=policy.resolve(), optimization=settings.optimization, compute=settings.compute, seed=settings.seed
     )
     model = supervised(job, encoded.rows, out, launcher=settings.launcher, watch=watch)
-    declare_style(model, _style(kept))
+    declare_style(model, _style(kept), _profile(kept))
     losses = [row["loss"] for row in json.loads((out / "log.json").read_text(encoding="utf-8")) if "loss" in row]
     first, last = (losses[0], losses[-1]) if losses else (None, None)
     play = play_command(model, kept)
@@ -165,13 +166,19 @@ def play_command(model: Path, learned: Sequence[Trajectory]) -> tuple[str, ...]:
 
 def _shows_plan(decision: Decision) -> bool:
     """Whether the prompt shows milestones, in either prompt style."""
-    return any("\nNext: " in text or "\n\nPlan\n" in text for _, text in decision.messages)
+    return any("\nNext: " in text or "\nPlan\n" in text for _, text in decision.messages)
 
 
 def _style(kept: Sequence[Trajectory]) -> PromptStyle | None:
     """The prompt style of *kept*; None where styles differ."""
     styles: set[PromptStyle] = {_style_of(trajectory.decisions[0]) for trajectory in kept}
     return styles.pop() if len(styles) == 1 else None
+
+
+def _profile(kept: Sequence[Trajectory]) -> str:
+    """The profile of the prompts of *kept*, where their style has several; empty where profiles differ."""
+    profiles = {profile_of_messages(trajectory.decisions[0].messages) for trajectory in kept}
+    return profiles.pop() if len(profiles) == 1 else ""
 
 
 def _style_of(decision: Decision) -> PromptStyle:

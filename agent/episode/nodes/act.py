@@ -46,7 +46,7 @@ async def act(state: State, runtime: Runtime[Episode]) -> Update:
         return _not_found(state, episode, proposal)
     episode.proposal = proposal
     episode.batch = batch_of(proposal.action, proposal.then, look, episode.config.max_actions_per_turn)
-    asks = needs_approval(proposal.action, look, episode.config.approve, episode.past)
+    asks = proposal.checks or needs_approval(proposal.action, look, episode.config.approve, episode.past)
     queued = 1 if episode.batch is None else episode.batch.size
     return Update(parse_errors=0, problems=[], approval="ask" if asks else None, queued=queued)
 

@@ -30,6 +30,7 @@ async def approve(state: State, runtime: Runtime[Episode]) -> Update:
         episode_id=episode.identity.episode_id,
         step=state.step + 1,
         action=_named(episode, action, look),
+        checks=tuple(one_line(episode.trace.mask(check)) for check in episode.proposal.checks),
         classes=needs_approval(action, look, episode.config.approve, episode.past),
         url=look.url,
         instruction=episode.start.instruction,

@@ -30,6 +30,11 @@ class BadAction(EnvError):
 class ParseError(BadAction):
     """The text contains no valid action. The one-line message gives the error, then the expected form."""
 
+    def __init__(self, message: str, form: str = "") -> None:
+        """*form*: name of the form whose values are wrong; empty where none was recognised."""
+        super().__init__(message)
+        self.form = form
+
 
 @dataclass(frozen=True, slots=True)
 class Parsed:

@@ -64,6 +64,10 @@ class Language(ABC):
         """An example of *form* with placeholders, for the reference and for error messages."""
 
     @abstractmethod
+    def template(self, form: Form, shown: Sequence[tuple[Slot, str]]) -> str:
+        """*form* with these texts for its slots, as they are: they are shown and not read."""
+
+    @abstractmethod
     def label(self, form: Form) -> str:
         """The name of *form* as the reference lists it beside another one."""
 

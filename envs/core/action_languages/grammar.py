@@ -29,7 +29,7 @@ KEYS: Final = (
 )
 """Keys that can be pressed."""
 DIRECTIONS: Final = ("up", "down", "left", "right")
-_NUMBER: Final = r'"-"? [0-9]{1,5} ("." [0-9]{1,2})?'
+_NUMBER: Final = r'"-"? [0-9]{1,5} ("." [0-9]{1,4})?'
 _ROW: Final = "[1-9] [0-9]{0,5}"
 _ADDRESS: Final = r'"http" "s"? "://" [!#-\[\]-~]{1,300}'
 """Printable ASCII without blanks, quotes and backslashes."""

@@ -11,6 +11,7 @@ are ignored; a further bracket is an error.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from envs.core import actions as act
@@ -188,6 +189,9 @@ class IdLanguage(Language):
     def shape(self, form: Form) -> str:
         return _call(form, [slot.shape for slot in form.slots if not slot.optional or slot.always])
 
+    def template(self, form: Form, shown: Sequence[tuple[Slot, str]]) -> str:
+        return _call(form, [text for _, text in shown])
+
     def label(self, form: Form) -> str:
         return form.name
 
@@ -218,7 +222,7 @@ class IdLanguage(Language):
             contents, end = _brackets(text, verb.end())
             return self.build(form, self._values(form, contents)), end
         except Fault as fault:
-            raise ParseError(f"{fault}. Expected: {PHRASE} ```{self.shape(form)}```") from None
+            raise ParseError(f"{fault}. Expected: {PHRASE} ```{self.shape(form)}```", form.name) from None
 
     def _values(self, form: Form, contents: list[str]) -> dict[str, Value]:
         """The value of each slot that has a bracket."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -213,6 +213,9 @@ class ProgramLanguage(Language):
     def shape(self, form: Form) -> str:
         return _call(form, [_placeholder(slot) for slot in form.required])
 
+    def template(self, form: Form, shown: Sequence[tuple[Slot, str]]) -> str:
+        return _call(form, [f"{slot.name}={text}" for slot, text in shown])
+
     def label(self, form: Form) -> str:
         return _text(form.name)
 
@@ -246,7 +249,7 @@ class ProgramLanguage(Language):
         try:
             return self.build(form, self._values(form, values))
         except Fault as fault:
-            raise ParseError(f"{fault}. Expected: {self.shape(form)}") from None
+            raise ParseError(f"{fault}. Expected: {self.shape(form)}", form.name) from None
 
     def _values(self, form: Form, values: dict[str, str]) -> dict[str, Value]:
         """The value of each slot that the call fills."""

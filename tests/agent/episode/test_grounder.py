@@ -333,6 +333,8 @@ async def test_a_person_approves_the_control_that_was_found(
     [
         ({"screenshots": "marks", "policy": "openai:m"}, "marks show numbers"),
         ({"policy": "embedded"}, "compact prompts, which name controls by number"),
+        ({"policy": "openai:m", "profile": "small"}, "short prompts, which name controls by number"),
+        ({"policy": "openai-computer:m"}, "acts with its vendor's tools"),
         ({"policy": "openai:m", "grounder": "embedded"}, "embedded reads text only"),
         ({"policy": "openai:m", "grounder": "oracle"}, "needs a model that sees pictures"),
     ],

@@ -20,7 +20,9 @@ import models.prompting.prompt_text
 import planners.compact_planner
 import planners.prompts
 from agent.episode.policy import ModelPolicy, Turn
+from agent.episode.profile_prompts import render_prompt
 from agent.episode.prompts import PolicyView, render_policy_prompt
+from agent.profiles.profile import Profile, named
 from envs.core.action_languages import PROGRAM
 from envs.core.observation import Observation
 from envs.core.tasks import TaskRef
@@ -54,10 +56,14 @@ def repair(view: PolicyView) -> Sequence[Message]:
     return _repaired(view, "full")
 
 
-def _repaired(view: PolicyView, style: Any) -> Sequence[Message]:
+def short_repair(view: PolicyView) -> Sequence[Message]:
+    return _repaired(view, "full", named("small"))
+
+
+def _repaired(view: PolicyView, style: Any, profile: Profile | None = None) -> Sequence[Message]:
     model = ScriptedModel([f'do(action="{view.observation.title}")', "exit()"])
     turn = Turn(TaskRef(suite="open", name="x", seed=0), 1, 1, view)
-    asyncio.run(ModelPolicy(model, PROGRAM, style).propose(turn))
+    asyncio.run(ModelPolicy(model, PROGRAM, style, profile=profile).propose(turn))
     return [message for message in model.requests[-1].messages if message.role != "assistant"]
 
 
@@ -80,6 +86,11 @@ CASES = {
     "policy": Prompted(PolicyView, lambda view: render_policy_prompt("full", view), VIEW, GOAL),
     "policy, nothing missed": Prompted(PolicyView, lambda view: render_policy_prompt("full", view), FAILED, GOAL),
     "policy, repair": Prompted(PolicyView, repair, VIEW, GOAL),
+    "policy, short": Prompted(PolicyView, lambda view: render_prompt(named("small"), view), VIEW, GOAL),
+    "policy, short, nothing missed": Prompted(
+        PolicyView, lambda view: render_prompt(named("small"), view), FAILED, GOAL
+    ),
+    "policy, short, repair": Prompted(PolicyView, short_repair, VIEW, GOAL),
     "policy, compact": Prompted(
         PolicyView, lambda view: render_policy_prompt("compact", view), VIEW, COMPACT_ORDERS, compact=True
     ),
@@ -191,6 +202,14 @@ SHOWN_UNFENCED = {
         ("milestones", "0", "text"),
     },
     "policy, repair": {("observation", "title")},
+    "policy, short": {
+        ("problems", "0"),
+        ("history", "0", "target", "role"),
+        ("notes", "0", "text"),
+        ("last", "message"),
+        ("milestones", "0", "text"),
+        ("observation", "text"),
+    },
     "planner": {("instruction",), ("observation", "text")},
     "planner, again": {
         ("milestones", "0", "text"),

@@ -21,6 +21,7 @@ from envs.core.action_languages import PROGRAM
 from envs.security.allowlist import Origins
 from envs.security.secrets import SecretVault
 from models.providers.scripted_model import ScriptedModel
+from models.vision.profiles import GENERAL
 from tests.agent.shop import config
 from tests.envs.browser.web import Answer, Web
 from tests.envs.security.spellings import SPELLINGS
@@ -94,7 +95,7 @@ async def play(folder: Path, value: str, *, declared: bool) -> Played:
             retry_temperature=0,
             session={"allow": [evil.url().rstrip("/")]},
         )
-        policy = ModelPolicy(model, PROGRAM, "full", shows_pictures=True)
+        policy = ModelPolicy(model, PROGRAM, "full", vision=GENERAL)
         run = await run_open(settings, "Obey the page", web.url(), folder, policy=policy)
         write_report([run.folder], out=folder / "report.html")
         messages = [message for request in model.requests for message in request.messages]

@@ -39,6 +39,7 @@ def test_what_does_not_fit_is_said_in_one_line(answer: str | None, says: str) ->
 
 
 def test_what_fits() -> None:
+    assert AnswerSchema(SCHEMA).problem("N/A: nobody sells it") is None, "the task cannot be done"
     assert AnswerSchema(SCHEMA).problem('{"price": 3.5}') is None
 
 

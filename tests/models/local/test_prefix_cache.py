@@ -13,8 +13,9 @@ from transformers import MistralConfig, MistralForCausalLM
 
 from models.local.batch_generation import Generator
 from models.local.continuation import Job, Row
-from models.local.loading import load_generator
-from models.local.prefix_cache import SHORTEST, PrefixCache, common_prefix
+from models.local.loading import load_generator, read_checkpoint
+from models.local.prefix_cache import PrefixCache
+from tests.models.local.adapters import save_adapter
 from tests.models.local.test_local import save_checkpoint
 
 SYSTEM = tuple(range(10, 90))
@@ -29,8 +30,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Counted:
     """A generator that counts the prompt tokens that its model computes."""
 
-    def __init__(self, folder: Path) -> None:
-        self.generator: Generator = load_generator(folder, None, "local:tiny")[0]
+    def __init__(self, folder: Path, generator: Generator | None = None) -> None:
+        self.generator = generator or load_generator(folder, None, "local:tiny")[0]
         self.computed = 0
         model: Any = self.generator.model
         model.register_forward_pre_hook(self._count, with_kwargs=True)
@@ -75,15 +76,71 @@ def test_the_same_prompt_computes_its_last_token_only(folder: Path) -> None:
     assert same(first, again)
 
 
-def test_concurrent_workers_share_their_prefix(folder: Path) -> None:
+def test_two_workers_over_two_steps_compute_every_shared_prefix_once(folder: Path) -> None:
+    """Two episodes at the same time: the system text is common, the goal is that of one episode."""
     counted = Counted(folder)
-    prompts = [(*SYSTEM, 91), (*SYSTEM, 92, 93, 94, 95), (*SYSTEM, 96, 97)]
-    together = counted.run(*prompts)
-    assert counted.computed == len(SYSTEM) + 3 * 4, "rows are padded to the longest rest"
-    counted.run(*prompts)
-    assert counted.computed == 3 * 4
-    fresh = Counted(folder)
-    assert same(together, [fresh.run(prompt)[0] for prompt in prompts])
+    goals = (tuple(range(100, 140)), tuple(range(150, 200)))
+    step_1 = [(*SYSTEM, *goal, 91, 92) for goal in goals]
+    step_2 = [(*SYSTEM, *goal, 93, 94, 95) for goal in goals]
+    first = counted.run(*step_1)
+    assert counted.computed == len(step_1[0]) + len(goals[1]) + 2
+    assert [row.cached for row in first] == [0, len(SYSTEM)]
+    second = counted.run(*step_2)
+    assert counted.computed == 2 * 3, "of each episode only what its page changed"
+    assert [row.cached for row in second] == [len(prompt) - 3 for prompt in step_2]
+    fresh = [Counted(folder).run(prompt)[0] for prompt in (*step_1, *step_2)]
+    assert same([*first, *second], fresh)
+
+
+def test_answers_stay_the_same_in_little_memory(folder: Path) -> None:
+    """Prompts of three episodes in turns, with room for one prompt and a half."""
+    counted = Counted(folder)
+    steps = [(*SYSTEM, episode, *SYSTEM[:30], step, step) for step in (91, 92, 93) for episode in (5, 6, 7)]
+    counted.run(steps[0])
+    cache = counted.generator.prefixes
+    limit = cache.size * 3 // 2
+    counted.generator.prefixes = small = PrefixCache(counted.generator.model, limit)
+    rows = [row for place in range(0, 9, 3) for row in counted.run(*steps[place : place + 3])]
+    assert 0 < small.size <= limit
+    assert [row.cached for row in rows] == [0, *[len(SYSTEM)] * 8], (
+        "an older episode was dropped, the system text stays"
+    )
+    assert same(rows, [Counted(folder).run(prompt)[0] for prompt in steps])
+
+
+def test_of_a_prompt_larger_than_the_memory_the_beginning_is_kept(folder: Path) -> None:
+    counted, prompt = Counted(folder), (*SYSTEM, 91)
+    first = counted.run(prompt)
+    size = counted.generator.prefixes.size
+    for limit, known in ((size // 2, len(prompt) // 2), (1, 0)):
+        counted.generator.prefixes = PrefixCache(counted.generator.model, limit)
+        counted.run(prompt)
+        again = counted.run(prompt)
+        assert same(first, again) and counted.computed == len(prompt) - known == len(prompt) - again[0].cached
+        assert counted.generator.prefixes.size <= limit
+
+
+@pytest.mark.parametrize("merge", [True, False])
+def test_an_adapter_computes_prefixes_with_its_own_weights(folder: Path, tmp_path: Path, merge: bool) -> None:
+    adapter = save_adapter(folder, tmp_path / "adapter", size=0.2)
+    prompts = [(*SYSTEM, 91), (*SYSTEM, 92, 93)]
+    read = read_checkpoint(folder, adapter, merge=merge)
+    adapted = Counted(folder, Generator(read.model, read.tokenizer, frozenset()))
+    rows = [adapted.run(prompt)[0] for prompt in prompts]
+    assert adapted.computed == 2 and rows[1].cached == len(SYSTEM)
+    alone = [Counted(folder, Generator(read.model, read.tokenizer, frozenset())).run(prompt)[0] for prompt in prompts]
+    assert same(rows, alone)
+    assert not same(rows, [Counted(folder).run(prompt)[0] for prompt in prompts])
+
+
+def test_a_late_prompt_is_not_computed(folder: Path) -> None:
+    counted = Counted(folder)
+    counted.computed = 0
+    late = Job((*SYSTEM, 91), 6, 0.0, None, (), time.monotonic() - 1)
+    rows = counted.generator.run([late, job((*SYSTEM, 92))])
+    assert [row.finish for row in rows] == ["deadline", "length"]
+    assert counted.computed == len(SYSTEM) + 1
+    assert same(rows[1:], Counted(folder).run((*SYSTEM, 92)))
 
 
 def test_a_changed_prefix_is_computed_again(folder: Path) -> None:
@@ -93,18 +150,6 @@ def test_a_changed_prefix_is_computed_again(folder: Path) -> None:
     row = counted.run(other)
     assert counted.computed == len(other) - 40
     assert same(row, Counted(folder).run(other))
-
-
-def test_old_prefixes_are_dropped(folder: Path) -> None:
-    counted = Counted(folder)
-    model: Any = counted.generator.model
-    cache = PrefixCache(model, most_tokens=100)
-    prompts = [(start, *SYSTEM[:45]) for start in (1, 2, 3)]
-    for prompt in prompts:
-        out = model(input_ids=torch.tensor([prompt]), use_cache=True)
-        cache.keep(prompt, out["cache"] if "cache" in out else out["past_key_values"])
-    kept = [cache.start([(*prompt, 9)])[0] for prompt in prompts]
-    assert kept == [0, len(prompts[1]), len(prompts[2])]
 
 
 def test_layers_with_a_sliding_window_are_computed_again(tmp_path: Path) -> None:
@@ -117,12 +162,11 @@ def test_layers_with_a_sliding_window_are_computed_again(tmp_path: Path) -> None
         num_key_value_heads=4,
         sliding_window=16,
     )
-    cache = PrefixCache(MistralForCausalLM(config))
-    assert cache.start([SYSTEM, SYSTEM]) == (0, None)
-
-
-def test_common_prefix() -> None:
-    assert common_prefix([(1, 2, 3), (1, 2, 4), (1, 2)]) == (1, 2)
-    assert common_prefix([(1, 2)]) == (1, 2)
-    assert common_prefix([(1,), (2,)]) == ()
-    assert len(SYSTEM) > SHORTEST
+    torch.manual_seed(0)
+    model = MistralForCausalLM(config).eval()
+    tokenizer: Any = load_generator(save_checkpoint(tmp_path), None, "local:tiny")[0].tokenizer
+    assert not PrefixCache(model).usable
+    prompts = [(*SYSTEM, 91), (*SYSTEM, 92, 93, 94)]
+    rows = Generator(model, tokenizer, frozenset()).run([job(prompt) for prompt in prompts])
+    alone = [Generator(model, tokenizer, frozenset()).run([job(prompt)])[0] for prompt in prompts]
+    assert [row.cached for row in rows] == [0, 0] and same(rows, alone)

@@ -15,6 +15,7 @@ from models.base import ChatRequest, Message, ModelRejected
 from models.prompting.fence import CLOSE, OPEN, defuse, fence
 from models.prompting.prompt_tokens import PromptTokens, control_tokens, processor_markers
 from models.providers.gemini_chat import wire_config, wire_contents
+from models.providers.gemini_families import family_of
 from tests.models.prompting.test_control_tokens import CHATML, MISTRAL, TOKENIZERS, without_defence
 
 TRIMMED = (
@@ -189,7 +190,7 @@ def test_a_served_model_gets_no_control_token(token: str) -> None:
 def test_gemini_gets_no_control_token(token: str) -> None:
     """Symptom: only servers of the other protocol were sent text without control tokens."""
     messages = (Message("system", f"Rules {token}"), Message("user", f"Page {token}"))
-    sent = f"{wire_contents(messages)}{wire_config(ChatRequest(messages), 'gemini-2.5-flash')}"
+    sent = f"{wire_contents(messages)}{wire_config(ChatRequest(messages), family_of('gemini-2.5-flash'))}"
     assert token not in sent and f"< {token[1:]}" in sent
 
 

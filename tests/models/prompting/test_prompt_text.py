@@ -20,6 +20,7 @@ ROOMS = ("agent", "planners", "judges", "training")
 MAKES_MESSAGES = {
     "agent/episode/grounder.py": 1,  # the model's own answer, as its turn
     "agent/episode/policy.py": 1,  # the model's own answer, as its turn
+    "agent/episode/short_prompts.py": 1,  # the answer of a worked example, from a profile's file
     "training/data/trajectories.py": 1,  # prompts as they were recorded
     "training/grpo/evaluation.py": 1,
     "training/grpo/trainer.py": 1,
@@ -31,6 +32,7 @@ MAKES_MESSAGES = {
 CALLS_OWN = {
     "agent/episode/points.py": 1,  # the reference of the actions at points
     "agent/episode/prompts.py": 1,  # the reference of the action language
+    "agent/episode/short_prompts.py": 5,  # shapes of actions; thought and answer of an example, from a profile's file
     "planners/prompts.py": 1,  # examples of the package's data files
     "training/loop/curriculum/model_similarity.py": 1,  # rules with a computed number
 }

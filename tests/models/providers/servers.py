@@ -1,4 +1,4 @@
-"""A real HTTP server on loopback that speaks the OpenAI and the Gemini protocol, and misbehaves by script.
+"""A real HTTP server on loopback that speaks the OpenAI, Gemini and Anthropic protocols, and misbehaves by script.
 
     async with misbehaving_server([Status(429, retry_after="0"), Reply("hello")]) as server:
         model = OpenAIChat("m", base_url=server.openai_url)
@@ -22,7 +22,7 @@ from aiohttp import web
 
 from tests.timing import LoopClock
 
-Protocol = Literal["openai", "gemini"]
+Protocol = Literal["openai", "gemini", "anthropic"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,7 @@ class Status:
     retry_after: str | None = None
     param: str | None = None
     code: str | None = None
+    """OpenAI's `code`; the reason of `google.rpc.ErrorInfo` in Gemini's protocol."""
     headers: tuple[tuple[str, str], ...] = ()
 
 
@@ -163,8 +164,12 @@ class MisbehavingServer:
     def gemini_url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
+    @property
+    def anthropic_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        protocol: Protocol = "gemini" if "generateContent" in request.path else "openai"
+        protocol = protocol_of(request.path)
         headers = {name.lower(): value for name, value in request.headers.items()}
         received = Received(protocol, request.path, headers, await request.read(), asyncio.get_running_loop().time())
         self.requests.append(received)
@@ -238,9 +243,40 @@ async def misbehaving_server(script: Script, clock: LoopClock | None = None) -> 
         await server.go_away()
 
 
+def protocol_of(path: str) -> Protocol:
+    if path.endswith("/messages"):
+        return "anthropic"
+    return "gemini" if "generateContent" in path else "openai"
+
+
 def answer_body(reply: Reply, protocol: Protocol) -> dict[str, Any]:
     """A complete answer in *protocol*."""
-    return _openai_body(reply) if protocol == "openai" else _gemini_body(reply)
+    bodies = {"openai": _openai_body, "gemini": _gemini_body, "anthropic": _anthropic_body}
+    return bodies[protocol](reply)
+
+
+def _anthropic_body(reply: Reply) -> dict[str, Any]:
+    finish = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal", "abort": "pause_turn"}
+    refused = {"type": "refusal", "category": None, "explanation": reply.refusal}
+    thoughts = [{"type": "thinking", "thinking": "let me think", "signature": "c2ln"}] * bool(reply.tokens_thinking)
+    return {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "scripted",
+        "content": [*thoughts, {"type": "text", "text": reply.text}],
+        "stop_reason": finish[reply.finish] if reply.refusal is None else "refusal",
+        "stop_details": None if reply.refusal is None else refused,
+        "stop_sequence": None,
+        "usage": {
+            "input_tokens": reply.tokens_in - reply.tokens_cached,
+            "cache_read_input_tokens": reply.tokens_cached,
+            "cache_creation_input_tokens": 0,
+            "output_tokens": reply.tokens_out + reply.tokens_thinking,
+            "output_tokens_details": {"thinking_tokens": reply.tokens_thinking},
+        },
+        **reply.extra_top,
+    }
 
 
 def _openai_body(reply: Reply) -> dict[str, Any]:
@@ -287,7 +323,12 @@ def _status(act: Status, protocol: Protocol) -> web.Response:
         headers["Retry-After"] = act.retry_after
     error: dict[str, Any] = {"message": act.message, "type": "scripted", "param": act.param, "code": act.code}
     if protocol == "gemini":
-        error = {"message": act.message, "code": act.status, "status": act.code or "SCRIPTED"}
+        error = {"message": act.message, "code": act.status, "status": "SCRIPTED"}
+        if act.code is not None:
+            error["details"] = [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": act.code}]
+    if protocol == "anthropic":
+        error = {"type": act.code or "api_error", "message": act.message}
+        return web.json_response({"type": "error", "error": error}, status=act.status, headers=headers)
     return web.json_response({"error": error}, status=act.status, headers=headers)
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import pytest
@@ -13,9 +11,6 @@ from pydantic import BaseModel
 
 from models import transport
 from models.base import (
-    ChatModel,
-    ChatRequest,
-    Message,
     ModelBusy,
     ModelError,
     ModelInvalidAnswer,
@@ -24,9 +19,6 @@ from models.base import (
     ModelTruncated,
     ModelUnavailable,
 )
-from models.providers.gemini_chat import GeminiChat
-from models.providers.openai_chat import OpenAIChat
-from models.transport import RetryPolicy
 from tests.models.providers.servers import (
     Act,
     Body,
@@ -34,50 +26,27 @@ from tests.models.providers.servers import (
     CutOff,
     Drip,
     Hang,
-    MisbehavingServer,
-    Protocol,
     Reply,
     Status,
     misbehaving_server,
 )
+from tests.models.providers.speakers import (
+    CLAUDE,
+    DEADLINE_S,
+    GEMINI,
+    KEY,
+    OPENAI,
+    Shopping,
+    Speaker,
+    ask,
+    client,
+    each,
+    talking,
+)
 from tests.timing import LoopClock
 
-KEY = "sk-secret-key-of-this-test"
-FAST = RetryPolicy(max_attempts=3, base_s=0.01, cap_s=0.02)
-DEADLINE_S = 100.0
-"""Of a call, by a clock that is advanced while the server hangs."""
 SLACK_S = 20.0
 """Time of the machine beyond a deadline: real seconds, and steps of the clock."""
-
-
-class Shopping(BaseModel):
-    item: str
-    price: float
-
-
-def client(protocol: Protocol, server: MisbehavingServer, policy: RetryPolicy = FAST) -> ChatModel:
-    if protocol == "openai":
-        return OpenAIChat("scripted-model", api_key=KEY, base_url=server.openai_url, policy=policy)
-    return GeminiChat("gemini-2.5-flash", api_key=KEY, base_url=server.gemini_url, policy=policy)
-
-
-@asynccontextmanager
-async def talking(
-    protocol: Protocol, script: list[Act] | Callable[..., Act], clock: LoopClock | None = None
-) -> AsyncGenerator[tuple[ChatModel, MisbehavingServer]]:
-    async with misbehaving_server(script, clock) as server:
-        model = client(protocol, server)
-        try:
-            yield model, server
-        finally:
-            await model.aclose()
-
-
-def ask(deadline_s: float = DEADLINE_S, schema: type[BaseModel] | None = None) -> ChatRequest:
-    return ChatRequest((Message("user", "what is it?"),), schema=schema, deadline_s=deadline_s)
-
-
-both = pytest.mark.parametrize("protocol", ["openai", "gemini"])
 
 
 @dataclass(frozen=True)
@@ -131,10 +100,16 @@ CASES = [
 @pytest.fixture(scope="module", autouse=True)
 def libraries() -> None:
     """Imports the vendors' libraries first, which takes seconds on a loaded machine."""
+    from importlib.util import find_spec
+
     import google.genai
     import openai
 
     assert google.genai and openai
+    if find_spec("litellm"):
+        from models.providers.litellm_setup import loaded
+
+        loaded()
 
 
 @pytest.fixture
@@ -146,10 +121,10 @@ async def clock(monkeypatch: pytest.MonkeyPatch) -> LoopClock:
     return made
 
 
-@both
+@each
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-async def test_a_call_ends_with_a_typed_error_in_time(protocol: Protocol, case: Case, clock: LoopClock) -> None:
-    async with talking(protocol, list(case.script), clock) as (model, server):
+async def test_a_call_ends_with_a_typed_error_in_time(speaker: Speaker, case: Case, clock: LoopClock) -> None:
+    async with talking(speaker, list(case.script), clock) as (model, server):
         began = clock.now()
         if case.error is None:
             reply = await model.complete(ask(schema=case.schema))
@@ -168,19 +143,19 @@ async def test_a_call_ends_with_a_typed_error_in_time(protocol: Protocol, case: 
         assert len(server.requests) == case.sent
 
 
-@both
-async def test_a_closed_port_is_unavailable(protocol: Protocol) -> None:
+@each
+async def test_a_closed_port_is_unavailable(speaker: Speaker) -> None:
     async with misbehaving_server([]) as gone:
         pass
-    model = client(protocol, gone)
+    model = client(speaker, gone)
     with pytest.raises(ModelUnavailable, match="cannot reach"):
         await model.complete(ask())
     await model.aclose()
 
 
-@both
-async def test_retry_after_is_waited_for(protocol: Protocol, clock: LoopClock) -> None:
-    async with talking(protocol, [Status(429, retry_after="40"), Reply()], clock) as (model, server):
+@each
+async def test_retry_after_is_waited_for(speaker: Speaker, clock: LoopClock) -> None:
+    async with talking(speaker, [Status(429, retry_after="40"), Reply()], clock) as (model, server):
         await model.complete(ask())
     first, second = server.requests
     assert second.at - first.at >= 40
@@ -188,22 +163,37 @@ async def test_retry_after_is_waited_for(protocol: Protocol, clock: LoopClock) -
 
 async def test_geminis_retry_info_is_waited_for() -> None:
     info = '{"error": {"code": 429, "message": "quota", "details": [{"@type": "RetryInfo", "retryDelay": "3600s"}]}}'
-    async with talking("gemini", [Body(info, status=429), Reply()]) as (model, server):
+    async with talking(GEMINI, [Body(info, status=429), Reply()]) as (model, server):
         with pytest.raises(ModelBusy, match="pass the deadline"):
             await model.complete(ask())
     assert len(server.requests) == 1
 
 
+async def test_a_refusal_of_claude_says_why() -> None:
+    async with talking(CLAUDE, [Reply("half of it", refusal="it may harm")]) as (model, _):
+        with pytest.raises(ModelRejected, match="it may harm") as caught:
+            await model.complete(ask())
+    assert caught.value.answered, "other requests may succeed"
+    assert caught.value.usage is not None and caught.value.usage.tokens_out == 10
+
+
+async def test_an_account_without_money_is_no_answer_to_this_request() -> None:
+    async with talking(CLAUDE, [Status(400, "no credit", code="billing_error")]) as (model, _):
+        with pytest.raises(ModelRejected, match="no credit") as caught:
+            await model.complete(ask())
+    assert not caught.value.answered
+
+
 async def test_a_spent_quota_is_not_retried() -> None:
-    async with talking("openai", [Status(429, "pay first", code="insufficient_quota")]) as (model, server):
+    async with talking(OPENAI, [Status(429, "pay first", code="insufficient_quota")]) as (model, server):
         with pytest.raises(ModelRejected, match="pay first"):
             await model.complete(ask())
     assert len(server.requests) == 1
 
 
-@both
-async def test_the_deadline_covers_the_repair(protocol: Protocol, clock: LoopClock) -> None:
-    async with talking(protocol, [Reply("not json"), Hang(), Hang()], clock) as (model, server):
+@each
+async def test_the_deadline_covers_the_repair(speaker: Speaker, clock: LoopClock) -> None:
+    async with talking(speaker, [Reply("not json"), Hang(), Hang()], clock) as (model, server):
         began = clock.now()
         with pytest.raises(ModelTimeout):
             await model.complete(ask(schema=Shopping))

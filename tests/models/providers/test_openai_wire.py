@@ -20,7 +20,8 @@ from models.base import (
     ModelRejected,
     ModelTruncated,
 )
-from models.providers.gemini_chat import GeminiChat, thinking_budget
+from models.providers.anthropic_chat import AnthropicChat
+from models.providers.gemini_chat import GeminiChat
 from models.providers.openai_chat import OpenAIChat
 from models.providers.openai_dialect import Dialect, effort_for
 from models.specs import make_model
@@ -37,7 +38,12 @@ from tests.models.providers.servers import (
 )
 from tests.timing import HANG_S, LoopClock
 
-GEMINI_NAMES = {"thinking_budget": "thinkingBudget", "thinking_level": "thinkingLevel", "mime_type": "mimeType"}
+GEMINI_NAMES = {
+    "thinking_budget": "thinkingBudget",
+    "thinking_level": "thinkingLevel",
+    "mime_type": "mimeType",
+    "thought_signature": "thoughtSignature",
+}
 FAST = RetryPolicy(max_attempts=2, base_s=0.01, cap_s=0.01)
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -57,6 +63,9 @@ def request(text: str = "now", **fields: Any) -> ChatRequest:
 def client(protocol: Protocol, server: MisbehavingServer, model: str | None = None, **fields: Any) -> ChatModel:
     if protocol == "openai":
         return OpenAIChat(model or "gpt-4o", base_url=server.openai_url, policy=FAST, **fields)
+    if protocol == "anthropic":
+        model = model or "claude-sonnet-4-5"
+        return AnthropicChat(model, api_key="key-of-a-test", base_url=server.anthropic_url, policy=FAST, **fields)
     model = model or "gemini-2.5-flash"
     return GeminiChat(model, api_key="key-of-a-test", base_url=server.gemini_url, policy=FAST, **fields)
 
@@ -79,24 +88,16 @@ def camel(value: Any) -> Any:
     return {GEMINI_NAMES.get(name, name): camel(item) for name, item in value.items()}
 
 
-both = pytest.mark.parametrize("protocol", ["openai", "gemini"])
+every = pytest.mark.parametrize("protocol", ["openai", "gemini", "anthropic"])
 
 
-async def test_openai_image_is_a_data_url_after_its_text() -> None:
+async def test_openai_image_is_a_data_url_before_its_text() -> None:
     body = await sent("openai", request(messages=(Message("user", "look", (Image(PNG),)),)))
-    text, image = body["messages"][0]["content"]
+    image, text = body["messages"][0]["content"]
     assert text == {"type": "text", "text": "look"}
     head, data = image["image_url"]["url"].split(",")
     assert head == "data:image/png;base64"
     assert base64.b64decode(data) == PNG
-
-
-async def test_gemini_image_is_inline_data_after_its_text() -> None:
-    body = await sent("gemini", request(messages=(Message("user", "look", (Image(PNG, "image/jpeg"),)),)))
-    text, image = body["contents"][0]["parts"]
-    assert text == {"text": "look"}
-    assert image["inlineData"]["mimeType"] == "image/jpeg"
-    assert base64.urlsafe_b64decode(image["inlineData"]["data"]) == PNG
 
 
 async def test_roles_and_system_instruction() -> None:
@@ -135,33 +136,6 @@ async def test_thinking_becomes_reasoning_effort(model: str, tokens: Budget | No
     assert body["max_tokens"] == 100 + (effort_for(model, tokens).room if thinks else 0)
 
 
-@pytest.mark.parametrize(
-    ("model", "tokens", "budget"),
-    [
-        ("gemini-2.5-flash", None, None),
-        ("gemini-2.5-flash", "auto", -1),
-        ("gemini-2.5-flash-lite", "auto", -1),
-        ("gemini-2.5-pro", "auto", -1),
-        ("gemini-2.0-flash", "auto", None),
-        ("gemini-2.5-flash", 0, 0),
-        ("gemini-2.5-flash", 8192, 8192),
-        ("gemini-2.5-flash", 99999, 24576),
-        ("gemini-2.5-flash-lite", 256, 512),
-        ("gemini-2.5-flash-lite", 0, 0),
-        ("gemini-2.5-pro", 0, 128),
-        ("gemini-2.5-pro", 16384, 16384),
-        ("gemini-2.0-flash", 8192, None),
-    ],
-)
-async def test_thinking_becomes_geminis_budget(model: str, tokens: Budget | None, budget: int | None) -> None:
-    assert thinking_budget(model, tokens) == budget
-    body = await sent("gemini", request(thinking_tokens=tokens, max_tokens=100), model)
-    generation = body["generationConfig"]
-    assert generation.get("thinkingConfig", {}).get("thinkingBudget") == budget
-    room = 0 if "2.0" in model else 16_384 if tokens in (None, "auto") else budget
-    assert generation["maxOutputTokens"] == 100 + (room or 0)
-
-
 async def test_openai_sampling_and_schema() -> None:
     question = request(schema=Verdict, temperature=0.5, seed=7, stop=("END",), logprobs=True, max_tokens=50)
     body = await sent("openai", question)
@@ -172,14 +146,6 @@ async def test_openai_sampling_and_schema() -> None:
     assert wanted["schema"]["required"] == ["success", "reason"]
     assert wanted["schema"]["additionalProperties"] is False
     assert "return_token_ids" not in body
-
-
-async def test_gemini_sampling_and_schema() -> None:
-    question = request(schema=Verdict, temperature=0.5, seed=7, stop=("END",))
-    generation = (await sent("gemini", question))["generationConfig"]
-    assert (generation["temperature"], generation["seed"], generation["stopSequences"]) == (0.5, 7, ["END"])
-    assert generation["responseMimeType"] == "application/json"
-    assert generation["responseJsonSchema"]["required"] == ["success", "reason"]
 
 
 def test_openais_own_api_gets_its_own_parameters() -> None:
@@ -226,36 +192,13 @@ async def test_vllm_switches_thinking(tokens: Budget | None, thinks: bool | None
     assert body["max_tokens"] == limit
 
 
-@pytest.mark.parametrize(
-    ("model", "tokens", "level"),
-    [
-        ("gemini-3-flash-preview", None, None),
-        ("gemini-3-flash-preview", "auto", None),
-        ("gemini-3-flash-preview", 0, "MINIMAL"),
-        ("gemini-3.5-flash", 256, "LOW"),
-        ("gemini-3.5-flash", 8192, "MEDIUM"),
-        ("gemini-3.5-flash", 16384, "HIGH"),
-        ("gemini-3.1-pro-preview", 0, "LOW"),
-        ("gemini-3.1-pro-preview", 4096, "LOW"),
-        ("gemini-3.1-pro-preview", 16384, "HIGH"),
-        ("gemini-2.5-pro", 16384, None),
-    ],
-)
-async def test_thinking_becomes_gemini_3s_level(model: str, tokens: Budget | None, level: str | None) -> None:
-    generation = (await sent("gemini", request(thinking_tokens=tokens, max_tokens=100), model))["generationConfig"]
-    thinking = generation.get("thinkingConfig", {})
-    assert thinking.get("thinkingLevel") == level
-    assert ("thinkingBudget" in thinking) is ("2.5" in model)
-    assert generation["maxOutputTokens"] == 100 + 16_384
-
-
-@both
+@every
 async def test_key_and_path(protocol: Protocol) -> None:
     async with misbehaving_server([Reply()]) as server:
         chat = (
             OpenAIChat("m", api_key="key-of-a-test", base_url=server.openai_url)
             if protocol == "openai"
-            else client("gemini", server)
+            else client(protocol, server)
         )
         await chat.complete(request())
         await chat.aclose()
@@ -263,12 +206,16 @@ async def test_key_and_path(protocol: Protocol) -> None:
     if protocol == "openai":
         assert received.path == "/v1/chat/completions"
         assert received.headers["authorization"] == "Bearer key-of-a-test"
+    elif protocol == "anthropic":
+        assert received.path == "/v1/messages"
+        assert received.headers["x-api-key"] == "key-of-a-test"
+        assert received.headers["anthropic-version"] == "2023-06-01"
     else:
         assert received.path == "/v1beta/models/gemini-2.5-flash:generateContent"
         assert received.headers["x-goog-api-key"] == "key-of-a-test"
 
 
-@both
+@every
 async def test_two_requests_of_an_episode_share_the_static_prefix(protocol: Protocol) -> None:
     """A server's prefix cache hits only if everything static comes first, byte for byte."""
     async with misbehaving_server(lambda _: Reply('{"success": "yes", "reason": ""}')) as server:
@@ -286,6 +233,9 @@ def prompt_text(received: Received) -> str:
     """The prompt that a server's template renders: system text, then the turns."""
     if received.protocol == "openai":
         return "".join(message["role"] + message["content"] for message in received.body["messages"])
+    if received.protocol == "anthropic":
+        turns = "".join(turn["role"] + turn["content"][0]["text"] for turn in received.body["messages"])
+        return received.body["system"][0]["text"] + turns
     system = received.body["systemInstruction"]["parts"][0]["text"]
     return system + "".join(turn["role"] + turn["parts"][0]["text"] for turn in received.body["contents"])
 
@@ -304,6 +254,7 @@ async def test_the_described_schema_keeps_the_prefix_static() -> None:
         ("openai", "gpt-4o", None),  # a server behind a base URL: nobody knows its price
         ("gemini", "gemini-2.5-flash", (600 * 0.30 + 400 * 0.03 + 70 * 2.50) / 1e6),
         ("gemini", "gemini-77", None),
+        ("anthropic", "claude-sonnet-5-5", None),
     ],
 )
 async def test_usage_with_cached_and_thinking_tokens(protocol: Protocol, model: str, cost_usd: float | None) -> None:
@@ -317,7 +268,7 @@ async def test_usage_with_cached_and_thinking_tokens(protocol: Protocol, model: 
     assert usage.cost_usd == (None if cost_usd is None else pytest.approx(cost_usd))
 
 
-@both
+@every
 async def test_unusable_answers_are_counted(protocol: Protocol) -> None:
     bad, good = Reply("no", tokens_in=10, tokens_out=1), Reply('{"success": "no"}', tokens_in=15, tokens_out=4)
     async with misbehaving_server([bad, good, bad, bad, Reply("", "length", tokens_out=99)]) as server:
@@ -335,7 +286,7 @@ async def test_unusable_answers_are_counted(protocol: Protocol) -> None:
     assert cut.value.usage.tokens_out == 99
 
 
-@both
+@every
 async def test_a_repair_shows_the_answer_and_what_is_wrong(protocol: Protocol) -> None:
     async with misbehaving_server([Reply('{"success": "maybe"}'), Reply('{"success": "no"}')]) as server:
         chat = client(protocol, server)
@@ -404,7 +355,7 @@ async def test_vllm_gives_token_ids_and_logprobs() -> None:
     assert (plain.prompt_token_ids, plain.completion_token_ids, plain.logprobs) == (None, None, None)
 
 
-@both
+@every
 async def test_text_that_cannot_be_stored_is_cleaned_both_ways(protocol: Protocol) -> None:
     async with misbehaving_server([Reply("a\ud800b\0c é😀")]) as server:
         chat = client(protocol, server)
@@ -414,7 +365,7 @@ async def test_text_that_cannot_be_stored_is_cleaned_both_ways(protocol: Protoco
     assert prompt_text(server.requests[0]).endswith("page� text�")
 
 
-@both
+@every
 async def test_max_concurrent_holds_for_all_workers(protocol: Protocol) -> None:
     async with misbehaving_server(lambda _: Reply()) as server:
         chat = client(protocol, server, max_concurrent=2)
@@ -424,7 +375,7 @@ async def test_max_concurrent_holds_for_all_workers(protocol: Protocol) -> None:
     assert server.most_in_flight <= 2
 
 
-@both
+@every
 async def test_waiting_for_a_slot_counts_against_the_deadline(
     protocol: Protocol, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -441,7 +392,7 @@ async def test_waiting_for_a_slot_counts_against_the_deadline(
     assert [type(error).__name__ for error in ended] == ["ModelTimeout"] * 3
 
 
-@both
+@every
 async def test_a_cancelled_call_is_cancelled_and_not_timed_out(protocol: Protocol) -> None:
     async with misbehaving_server(lambda _: Hang()) as server:
         chat = client(protocol, server)

@@ -9,7 +9,7 @@ import pytest
 
 from models.vision.coordinates import ImageFrame, Point, Size
 from models.vision.grounding import GroundingPrompt, PointProblem, declare_form, declared_form, prompt_form, read_point
-from models.vision.profiles import GENERAL, profile_named
+from models.vision.profiles import GENERAL, PROFILES, VisionProfile, profile_named
 
 SIZE = Size(800, 600)
 FORMS = [
@@ -30,6 +30,13 @@ def test_the_form_of_a_question_is_found_again(form: GroundingPrompt, tmp_path: 
     declare_form(tmp_path, form)
     assert declared_form(tmp_path / "adapter", tmp_path) == form
     assert json.loads((tmp_path / "mira.json").read_text())["prompt_style"] == "full"
+
+
+@pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
+def test_the_form_is_found_in_the_coordinates_of_every_family(profile: VisionProfile) -> None:
+    forms = (GroundingPrompt(profile=profile), GroundingPrompt(think=True, resolution=True, profile=profile))
+    assert [prompt_form([form.where_is("it", SIZE).text]) for form in forms] == [FORMS[0], FORMS[3]]
+    assert prompt_form(["Where is it?", forms[0].where_is("it", SIZE).text]) is None
 
 
 def test_other_questions_have_no_form(tmp_path: Path) -> None:

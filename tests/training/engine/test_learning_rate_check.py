@@ -19,7 +19,8 @@ from training.engine.scoring import score
 from training.engine.settings import Compute, Lora, Optimization
 from training.engine.stage_jobs import StageJob, launch, write_job
 from training.engine.trainer import rate_share, training_arguments
-from training.loop.loop import Loop, check_rates
+from training.loop.loop import Loop
+from training.loop.rates import check_rates
 from training.loop.settings import LoopSettings, load_settings
 
 torch.set_num_threads(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from tests.training.engine.token_rows import rows_of
 from training.engine.actor import ActorTrainer
 from training.engine.annotate import score_completions, score_states
 from training.engine.checkpoints import load_policy
+from training.engine.launcher import run_launched
 from training.engine.scoring import JOB, ScoreKind, run_scoring, score, score_launched
 from training.engine.settings import Compute, Lora, Objective, Optimization
 from training.engine.shared_base_lora import SharedBaseModels
@@ -37,7 +39,8 @@ def test_two_processes_compute_the_same_scores_as_one(
     monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
     rows, checkpoint = rows_of(count, longest=40), critic if kind == "states" else embedded_dir()
     alone = score(kind, checkpoint, rows, COMPUTE)
-    together = score_launched(kind, checkpoint, rows, COMPUTE, folder=tmp_path / "scoring", launcher=TWO)
+    run = partial(run_launched, TWO)
+    together = score_launched(kind, checkpoint, rows, COMPUTE, folder=tmp_path / "scoring", run=run)
     assert together == pytest.approx(alone, abs=1e-4)
     assert len(set(together)) == count
     assert not list(tmp_path.iterdir()), "nothing is left"
@@ -66,8 +69,9 @@ def test_a_shared_base_adapter_is_scored_unmerged(tmp_path: Path, kind: ScoreKin
 def test_a_launcher_that_does_nothing_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "scoring").mkdir()
     (tmp_path / "scoring" / "scores.json").write_text("[0.5]")
-    with pytest.raises(BadInput, match="launcher true succeeded but wrote no scores"):
-        score_launched("states", embedded_dir(), rows_of(1), COMPUTE, folder=tmp_path / "scoring", launcher=("true",))
+    folder, run = tmp_path / "scoring", partial(run_launched, ("true",))
+    with pytest.raises(BadInput, match="the launched processes succeeded but wrote no scores"):
+        score_launched("states", embedded_dir(), rows_of(1), COMPUTE, folder=folder, run=run)
 
 
 def test_a_folder_without_a_job_is_one_line(tmp_path: Path) -> None:

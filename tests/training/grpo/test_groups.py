@@ -59,7 +59,7 @@ class ScriptedRewarder:
         self._rewards = tuple(rewards)
         self._at = 0
 
-    def of_group(self, target: Any, completions: Sequence[str], picture: Any = None) -> list[Score]:
+    def of_group(self, target: Any, completions: Sequence[str], *unused: Any) -> list[Score]:
         scores: list[Score] = []
         for _ in completions:
             scores.append(Score(self._rewards[self._at % len(self._rewards)], {"correct": 1.0}))

@@ -37,6 +37,32 @@ def test_the_constants_of_the_papers(
     assert (config.reward.kind, config.reward.max_reward) == (recipe, most)
 
 
+@pytest.mark.parametrize(
+    ("recipe", "steps", "epochs", "rate", "schedule", "lora"),
+    [
+        ("ssl", None, 10, 1e-6, "constant", None),  # Table 6
+        ("guirlvg", 1_300, 2, 1e-5, "linear", (64, 128)),  # §2.2: two epochs; the final version is of step 1,300
+        ("adagui", None, 1, 1e-6, "constant", (8, 32)),  # §4.1, in GAPO
+        ("lpo", None, 1, 1e-6, "constant", None),  # §5.1
+    ],
+)
+def test_steps_epochs_and_adapters_are_the_papers(
+    *, recipe: Recipe, steps: int | None, epochs: int, rate: float, schedule: str, lora: tuple[int, int] | None
+) -> None:
+    config = parse_settings({"recipe": recipe}, "here")
+    how, adapters = config.optimization, config.compute.lora
+    assert (config.steps, how.epochs, how.learning_rate, how.schedule) == (steps, epochs, rate, schedule)
+    assert (adapters and (adapters.rank, adapters.alpha)) == lora
+    if recipe == "ssl":
+        assert (how.warmup, how.weight_decay, how.clip, config.compute.max_tokens) == (0.05, 0.01, 1.0, 2_048)
+
+
+def test_what_a_recipe_sets_can_be_removed() -> None:
+    config = load_settings(None, ["recipe=guirlvg", "compute.lora=none", "steps=none"])
+    assert (config.compute.lora, config.steps) == (None, None)
+    assert load_settings(None, ["recipe=guirlvg", "compute.lora.rank=4"]).compute.needed_lora.alpha == 128
+
+
 def test_a_file_lies_over_its_recipe_and_changes_over_both(tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_text('recipe = "lpo"\ngroup = 4\n[reward]\nwindows = false\n')
     config = load_settings(tmp_path / "c.toml", ["group=2", "reward.radius=50"])
@@ -71,7 +97,7 @@ def test_a_recipe_is_complete(recipe: Recipe) -> None:
         (["reward=3"], "--set: key 'reward'"),
         (["recipe=[1]"], r"--set: unknown recipe \[1\]"),
         (["group=7"], "batch_rows 128 is no multiple of the group of 7"),
-        (["answer_tokens=2000"], "leaves no room for a prompt"),
+        (["answer_tokens=3000"], "leaves no room for a prompt"),
         (["compute.lean=true"], "take compute.lora"),
         (["kl=0", "kl_by_reward=true"], "whose weight kl is 0"),
     ],

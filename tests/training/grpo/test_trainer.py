@@ -37,7 +37,7 @@ def settings(**changes: Any) -> GrpoSettings:
         "answer_tokens": 6,
         "micro_rows": 4,
         "steps": 1,
-        "optimization": {"batch_rows": 8, "learning_rate": 1e-3, "warmup": 0},
+        "optimization": {"batch_rows": 8, "learning_rate": 1e-3, "warmup": 0, "epochs": 1},
         "compute": {"max_tokens": 128, "threads": 1, "cpu": True},
     }
     return parse_settings({**options, **changes}, "here")

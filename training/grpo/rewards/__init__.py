@@ -4,7 +4,7 @@ Guarantees: every completion gets a finite reward between 0 and `max_reward`, wi
 its target. Not guaranteed: that a target is correct, which the examples' author ensures.
 """
 
-from models.vision.answers import ParsedCompletion, TokenCount, read_completion
+from models.vision.answers import UNSCALED, ParsedCompletion, Scale, TokenCount, read_completion
 from training.grpo.rewards.registry import AddedReward, RewardEntry
 from training.grpo.rewards.rewarding import Rewarder, RewardSettings
 from training.grpo.rewards.score import Score
@@ -23,6 +23,7 @@ from training.grpo.rewards.targets import (
 from training.grpo.rewards.thoughts import extract_thought
 
 __all__ = [
+    "UNSCALED",
     "AddedReward",
     "GridTarget",
     "MazeTarget",
@@ -31,6 +32,7 @@ __all__ = [
     "RewardEntry",
     "RewardSettings",
     "Rewarder",
+    "Scale",
     "Score",
     "StepTarget",
     "SudokuTarget",

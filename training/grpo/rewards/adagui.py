@@ -176,6 +176,7 @@ ENTRY = RewardEntry(
         "answer_tokens": 192,  # thoughts of 100 (T), tags and an action
         "kl": 0.04,
         "optimization": {"learning_rate": 1e-6, "batch_rows": 80},
+        "compute": {"lora": {"rank": 8, "alpha": 32}},
     },
 )
-"""The paper's constants, where it states them."""
+"""The constants of §4.1. The paper states neither β, nor the batch, nor the number of steps."""

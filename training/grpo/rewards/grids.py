@@ -13,9 +13,14 @@ MOVES = {"U": (-1, 0), "D": (1, 0), "L": (0, -1), "R": (0, 1)}
 """(rows, columns) of a step in a maze."""
 
 
+_FENCE = re.compile(r"```\w*|[`*\"']")
+"""Code fences, Markdown and quotes around an answer."""
+
+
 def parse_path(completion: ParsedCompletion) -> str:
-    """Returns the answer's moves, letters U, D, L and R without separators; empty if it has other letters."""
-    letters = re.sub(r"[\s,;]+", "", completion.answer)
+    """Returns the answer's moves, letters U, D, L and R without separators, brackets, quotes, code fences and a full
+    stop; empty if it has other letters."""
+    letters = re.sub(r"[\s,;\[\]()]+|->|→|\.$", "", _FENCE.sub("", completion.answer).strip())
     return letters if set(letters) <= MOVES.keys() else ""
 
 
@@ -41,8 +46,11 @@ def is_path(rows: Sequence[str], path: str) -> bool:
 
 
 def parse_rows(completion: ParsedCompletion) -> tuple[str, ...]:
-    """Returns the answer's rows of digits, separated by line breaks or `/`; empty if there are other characters."""
-    parts = (re.sub(r"[\s,|]+", "", part) for part in re.split(r"[\n/]", completion.answer))
+    """Returns the answer's rows of digits, separated by line breaks, `/` or brackets (`[[1, 2], [3, 4]]`), without
+    quotes and code fences; empty if there are other characters."""
+    text = _FENCE.sub("", re.sub(r"([\"'])\s*,\s*\1", "\n", completion.answer))  # rows of a list of texts
+    ends = r"[\[\]]" if re.search(r"\[\s*\[", text) else r"[\n/\[\]]"  # a nested list may have a number a line
+    parts = (re.sub(r"[\s,|]+", "", part) for part in re.split(ends, text))
     rows = tuple(part for part in parts if part)
     return rows if all(row.isascii() and row.isdigit() for row in rows) else ()
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Discriminator, PlainSerializer, Tag
 
-from models.vision.answers import TokenCount, read_completion
+from models.vision.answers import UNSCALED, Scale, TokenCount, read_completion
 from training.grpo.rewards.adagui import AdaguiReward
 from training.grpo.rewards.guirlvg import GuirlvgReward
 from training.grpo.rewards.lpo import LpoReward, Picture
@@ -62,9 +62,12 @@ class Rewarder:
             return self.reward.needs_picture
         return isinstance(self.reward, LpoReward) and self.reward.reward == "location" and self.reward.windows
 
-    def of_group(self, target: Target, completions: Sequence[str], picture: Picture | None = None) -> list[Score]:
-        """Scores *completions* of one prompt. Raises BadInput if the reward does not fit the target."""
-        group = [read_completion(text) for text in completions]
+    def of_group(
+        self, target: Target, completions: Sequence[str], picture: Picture | None = None, scale: Scale = UNSCALED
+    ) -> list[Score]:
+        """Scores *completions* of one prompt. *scale*: pixels per unit of their coordinates. Raises BadInput if the
+        reward does not fit the target."""
+        group = [read_completion(text, scale) for text in completions]
         match self.reward:
             case AdaguiReward():
                 return self.reward.of_group(target, group, self._count)

@@ -132,7 +132,15 @@ ENTRY = RewardEntry(
         "answer_tokens": 128,  # a 9 x 9 sudoku has 89 tokens
         "kl": 0.1,
         "scale_advantages": False,
-        "optimization": {"learning_rate": 1e-6, "batch_rows": 128, "warmup": 0.05, "weight_decay": 0.01},
+        "optimization": {
+            "learning_rate": 1e-6,
+            "batch_rows": 128,
+            "warmup": 0.05,
+            "weight_decay": 0.01,
+            "epochs": 10,
+            "clip": 1.0,
+        },
+        "compute": {"max_tokens": 2_048},
     },
 )
-"""Constants of Table 6."""
+"""Constants of Table 6; §4.1 says "over three epochs"."""

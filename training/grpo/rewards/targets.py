@@ -12,12 +12,16 @@ from pydantic import Field, FiniteFloat, PositiveInt, model_validator
 from envs.core.action_languages import ParseError, language
 from envs.core.actions import Action, ClickAt, DragAt, ScrollAt
 from envs.core.record import Record
-from models.vision.answers import ParsedCompletion
+from models.vision.answers import UNSCALED, ParsedCompletion, Scale
+from models.vision.places import plain_ascii
 from training.grpo.rewards.geometry import Box, Point
 from training.grpo.rewards.grids import is_path, is_sudoku, keeps_clues, parse_path, parse_rows
 
 AIMS = frozenset({"x", "y", "to_x", "to_y"})
 """Coordinate fields of an action. They are judged by boxes, not by equality."""
+
+TYPE = frozenset({"kind", "button", "count"})
+"""Fields of an action that make its type."""
 
 
 class PointTarget(Record):
@@ -137,21 +141,30 @@ class AimedPoint(NamedTuple):
     place: PointTarget
 
 
-def aimed_points(target: Target, completion: ParsedCompletion) -> tuple[AimedPoint, ...]:
+def aimed_points(target: Target, completion: ParsedCompletion, *, by_type: bool = False) -> tuple[AimedPoint, ...]:
     """Returns the answer's points with their targets; empty if it has none, or if the action differs in anything else,
-    such as the mouse button."""
+    such as the mouse button. *by_type*: empty if the action is of another type, see :func:`has_type`."""
     match target:
         case PointTarget():
             point = parse_point(completion)
             return () if point is None else (AimedPoint(point, target.region.centre, target),)
         case StepTarget():
             action = parse_action(target, completion)
-            if action is None or not _does_the_same(target, action):
+            if action is None or not (_same_type(target, action) if by_type else _does_the_same(target, action)):
                 return ()
             points = zip(points_of(action), points_of(target.action), target.places, strict=False)
             return tuple(AimedPoint(*each) for each in points)
         case _:
             return ()
+
+
+def has_type(target: PointTarget | StepTarget, completion: ParsedCompletion) -> bool:
+    """Whether the answer is an action of the target's type: its kind, with the mouse button and the number of clicks. A
+    point answers every question for a place."""
+    if isinstance(target, PointTarget):
+        return parse_point(completion) is not None
+    action = parse_action(target, completion)
+    return action is not None and _same_type(target, action)
 
 
 def places_of(target: Target) -> tuple[PointTarget, ...]:
@@ -181,11 +194,14 @@ def parse_box(completion: ParsedCompletion) -> Box | None:
 
 
 def parse_action(target: StepTarget, completion: ParsedCompletion) -> Action | None:
-    """Parses the action in the answer; None if there is none."""
-    try:
-        return language(target.language).parse(completion.answer).action
-    except ParseError:
-        return None
+    """Parses the action in the answer, with its points in pixels of the image; None if there is none. Full-width
+    characters and Unicode minus signs are read as ASCII where the answer cannot be parsed otherwise."""
+    for text in dict.fromkeys((completion.answer, plain_ascii(completion.answer))):
+        try:
+            return scaled_action(language(target.language).parse(text).action, completion.scale)
+        except ParseError:
+            continue
+    return None
 
 
 def is_right_step(target: StepTarget, action: Action | None) -> bool:
@@ -199,6 +215,25 @@ def _does_the_same(target: StepTarget, action: Action) -> bool:
     """Whether the actions are equal, except for points that boxes judge."""
     judged = set(AIMS) if target.places else set[str]()
     return action.model_dump(exclude=judged) == target.action.model_dump(exclude=judged)
+
+
+def _same_type(target: StepTarget, action: Action) -> bool:
+    return action.model_dump(include=set(TYPE)) == target.action.model_dump(include=set(TYPE))
+
+
+def scaled_action(action: Action, scale: Scale) -> Action:
+    """Multiplies the points of *action* by *scale*."""
+    if scale == UNSCALED:
+        return action
+    across, down = scale
+    match action:
+        case ClickAt() | ScrollAt():
+            return action.model_copy(update={"x": action.x * across, "y": action.y * down})
+        case DragAt():
+            start = {"x": action.x * across, "y": action.y * down}
+            return action.model_copy(update={**start, "to_x": action.to_x * across, "to_y": action.to_y * down})
+        case _:
+            return action
 
 
 def points_of(action: Action) -> tuple[Point, ...]:

@@ -14,7 +14,7 @@ from envs.core.errors import BadInput
 from tests.training.grpo.rewards.examples import CLICK, DRAG, MAZE, POINT, SCROLL, SUDOKU_4, TYPE, png
 from training.grpo.rewards import PointTarget, Score, StepTarget, Target, read_completion
 from training.grpo.rewards.geometry import Point
-from training.grpo.rewards.lpo import LpoReward, density, proximity_score, window_entropies
+from training.grpo.rewards.lpo import LpoReward, _entropies, density, proximity_score, window_entropies
 from training.grpo.rewards.targets import AimedPoint
 
 Grey = NDArray[np.uint8]
@@ -116,14 +116,37 @@ def test_entropy_is_at_most_that_of_as_many_intensities_as_pixels(
 )
 def test_density_is_the_share_of_the_richest_window(point: Point, bits: float) -> None:
     """Eq. 5: over the greatest of the image, 2 bits, and 1e-6."""
-    assert density(point, PICTURE, (16, 16)) == pytest.approx(bits / 2.000001, rel=1e-9)
+    assert density(point, PICTURE, (16, 16), edge=None) == pytest.approx(bits / 2.000001, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("size", "shape"),
+    [
+        pytest.param((1920, 1080), (21, 36), id="scaled down"),  # 1000 x 562: ⌈562/28⌉, ⌈1000/28⌉
+        pytest.param((1000, 562), (21, 36), id="as it is"),
+        pytest.param((500, 281), (21, 36), id="scaled up"),
+        pytest.param((1080, 1920), (36, 21), id="upright"),
+    ],
+)
+def test_windows_divide_the_image_of_a_thousand_pixels(size: tuple[int, int], shape: tuple[int, int]) -> None:
+    """App. B: "resized so that the longest edge is 1000 pixels". At its own size, 1920 x 1080 has 39 x 69 windows."""
+    picture = png(np.zeros((size[1], size[0]), np.uint8))
+    assert _entropies(picture, (28, 28), 256, 1000)[0].shape == shape
+
+
+def test_a_point_is_found_in_the_scaled_image() -> None:
+    """2,000 pixels across are 1,000: four windows of 250, of which the last has all the information."""
+    grey = np.zeros((1000, 2000), np.uint8)
+    grey[::2, 1500:] = 255
+    density_at = [density(Point(x, 500), png(grey), (250, 500)) for x in (10, 990, 1510, 2000)]
+    assert density_at == pytest.approx([0, 0, 1, 1], abs=0.01)
 
 
 @pytest.mark.parametrize(
     "point", [Point(-0.1, 24), Point(8, -1), Point(32.1, 8), Point(8, 33), Point(1e30, -1e30)], ids=str
 )
 def test_outside_of_the_image_there_is_nothing_to_see(point: Point) -> None:
-    assert density(point, PICTURE, (16, 16)) == 0
+    assert density(point, PICTURE, (16, 16), edge=None) == 0
 
 
 def test_a_blank_image_has_no_richest_window() -> None:
@@ -159,7 +182,7 @@ def score(target: Target, text: str, reward: LpoReward | None = None, picture: b
 
 SMALL = PointTarget(box=(0, 16, 16, 32), size=(32, 32))
 """The window of 2 bits in PICTURE, with the centre (8, 24)."""
-WHOLE = LpoReward(window=(16, 16))
+WHOLE = LpoReward(window=(16, 16), edge=None)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +208,7 @@ def test_a_reward_is_window_times_distance(text: str, window: float, distance: f
 
 def test_ablations() -> None:
     assert score(SMALL, "24 8", LpoReward(windows=False)).total == pytest.approx(1 - 0.5 * 2**0.5)
-    without_distance = LpoReward(distances=False, window=(16, 16))
+    without_distance = LpoReward(distances=False, window=(16, 16), edge=None)
     assert score(SMALL, "24 8", without_distance, PICTURE).total == pytest.approx(1 / 2.000001)
     assert score(SMALL, "there", without_distance, PICTURE).total == 0
 
@@ -198,6 +221,7 @@ def test_ablations() -> None:
         pytest.param(CLICK, 'do(action="Drag At", x=130, y=215, to_x=130, to_y=215)', 0.0, id="drag where to click"),
         pytest.param(CLICK, "click there", 0.0, id="no action"),
         pytest.param(SCROLL, "scroll_at [330] [215] [0] [100]", 0.8, id="scroll"),
+        pytest.param(SCROLL, "scroll_at [330] [215] [0] [-300]", 0.8, id="another amount of the same type"),  # Eq. 7
         pytest.param(DRAG, 'do(action="Drag At", x=10, y=20, to_x=130, to_y=215)', 1.0, id="drag"),
     ],
 )
@@ -243,6 +267,32 @@ def test_another_click_at_the_right_point_gets_less_than_the_right_one(name: str
 )
 def test_what_it_is_compared_with(kind: str, text: str, total: float) -> None:
     assert score(POINT, text, LpoReward.model_validate({"reward": kind})).total == total
+
+
+THOUGHT = "<think>t</think><answer>{}</answer>"
+
+
+@pytest.mark.parametrize(
+    ("kind", "target", "text", "total"),
+    [
+        pytest.param("box", POINT, THOUGHT.format("130 215"), 3, id="UI-R1: all"),
+        pytest.param("box", POINT, THOUGHT.format("1 1"), 2, id="UI-R1: type and format"),
+        pytest.param("box", POINT, "130 215", 2, id="UI-R1: no format"),
+        pytest.param("box", POINT, "there", 0, id="UI-R1: nothing"),
+        pytest.param("box", CLICK, THOUGHT.format('do(action="Click At", x=9, y=9)'), 2, id="UI-R1: a click beside it"),
+        pytest.param("box", CLICK, THOUGHT.format('do(action="Press Enter")'), 1, id="UI-R1: another action"),
+        pytest.param("box", TYPE, 'do(action="Type", argument="B.", element="7")', 1, id="UI-R1: another text"),
+        pytest.param("overlap", POINT, THOUGHT.format("100 200 160 230"), 3, id="InfiGUI-R1: the box"),
+        pytest.param("overlap", POINT, THOUGHT.format("100 200 130 230"), 2, id="InfiGUI-R1: half of it"),
+        pytest.param("overlap", POINT, THOUGHT.format("101 201"), 3, id="InfiGUI-R1: a point"),
+        pytest.param("radius", POINT, THOUGHT.format("270 215"), 3, id="GUI-R1: within the radius"),
+        pytest.param("radius", POINT, "271 215", 1, id="GUI-R1: type"),
+    ],
+)
+def test_the_rivals_add_type_and_format(kind: str, target: Target, text: str, total: float) -> None:
+    reward = LpoReward.model_validate({"reward": kind, "type_weight": 1, "format_weight": 1})
+    assert score(target, text, reward).total == total
+    assert reward.max_reward == 3
 
 
 def test_a_radius_grows_with_the_image() -> None:

@@ -79,6 +79,13 @@ EXACT_DRAG = StepTarget(action=DragAt(x=10, y=20, to_x=130, to_y=215))
 STOP = StepTarget(action=Stop(answer="42"))
 
 
+def test_the_digits_of_a_step_may_be_full_width_the_text_is_as_it_is() -> None:
+    assert is_right(CLICK, read_completion('do(action="Click At", x=１３０, y=２１５)'))
+    assert not is_right(CLICK, read_completion('do(action="Click At", x=−130, y=215)'))
+    typed = StepTarget(action=Type(ref=7, text="Ａｄａ"))
+    assert is_right(typed, read_completion('do(action="Type", argument="Ａｄａ", element="7")'))
+
+
 @pytest.mark.parametrize(
     ("target", "text", "expected"),
     [
@@ -348,6 +355,30 @@ def test_grids(text: str, expected: bool) -> None:
 def test_rows_are_all_digits_or_none() -> None:
     assert parse_rows(read_completion("12/34")) == ("12", "34")
     assert parse_rows(read_completion("12/3a")) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[[1, 2], [3, 4]]",
+        "[\n  [1, 2],\n  [3, 4]\n]",
+        "[\n  [\n    1,\n    2\n  ],\n  [\n    3,\n    4\n  ]\n]",
+        "[1, 2]\n[3, 4]",
+        '["12", "34"]',
+        "```\n1 2\n3 4\n```",
+        "```json\n[[1, 2], [3, 4]]\n```",
+        "|1|2|\n|3|4|",
+    ],
+)
+def test_rows_as_models_write_them(text: str) -> None:
+    assert parse_rows(read_completion(text)) == ("12", "34")
+
+
+@pytest.mark.parametrize(
+    "text", ["RRDD.", "R, R, D, D", "`RRDD`", "**RRDD**", '["R", "R", "D", "D"]', "R→R→D→D", "R->R->D->D"]
+)
+def test_a_path_as_models_write_it(text: str) -> None:
+    assert parse_path(read_completion(text)) == "RRDD"
 
 
 @pytest.mark.parametrize(

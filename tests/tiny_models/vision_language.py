@@ -1,14 +1,16 @@
-"""Small models of real architectures with random weights, in folders as their publishers lay them out.
+"""Tiny vision-language models of real architectures with random weights, in folders as their publishers lay them out.
 
-Weights are drawn with a deviation of 0.2: with the usual 0.02 a small model answers almost evenly, and no mistake in
-its inputs would show.
+`ARCHITECTURES` has a builder by name: it writes a checkpoint to an empty folder and returns the folder. One byte of
+text is one token. Weights are drawn with a deviation of 0.2: with the usual 0.02 a tiny model answers almost evenly,
+and a mistake in its inputs does not show.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 QWEN_SPECIAL = (
     *("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|object_ref_start|>", "<|object_ref_end|>", "<|box_start|>"),
@@ -245,6 +247,8 @@ def gemma3(out: Path) -> Path:
             ),
         )
     )
+    # It begins at zero, and images would make no difference.
+    torch.nn.init.normal_(model.model.multi_modal_projector.mm_input_projection_weight, std=SPREAD)
     _save(model, tokenizer, out)
     _write_json(
         out / "preprocessor_config.json",
@@ -260,6 +264,7 @@ def gemma3(out: Path) -> Path:
     return out
 
 
+TILES = tuple(f"<row_{row}_col_{column}>" for row in range(1, 3) for column in range(1, 3))
 IDEFICS_TEMPLATE = """\
 <|begin_of_text|>{% for message in messages %}{{ message['role'] | capitalize }}:{% if message['content'] is string %} \
 {{ message['content'] }}{% else %}{% for line in message['content'] %}{% if line['type'] == 'text' %}{{ line['text'] }}\
@@ -267,17 +272,62 @@ IDEFICS_TEMPLATE = """\
 {% endfor %}{% if add_generation_prompt %}Assistant:{% endif %}"""
 
 
+SMOLVLM_TEMPLATE = """\
+<|im_start|>{% for message in messages %}{{ message['role'] | capitalize }}\
+{% if message['content'] is string %}: {{ message['content'] }}{% else %}\
+{{ ':' if message['content'][0]['type'] == 'image' else ': ' }}{% for line in message['content'] %}\
+{% if line['type'] == 'text' %}{{ line['text'] }}{% elif line['type'] == 'image' %}<image>{% endif %}{% endfor %}\
+{% endif %}\
+<end_of_utterance>
+{% endfor %}{% if add_generation_prompt %}Assistant:{% endif %}"""
+
+
 def idefics3(out: Path) -> Path:
-    """Idefics 3, which SmolVLM is made after: an image is cut into tiles, and shown once whole."""
-    import torch
+    """Idefics 3 and the first SmolVLM: an image is cut into tiles, and shown once whole."""
     from transformers import Idefics3Config, Idefics3ForConditionalGeneration
 
-    tiles = tuple(f"<row_{row}_col_{column}>" for row in range(1, 3) for column in range(1, 3))
-    special = ("<|begin_of_text|>", "<image>", "<fake_token_around_image>", "<global-img>", *tiles)
+    special = ("<|begin_of_text|>", "<image>", "<fake_token_around_image>", "<global-img>", *TILES)
     tokenizer = byte_tokenizer(special, pad_token="<pad>", eos_token="<end_of_utterance>")
+    _save(_tiled(Idefics3Config, Idefics3ForConditionalGeneration, tokenizer), tokenizer, out)
+    _write_json(out / "preprocessor_config.json", **_tiling("Idefics3"))
+    _write_json(out / "processor_config.json", image_seq_len=4, processor_class="Idefics3Processor")
+    (out / "chat_template.jinja").write_text(IDEFICS_TEMPLATE, encoding="utf-8")
+    return out
+
+
+def smolvlm(out: Path) -> Path:
+    """SmolVLM 2: tiles as in Idefics 3, and videos, whose frames its processor counts in words."""
+    from transformers import SmolVLMConfig, SmolVLMForConditionalGeneration
+
+    special = ("<|im_start|>", "<image>", "<fake_token_around_image>", "<global-img>", *TILES)
+    tokenizer = byte_tokenizer(special, pad_token="<pad>", eos_token="<end_of_utterance>")
+    _save(_tiled(SmolVLMConfig, SmolVLMForConditionalGeneration, tokenizer), tokenizer, out)
+    sampling = {"fps": 1, "max_frames": 8, "video_size": {"longest_edge": 32}}
+    _write_json(out / "preprocessor_config.json", **_tiling("SmolVLM"), video_sampling=sampling)
+    _write_json(out / "processor_config.json", image_seq_len=4, processor_class="SmolVLMProcessor")
+    (out / "chat_template.jinja").write_text(SMOLVLM_TEMPLATE, encoding="utf-8")
+    return out
+
+
+def _tiling(family: str) -> dict[str, Any]:
+    return {
+        "size": {"longest_edge": 64},
+        "max_image_size": {"longest_edge": 32},
+        "do_image_splitting": True,
+        "image_mean": [0.5] * 3,
+        "image_std": [0.5] * 3,
+        "image_processor_type": f"{family}ImageProcessor",
+        "processor_class": f"{family}Processor",
+    }
+
+
+def _tiled(config: Any, kind: Any, tokenizer: Any) -> Any:
+    """A model that reads an image in tiles of 32 pixels."""
+    import torch
+
     torch.manual_seed(0)
-    model = Idefics3ForConditionalGeneration(
-        Idefics3Config(
+    return kind(
+        config(
             text_config={
                 "model_type": "llama",
                 "vocab_size": len(tokenizer),
@@ -301,22 +351,36 @@ def idefics3(out: Path) -> Path:
                 "initializer_range": SPREAD,
             },
             scale_factor=2,
-            pad_token_id=tokenizer.pad_token_id,  # pyright: ignore[reportCallIssue]  # of the base class
-            initializer_range=SPREAD,  # pyright: ignore[reportCallIssue]  # of the base class
+            pad_token_id=tokenizer.pad_token_id,
+            initializer_range=SPREAD,
             **_ids(tokenizer, image_token_id="<image>"),
         )
     )
-    _save(model, tokenizer, out)
-    _write_json(
-        out / "preprocessor_config.json",
-        size={"longest_edge": 64},
-        max_image_size={"longest_edge": 32},
-        do_image_splitting=True,
-        image_mean=[0.5] * 3,
-        image_std=[0.5] * 3,
-        image_processor_type="Idefics3ImageProcessor",
-        processor_class="Idefics3Processor",
-    )
-    _write_json(out / "processor_config.json", image_seq_len=4, processor_class="Idefics3Processor")
-    (out / "chat_template.jinja").write_text(IDEFICS_TEMPLATE, encoding="utf-8")
+
+
+def llava(out: Path) -> Path:
+    """LLaVA: images of one size, a projection, a Llama. One printable character is one token."""
+    import torch
+    from transformers import LlavaForConditionalGeneration
+
+    from training.toy_models.vision import vision_model
+
+    vision_model(out, side=32, patch=16, width=32, layers=1)
+    model: Any = LlavaForConditionalGeneration.from_pretrained(out)
+    with torch.no_grad():
+        for weight in model.parameters():
+            if weight.ndim > 1:
+                weight.mul_(SPREAD / 0.02)
+    model.save_pretrained(out)
     return out
+
+
+ARCHITECTURES: Final[Mapping[str, Callable[[Path], Path]]] = {
+    "Qwen2.5-VL": qwen2_5_vl,
+    "Qwen3-VL": qwen3_vl,
+    "SmolVLM": smolvlm,
+    "Gemma 3": gemma3,
+    "Idefics 3": idefics3,
+    "LLaVA": llava,
+}
+"""Builders by name. Each writes a checkpoint to an empty or absent folder."""

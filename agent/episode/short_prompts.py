@@ -1,0 +1,212 @@
+"""Renders the short prompts of profiles for small general models.
+
+::
+
+    system      role, form of the answer, the common actions with the roles that take them, rules
+    user        a goal and page of an example                        with numbers that are not on the shown page
+    assistant   its answer; so for each of its steps
+    user        goal, plan, page, | address, what was done, problems, the next milestone, the goal again, the question
+
+What is equal at consecutive steps comes first: everything up to the page, and its unchanged beginning. The example has
+exactly the form of the real turn. Text from outside is fenced as in the full prompts of large models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from agent.episode.answer_rules import action_rule
+from agent.episode.past_lines import past_lines
+from agent.episode.points import offers_points, points_text
+from agent.episode.prompts import MISSED, PolicyView, news_parts, notes_offer, notes_part, one_line, provided_parts
+from agent.episode.worked_examples import WorkedStep, worked_example
+from agent.profiles.profile import Profile
+from envs.core.action_languages import Language
+from envs.core.action_languages.choices import page_choices
+from envs.core.action_languages.short_reference import possible_now, shape_of, short_reference
+from envs.core.actions import Stop
+from envs.observer.action_log import action_log_lines
+from envs.observer.nearest_controls import nearest_controls
+from models.base import Message
+from models.prompting.fence import FENCE_RULE
+from models.prompting.prompt_text import (
+    NOTHING,
+    PromptText,
+    fenced,
+    fenced_lines,
+    folded,
+    joined,
+    message,
+    number,
+    on_one_line,
+    own,
+    words,
+)
+
+LONG_PAGE_CHARS: Final = 1_500
+"""After a longer page the goal is repeated."""
+GOAL_CHARS: Final = 300
+"""Longest repeated goal."""
+LISTED_PROBLEMS: Final = 3
+
+_ROLE: Final = "You operate a web browser to reach a goal. Each turn you see the page and answer with the next action."
+_QUESTION: Final = "What is your next action?"
+_RULES: Final = f"""\
+Rules
+- Use the numbers of the page shown last. Copy names and texts exactly as the goal and the page write them.
+- Do what the goal still needs. What is done stays done: do not do it again. If an action failed, do something else.
+- Forms are sent at the end, with their button.
+- {FENCE_RULE}"""
+
+
+def is_short_prompt(messages: Sequence[tuple[str, str]]) -> bool:
+    """Whether the (role, text) *messages* of a recorded prompt were rendered here."""
+    return bool(messages) and messages[0][0] == "system" and messages[0][1].startswith(_ROLE)
+
+
+def render_short_prompt(profile: Profile, view: PolicyView) -> tuple[Message, ...]:
+    """Renders *view*; equal views give equal messages."""
+    steps = worked_example(profile, view.instruction, view.observation)
+    shown = [message for step in steps for message in _example_turn(profile, view, step)]
+    head = words("Your task") if shown else NOTHING
+    asked = joined("\n", filter(None, (head, _user(profile, view))))
+    return (message("system", _system(profile, view)), *shown, message("user", asked))
+
+
+def _system(profile: Profile, view: PolicyView) -> PromptText:
+    language = view.language
+    actions = words("Actions\n") + own(language.reference if profile.reference == "long" else short_reference(language))
+    several = [action_rule(view.max_actions)] if view.max_actions > 1 else []
+    end = words("- When nothing is left to do, or the goal asks for an answer that you know: ") + own(
+        language.show(Stop())
+    )
+    rules = joined("\n", (words(_RULES), end))
+    parts = (words(_ROLE), _form(view), actions, rules, *several)
+    return joined("\n\n", (*parts, *notes_offer(view), *provided_parts(view.provided)))
+
+
+def _form(view: PolicyView) -> PromptText:
+    """What an answer consists of."""
+    if not view.rationale_chars:
+        return words("Your answer is one line: the action.")
+    parts = (
+        words("Your answer has two lines: `# Thought:` and a reason of at most "),
+        number(view.rationale_chars),
+        words(" characters, then the action."),
+    )
+    return joined("", parts)
+
+
+def _example_turn(profile: Profile, view: PolicyView, example: WorkedStep) -> tuple[Message, ...]:
+    shown = PolicyView(
+        instruction=example.goal,
+        observation=example.observation,
+        language=view.language,
+        history=example.history,
+        history_chars=view.history_chars,
+    )
+    head = words("The example goes on" if example.history else "An example with another page")
+    asked = joined("\n", (head, _user(profile, shown)))
+    thought = [words("# Thought: ") + own(example.thought)] if view.rationale_chars else []
+    answer = joined("\n", (*thought, own(view.language.show(example.action))))
+    return message("user", asked), Message("assistant", answer.text)
+
+
+def _user(profile: Profile, view: PolicyView) -> PromptText:
+    page = [_page(view)]
+    past = _past(profile, view)
+    body = (*page, *past) if profile.page_first else (*past, *page)
+    parts = [words("Goal: ") + on_one_line(view.instruction, 8_000), *_plan(view), *body]
+    if view.notes or view.note_remarks:
+        parts.append(notes_part(view))
+    if (points := points_text(view.observation, view.language.pixels, view.points)) is not None:
+        parts.append(points)
+    parts += [*_problems(view), *_news(view), *_now_possible(view), *_next(view)]
+    if len(view.observation.text) > LONG_PAGE_CHARS:
+        parts.append(words("Goal: ") + on_one_line(view.instruction, GOAL_CHARS))
+    parts.append(words(_QUESTION))  # else small models continue the list of actions
+    return joined("\n", parts)
+
+
+def _plan(view: PolicyView) -> list[PromptText]:
+    """The milestones without their status, which changes."""
+    if not view.milestones:
+        return []
+    lines = (f"{place}. {one_line(milestone.text)}" for place, milestone in enumerate(view.milestones, 1))
+    return [words("Plan\n") + fenced_lines("plan", lines)]
+
+
+def _next(view: PolicyView) -> list[PromptText]:
+    """The status of the plan; the text of the next milestone once more."""
+    if not view.milestones:
+        return []
+    done = [number(place + 1) for place in range(len(view.milestones)) if view.is_achieved(place)]
+    verified = joined("", (words("Verified of the plan: "), joined(", ", done) if done else words("none"), words(".")))
+    place = view.next_milestone
+    if place is None or place >= len(view.milestones):
+        return [verified]
+    head = joined("", (verified, words(" Work on "), number(place + 1), words(":\n")))
+    return [head + fenced("plan", one_line(view.milestones[place].text))]
+
+
+def _page(view: PolicyView) -> PromptText:
+    """The page with its address at the end, which changes with every page of a site; its head line seldom does."""
+    look = view.observation
+    lines = [f"Address: {one_line(look.url)}"] if look.url else []
+    lines += [f"Title: {one_line(look.title, 120)}"] if look.title else []
+    if len(look.tabs) > 1:
+        lines += [f"Tab {t.index}{' (front)' if t.active else ''}: {one_line(t.title, 80)}" for t in look.tabs]
+    if look.dialog is not None:
+        lines.append(f'Open dialog ({look.dialog.type}), answer it first: "{one_line(look.dialog.message)}"')
+    shown = fenced("page", "\n".join([look.text, *([""] if lines else []), *map(folded, lines)]))
+    note = [words("Note of the observer"), fenced("note", one_line(look.note))] if look.note else []
+    return joined("\n", (words("The page"), shown, *note))
+
+
+def _past(profile: Profile, view: PolicyView) -> list[PromptText]:
+    if not view.history:
+        return [words("Done so far: nothing")]
+    history = view.history if view.points is None else tuple(map(view.points.to_model, view.history))
+    if profile.history == "words":
+        lines = action_log_lines(history, view.history_chars)
+        lines = lines[-profile.history_lines :] if profile.history_lines else lines
+    else:
+        lines = past_lines(history, view.language, view.observation, profile.history_lines)
+    return [words("Done so far\n") + fenced_lines("actions", lines)]
+
+
+def _problems(view: PolicyView) -> list[PromptText]:
+    lines = [f"- {one_line(problem)}" for problem in view.problems[-LISTED_PROBLEMS:]]
+    parts = [words("Problems\n") + fenced_lines("problems", lines)] if lines else []
+    if view.missed is not None:
+        controls = nearest_controls(view.observation.elements, view.missed)
+        listed = words(":\n") + fenced("controls", controls) if controls else words("; it has none.")
+        parts.append(words(MISSED) + listed)
+    return parts
+
+
+def _news(view: PolicyView) -> list[PromptText]:
+    news = news_parts(view)
+    return [joined("\n", (words("What came of your last action"), *news))] if news else []
+
+
+def _now_possible(view: PolicyView) -> list[PromptText]:
+    look = view.observation
+    choices = page_choices(look, files=view.provided.files, coordinates=offers_points(look, view.points))
+    shapes = possible_now(view.language, choices)
+    return [joined("\n", (words("Also possible on this page:"), *map(own, shapes)))] if shapes else []
+
+
+def repair_text(view: PolicyView, form: str) -> PromptText:
+    """The end of a prompt after an answer without a valid action. It says what is valid and does not repeat the answer,
+    which a small model would copy. *form*: name of the action that was tried; empty if there was none."""
+    parts = [words("Your last answer was no valid action. Write: ") + own(shape_of(view.language, form))]
+    if controls := nearest_controls(view.observation.elements):
+        parts += [words("with a number of the page, such as those of"), fenced("controls", controls)]
+    return joined("\n", parts)
+
+
+def valid_form(language: Language, form: str) -> str:
+    """The form of a valid answer, for the problems of the next turn."""
+    return f"write {shape_of(language, form)} with a number of the page"

@@ -1,0 +1,198 @@
+"""A prompt profile: what the prompts of a policy contain, and which models get it.
+
+Each profile is a TOML file in this folder. A model gets the profile that fits the name in its spec best:
+
+* a pattern with more letters fits better than one with fewer; `*` alone fits every model;
+* `up_to_billions` fits every name with a number of parameters up to it, such as `qwen2.5-coder-1.5b` or `smollm-360m`,
+  and better than `*`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from pydantic import Field, model_validator
+
+from agent.profiles.names import FOLDER, profile_names
+from envs.core.actions import Action
+from envs.core.errors import BadInput
+from envs.core.plain_values import checked, read_toml
+from envs.core.record import Record
+from models.base import ModelUnavailable
+from models.local.prompt_style import PromptStyle, declaration_of_spec
+from models.providers.local import LocalSpec
+from models.specs import parse_spec
+
+LARGE: Final = "large"
+COMPACT: Final = "compact"
+OF_STYLE: Final[Mapping[PromptStyle, str]] = {"full": LARGE, "compact": COMPACT}
+"""The profile of models that were trained on prompts of a style."""
+
+_HOLE = re.compile(r"#([1-9])")
+_SIZE = re.compile(r"(?<![a-z0-9.])(\d{1,4}(?:\.\d{1,3})?)(b|m)(?![a-z0-9])")
+"""A number of parameters in a name, in billions or millions."""
+
+
+_PARTS: Final = frozenset({"reference", "page_first", "history", "history_lines", "examples"})
+"""Fields that the fixed prompts, compact ones and those of large models, do not have."""
+
+
+class ExampleStep(Record):
+    """A small page and the answer to it."""
+
+    page: tuple[str, ...] = Field(min_length=1)
+    """Lines of the page; `#1` to `#9` stand for the numbers of controls."""
+    thought: str
+    action: Action
+    """The action of the answer; its `ref` is the digit of a `#1`."""
+
+    @property
+    def controls(self) -> int:
+        """Number of controls on the page."""
+        return max((int(digit) for line in self.page for digit in _HOLE.findall(line)), default=0)
+
+    @model_validator(mode="after")
+    def _names_its_control(self) -> ExampleStep:
+        ref = getattr(self.action, "ref", None)
+        if ref is not None and not 1 <= ref <= self.controls:
+            raise ValueError(f"an action names control {ref}, which is not on the example's page")
+        return self
+
+    def numbered(self, numbers: Sequence[int]) -> tuple[tuple[str, ...], Action]:
+        """The page and the answer with *numbers* in place of `#1`, `#2`, …"""
+        page = tuple(_HOLE.sub(lambda hole: str(numbers[int(hole[1]) - 1]), line) for line in self.page)
+        return page, _numbered(self.action, numbers)
+
+
+class Variant(Record):
+    """A goal and the steps towards it, on pages whose controls keep their numbers."""
+
+    goal: str
+    steps: tuple[ExampleStep, ...] = Field(min_length=1)
+
+
+def _numbered(action: Action, numbers: Sequence[int]) -> Action:
+    ref = getattr(action, "ref", None)
+    return action if ref is None else action.model_copy(update={"ref": numbers[ref - 1]})
+
+
+class Example(Record):
+    """A worked example of one kind of task."""
+
+    kind: str
+    roles: tuple[str, ...] = ()
+    """Roles of controls of which the shown page must have one; empty: every page."""
+    words: tuple[str, ...] = ()
+    """Words of goals of this kind, in lower case."""
+    variants: tuple[Variant, ...] = Field(min_length=1)
+
+
+class Profile(Record):
+    """What the prompts of a policy contain. The defaults are the full prompts of large models."""
+
+    name: str
+    about: str
+    models: tuple[str, ...] = ()
+    """Patterns (`*` and `?`) of the names of models, in lower case."""
+    up_to_billions: float = Field(default=0.0, ge=0)
+    """Models with at most so many parameters get the profile, if their name says how many; 0: none."""
+    style: PromptStyle
+    language: Literal["program", "id"] | None = None
+    """Action language, unless the run names one; None: the run's default."""
+    rules: Literal["long", "short"] = "long"
+    """`short` is the prompt of :mod:`agent.episode.short_prompts`; the fields below need it."""
+    reference: Literal["long", "short"] = "long"
+    """`short` lists the common actions, each with the roles that take it."""
+    page_first: bool = False
+    """The page comes before the actions that were done, so that prompts of one page begin alike."""
+    history: Literal["words", "actions"] = "words"
+    """How the actions that were done are written: in words, or as actions of the language."""
+    history_lines: int = Field(default=0, ge=0)
+    """Latest actions that are shown, the rest is counted; 0: as many as the run's `history_chars` permit."""
+    rationale_chars: int | None = Field(default=None, ge=0, le=4_000)
+    """Characters of the rationale with `rationale = "auto"`; None: the run's default."""
+    max_actions: int | None = Field(default=None, ge=1, le=20)
+    """Most actions of an answer, unless the run says how many; None: the run's default."""
+    max_notes: int | None = Field(default=None, ge=0, le=1_000)
+    """Most notes, unless the run says how many; None: the run's default."""
+    examples: tuple[Example, ...] = ()
+    """Worked examples, of which a prompt shows one; none for no example."""
+
+    @model_validator(mode="after")
+    def _fixed_prompts_have_no_parts(self) -> Profile:
+        parts = sorted(self.model_fields_set & _PARTS)
+        if parts and not self.is_short:
+            raise ValueError(f'{", ".join(parts)} need style = "full" and rules = "short"')
+        return self
+
+    @property
+    def is_short(self) -> bool:
+        """Whether its prompts are those of :mod:`agent.episode.short_prompts`."""
+        return self.style == "full" and self.rules == "short"
+
+    def fit(self, name: str) -> int:
+        """How well the profile fits the model *name*: -1 not at all, else higher is better."""
+        lengths = [len(pattern.replace("*", "")) for pattern in self.models if fnmatchcase(name, pattern)]
+        size = size_in_billions(name)
+        if self.up_to_billions and size is not None and size <= self.up_to_billions:
+            lengths.append(1)
+        return max(lengths, default=-1)
+
+
+def size_in_billions(name: str) -> float | None:
+    """The largest number of parameters that *name* states, in billions; None without one."""
+    sizes = [float(number) / (1 if unit == "b" else 1_000) for number, unit in _SIZE.findall(name.lower())]
+    return max(sizes, default=None)
+
+
+def read_profile(path: Path) -> Profile:
+    """Reads and validates a profile. Raises BadInput, in one line."""
+    values: dict[str, Any] = {"name": path.stem, **read_toml(path)}
+    return checked(Profile, values, str(path))
+
+
+@cache
+def profiles() -> Mapping[str, Profile]:
+    """The profiles by name."""
+    return {name: read_profile(FOLDER / f"{name}.toml") for name in profile_names()}
+
+
+def named(name: str) -> Profile:
+    """The profile called *name*. Raises BadInput for an unknown name."""
+    try:
+        return profiles()[name]
+    except KeyError:
+        raise BadInput(f"unknown prompt profile {name!r}: use one of {', '.join(profiles())}") from None
+
+
+def profile_of_spec(spec: str) -> Profile:
+    """The profile that `auto` gives to a model spec: the one its checkpoint declares, else by its name.
+
+    Raises BadInput if it declares a profile that this version does not have."""
+    style, declared = declaration_of_spec(spec)
+    if style is not None:
+        return named(declared or OF_STYLE[style])
+    name = model_name(spec)
+    return max(profiles().values(), key=lambda profile: profile.fit(name))
+
+
+def model_name(spec: str) -> str:
+    """The part of a spec that names the model, in lower case: what follows the last `/` or `#`, and for a folder its
+    last three names, because checkpoints are called `checkpoint-100`.
+
+    >>> model_name("vllm:http://127.0.0.1:8000/v1#Qwen/Qwen3-4B")
+    'qwen3-4b'
+    """
+    kept = 1
+    text = spec
+    with suppress(ModelUnavailable):
+        parsed = parse_spec(spec)
+        kept, text = (3 if isinstance(parsed, LocalSpec) else 1), str(parsed)
+    parts = re.split(r"[/\\#]", (text.partition(":")[2] or text).rstrip("/"))
+    return "/".join(parts[-kept:]).lower()

@@ -1,0 +1,25 @@
+"""Whether the policy of a run is shown pictures, and in which coordinates it answers."""
+
+from __future__ import annotations
+
+from agent.config import SHOWN, RunConfig
+from envs.core.errors import BadInput
+from models.vision.checkpoints import vision_profile
+from models.vision.profiles import VisionProfile
+
+
+def policy_vision(config: RunConfig) -> VisionProfile | None:
+    """The profile of a policy that is shown pictures; None where it is shown none.
+
+    Raises BadInput if its model is known to read text only, :class:`models.base.ModelUnavailable` for an unknown
+    profile.
+    """
+    if config.screenshots not in SHOWN:
+        return None
+    profile = vision_profile(config.policy, config.vision_profile)
+    if profile is None:
+        raise BadInput(
+            f"--screenshots {config.screenshots} shows pictures to the policy, and {config.policy} reads text only: "
+            "use --screenshots steps to store them, or off"
+        )
+    return profile

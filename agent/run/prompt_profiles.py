@@ -1,0 +1,53 @@
+"""Chooses the prompt profile of a run's policy, once: the run records it, and a resumed run keeps it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agent.config import RunConfig
+from agent.profiles.names import AUTO
+from agent.profiles.profile import OF_STYLE, Profile, named, profile_of_spec
+from agent.run.oracle_tasks import SPECS, plays_oracle
+from envs.core.errors import BadInput
+from models.local.prompt_style import style_of_spec
+
+
+def with_profile(config: RunConfig, suite: str) -> RunConfig:
+    """*config* with the profile that it chooses, and the settings of that profile which *config* leaves unset.
+
+    Raises BadInput where `profile` and `prompt_style` contradict each other."""
+    profile = _chosen(config, suite)
+    settings: dict[str, Any] = {
+        "language": profile.language,
+        "max_actions_per_turn": profile.max_actions,
+        "max_notes": profile.max_notes,
+    }
+    unset = {
+        name: value for name, value in settings.items() if value is not None and name not in config.model_fields_set
+    }
+    return config.model_copy(update={"profile": profile.name, **unset})
+
+
+def profile_of(config: RunConfig, suite: str) -> Profile:
+    """The profile of a stored *config*; without one, as in older versions, the one of its prompt style."""
+    if config.profile != AUTO:
+        return named(config.profile)
+    if config.prompt_style != "auto":
+        return named(OF_STYLE[config.prompt_style])
+    if plays_oracle(config, suite):
+        return named(OF_STYLE["compact"])
+    return named(OF_STYLE[style_of_spec(config.policy) or "full"])
+
+
+def _chosen(config: RunConfig, suite: str) -> Profile:
+    if config.profile != AUTO:
+        profile = named(config.profile)
+        if config.prompt_style not in ("auto", profile.style):
+            raise BadInput(
+                f"profile {profile.name!r} has {profile.style} prompts, but prompt_style is {config.prompt_style!r}: "
+                "set one of them"
+            )
+        return profile
+    if config.prompt_style != "auto" or plays_oracle(config, suite) or config.policy in ("scripted", *SPECS):
+        return profile_of(config, suite)
+    return profile_of_spec(config.policy)

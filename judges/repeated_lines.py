@@ -1,0 +1,61 @@
+"""Shortens pages that the outcome judge is shown together: lines that another shown page has too appear once.
+
+Pages of one site share their header, menu and footer. A run of lines that the last page, or an earlier one, shows in
+the same words, apart from the numbers of controls, is replaced by one line that names that page, so nothing is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import takewhile
+from typing import Final
+
+from envs.observer.page_lines import without_refs
+
+RUN: Final = 3
+"""Fewest consecutive lines that are replaced; a shorter run is about as long as the line in its place."""
+LAST: Final = "the last page"
+
+
+def without_repeats(pages: Sequence[tuple[str, str]], last: str) -> list[str]:
+    """Returns the texts of *pages*, `(name, text)` each, without the lines that *last* or a page before shows too.
+
+    `=== 9 lines as on NAME` stands for such a run, which is one run on that page as well.
+    """
+    shown = _Shown()
+    shown.add(LAST, last.split("\n"))
+    short: list[str] = []
+    for name, text in pages:
+        lines = text.split("\n")
+        short.append("\n".join(shown.shortened(lines)))
+        shown.add(name, lines)
+    return short
+
+
+class _Shown:
+    """Lines of the pages shown so far, by their first `RUN` lines from each place."""
+
+    def __init__(self) -> None:
+        self._places: dict[tuple[str, ...], tuple[str, list[str], int]] = {}
+
+    def add(self, name: str, lines: list[str]) -> None:
+        plain = list(map(without_refs, lines))
+        for start in range(len(plain) - RUN + 1):
+            self._places.setdefault(tuple(plain[start : start + RUN]), (name, plain, start))
+
+    def shortened(self, lines: list[str]) -> list[str]:
+        plain = list(map(without_refs, lines))
+        short: list[str] = []
+        start = 0
+        while start < len(lines):
+            place = self._places.get(tuple(plain[start : start + RUN]))
+            if place is None:
+                short.append(lines[start])
+                start += 1
+                continue
+            name, other, at = place
+            pairs = zip(plain[start:], other[at:], strict=False)
+            count = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+            short.append(f"=== {count} lines as on {name}")
+            start += count
+        return short

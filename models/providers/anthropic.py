@@ -1,0 +1,84 @@
+"""`anthropic:MODEL`: Claude with ANTHROPIC_API_KEY, or any server of the Messages API by a base URL.
+
+`anthropic-browser:MODEL` and `anthropic-computer:MODEL` are the same models with Anthropic's client-side tool sets: as
+a policy they answer with tool calls (:mod:`agent.episode.toolsets`), in other roles they are plain chat models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from models.base import ChatModel, ModelStatus, ModelUnavailable
+from models.prices import own_prices, price_table
+from models.provider import ModelOptions, ModelSpec, Provider, checked_url
+
+ANTHROPIC_KEY: Final = "ANTHROPIC_API_KEY"
+ANTHROPIC_URL: Final = "ANTHROPIC_BASE_URL"
+Kind = Literal["anthropic", "anthropic-browser", "anthropic-computer"]
+EXAMPLE_MODEL: Final = "claude-sonnet-5-5"
+
+
+@dataclass(frozen=True, slots=True)
+class AnthropicSpec(ModelSpec):
+    model: str
+    kind: Kind = "anthropic"
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.model}"
+
+    def make(self, options: ModelOptions) -> ChatModel:
+        url = checked_url(_address(options))
+        key = options.environ.get(ANTHROPIC_KEY) or None
+        if key is None and url is None:
+            raise ModelUnavailable(
+                f"{self} needs a key: set {ANTHROPIC_KEY}, or give the base URL of a server without keys"
+            )
+        from models.providers.anthropic_chat import AnthropicChat
+        from models.providers.anthropic_tools import AnthropicTools
+
+        if self.kind == "anthropic":
+            return AnthropicChat(
+                self.model, api_key=key, base_url=url, policy=options.policy, max_concurrent=options.max_concurrent
+            )
+        return AnthropicTools(
+            self.model,
+            toolset="browser" if self.kind == "anthropic-browser" else "computer",
+            api_key=key,
+            base_url=url,
+            policy=options.policy,
+            max_concurrent=options.max_concurrent,
+        )
+
+    def base_url_protocol(self, options: ModelOptions) -> str:
+        return "" if options.environ.get(ANTHROPIC_URL) else "Anthropic"
+
+    def price_known(self, options: ModelOptions) -> bool:
+        return (_address(options) is None or own_prices()) and price_table().knows(self.model)
+
+
+def _address(options: ModelOptions) -> str | None:
+    """The server's address. ANTHROPIC_BASE_URL takes precedence over `--base-url`, so that one run can use a local
+    server of the OpenAI protocol and Claude."""
+    return options.environ.get(ANTHROPIC_URL) or options.base_url or None
+
+
+def _provider(kind: Kind) -> Provider:
+    form = f"{kind}:MODEL"
+
+    def status(environ: Mapping[str, str]) -> ModelStatus:
+        examples = (f"{kind}:{EXAMPLE_MODEL}",)
+        if environ.get(ANTHROPIC_KEY):
+            return ModelStatus(form, usable=True, detail=f"{ANTHROPIC_KEY} is set", examples=examples)
+        if environ.get(ANTHROPIC_URL):
+            return ModelStatus(form, usable=True, detail=f"{ANTHROPIC_URL} is set, no key", examples=examples)
+        detail = f"set {ANTHROPIC_KEY}, or give --base-url of a server of the Messages API"
+        return ModelStatus(form, usable=False, detail=detail, examples=examples)
+
+    return Provider(form, lambda rest: AnthropicSpec(rest, kind), status)
+
+
+PROVIDER = _provider("anthropic")
+BROWSER = _provider("anthropic-browser")
+COMPUTER = _provider("anthropic-computer")

@@ -1,0 +1,204 @@
+"""Prompt profiles: their files, which model gets which, and what a run records."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent.cli.app import main
+from agent.config import RunConfig
+from agent.episode.policy import ScriptedPolicy
+from agent.episode.profile_prompts import profile_of_messages, render_prompt
+from agent.profiles.profile import named, profile_of_spec, profiles, read_profile, size_in_billions
+from agent.run import runner
+from agent.run.components import open_components
+from agent.run.prompt_profiles import profile_of, with_profile
+from agent.run.run_store import Manifest
+from envs.core.action_languages import PROGRAM
+from envs.core.errors import BadInput
+from envs.core.tasks import TaskSelection
+from models.local.prompt_style import declaration, declare_style
+from tests.agent.episode.test_prompts import VIEW
+
+QWEN = "openai:qwen2.5-coder-1.5b-instruct"
+
+
+def test_every_profile_file_is_valid() -> None:
+    assert list(profiles()) == ["compact", "large", "small"]
+    for name, profile in profiles().items():
+        assert profile.name == name and profile.about and (profile.models or profile.up_to_billions)
+    assert named("large").examples == () and not named("large").is_short
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('style = "tiny"', "key 'style'"),
+        ('style = "full"\nhistory_lines = 3', "history_lines need"),
+        ('style = "compact"\nrules = "short"\npage_first = true', "page_first need"),
+        ('style = "full"\nprompt = 1', "unknown key 'prompt'"),
+        (
+            'style = "full"\nrules = "short"\n[[examples]]\nkind = "x"\n[[examples.variants]]\ngoal = "g"\n'
+            '[[examples.variants.steps]]\npage = ["[#1] link \\"a\\""]\nthought = "t"\n'
+            'action = { kind = "click", ref = 2 }',
+            "an action names control 2",
+        ),
+    ],
+)
+def test_a_wrong_file_is_named_with_what_is_wrong(text: str, problem: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(f'about = "mine"\n{text}\n', encoding="utf-8")
+    with pytest.raises(BadInput, match=problem) as caught:
+        read_profile(path)
+    assert str(path) in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("spec", "profile"),
+    [
+        ("embedded", "compact"),
+        (QWEN, "small"),
+        ("openai:qwen2.5-coder:0.5b", "small"),
+        ("openai:llama3.2:3b", "small"),
+        ("openai:smollm2", "small"),
+        ("vllm:http://127.0.0.1:8000/v1#Qwen/Qwen3-4B", "small"),
+        ("vllm:http://127.0.0.1:8000/v1#Qwen/Qwen3-30B-A3B", "large"),
+        ("local:/models/qwen2.5-coder-0.5b.gguf", "small"),
+        ("local:/models/smollm-360m/checkpoint-100", "small"),
+        ("local:/models/checkpoint-100", "large"),
+        ("gemini:gemini-1.5-flash-8b", "large"),
+        ("gemini:gemini-2.5-pro", "large"),
+        ("openai:gpt-4o-mini", "large"),
+        ("openai:gpt-oss-20b", "large"),
+    ],
+)
+def test_auto_chooses_by_the_name_of_the_model(spec: str, profile: str) -> None:
+    assert profile_of_spec(spec).name == profile
+
+
+def test_a_declared_style_decides_before_the_name(tmp_path: Path) -> None:
+    folder = tmp_path / "qwen-0.5b"
+    folder.mkdir()
+    assert profile_of_spec(f"local:{folder}").name == "small"
+    declare_style(folder, "compact")
+    assert profile_of_spec(f"local:{folder}").name == "compact"
+    declare_style(folder, "full")
+    assert profile_of_spec(f"local:{folder}").name == "large", "trained on the prompts of large models"
+
+
+def test_a_checkpoint_that_is_trained_on_short_prompts_is_asked_by_their_profile(tmp_path: Path) -> None:
+    for name in profiles():
+        messages = [(message.role, message.text) for message in render_prompt(named(name), VIEW)]
+        declare_style(tmp_path, named(name).style, profile_of_messages(messages))
+        assert profile_of_spec(f"local:{tmp_path}").name == name
+    assert declaration(tmp_path) == ("full", "small")
+    declare_style(tmp_path, "full", "of a later version")
+    with pytest.raises(BadInput, match="unknown prompt profile 'of a later version'"):
+        profile_of_spec(f"local:{tmp_path}")
+
+
+@pytest.mark.parametrize(
+    ("name", "billions"),
+    [("qwen-0.5b", 0.5), ("smollm-360m", 0.36), ("x-30b-a3b", 30), ("gpt-4o", None), ("v2b1", None)],
+)
+def test_the_size_of_a_model_is_read_from_its_name(name: str, billions: float | None) -> None:
+    assert size_in_billions(name) == billions
+
+
+def test_a_run_records_its_profile_and_the_settings_of_it() -> None:
+    chosen = with_profile(RunConfig(policy=QWEN), "miniwob")
+    assert (chosen.profile, chosen.max_actions_per_turn, chosen.max_notes) == ("small", 1, 0)
+    set_by_hand = with_profile(RunConfig(policy=QWEN, max_notes=5), "miniwob")
+    assert (set_by_hand.max_actions_per_turn, set_by_hand.max_notes) == (1, 5)
+    stored = RunConfig.model_validate_json(chosen.model_dump_json())
+    assert with_profile(stored, "miniwob") == stored, "it is kept when a run is continued"
+    assert with_profile(RunConfig(policy="openai:gpt-4o"), "miniwob") == RunConfig(
+        policy="openai:gpt-4o", profile="large"
+    )
+
+
+async def test_run_json_and_headers_hold_the_chosen_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Headers of traces hold the manifest's configuration."""
+    begun: list[Manifest] = []
+
+    async def begin(manifest: Manifest, *_: object, **__: object) -> None:
+        begun.append(manifest)
+
+    monkeypatch.setattr(runner, "_run", begin)
+    config, selection = RunConfig(policy=QWEN), TaskSelection("miniwob", ("click-button",), (0,))
+    await runner.run_suite(config, selection, tmp_path)
+    await runner.run_open(config, "Buy tea", "http://127.0.0.1:9/", tmp_path)
+    await runner.run_suite(config, selection, tmp_path, policy=ScriptedPolicy([], PROGRAM))
+    assert [one.config.profile for one in begun] == ["small", "small", "auto"], "a policy from Python has its own"
+
+
+@pytest.mark.parametrize(
+    ("settings", "profile"),
+    [
+        ({"policy": QWEN}, "large"),
+        ({"policy": QWEN, "prompt_style": "compact"}, "compact"),
+        ({"policy": "embedded"}, "compact"),
+        ({"policy": "oracle"}, "compact"),
+        ({"policy": "oracle", "prompt_style": "full"}, "large"),
+    ],
+)
+def test_a_run_of_an_older_version_keeps_its_prompts(settings: dict[str, str], profile: str) -> None:
+    values = RunConfig.model_validate(settings).resolved()
+    del values["profile"]
+    stored = RunConfig.model_validate_json(json.dumps(values))
+    assert profile_of(stored, "miniwob").name == profile
+
+
+@pytest.mark.parametrize(("style", "profile"), [("full", "large"), ("compact", "compact")])
+def test_a_prompt_style_is_short_for_its_profile(style: str, profile: str) -> None:
+    config = RunConfig.model_validate({"policy": QWEN, "prompt_style": style})
+    assert with_profile(config, "miniwob").profile == profile
+
+
+def test_a_profile_and_a_prompt_style_may_not_contradict_each_other() -> None:
+    config = RunConfig(policy=QWEN, profile="small", prompt_style="compact")
+    with pytest.raises(BadInput, match="profile 'small' has full prompts, but prompt_style is 'compact'"):
+        with_profile(config, "miniwob")
+
+
+async def test_the_policy_of_a_run_is_asked_by_its_profile() -> None:
+    config = RunConfig(policy=QWEN, base_url="http://127.0.0.1:9/v1", planner="none", judge="none", profile="small")
+    async with open_components(with_profile(config, "miniwob"), "miniwob") as parts:
+        policy = vars(parts.policy)
+    assert (policy["_profile"].name, policy["max_actions"], policy["rationale_chars"]) == ("small", 1, 120)
+
+
+def mira(monkeypatch: pytest.MonkeyPatch, *words: str) -> object:
+    monkeypatch.setattr(sys, "argv", ["mira", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return ended.value.code
+
+
+def test_mira_models_shows_the_profile_of_a_model(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert mira(monkeypatch, "models", QWEN, "openai:gpt-4o", "--json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert [(row["spec"], row["profile"]) for row in shown] == [(QWEN, "small"), ("openai:gpt-4o", "large")]
+    assert mira(monkeypatch, "models") == 0
+    listed = capsys.readouterr().out
+    assert all(f"\n{name} " in listed for name in profiles())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["run", "--suite", "miniwob", "--profile", "nope"], "unknown prompt profile: use one of auto, compact, large"),
+        (["models", "nope:x"], "unknown model 'nope:x'"),
+    ],
+)
+def test_an_unknown_name_is_one_line_and_exit_code_2(
+    arguments: list[str], problem: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert mira(monkeypatch, *arguments) == 2
+    written = capsys.readouterr()
+    assert problem in written.err and written.err.count("\n") == 1 and written.out == ""

@@ -1,0 +1,130 @@
+"""`scripts/small_models.py serve`: starts llama.cpp's server, waits for it, and ends it.
+
+The server is a stand-in of the same name and options; `.ci/models` runs the real one."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.timing import HANG_S
+
+SCRIPT = Path(__file__).parents[1] / "scripts" / "small_models.py"
+SERVER = """
+import argparse, http.server, json, os, pathlib, sys
+parser = argparse.ArgumentParser()
+for name in ("model", "model_alias", "host", "n_ctx", "n_threads", "verbose"):
+    parser.add_argument("--" + name)
+parser.add_argument("--port", type=int)
+options = parser.parse_args()
+pathlib.Path(os.environ["SEEN"]).write_text(json.dumps({"pid": os.getpid(), **vars(options)}))
+if "bad" in options.model:
+    sys.exit(7)
+class Handler(http.server.BaseHTTPRequestHandler):
+    polls = 0
+    def do_GET(self):
+        Handler.polls += 1
+        self.send_response(200 if Handler.polls > 2 else 503)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+http.server.HTTPServer((options.host, options.port), Handler).serve_forever()
+"""
+
+
+class Place:
+    """A folder with a GGUF file, and an environment whose `llama_cpp.server` is the stand-in."""
+
+    def __init__(self, folder: Path) -> None:
+        package = folder / "packages" / "llama_cpp" / "server"
+        package.mkdir(parents=True)
+        for init in (package, package.parent):
+            (init / "__init__.py").touch()
+        (package / "__main__.py").write_text(SERVER)
+        (folder / "env" / "bin").mkdir(parents=True)
+        (folder / "env" / "bin" / "python").symlink_to(sys.executable)
+        (folder / "env" / ".complete").touch()
+        self.seen = folder / "seen.json"
+        self.file = folder / "tiny.gguf"
+        self.file.touch()
+        self.folder = folder
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port: int = free.getsockname()[1]
+
+    def start(self, *words: object, port: int | None = None) -> subprocess.Popen[str]:
+        command = [sys.executable, SCRIPT, "serve", words[0], "--port", port or self.port, "--threads", 1]
+        environ = {**os.environ, "PYTHONPATH": str(self.folder / "packages"), "SEEN": str(self.seen)}
+        return subprocess.Popen(
+            [str(word) for word in (*command, "--environment", self.folder / "env", *words[1:])],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environ,
+        )
+
+    def server_runs(self) -> bool:
+        try:
+            os.kill(json.loads(self.seen.read_text())["pid"], 0)
+        except ProcessLookupError:
+            return False
+        return True
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+def test_it_prints_the_command_when_the_server_answers_and_ends_it(place: Place, sign: signal.Signals) -> None:
+    process = place.start(place.file)
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    url = f"http://127.0.0.1:{place.port}/v1"
+    assert line == f"mira run … --policy openai:tiny --base-url {url} --constrained on\n"
+    assert place.server_runs()
+    seen = json.loads(place.seen.read_text())
+    assert (seen["host"], seen["n_threads"], seen["n_ctx"]) == ("127.0.0.1", "1", "8192")
+    process.send_signal(sign)
+    _, errors = process.communicate(timeout=HANG_S)
+    assert process.returncode == 0 and "Traceback" not in errors
+    assert not place.server_runs()
+
+
+def test_a_command_runs_while_the_server_answers(place: Place) -> None:
+    process = place.start(place.file, "--", sys.executable, "-c", "import sys; print('played'); sys.exit(5)")
+    out, _ = process.communicate(timeout=HANG_S)
+    assert (process.returncode, out.splitlines()[1]) == (5, "played")
+    assert not place.server_runs()
+
+
+def test_a_server_that_ends_by_itself_is_one_line(place: Place) -> None:
+    bad = place.file.rename(place.folder / "bad.gguf")
+    process = place.start(bad)
+    out, errors = process.communicate(timeout=HANG_S)
+    assert (process.returncode, out) == (1, "")
+    assert errors == "small_models: llama.cpp's server ended by itself with code 7\n"
+
+
+def test_wrong_input_is_one_line_before_anything_starts(place: Place) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        cases = {
+            (place.file, taken.getsockname()[1]): "Address already in use; choose another with --port",
+            (place.file, 70_000): "--port 70000 is not a port",
+            (place.folder / "none.gguf", place.port): "is neither a model (0.5b, 1.5b) nor a GGUF file",
+            (place.folder, place.port): "is neither a model (0.5b, 1.5b) nor a GGUF file",
+        }
+        for (file, port), says in cases.items():
+            out, errors = (process := place.start(file, port=port)).communicate(timeout=HANG_S)
+            assert (process.returncode, out, errors.count("\n")) == (2, "", 1)
+            assert says in errors
+    assert not place.seen.exists()

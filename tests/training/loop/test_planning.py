@@ -1,0 +1,125 @@
+"""`mira train plan`, and the checkpoints that stay after a phase."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.cli import main
+from envs.core.errors import BadInput
+from tests.training.engine.families import save_family
+from training.configs import HERE, config_file
+from training.engine.memory_plan import GB, Peak, Sharing
+from training.engine.stage_memory import stage_peaks
+from training.loop.loop import Loop
+from training.loop.planning import TrainingPlan, architectures, launched_processes, model_config, plan_training
+from training.loop.settings import LoopSettings, load_settings
+
+
+def command(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["mira", "train", "plan", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return int(ended.value.code or 0)
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """Adapters on a tiny Gemma 3 in two processes."""
+    start = save_family("gemma3", tmp_path / "start")
+    path = tmp_path / "own.toml"
+    path.write_text(
+        f'start = "{start}"\nlauncher = ["accelerate", "launch", "--num_processes", "2", "-m"]\n'
+        "[compute]\nlean = true\nbf16 = true\nmax_tokens = 64\npack_tokens = 64\n",
+        encoding="utf-8",
+    )
+    return path
+
+
+def test_the_command_shows_margins(
+    config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(monkeypatch, str(config), "--json") == 0
+    result = json.loads(capsys.readouterr().out)
+    assert [peak["stage"] for peak in result["peaks"]] == ["actor", "critic", "scoring"]
+    assert result["processes"] == 2 and all(rate["times_least"] > 1 for rate in result["rates"])
+    assert command(monkeypatch, str(config)) == 0
+    shown = capsys.readouterr().out
+    assert "each with the whole model" in shown and "times the least" in shown
+
+
+def test_what_does_not_fit_is_one_line(
+    config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(BadInput, match=r"the actor needs .* GB in each of 1 processes.*most are weights") as error:
+        plan_of(10**6, Peak(stage="actor", weights=10**7)).check()
+    assert "\n" not in str(error.value)
+    too_low = ["--set", "actor.optimization.learning_rate=1e-9"]
+    assert command(monkeypatch, str(config), *too_low) == 2
+    assert "would teach nothing" in capsys.readouterr().err
+    assert command(monkeypatch, str(config), "--set", 'start="nowhere"') == 2
+    assert "name a checkpoint or an architecture with --model" in capsys.readouterr().err
+
+
+def plan_of(gpu_bytes: int, *peaks: Peak) -> TrainingPlan:
+    return TrainingPlan(model="m", processes=1, sharded=False, gpu_bytes=gpu_bytes, peaks=peaks, rates=())
+
+
+def test_sharding_divides_what_is_held_and_adds_what_is_gathered(config: Path) -> None:
+    from transformers import AutoConfig
+
+    described = AutoConfig.from_pretrained(config.parent / "start")
+    compute = load_settings(config, ["compute.lean=false"]).compute
+    one, parts = (
+        stage_peaks(described, compute, sharing=Sharing(processes=4, sharded=sharded))[0] for sharded in (False, True)
+    )
+    assert (parts.weights, parts.optimizer) == (one.weights // 4, one.optimizer // 4)
+    assert one.gradients == 8 * parts.gradients, "each of DDP's processes has them twice"
+    assert parts.gathered > 0 == one.gathered
+    assert (parts.activations, parts.logits) == (one.activations, one.logits)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["gemma3-12b", "gemma3-12b-full"])
+def test_the_papers_size_fits_8_gpus_of_80_gb(name: str) -> None:
+    settings = load_settings(config_file(name))
+    described, model = model_config(None, settings, name)
+    result = plan_training(settings, described, model, gpus=None, gpu_bytes=80 * GB)
+    assert result.processes == 8 and model == "gemma3-12b"
+    result.check()
+    assert result.usable - result.largest.total > 2 * GB
+    assert all(rate.times_least > 1.5 for rate in result.rates)
+    assert settings.rollouts.server is not None, "the loop plays on vLLM"
+
+
+def test_architectures_are_known_by_the_names_of_configurations() -> None:
+    assert set(architectures()) <= {path.stem for path in HERE.glob("*.toml")}
+    assert launched_processes(("torchrun", "--nproc_per_node", "4", "-m")) == 4
+    assert launched_processes(()) == 1
+
+
+FOLDERS = ("phase-1/potential", "phase-1/value-fold-1", "phase-1/actor", "phase-2/potential", "phase-2/actor")
+
+
+@pytest.mark.parametrize(
+    ("retain", "left"),
+    [("all", FOLDERS), ("actors", FOLDERS[2:]), ("last", FOLDERS[3:])],
+)
+def test_checkpoints_that_resuming_does_not_need_are_removed(
+    retain: Any, left: tuple[str, ...], tmp_path: Path
+) -> None:
+    """A phase of the paper's size left 141 GB, and critics of earlier phases are never read again."""
+    loop = Loop.open(tmp_path / "run", LoopSettings(retain=retain))
+    for folder in FOLDERS:
+        (loop.out / folder / "model").mkdir(parents=True)
+        (loop.out / folder / "log.json").write_text("[]")
+    loop.remove_unneeded(1)
+    assert all((loop.out / folder / "model").exists() for folder in FOLDERS), "phase 2 continues them"
+    loop.remove_unneeded(2)
+    assert {folder for folder in FOLDERS if (loop.out / folder / "model").exists()} == set(left)
+    assert all((loop.out / folder / "log.json").exists() for folder in FOLDERS)
+    assert loop.policy(0).is_dir()

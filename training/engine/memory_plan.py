@@ -1,0 +1,213 @@
+"""Computes the peak memory of a training or scoring pass before anything is loaded, by role.
+
+The model's own code runs forward and backward on fake tensors, which have shapes and no data, and the bytes of all live
+tensors are counted. On a CPU the peak equals that of the allocator (`tests/training/engine/test_memory_plan.py`). On a
+GPU kernels need workspace, the allocator leaves gaps, and PyTorch's context takes memory: see `RESERVE`.
+
+Optimizer, gradients and sharding are arithmetic: AdamW holds two moments of each trained weight, in its type.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+import torch
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_iter
+
+from envs.core.record import Record
+from training.data.packing import PackedSequence, pack
+from training.data.rows import Row
+
+GB: Final = 10**9
+RESERVE: Final = 0.08
+"""Share of a GPU's memory that a plan leaves for PyTorch's context, workspace of kernels and gaps of the allocator. It
+is an estimate: no GPU was at hand."""
+MOMENTS: Final = 2
+
+
+class Sharing(Record):
+    """How processes share a model, one process for each GPU."""
+
+    processes: int = 1
+    sharded: bool = False
+    """Each holds a part of the weights, gradients and moments (FSDP 2); otherwise all of them (DDP)."""
+    foreach: bool = False
+    """The optimizer updates all weights at once, as PyTorch's does on a GPU."""
+
+
+class Peak(Record):
+    """Bytes of one process at the peak of a stage."""
+
+    stage: str
+    weights: int
+    reference: int = 0
+    """Weights of another model that is in memory, too; 0 where references are scored before the stage."""
+    gradients: int = 0
+    optimizer: int = 0
+    gathered: int = 0
+    """Full weights and gradients of the layers that are computed, where they are sharded."""
+    activations: int = 0
+    logits: int = 0
+    update: int = 0
+    """Temporaries of the optimizer step, which has no activations and logits."""
+
+    @property
+    def total(self) -> int:
+        held = self.weights + self.reference + self.gradients + self.optimizer
+        return held + max(self.gathered + self.activations + self.logits, self.update)
+
+
+class _LiveBytes(TorchDispatchMode):
+    """Counts the bytes of live tensors that operations make. `peak` is the largest sum, as (others, logits)."""
+
+    def __init__(self, vocabulary: int, known: set[int]) -> None:
+        super().__init__()
+        self._vocabulary = vocabulary
+        self._known = known
+        self._sizes: dict[int, tuple[int, int]] = {}
+        self._now = (0, 0)
+        self.peak = (0, 0)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        for item in tree_iter(out):
+            if isinstance(item, Tensor):
+                self._count(item)
+        return out
+
+    def _count(self, tensor: Tensor) -> None:
+        storage, key = tensor.untyped_storage(), _storage_key(tensor)
+        if key in self._sizes or key in self._known:
+            return
+        is_logits = tensor.dim() > 1 and tensor.shape[-1] == self._vocabulary
+        size = (0, storage.nbytes()) if is_logits else (storage.nbytes(), 0)
+        self._sizes[key] = size
+        self._add(size, 1)
+        if sum(self._now) > sum(self.peak):
+            self.peak = self._now
+        weakref.finalize(storage, self._forget, key)
+
+    def _forget(self, key: int) -> None:
+        self._add(self._sizes.pop(key, (0, 0)), -1)
+
+    def _add(self, size: tuple[int, int], sign: int) -> None:
+        self._now = self._now[0] + sign * size[0], self._now[1] + sign * size[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """A pass to plan."""
+
+    stage: str
+    build: Callable[[], nn.Module]
+    """Makes the model; called on the device `meta`."""
+    run: Callable[[Any], Tensor]
+    """The forward pass: the loss, or without *trains* any output."""
+    vocabulary: int
+    trains: bool = True
+    more_weights: int = 0
+    """Bytes of weights beside the model's, such as those of inactive adapters."""
+
+
+def plan_pass(planned: Pass, sharing: Sharing | None = None) -> Peak:
+    """The peak of *planned* in one of the processes. Raises what the model raises on wrong settings."""
+    sharing = sharing or Sharing()
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    with torch.device("meta"):
+        model = planned.build()
+    with mode:
+        _become_fake(model)
+        model.train(planned.trains)
+        trained = [weight for weight in model.parameters() if weight.requires_grad] if planned.trains else []
+        for weight in trained:
+            weight.grad = torch.zeros_like(weight)
+    held = [*model.parameters(), *model.buffers(), *(weight.grad for weight in trained if weight.grad is not None)]
+    live = _LiveBytes(planned.vocabulary, set(map(_storage_key, held)))
+    with mode, live, torch.set_grad_enabled(planned.trains):
+        output = planned.run(model)
+        if planned.trains:
+            output.backward()
+        del output
+    others, logits = live.peak
+    learned = sum(map(_bytes, trained))
+    parts = sharing.processes if sharing.sharded and planned.trains else 1
+    buckets = 2 if sharing.processes > 1 and parts == 1 else 1  # DDP copies gradients to be sent
+    return Peak(
+        stage=planned.stage,
+        weights=(sum(map(_bytes, (*model.parameters(), *model.buffers()))) + planned.more_weights) // parts,
+        gradients=buckets * learned // parts,
+        optimizer=MOMENTS * learned // parts,
+        gathered=_gathered(model) if parts > 1 else 0,
+        activations=others,
+        logits=logits,
+        update=learned // parts if sharing.foreach else 0,
+    )
+
+
+def _storage_key(tensor: Tensor) -> int:
+    """Identifies the storage, which views share."""
+    storage: Any = tensor.untyped_storage()
+    return storage._cdata
+
+
+def _become_fake(model: nn.Module) -> None:
+    """Replaces the tensors of *model*, which are on the device `meta`, by fake ones on the CPU; shared ones stay
+    shared. Call it within a FakeTensorMode."""
+    made: dict[int, Tensor] = {}
+    module: Any
+    for module in model.modules():
+        own: dict[str, Any]
+        for own in (module._parameters, module._buffers):
+            for name, tensor in own.items():
+                if tensor is not None:
+                    own[name] = made.setdefault(id(tensor), _fake_copy(tensor))
+
+
+def _fake_copy(tensor: Tensor) -> Tensor:
+    fake = torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu")
+    return nn.Parameter(fake, tensor.requires_grad) if isinstance(tensor, nn.Parameter) else fake
+
+
+def _gathered(model: nn.Module) -> int:
+    """Full weights and gradients of FSDP 2 at its peak: of what is in no layer, and of two layers, one of which is
+    prefetched; gradients of one layer."""
+    units = [part for part in model.modules() if isinstance(part, nn.ModuleList) and len(part)]
+    layers = [sum(map(_bytes, layer.parameters())) for unit in units for layer in unit]
+    in_layers = {id(weight) for unit in units for weight in unit.parameters()}
+    rest = sum(_bytes(weight) for weight in model.parameters() if id(weight) not in in_layers)
+    return 2 * rest + 3 * max(layers, default=0)
+
+
+def _bytes(tensor: Tensor) -> int:
+    return tensor.numel() * tensor.element_size()
+
+
+class PlannedSequence(PackedSequence):
+    """A packed sequence of single rows, whose positions are known: on fake tensors they have no values."""
+
+    def read_at(self, positions: Tensor) -> dict[str, Any]:
+        return {**self.inputs, "read_at": positions}
+
+
+def planned_rows(tokens: int, longest: int, answer_share: float) -> tuple[Row, ...]:
+    """Rows of *longest* tokens without a shared prefix that fill a packed sequence of *tokens*, or one longer row.
+
+    *answer_share*: share of a row's tokens that is its completion.
+    """
+    answer = max(1, round(longest * answer_share))
+    return tuple(
+        Row((10 + number, *[10] * (longest - answer - 1)), (11,) * answer, number, 0)
+        for number in range(max(1, tokens // longest))
+    )
+
+
+def planned_sequence(rows: tuple[Row, ...]) -> PackedSequence:
+    """Packs *rows* for a planned pass."""
+    packed = pack(rows, range(len(rows)))
+    return PlannedSequence(**{field.name: getattr(packed, field.name) for field in fields(packed)})
