@@ -258,12 +258,15 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 @contextmanager
 def _terminated_as_interrupted() -> Generator[None]:
-    """Treats SIGTERM like Ctrl-C, so that the server ends with this process."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    """Treats SIGTERM like Ctrl-C, so that the server ends with this process. A process that a script starts in the
+    background ignores SIGINT at first; this one does not."""
+    signals = (signal.SIGTERM, signal.SIGINT)
+    before = [signal.signal(number, signal.default_int_handler) for number in signals]
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in zip(signals, before, strict=True):
+            signal.signal(number, handler)
 
 
 def _fail(message: str) -> NoReturn:

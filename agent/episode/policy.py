@@ -335,8 +335,10 @@ class ModelPolicy:
         except ParseError as error:
             call = ModelCall(messages, reply, str(error))
             edits = self._edits(raw, turn)
-            told = valid_form(language, error.form) if self._profile.is_short else str(error)
-            return ActionProposal(None, raw, calls=(*before, call), error=told, note_edits=edits, wrong_form=error.form)
+            problem = valid_form(language, error.form) if self._profile.is_short else str(error)
+            return ActionProposal(
+                None, raw, calls=(*before, call), error=problem, note_edits=edits, wrong_form=error.form
+            )
         if (points := turn.view.points) is not None:
             parsed, *then = (replace(each, action=points.to_view(each.action)) for each in (parsed, *then))
         return ActionProposal(

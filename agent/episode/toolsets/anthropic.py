@@ -20,7 +20,7 @@ from agent.episode.toolsets.calls import (
     Refuse,
     Scene,
     Table,
-    Tell,
+    TextResult,
     drag,
     element_at,
     pointer,
@@ -209,7 +209,7 @@ def _form_input(call: Arguments, scene: Scene) -> Outcome:
         if not isinstance(value, bool):
             return Refuse(words("give true or false for a check box"))
         if value == ("checked" in element.states):
-            return Tell(words("It has this value already."))
+            return TextResult(words("It has this value already."))
         return Do((Click(ref=element.ref),))
     if value is None or isinstance(value, dict | list):
         return Refuse(words("a value is missing in the arguments"))
@@ -230,21 +230,21 @@ def _read_page(call: Arguments, scene: Scene) -> Outcome:
     if _GROUP.fullmatch(ref):
         return Do((Expand(group=ref),))
     if ref:
-        return Tell(fenced("page", _line(_named(ref, scene), scene)))
+        return TextResult(fenced("page", _line(_named(ref, scene), scene)))
     if call.text("filter", "") == "interactive":
         lines = (_line(element, scene) for element in scene.look.elements if element.shown)
-        return Tell(fenced("page", cut("\n".join(lines), PAGE_CHARS)))
+        return TextResult(fenced("page", cut("\n".join(lines), PAGE_CHARS)))
     by_ref = {element.ref: element for element in scene.look.elements}
 
     def named(match: re.Match[str]) -> str:
         element = by_ref.get(int(match[1]))
         return f"[{scene.refs.name(element.key)}] " if element is not None else match[0]
 
-    return Tell(fenced("page", cut(_NUMBER.sub(named, scene.look.text), PAGE_CHARS)))
+    return TextResult(fenced("page", cut(_NUMBER.sub(named, scene.look.text), PAGE_CHARS)))
 
 
 def _page_text(_: Arguments, scene: Scene) -> Outcome:
-    return Tell(fenced("page", cut(_NUMBER.sub("", scene.look.text), PAGE_CHARS)))
+    return TextResult(fenced("page", cut(_NUMBER.sub("", scene.look.text), PAGE_CHARS)))
 
 
 def _find(call: Arguments, scene: Scene) -> Outcome:
@@ -253,8 +253,8 @@ def _find(call: Arguments, scene: Scene) -> Outcome:
     shared = [(len(wanted & _words_of(element)), element) for element in scene.look.elements]
     found = sorted((pair for pair in shared if pair[0]), key=lambda pair: (-pair[0], pair[1].ref))[:FOUND]
     if not found:
-        return Tell(words("No control matches. Read the page, or take a screenshot."))
-    return Tell(fenced_lines("page", (_line(element, scene) for _, element in found)))
+        return TextResult(words("No control matches. Read the page, or take a screenshot."))
+    return TextResult(fenced_lines("page", (_line(element, scene) for _, element in found)))
 
 
 def _words_of(element: Element) -> set[str]:
@@ -270,7 +270,7 @@ def _line(element: Element, scene: Scene) -> str:
 
 
 def _list_tabs(_: Arguments, __: Scene) -> Outcome:
-    return Tell(words("The tabs are listed."))
+    return TextResult(words("The tabs are listed."))
 
 
 def _new_tab(_: Arguments, __: Scene) -> Outcome:

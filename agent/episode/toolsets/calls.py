@@ -29,7 +29,7 @@ class Do:
 
 
 @dataclass(frozen=True, slots=True)
-class Tell:
+class TextResult:
     """An answer that needs no action."""
 
     text: PromptText = NOTHING
@@ -43,7 +43,7 @@ class Refuse:
     reason: PromptText
 
 
-Outcome = Do | Tell | Refuse
+Outcome = Do | TextResult | Refuse
 
 
 class BadCall(Exception):
@@ -173,13 +173,13 @@ def read_call(table: Table, name: str, values: Mapping[str, Any], scene: Scene) 
 def screenshot(_: Arguments, scene: Scene) -> Outcome:
     if scene.screenshot is None:
         return Refuse(words("the screenshot was withheld, because it may show a secret"))
-    return Tell(picture=scene.display.picture(scene.screenshot))
+    return TextResult(picture=scene.display.picture(scene.screenshot))
 
 
 def zoom(call: Arguments, scene: Scene) -> Outcome:
     if scene.screenshot is None:
         return screenshot(call, scene)
-    return Tell(picture=scene.display.zoom(scene.screenshot, call.region("region")))
+    return TextResult(picture=scene.display.zoom(scene.screenshot, call.region("region")))
 
 
 def typed(call: Arguments, scene: Scene) -> Outcome:

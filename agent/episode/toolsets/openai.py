@@ -17,7 +17,7 @@ from agent.episode.toolsets.calls import (
     Refuse,
     Scene,
     Table,
-    Tell,
+    TextResult,
     drag,
     element_at,
     read_call,
@@ -90,7 +90,7 @@ def _keypress(call: Arguments, _: Scene) -> Outcome:
 def _move(call: Arguments, scene: Scene) -> Outcome:
     element = element_at(scene.look, *call.point())
     if element is None:
-        return Tell()  # a move alone has no effect
+        return TextResult()  # a move alone has no effect
     return Do((Hover(ref=element.ref),))
 
 
@@ -103,7 +103,7 @@ def _scroll(call: Arguments, _: Scene) -> Outcome:
 
 
 def _screenshot(_: Arguments, __: Scene) -> Outcome:
-    return Tell()  # every call is answered with a screenshot
+    return TextResult()  # every call is answered with a screenshot
 
 
 def _wait(_: Arguments, __: Scene) -> Outcome:

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from agent.episode.policy import ActionProposal, ModelCall, Turn, storable_action
 from agent.episode.toolsets.anthropic import BROWSER, COMPUTER, COMPUTER_MEMBERS, browser_members
-from agent.episode.toolsets.calls import Do, Outcome, Refs, Refuse, Scene, Tell, read_call
+from agent.episode.toolsets.calls import Do, Outcome, Refs, Refuse, Scene, TextResult, read_call
 from agent.episode.toolsets.display import Display
 from agent.episode.toolsets.functions import FOR_BROWSER, FOR_COMPUTER, FUNCTIONS
 from agent.episode.toolsets.openai import actions_of, read_action
@@ -258,7 +258,7 @@ class ToolsetPolicy:
                 talk.close(look, NOT_DONE, failed=True)
             case Do(actions=actions):
                 talk.doing.left.extend(actions)
-            case Tell(text=text, picture=picture):
+            case TextResult(text=text, picture=picture):
                 if talk.doing.call.is_function or self._toolset != "openai-computer":
                     talk.close(look, text, picture)
             case Refuse(reason=reason):

@@ -14,7 +14,7 @@ from agent.config import parse_config
 from agent.episode.policy import ActionProposal, Turn
 from agent.episode.prompts import PolicyView
 from agent.episode.toolsets.anthropic import BROWSER, BROWSER_WITHHELD, COMPUTER, COMPUTER_WITHHELD
-from agent.episode.toolsets.calls import Do, Outcome, Refs, Refuse, Scene, Tell, read_call
+from agent.episode.toolsets.calls import Do, Outcome, Refs, Refuse, Scene, TextResult, read_call
 from agent.episode.toolsets.display import MAX_EDGE, MAX_PIXELS, MAX_PNG, Display
 from agent.episode.toolsets.functions import FUNCTIONS
 from agent.episode.toolsets.keys import chords
@@ -196,14 +196,14 @@ def test_text_goes_to_the_focus_alone_and_replaces_what_is_selected() -> None:
 def test_reading_names_elements_that_stay_valid_when_numbers_change() -> None:
     where = Scene(VIEW, Display.of(SIZE), Refs(), None)
     read = outcome("b", "read_page", {}, where)
-    assert isinstance(read, Tell)
+    assert isinstance(read, TextResult)
     assert '[ref_4] button "Save order"' in read.text.text and "\\[9] not a control" in read.text.text
     moved = replace(LOOK, elements=(replace(ELEMENTS[3], ref=1),))
     later = replace(where, view=replace(VIEW, observation=moved))
     assert outcome("b", "left_click", {"target": ref(4)}, later) == Do((act.Click(ref=1),))
     assert isinstance(outcome("b", "left_click", {"target": ref(1)}, later), Refuse)
     found = outcome("b", "find", {"query": "button to save"}, where)
-    assert isinstance(found, Tell) and 'button "Save order"' in found.text.text and "Agree" not in found.text.text
+    assert isinstance(found, TextResult) and 'button "Save order"' in found.text.text and "Agree" not in found.text.text
 
 
 def test_page_text_in_a_result_is_data() -> None:
@@ -219,9 +219,9 @@ def test_page_text_in_a_result_is_data() -> None:
         ("find", {"query": "pay"}),
         ("read_page", {"filter": "interactive"}),
     ):
-        told = outcome("b", name, arguments, where)
-        assert isinstance(told, Tell) and told.text.text
-        assert not obeyed([Message("user", told.text.text)], "pay"), name
+        answer = outcome("b", name, arguments, where)
+        assert isinstance(answer, TextResult) and answer.text.text
+        assert not obeyed([Message("user", answer.text.text)], "pay"), name
 
 
 def test_what_is_withheld_has_no_entry() -> None:

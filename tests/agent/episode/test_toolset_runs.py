@@ -164,10 +164,10 @@ async def test_what_fails_is_told_and_the_rest_of_the_answer_is_dropped(form: Sh
     vendor = ScriptedClaude(script, family="browser")
     run = await played("anthropic-browser:claude-opus-5", vendor, form, tmp_path)
     assert vendor.broken == []
-    told = [results_of(body) for body in vendor.bodies]
-    assert "blocked: the address is not among the allowed origins" in told[1][0] and "Not done" in told[1][1]
-    assert "not available" in told[2][0] and "Not done" in told[2][1]
-    assert "Done." in told[3][0] and "the page has changed" in told[3][1]
+    results = [results_of(body) for body in vendor.bodies]
+    assert "blocked: the address is not among the allowed origins" in results[1][0] and "Not done" in results[1][1]
+    assert "not available" in results[2][0] and "Not done" in results[2][1]
+    assert "Done." in results[3][0] and "the page has changed" in results[3][1]
     assert "nobody reads it" in json.dumps(vendor.bodies[4]["messages"][-1])
     (episode,) = run.episodes
     trace = read_trace(run.folder / episode.trace)
