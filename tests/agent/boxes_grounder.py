@@ -12,7 +12,7 @@ from playwright.async_api import Browser, BrowserContext
 from agent.episode.grounder import Located, ModelGrounder
 from agent.run import grounders
 from envs.core.observation import Box, Observation
-from models.base import ChatReply, ChatRequest, ModelError, Usage
+from models.base import ChatModel, ChatReply, ChatRequest, ModelError, Usage
 from models.providers.scripted_model import ScriptedModel
 from models.vision.coordinates import ImageFrame, Point, Size
 from models.vision.pictures import picture_size
@@ -105,14 +105,18 @@ class WatchedGrounder(ModelGrounder):
 
 def use(monkeypatch: pytest.MonkeyPatch, policy: ScriptedModel, grounder: FromBoxes) -> None:
     """Makes runs with `policy="policy"` and `grounder="grounder"` use these models."""
-    made = {"policy": policy, "grounder": grounder}
-    monkeypatch.setattr("agent.run.components.make_model", lambda spec, **_: made[spec])
+    made: dict[str, ChatModel] = {"policy": policy, "grounder": grounder}
+
+    def make(spec: str, **_: object) -> ChatModel:
+        return made[spec]
+
+    monkeypatch.setattr("agent.run.components.make_model", make)
     monkeypatch.setattr(grounders, "ModelGrounder", WatchedGrounder)
 
 
 def scale(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
     """Makes browser contexts draw *factor* device pixels a CSS pixel."""
-    plain = Browser.new_context
+    plain: Any = Browser.new_context
 
     async def new_context(self: Browser, **options: Any) -> BrowserContext:
         return await plain(self, **{**options, "device_scale_factor": factor})

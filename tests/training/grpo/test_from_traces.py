@@ -94,7 +94,7 @@ def test_a_grounder_is_asked_what_it_was_trained_on(tmp_path: Path, think: bool,
     (described,) = questions(tmp_path / "d", [play], ask="description", **asking).examples
     (named,) = questions(tmp_path / "n", [play], **asking).examples
     form = form_of((described, named))
-    assert form == GroundingPrompt(think=think)
+    assert form is not None and form == GroundingPrompt(think=think)
     model = FromBoxes({"the big Save button": lambda look: Point(140, 75)}, profile.name)
     look = replace(LOOK, screenshot=png(800, 600), viewport=(400, 300))
     located = asyncio.run(WatchedGrounder(model, replace(form, profile=profile)).locate("the big Save button", look))
