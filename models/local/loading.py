@@ -121,7 +121,12 @@ def _read(folder: Path, adapter: Path | None, *, merge: bool, on_cpu: bool, half
     if processor is not None:
         model: Any = AutoModelForImageTextToText.from_pretrained(folder, **options)
     else:
-        model = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="sdpa", **options)
+        try:
+            model = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="sdpa", **options)
+        except ValueError as error:  # transformers has no text model of this type
+            if not problem:
+                raise
+            raise OSError(problem) from error
     if adapter is not None:
         model = _with_adapter(model, adapter)
         # In half precision, merging would round away most of a small adapter.
