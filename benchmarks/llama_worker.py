@@ -4,7 +4,7 @@ repository.
     PYTHON llama_worker.py FILE.gguf --threads N --context N
 
 Reads one JSON object a line, `{"prompt": [token ids], "out": tokens to sample}`, and answers with the seconds, and the
-CPU seconds, that the prompt and the sampled tokens took. The prompt is computed anew each time, without a cache.
+CPU seconds, that the prompt and the sampled tokens took. The prompt is computed again each time, without a cache.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from typing import Any
 import agent.run.components
 from agent.config import RunConfig
 from agent.episode.policy import ActionProposal, Turn
+from agent.profiles.profile import named
 from agent.run.demonstrations import DemonstrationPolicy
 from agent.run.runner import run_suite
 from envs.core.action_languages import PROGRAM
@@ -80,7 +81,7 @@ class CountedPolicy:
     spec = "scripted"
 
     def __init__(self, policy: BatchingPolicy, spending: Spending) -> None:
-        self._policy = DemonstrationPolicy(policy, "full")
+        self._policy = DemonstrationPolicy(policy, named("large"))
         self._spending = spending
 
     async def propose(self, turn: Turn) -> ActionProposal:

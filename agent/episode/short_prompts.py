@@ -106,7 +106,7 @@ def _example_turn(profile: Profile, view: PolicyView, example: WorkedStep) -> tu
         history=example.history,
         history_chars=view.history_chars,
     )
-    head = words("The example goes on" if example.history else "An example with another page")
+    head = words("Next step of the example" if example.history else "An example with another page")
     asked = joined("\n", (head, _user(profile, shown)))
     thought = [words("# Thought: ") + own(example.thought)] if view.rationale_chars else []
     answer = joined("\n", (*thought, own(view.language.show(example.action))))

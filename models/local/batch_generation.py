@@ -33,7 +33,9 @@ class Generator:
     prompts: VisionPrompts | None = None
     """Encodes the prompts of a model that sees."""
 
-    def __init__(self, model: Any, tokenizer: Any, ends: frozenset[int]) -> None:
+    def __init__(self, model: Any, tokenizer: Any, ends: frozenset[int], *, vision_problem: str = "") -> None:
+        """*vision_problem*: why a checkpoint with an image encoder is used for text alone."""
+        self.vision_problem = vision_problem
         self.model = model
         self.tokenizer = tokenizer
         self.ends = ends

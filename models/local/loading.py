@@ -37,6 +37,8 @@ class Checkpoint:
     tokenizer: Any
     processor: Any = None
     """Of a vision-language model: pads on the left, and holds the tokenizer."""
+    vision_problem: str = ""
+    """Why a vision-language model is used for text alone: its processor cannot be read."""
 
 
 def load_generator(folder: Path, adapter: Path | None, spec: str) -> tuple[Generator, int]:
@@ -46,7 +48,7 @@ def load_generator(folder: Path, adapter: Path | None, spec: str) -> tuple[Gener
     ends, context = declared_ends(read.model, read.tokenizer), declared_context(read.model, read.tokenizer)
     if read.processor is None:
         speed_up_decoding(read.model)
-        return Generator(read.model, read.tokenizer, ends), context
+        return Generator(read.model, read.tokenizer, ends, vision_problem=read.vision_problem), context
     from models.local.vision_generation import VisionGenerator
 
     return VisionGenerator(read.model, read.processor, ends), context
@@ -114,17 +116,31 @@ def _read(folder: Path, adapter: Path | None, *, merge: bool, on_cpu: bool, half
     options: dict[str, Any] = {"dtype": "auto" if on_gpu else on_this_cpu, **WEIGHTS}
     brings_tokenizer = adapter is not None and (adapter / "tokenizer_config.json").is_file()
     texts = adapter if adapter is not None and brings_tokenizer else folder
-    processor = templated_processor(_processor_folder(folder, adapter)) if vision else None
+    processor, problem = _processor(folder, adapter) if vision else (None, "")
     tokenizer = AutoTokenizer.from_pretrained(texts, **LOCAL) if processor is None else processor.tokenizer
-    if vision:
+    if processor is not None:
         model: Any = AutoModelForImageTextToText.from_pretrained(folder, **options)
     else:
-        model = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="sdpa", **options)
+        try:
+            model = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="sdpa", **options)
+        except ValueError as error:  # transformers has no text model of this type
+            if not problem:
+                raise
+            raise OSError(problem) from error
     if adapter is not None:
         model = _with_adapter(model, adapter)
         # In half precision, merging would round away most of a small adapter.
         model = model.merge_and_unload() if merge and model.dtype == torch.float32 else model
-    return Checkpoint(model.to("cuda" if on_gpu else "cpu").eval(), tokenizer, processor)
+    return Checkpoint(model.to("cuda" if on_gpu else "cpu").eval(), tokenizer, processor, problem)
+
+
+def _processor(folder: Path, adapter: Path | None) -> tuple[Any, str]:
+    """(processor, ""), or (None, problem) where it cannot be read, such as without torchvision. Raises ValueError if it
+    has no chat template."""
+    try:
+        return templated_processor(_processor_folder(folder, adapter)), ""
+    except (OSError, ImportError, AttributeError, KeyError, TypeError) as error:
+        return None, loading_error(error)
 
 
 def _processor_folder(folder: Path, adapter: Path | None) -> Path:

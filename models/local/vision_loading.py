@@ -48,6 +48,8 @@ def templated_processor(folder: Path) -> Any:
     """Loads the processor in *folder* with a chat template. Raises ValueError if it has none, and the errors of
     :func:`load_processor`."""
     processor = load_processor(folder)
+    if not hasattr(processor, "image_processor"):  # transformers takes the tokenizer where it knows no processor
+        raise OSError(f"{str(folder)!r} has no image processor that transformers knows")
     processor.chat_template = processor.chat_template or processor.tokenizer.chat_template
     if processor.chat_template is None:
         raise ValueError("it has no chat template, which says where a prompt has its pictures")

@@ -16,7 +16,6 @@ from dataclasses import replace
 from typing import Any, Final
 
 import httpx2
-from pydantic import ValidationError
 
 from models.base import (
     Budget,
@@ -24,24 +23,22 @@ from models.base import (
     ChatRequest,
     Image,
     Message,
-    ModelBusy,
     ModelInvalidAnswer,
     ModelRejected,
     ModelTruncated,
-    ModelUnavailable,
     Usage,
 )
 from models.prices import own_prices, price_table
 from models.prompting.fence import defuse
 from models.providers.anthropic_dialect import ANSWER_TOOL, AnthropicDialect
 from models.providers.anthropic_wire import WholeReply, WireReply, WireUsage, whole_reply, wire_error
+from models.providers.failures import connection_failure, cut_at, status_failure, unreadable_answer
 from models.schema_export import exported
 from models.structured import Draft, checked_reply
 from models.transport import (
     Call,
     Failure,
     RetryPolicy,
-    failure_of_status,
     http_client,
     open_call,
     quoted,
@@ -133,20 +130,14 @@ class AnthropicChat:
             response = await self._http.post(
                 self._url, content=json.dumps(body, ensure_ascii=False).encode(), headers=headers
             )
-        except httpx2.RequestError as error:
-            return self._unreachable(error)
-        except httpx2.InvalidURL as error:
-            return Failure(ModelUnavailable, f"base URL: {quoted(str(error), self._key)}")
+        except (httpx2.RequestError, httpx2.InvalidURL) as error:
+            return connection_failure(error, self._url, self._key)
         if response.status_code != 200:
             return self._refused(response, dialect)
         try:
             whole = whole_reply(response.text)
-        except ValidationError as error:
-            where = ".".join(str(part) for part in error.errors()[0]["loc"])
-            reason = f"no message of the Messages API: {where}: {error.errors()[0]['msg']}"
-            return Failure(ModelInvalidAnswer, reason, retry=True, answered=True)
         except (ValueError, RecursionError) as error:
-            return Failure(ModelTruncated, f"the answer is not whole JSON: {error}", retry=True)
+            return unreadable_answer(error, "message of the Messages API")
         call.charge(self._usage(whole.reply.usage))
         return whole
 
@@ -156,27 +147,8 @@ class AnthropicChat:
             return simpler
         reason = quoted(problem.message or response.reason_phrase, self._key)
         about_account = problem.type in _ACCOUNT_ERRORS or status in (401, 402, 403)
-        if status in (401, 403):
-            reason += " (check the API key)"
-        elif status == 404:
-            reason += f" (requested model {self._model!r} from {self._url})"
-        elif 300 <= status < 400:
-            reason = (
-                f"redirects are not followed: set base_url to {response.headers.get('location', 'the new place')!r}"
-            )
-        failure = failure_of_status(status, reason, response.headers)
+        failure = status_failure(status, reason, response.headers, self._model, self._url)
         return replace(failure, answered=failure.answered and not about_account)
-
-    def _unreachable(self, error: httpx2.RequestError) -> Failure:
-        kind = type(error).__name__
-        reason = quoted(f"{kind}: {error}" if str(error) else kind, self._key)
-        if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
-            return Failure(ModelUnavailable, f"cannot reach {self._url}: {reason}; is the server running?", retry=True)
-        if isinstance(error, httpx2.UnsupportedProtocol):
-            return Failure(ModelUnavailable, f"base URL: {reason}")
-        if isinstance(error, httpx2.RemoteProtocolError | httpx2.ReadError | httpx2.DecodingError):
-            return Failure(ModelTruncated, f"the answer broke off: {reason}", retry=True)
-        return Failure(ModelBusy, f"the connection failed: {reason}", retry=True)
 
     def _usage(self, wire: WireUsage) -> Usage:
         thinking = wire.output_tokens_details.thinking_tokens if wire.output_tokens_details else 0
@@ -220,11 +192,6 @@ def answer_text(reply: WireReply) -> str:
         if block.type == "tool_use" and block.name == ANSWER_TOOL and block.input is not None:
             return json.dumps(block.input, ensure_ascii=False)
     return reply.text
-
-
-def cut_at(text: str, stops: tuple[str, ...]) -> str:
-    """*text* before the first of *stops*: servers ignore some, and those of white space are not sent."""
-    return text[: min((place for stop in stops if (place := text.find(stop)) >= 0), default=len(text))]
 
 
 def wire_prompt(request: ChatRequest, dialect: AnthropicDialect) -> dict[str, Any]:

@@ -31,22 +31,20 @@ from typing import Any, Final, cast
 import httpx2
 from google import genai
 from google.genai import errors, types
-from pydantic import ValidationError
 
 from models.base import (
     Budget,
     ChatReply,
     ChatRequest,
     Message,
-    ModelBusy,
     ModelInvalidAnswer,
     ModelRejected,
     ModelTruncated,
-    ModelUnavailable,
     Usage,
 )
 from models.prices import price_table
 from models.prompting.fence import defuse
+from models.providers.failures import connection_failure, status_failure, unreadable_answer
 from models.providers.gemini_families import Family, family_of
 from models.providers.gemini_finishes import FINISHES, Finish, unusable_finish
 from models.schema_export import exported
@@ -55,7 +53,6 @@ from models.transport import (
     Call,
     Failure,
     RetryPolicy,
-    failure_of_status,
     http_client,
     open_call,
     quoted,
@@ -136,13 +133,9 @@ class GeminiChat:
             guessed = error.code == 400 and failure.answered and not family.certain
             return family.plain() if guessed else failure
         except httpx2.RequestError as error:
-            return self._unreachable(error)
-        except ValidationError as error:
-            where = ".".join(str(part) for part in error.errors()[0]["loc"])
-            return Failure(ModelInvalidAnswer, f"no generate-content answer: {where}", retry=True, answered=True)
-        except (ValueError, RecursionError):
-            # The package's errors quote the whole body, so only the cause is reported.
-            return Failure(ModelTruncated, "the answer is not whole JSON", retry=True)
+            return connection_failure(error, "the Gemini server", self._key)
+        except (ValueError, RecursionError) as error:
+            return unreadable_answer(error, "generate-content answer")
         return self._draft(reply, request, call)
 
     def _refused(self, error: errors.APIError) -> Failure:
@@ -150,27 +143,13 @@ class GeminiChat:
         headers: Mapping[str, str] = {} if response is None else response.headers
         reason = quoted(error.message or error.status or "no reason given", self._key)
         about_key = error.code in (401, 403) or _error_reason(error.details).startswith(_ABOUT_KEY)
-        if about_key:
+        if about_key and error.code not in (401, 403):
             reason += " (check the API key)"
-        elif error.code == 404:
-            reason += f" (requested model {self._model!r})"
-        elif 300 <= error.code < 400:
-            reason = f"redirects are not followed: set base_url to {headers.get('location', 'the new place')!r}"
-        failure = failure_of_status(error.code, reason, headers)
+        failure = status_failure(error.code, reason, headers, self._model, "the Gemini server")
         wait_s = _retry_delay_s(error.details)
         if failure.retry and failure.retry_after_s is None and wait_s is not None:
             return replace(failure, retry_after_s=wait_s)
         return replace(failure, answered=failure.answered and not about_key)
-
-    def _unreachable(self, error: httpx2.RequestError) -> Failure:
-        reason = quoted(f"{type(error).__name__}: {error}", self._key)
-        if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
-            return Failure(ModelUnavailable, f"cannot reach the Gemini server: {reason}", retry=True)
-        if isinstance(error, httpx2.UnsupportedProtocol):
-            return Failure(ModelUnavailable, f"base URL: {reason}")
-        if isinstance(error, httpx2.RemoteProtocolError | httpx2.ReadError | httpx2.DecodingError):
-            return Failure(ModelTruncated, f"the answer broke off: {reason}", retry=True)
-        return Failure(ModelBusy, f"the connection failed: {reason}", retry=True)
 
     def _draft(self, reply: types.GenerateContentResponse, request: ChatRequest, call: Call) -> Draft | Failure:
         call.charge(self._usage(reply.usage_metadata))

@@ -14,17 +14,16 @@ import asyncio
 import json
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-import httpx
 from pydantic import ValidationError
 
 from models.base import (
     Budget,
     ChatReply,
     ChatRequest,
-    ModelBusy,
     ModelInvalidAnswer,
     ModelRejected,
     ModelTruncated,
@@ -32,15 +31,16 @@ from models.base import (
     Usage,
 )
 from models.prices import own_prices, price_table
+from models.providers.failures import connection_failure, cut_at, status_failure, unreadable_answer
 from models.providers.gemini_finishes import FINISHES, unusable_finish
 from models.providers.litellm_setup import Completed, Exchange, loaded, recording
-from models.providers.openai_chat import cut_at, unusable, wire_messages
+from models.providers.openai_chat import unusable, wire_messages
 from models.providers.openai_dialect import Dialect, effort_for
 from models.providers.openai_wire import WireReply, WireUsage
 from models.schema_export import exported
 from models.structured import Draft, checked_reply
 from models.thinking import EFFORT_TOKENS
-from models.transport import Call, Failure, RetryPolicy, failure_of_status, open_call, quoted, well_formed
+from models.transport import Call, Failure, RetryPolicy, open_call, quoted, well_formed
 
 CLIENT_TIMEOUT_S: Final = 86_400.0
 """LiteLLM's own timeout, which must not end a call: calls have a deadline. One value, because each has a connection
@@ -187,32 +187,17 @@ class LiteLLMChat:
     def _failed(self, error: Exception, exchange: Exchange) -> Failure:
         reason = quoted(str(error) or type(error).__name__, self._key or "", *_secrets())
         if exchange.error is not None:
-            return self._unreachable(exchange.error, reason)
+            return connection_failure(exchange.error, f"the server of {self.spec}", self._key or "", *_secrets())
         if exchange.status is None:
             return self._not_sent(error, reason)
-        if 300 <= exchange.status < 400:
-            place = exchange.headers.get("location", "the new place")
-            return Failure(ModelRejected, f"redirects are not followed: set base_url to {place!r}")
-        if exchange.status >= 400:
-            return failure_of_status(exchange.status, self._hinted(exchange.status, reason), exchange.headers)
+        if exchange.status >= 300:
+            return self._of_status(exchange.status, reason, exchange.headers)
         if not _is_json(exchange.body):
             return Failure(ModelTruncated, "the answer is not whole JSON", retry=True)
         return Failure(ModelInvalidAnswer, f"no chat completion: {reason}", retry=True, answered=True)
 
-    def _hinted(self, status: int, reason: str) -> str:
-        if status in (401, 403):
-            return f"{reason} (check the API key)"
-        return f"{reason} (requested model {self._model!r})" if status == 404 else reason
-
-    def _unreachable(self, error: httpx.TransportError | httpx.DecodingError, reason: str) -> Failure:
-        name = type(error).__name__
-        if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
-            return Failure(ModelUnavailable, f"cannot reach the server of {self.spec}: {reason}", retry=True)
-        if isinstance(error, httpx.UnsupportedProtocol):
-            return Failure(ModelUnavailable, f"base URL: {reason}")
-        if isinstance(error, httpx.RemoteProtocolError | httpx.ReadError | httpx.DecodingError):
-            return Failure(ModelTruncated, f"the answer broke off ({name}): {reason}", retry=True)
-        return Failure(ModelBusy, f"the connection failed ({name}): {reason}", retry=True)
+    def _of_status(self, status: int, reason: str, headers: Mapping[str, str]) -> Failure:
+        return status_failure(status, reason, headers, self._model, f"the server of {self.spec}")
 
     def _not_sent(self, error: Exception, reason: str) -> Failure:
         """Nothing was received through LiteLLM's client: it refused the call, or another client sent it."""
@@ -222,15 +207,14 @@ class LiteLLMChat:
         if isinstance(error, ImportError) or status in (401, 403):
             return Failure(ModelUnavailable, f"{self.spec}: {reason}")
         if isinstance(status, int):
-            return failure_of_status(status, self._hinted(status, reason), {})
+            return self._of_status(status, reason, {})
         return Failure(ModelRejected, f"{self.spec}: {reason}")
 
     def _draft(self, completed: Completed, request: ChatRequest, call: Call) -> Draft | Failure:
         try:
             reply = WireReply.model_validate(completed.body)
         except ValidationError as error:
-            where = ".".join(str(part) for part in error.errors()[0]["loc"])
-            return Failure(ModelInvalidAnswer, f"no chat completion: {where}", retry=True, answered=True)
+            return unreadable_answer(error, "chat completion")
         call.charge(self._usage(reply.usage or WireUsage(), completed.cost_usd))
         choice, native = reply.choices[0], completed.native_finish
         if native and choice.finish_reason == "stop" and native not in WHOLE:

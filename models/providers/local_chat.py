@@ -74,12 +74,14 @@ class LocalModel:
         *,
         longest_answer: int | None = None,
         vision: VisionPrompts | None = None,
+        vision_problem: str = "",
     ) -> None:
         """*longest_answer*: the completion length in tokens that the checkpoint declares. *vision*: encodes prompts of
-        a checkpoint that sees."""
+        a checkpoint that sees; *vision_problem*: why it does not."""
         self.spec = spec
         self._generator = generator
         self._vision = vision
+        self._vision_problem = vision_problem
         self._prompts = PromptTokens(generator.tokenizer) if vision is None else vision
         self._encoding = asyncio.Lock()
         self._context = context
@@ -101,12 +103,20 @@ class LocalModel:
 
             _WAITING.info("loading the model %s", name)
             generator, context = load_generator(folder, adapter, name)
-        return cls(generator, context, name, longest_answer=generator.declared_answer, vision=generator.prompts)
+        return cls(
+            generator,
+            context,
+            name,
+            longest_answer=generator.declared_answer,
+            vision=generator.prompts,
+            vision_problem=generator.vision_problem,
+        )
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """See :class:`models.base.ChatModel`. A JSON schema is described in the prompt and checked afterwards."""
         if self._vision is None and any(message.images for message in request.messages):
-            raise ModelRejected(f"{self.spec} reads text only: switch screenshots off for it")
+            why = f" ({self._vision_problem})" if self._vision_problem else ""
+            raise ModelRejected(f"{self.spec} reads text only{why}: switch screenshots off for it")
         async with open_call(request.deadline_s, RetryPolicy(attempt_share=1.0)) as call:
 
             async def ask(sent: ChatRequest) -> Draft:

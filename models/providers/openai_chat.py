@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import openai
-from pydantic import ValidationError
 
 from models.base import (
     Budget,
@@ -21,15 +20,14 @@ from models.base import (
     ChatRequest,
     Effort,
     Message,
-    ModelBusy,
     ModelInvalidAnswer,
     ModelRejected,
     ModelTruncated,
-    ModelUnavailable,
     Usage,
 )
 from models.prices import own_prices, price_table
 from models.prompting.fence import defuse
+from models.providers.failures import connection_failure, cut_at, status_failure, unreadable_answer
 from models.providers.openai_dialect import Dialect
 from models.providers.openai_wire import WireChoice, WireUsage, wire_error, wire_reply
 from models.schema_export import exported
@@ -38,7 +36,6 @@ from models.transport import (
     Call,
     Failure,
     RetryPolicy,
-    failure_of_status,
     http_client,
     open_call,
     quoted,
@@ -123,7 +120,7 @@ class OpenAIChat:
         except openai.APIStatusError as error:
             return self._refused(error.response, dialect, request.effort)
         except openai.APIConnectionError as error:
-            return self._unreachable(error)
+            return connection_failure(error.__cause__ or error, str(self._client.base_url), self._key)
         return self._draft(raw.text, request, call)
 
     def _refused(self, response: Response, dialect: Dialect, effort: Effort | None) -> Dialect | Failure:
@@ -136,36 +133,13 @@ class OpenAIChat:
                 return simpler
         if status == 429 and problem.code in _SPENT_CODES:
             return Failure(ModelRejected, f"HTTP 429: {reason}")
-        if status in (401, 403):
-            reason += " (check the API key)"
-        elif status == 404:
-            reason += f" (requested model {self._model!r} from {self._client.base_url})"
-        elif 300 <= status < 400:
-            reason = (
-                f"redirects are not followed: set base_url to {response.headers.get('location', 'the new place')!r}"
-            )
-        return failure_of_status(status, reason, response.headers)
-
-    def _unreachable(self, error: openai.APIConnectionError) -> Failure:
-        cause = error.__cause__
-        kind = type(cause).__name__
-        reason = quoted(f"{kind}: {cause}" if str(cause) else kind, self._key)
-        if kind in ("ConnectError", "ConnectTimeout", "UnsupportedProtocol"):
-            unreachable = f"cannot reach {self._client.base_url}: {reason}; is the server running?"
-            return Failure(ModelUnavailable, unreachable, retry=kind != "UnsupportedProtocol")
-        if kind in ("RemoteProtocolError", "ReadError", "DecodingError"):
-            return Failure(ModelTruncated, f"the answer broke off: {reason}", retry=True)
-        return Failure(ModelBusy, f"the connection failed: {reason}", retry=True)
+        return status_failure(status, reason, response.headers, self._model, str(self._client.base_url))
 
     def _draft(self, body: str, request: ChatRequest, call: Call) -> Draft | Failure:
         try:
             reply = wire_reply(body)
-        except ValidationError as error:
-            where = ".".join(str(part) for part in error.errors()[0]["loc"])
-            reason = f"no chat completion: {where}: {error.errors()[0]['msg']}"
-            return Failure(ModelInvalidAnswer, reason, retry=True, answered=True)
         except (ValueError, RecursionError) as error:
-            return Failure(ModelTruncated, f"the answer is not whole JSON: {error}", retry=True)
+            return unreadable_answer(error, "chat completion")
         call.charge(self._usage(reply.usage or WireUsage()))
         choice = reply.choices[0]
         failure = unusable(choice, request)
@@ -207,11 +181,6 @@ def unusable(choice: WireChoice, request: ChatRequest) -> Failure | None:
         reason = f"the answer is empty (finish_reason {choice.finish_reason!r})"
         return Failure(ModelInvalidAnswer, reason, answered=True)
     return None
-
-
-def cut_at(text: str, stops: tuple[str, ...]) -> str:
-    """*text* before the first of *stops*, for servers that do not support stop strings."""
-    return text[: min((place for stop in stops if (place := text.find(stop)) >= 0), default=len(text))]
 
 
 def wire_messages(request: ChatRequest, dialect: Dialect) -> list[dict[str, Any]]:

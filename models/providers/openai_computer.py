@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import openai
-from pydantic import ValidationError
 
 from models.base import (
     ChatReply,
@@ -25,6 +24,7 @@ from models.base import (
     Usage,
 )
 from models.prompting.fence import defuse
+from models.providers.failures import connection_failure, unreadable_answer
 from models.providers.openai_chat import OpenAIChat
 from models.providers.openai_dialect import Dialect, effort_for
 from models.providers.openai_responses_wire import WholeResponse, WireItem, WireResponse, whole_response
@@ -100,18 +100,14 @@ class OpenAIComputer(OpenAIChat):
             reason = quoted(problem.message, self._key)
             return Failure(ModelRejected, reason, answered=True) if isinstance(refused, Dialect) else refused
         except openai.APIConnectionError as error:
-            return self._unreachable(error)
+            return connection_failure(error.__cause__ or error, str(self._client.base_url), self._key)
         return self._read(raw.text, request, call)
 
     def _read(self, body: str, request: ToolRequest, call: Call) -> ModelTurn | Failure:
         try:
             whole = whole_response(body)
-        except ValidationError as error:
-            where = ".".join(str(part) for part in error.errors()[0]["loc"])
-            reason = f"no response of the Responses API: {where}: {error.errors()[0]['msg']}"
-            return Failure(ModelInvalidAnswer, reason, retry=True, answered=True)
         except (ValueError, RecursionError) as error:
-            return Failure(ModelTruncated, f"the answer is not whole JSON: {error}", retry=True)
+            return unreadable_answer(error, "response of the Responses API")
         response = whole.response
         call.charge(self._usage(_usage_of(response)))
         return _unusable(response, request) or _turn_of(whole)

@@ -4,7 +4,7 @@ The calls of an answer are done in order, and the model is asked again after the
 as soon as one call fails, or another page, tab or dialog is shown. Then every call gets its result, as the vendors
 require.
 
-A conversation lives in this process. It goes on only if the action that it proposed is the last one of the episode;
+A conversation lives in this process. It continues only if the action that it proposed is the last one of the episode;
 otherwise (after a resume, or where a person declined a call that the vendor doubts) a new one begins, whose first
 message tells the goal, the plan, the log of actions and the notes in words, as the prompts of other policies do. A long
 conversation is ended in the same way, because its pictures are paid for at every call.

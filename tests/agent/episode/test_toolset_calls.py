@@ -1,4 +1,4 @@
-"""What each call of a vendor's tool set comes to, and how a conversation with a scripted model goes on."""
+"""What each call of a vendor's tool set becomes, and how a conversation with a scripted model continues."""
 
 from __future__ import annotations
 

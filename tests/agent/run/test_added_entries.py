@@ -138,7 +138,7 @@ def test_doctor_lists_added_entries_and_their_problems(tmp_path: Path) -> None:
         pytest.param(
             "",
             ["run", "--suite", "miniwob", "--tasks", "click-test", "--planner", "x"],
-            "scripted:FILE, acme; or as planner none, reference, acme, same",
+            "openai-computer:MODEL, acme; or as planner none, reference, acme, same",
             id="unknown planner",
         ),
     ],

@@ -130,10 +130,10 @@ async def test_a_change_that_comes_after_the_step_is_seen_at_the_next_look(web: 
 async def test_what_another_tab_did_is_a_change(web: Web, opener: Opener) -> None:
     session = await opener()
     web["/"] = "<a href=/b target=_blank>Open</a>"
-    web["/b"] = "<button onclick=\"opener.document.body.append('x')\">TextResult</button><button>Dead</button>"
+    web["/b"] = "<button onclick=\"opener.document.body.append('x')\">Tell</button><button>Dead</button>"
     await visit(session, web.url())
     web["/"] = "<button onclick=\"window.open('/b')\">Open</button>"
     await visit(session, web.url())
     await session.execute(Click(ref=ref_of(await session.observe(), "Open")))
-    assert (await outcome(session, Click(ref=ref_of(await session.observe(), "TextResult")))).changed is True
+    assert (await outcome(session, Click(ref=ref_of(await session.observe(), "Tell")))).changed is True
     assert (await outcome(session, Click(ref=ref_of(await session.observe(), "Dead")))).changed is False

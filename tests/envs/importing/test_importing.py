@@ -112,7 +112,7 @@ def test_an_experiment_that_browsergym_recorded(tmp_path: Path) -> None:
     (path,) = write_episodes(read_agentlab(AGENTLAB), tmp_path / "out")
     trace = read_trace(path)
     assert (trace.header.task.name, trace.header.task.seed) == ("openended", 7)
-    assert trace.header.instruction == "TextResult me how many orders I have."
+    assert trace.header.instruction == "Tell me how many orders I have."
     assert trace.header.config["policy"] == "scripted-agent"
     actions = [step.intent.action for step in trace.steps]
     assert actions == [

@@ -156,3 +156,21 @@ async def test_an_adapter_on_a_model_that_sees(folders: Callable[[str], Path], t
 def test_the_context_of_a_checkpoint_is_that_of_its_text(folders: Callable[[str], Path], tmp_path: Path) -> None:
     folder = with_context(shutil.copytree(folders("smolvlm"), tmp_path / "model"), 4_096)
     assert [LocalModel.load(one)._context for one in (folders("smolvlm"), folder)] == [1_024, 4_096]
+
+
+async def test_a_checkpoint_whose_processor_cannot_be_read_plays_as_a_model_of_text(
+    folders: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """Such as one whose image processor needs torchvision."""
+    folder = tmp_path / "model"
+    shutil.copytree(folders("gemma-3"), folder)
+    for name in ("preprocessor_config.json", "processor_config.json"):
+        (folder / name).write_text('{"image_processor_type": "NoSuchProcessor", "processor_class": "NoSuchProcessor"}')
+    model = LocalModel.load(folder)
+    try:
+        reply = await model.complete(request("Where?"))
+        assert reply.text in ("left", "right", "up")
+        with pytest.raises(ModelRejected, match=r"reads text only \(.*processor.*\): switch screenshots off"):
+            await model.complete(request("Where?", PICTURE))
+    finally:
+        await model.aclose()

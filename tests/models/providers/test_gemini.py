@@ -56,12 +56,12 @@ async def generation(model: str, question: ChatRequest) -> Any:
     ],
 )
 async def test_thinking_becomes_a_budget(model: str, tokens: Budget | None, budget: int | None) -> None:
-    told = await generation(model, request(thinking_tokens=tokens, max_tokens=100))
-    assert told.get("thinkingConfig", {}) == ({} if budget is None else {"thinkingBudget": budget})
+    sent_config = await generation(model, request(thinking_tokens=tokens, max_tokens=100))
+    assert sent_config.get("thinkingConfig", {}) == ({} if budget is None else {"thinkingBudget": budget})
     thinks = "2.5" in model
     room = 0 if not thinks else 16_384 if tokens in (None, "auto") else budget
-    assert told["maxOutputTokens"] == 100 + (room or 0)
-    assert told["temperature"] == 0
+    assert sent_config["maxOutputTokens"] == 100 + (room or 0)
+    assert sent_config["temperature"] == 0
 
 
 @pytest.mark.parametrize(
@@ -86,10 +86,10 @@ async def test_thinking_becomes_a_budget(model: str, tokens: Budget | None, budg
     ],
 )
 async def test_thinking_becomes_a_level_from_gemini_3_on(model: str, tokens: Budget | None, level: str | None) -> None:
-    told = await generation(model, request(thinking_tokens=tokens, max_tokens=100, temperature=0.5))
-    assert told.get("thinkingConfig", {}) == ({} if level is None else {"thinkingLevel": level})
-    assert told["maxOutputTokens"] == 100 + 16_384
-    assert "temperature" not in told
+    sent_config = await generation(model, request(thinking_tokens=tokens, max_tokens=100, temperature=0.5))
+    assert sent_config.get("thinkingConfig", {}) == ({} if level is None else {"thinkingLevel": level})
+    assert sent_config["maxOutputTokens"] == 100 + 16_384
+    assert "temperature" not in sent_config
 
 
 @pytest.mark.parametrize(
@@ -105,9 +105,9 @@ async def test_thinking_becomes_a_level_from_gemini_3_on(model: str, tokens: Bud
     ],
 )
 async def test_an_effort_is_a_level(model: str, effort: Effort, level: str | None) -> None:
-    told = await generation(model, request(effort=effort, thinking_tokens=EFFORT_TOKENS[effort]))
+    sent_config = await generation(model, request(effort=effort, thinking_tokens=EFFORT_TOKENS[effort]))
     budget = {"thinkingBudget": EFFORT_TOKENS[effort]}
-    assert told["thinkingConfig"] == ({"thinkingLevel": level} if level else budget)
+    assert sent_config["thinkingConfig"] == ({"thinkingLevel": level} if level else budget)
 
 
 def test_a_model_without_thoughts_ignores_thinking() -> None:
@@ -128,16 +128,20 @@ async def test_pictures_are_inline_data_at_a_resolution(model: str, resolution: 
 
 @pytest.mark.parametrize("model", NAMES)
 async def test_sampling_and_schema(model: str) -> None:
-    told = await generation(model, request(schema=Verdict, seed=7, stop=("END",)))
-    assert (told["seed"], told["stopSequences"]) == (7, ["END"])
-    assert told["responseMimeType"] == "application/json"
-    assert told["responseJsonSchema"]["required"] == ["success", "reason"]
+    sent_config = await generation(model, request(schema=Verdict, seed=7, stop=("END",)))
+    assert (sent_config["seed"], sent_config["stopSequences"]) == (7, ["END"])
+    assert sent_config["responseMimeType"] == "application/json"
+    assert sent_config["responseJsonSchema"]["required"] == ["success", "reason"]
 
 
 async def test_what_an_unknown_family_refuses_is_left_out_from_then_on() -> None:
     def act(received: Received) -> Act:
-        told = camel(received.body)["generationConfig"]
-        return Status(400, "no levels here") if "thinkingConfig" in told or "mediaResolution" in told else Reply("ok")
+        sent_config = camel(received.body)["generationConfig"]
+        return (
+            Status(400, "no levels here")
+            if "thinkingConfig" in sent_config or "mediaResolution" in sent_config
+            else Reply("ok")
+        )
 
     question = request(thinking_tokens=8192, messages=(Message("user", "look", (Image(PNG),)),))
     async with misbehaving_server(act) as server:

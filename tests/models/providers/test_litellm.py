@@ -66,7 +66,7 @@ async def test_pictures_and_roles_in_the_protocol_of_the_provider() -> None:
     turns = (Message("system", "rules"), Message("user", "look", (Image(PNG),)))
     body = await body_of("mistral/pixtral-large-latest", request(messages=turns))
     assert body["messages"][0] == {"role": "system", "content": "rules"}
-    text, image = body["messages"][1]["content"]
+    image, text = body["messages"][1]["content"]
     assert text == {"type": "text", "text": "look"}
     url = image["image_url"] if isinstance(image["image_url"], str) else image["image_url"]["url"]
     assert base64.b64decode(url.split(",")[1]) == PNG
