@@ -30,9 +30,9 @@ class Endless(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "application/octet-stream")
         self.send_header("Content-Disposition", "attachment; filename=endless.bin")
         self.end_headers()
-        self.wfile.write(b"x" * CHUNK)
         self.connection.settimeout(HANG_S)
         try:
+            self.wfile.write(b"x" * CHUNK)  # fails if the browser hangs up before it has read the whole chunk
             if self.connection.recv(1) == b"":
                 self.hung_up.set()
         except ConnectionError:
