@@ -19,7 +19,7 @@ from models.transport import RETRY_WINDOW_S
 
 OPTIONS = "options"
 """Name of the command-line options as a source of values."""
-ModelRole = Literal["policy", "planner", "rater", "judge"]
+ModelRole = Literal["policy", "planner", "rater", "judge", "grounder"]
 """A part of the agent that a model plays."""
 ActionClass = Literal["submit", "navigation", "download", "upload", "all"]
 """Classes of actions that a person can be asked to approve, see :mod:`agent.episode.approval`."""
@@ -36,8 +36,10 @@ SHOWN: Final[frozenset[Screenshots]] = frozenset({"plain", "marks", "both"})
 RENAMED_KEYS: Final[Mapping[str, str]] = {"vain_temperature": "retry_temperature"}
 """Keys of older versions with their present names."""
 ROLES: Final[tuple[ModelRole, ...]] = get_args(ModelRole)
+OWN_THINKING: Final[frozenset[ModelRole]] = frozenset({"policy", "grounder"})
+"""Roles that think as their model does by default, and not as `thinking` says."""
 COVERED_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
-    "thinking": tuple(f"{role}_thinking" for role in ROLES if role != "policy"),
+    "thinking": tuple(f"{role}_thinking" for role in ROLES if role not in OWN_THINKING),
     "model_deadline_s": tuple(f"{role}_deadline_s" for role in ROLES),
 }
 """Keys that set a default of several roles, with the keys of the single roles."""
@@ -57,7 +59,8 @@ class Limits(Record):
     max_cost_usd: FiniteFloat = Field(default=0.0, ge=0)
     """Counts only calls whose price is known."""
     max_parse_errors: int = Field(default=3, ge=1)
-    """Consecutive policy answers without a readable action, retries included, before the episode ends."""
+    """Consecutive policy answers without an action that can be done, retries included, before the episode ends: without
+    a readable one, or with a control that the grounder did not find."""
     max_replans: int = Field(default=3, ge=0)
     """Re-plans of an episode, over all causes; 0 keeps the first plan."""
 
@@ -80,6 +83,12 @@ class RunConfig(Record):
     outcome: Literal["checker", "judge"] = "checker"
     """Who decides where a task has a checker and the run an outcome judge, which must be a large model. The other one's
     verdict is recorded beside it. `judge` is for training on judged outcomes (MiRA paper, App. A.3)."""
+    grounder: str | None = None
+    """Model spec of a grounder, or `same` (the policy's model): the policy describes controls in words, and the
+    grounder finds them on a screenshot of the view, which every step then has. Needs a policy with full prompts."""
+    grounder_profile: str = "auto"
+    """The family of the grounder, see :mod:`models.vision.profiles`: its coordinates and sizes of images. `auto`
+    recognizes it by the checkpoint or by the model's name."""
     base_url: str | None = None
     """Server for `openai:` specs, and for `anthropic:` specs unless ANTHROPIC_BASE_URL is set; None is the provider's
     own."""
@@ -126,6 +135,8 @@ class RunConfig(Record):
     """`thinking` of the judge alone, and of the AutoRater unless that has its own."""
     rater_thinking: Thinking | None = None
     """`thinking` of the AutoRater alone."""
+    grounder_thinking: Thinking | None = None
+    """How much the grounder thinks, in the values of `thinking`; unset leaves its model's default."""
     k: int = Field(default=4, ge=1, le=20)
     """Milestones that a model planner makes."""
     shuffle_examples: bool = False
@@ -156,6 +167,8 @@ class RunConfig(Record):
     """`model_deadline_s` of the judge alone, and of the AutoRater unless that has its own."""
     rater_deadline_s: PositiveSeconds = None
     """`model_deadline_s` of the AutoRater alone."""
+    grounder_deadline_s: PositiveSeconds = None
+    """`model_deadline_s` of the grounder alone."""
     retry_window_s: FiniteFloat = Field(default=RETRY_WINDOW_S, ge=0)
     """Seconds for which a call is retried while its server is away (connection refused or broken, 429 with or without
     Retry-After, 5xx), within `model_deadline_s` and the rest of `max_seconds`. 0 sends it once."""
@@ -191,10 +204,19 @@ class RunConfig(Record):
     def _keys_of_older_versions(cls, values: Any) -> Any:
         return with_current_keys(values) if isinstance(values, dict) else values  # pyright: ignore[reportUnknownArgumentType]
 
-    @field_validator("thinking", "policy_thinking", "planner_thinking", "judge_thinking", "rater_thinking")
+    @field_validator(
+        "thinking", "policy_thinking", "planner_thinking", "judge_thinking", "rater_thinking", "grounder_thinking"
+    )
     @classmethod
     def _known_thinking(cls, thinking: Thinking | None) -> Thinking | None:
         return None if thinking is None else validate_thinking(thinking)
+
+    @field_validator("screenshots")
+    @classmethod
+    def _plain_for_a_grounder(cls, value: str, info: ValidationInfo) -> str:
+        if value in ("marks", "both") and info.data.get("grounder") is not None:
+            raise ValueError("marks show numbers, and a policy with a grounder describes controls in words: use steps")
+        return value
 
     @field_validator("trace_zip")
     @classmethod
@@ -203,16 +225,23 @@ class RunConfig(Record):
             raise ValueError("Playwright's trace would hold the declared secrets: leave out trace_zip or the secrets")
         return value
 
+    @property
+    def takes_screenshots(self) -> bool:
+        """Whether every observation has a screenshot."""
+        return self.screenshots != "off" or self.grounder is not None
+
     @field_validator("profile")
     @classmethod
     def _known_profile(cls, name: str) -> str:
         return checked_name(name)
 
     def thinking_of(self, role: ModelRole) -> Thinking | None:
-        """How much *role* thinks; None is the default of the policy's model."""
+        """How much *role* thinks; None is the default of the model of the policy or the grounder."""
         match role:
             case "policy":
                 return self.policy_thinking
+            case "grounder":
+                return self.grounder_thinking
             case "planner":
                 own = self.planner_thinking
             case "judge":
@@ -226,6 +255,8 @@ class RunConfig(Record):
         match role:
             case "policy":
                 own = self.policy_deadline_s
+            case "grounder":
+                own = self.grounder_deadline_s
             case "planner":
                 own = self.planner_deadline_s
             case "judge":

@@ -21,6 +21,17 @@ from envs.core.tasks import TaskInfo, TaskSelection
 Policy = Annotated[str | None, typer.Option(help="Model spec of the policy, e.g. openai:gpt-4o; see `mira models`.")]
 Planner = Annotated[str | None, typer.Option(help="Planner: none, reference, same, or a model spec.")]
 Judge = Annotated[str | None, typer.Option(help="Judge: state, none, same, or a model spec.")]
+Grounder = Annotated[
+    str | None,
+    typer.Option(
+        help="Model spec of a grounder, or same: the policy describes controls in words, the grounder finds them on a "
+        "screenshot."
+    ),
+]
+GrounderProfile = Annotated[
+    str | None,
+    typer.Option(help="Family of the grounder, which says its coordinates: general, qwen3-vl, thousand …; or auto."),
+]
 BaseUrl = Annotated[str | None, typer.Option(help="Server URL for openai: specs (vLLM, llama.cpp, Ollama).")]
 Url = Annotated[str | None, typer.Option(help="Start URL of an open task.")]
 SuiteName = Annotated[str | None, typer.Option("--suite", help="Play tasks of this suite instead of an open task.")]

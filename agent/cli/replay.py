@@ -57,6 +57,7 @@ def replay(
     at: At = None,
     planner: options.Planner = None,
     judge: options.Judge = None,
+    grounder: options.Grounder = None,
     base_url: options.BaseUrl = None,
     attempts: options.Attempts = None,
     max_steps: options.MaxSteps = None,
@@ -93,6 +94,7 @@ def replay(
     values = {
         "planner": planner,
         "judge": judge,
+        "grounder": grounder,
         "base_url": base_url,
         "attempts": attempts,
         "temperature": temperature,

@@ -141,6 +141,8 @@ def _action(step: Step, url: str, blobs: BlobStore) -> Iterator[Text]:
     yield Text(PROGRAM.show(intent.action), "dim")
     if intent.batch is not None:
         yield Text(f"action {intent.batch.place} of {intent.batch.size} of one answer", "dim")
+    for grounding in intent.groundings:
+        yield Text(printable(f"found: {grounding.line}"), "dim")
     if intent.rationale:
         yield Text(printable(f"thought: {intent.rationale}"), "dim italic")
 

@@ -20,6 +20,7 @@ from agent.config import RunConfig
 from agent.episode.approval import Approver, decline
 from agent.episode.batch import Batch
 from agent.episode.changed_pages import changed
+from agent.episode.grounder import ModelGrounder
 from agent.episode.policy import ActionProposal, ModelCall, Policy
 from agent.episode.refused_origins import blocked_in, news
 from agent.episode.resources import Provided
@@ -98,6 +99,8 @@ class AgentComponents:
     """Compares answers by meaning for checkers; None without a model judge."""
     full_planner: bool = False
     """A large model plans, see :attr:`agent.episode.prompts.PolicyView.shows_status`."""
+    grounder: ModelGrounder | None = None
+    """Finds what the policy describes in words; None where it names controls by number."""
     needs_pictures: bool = False
     """The policy acts on screenshots, so there is one at every step."""
 
@@ -194,7 +197,7 @@ class Episode:
         """Returns the current page; observes it only if an action was executed since the last observation."""
         if self.observation is None:
             begun = time.perf_counter()
-            pictured = self.config.screenshots != "off" or self.components.needs_pictures
+            pictured = self.config.takes_screenshots or self.components.needs_pictures
             seen = await self.environment.observe(screenshot=pictured)
             if self.config.screenshots in ("marks", "both") and seen.screenshot is not None:
                 picture = await asyncio.to_thread(marked, seen.screenshot, seen.elements, seen.viewport)

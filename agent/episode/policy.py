@@ -20,6 +20,7 @@ from envs.core.action_languages.grammar import grammar
 from envs.core.action_languages.note_lines import note_edits
 from envs.core.action_languages.short_reference import refuse_placeholders
 from envs.core.actions import Action, Stop
+from envs.core.grounding import Description, Grounding
 from envs.core.notes import NoteEdit
 from envs.core.observation import ElementKey, Observation
 from envs.core.past_actions import PastAction
@@ -74,7 +75,14 @@ class Turn:
     past: tuple[PastAction, ...] = ()
     """All committed actions, oldest first. Actions before a resume are included."""
     no_op: Action | None = None
-    """The last action, where the page is unchanged after it; a `Wait` never counts."""
+    """The last action, where the page is unchanged after it; a `Wait` never counts. As it was written: UNGROUNDED in
+    place of a control that was described."""
+    no_op_described: tuple[Description, ...] = ()
+    """What it described."""
+
+    def is_no_op(self, proposal: ActionProposal) -> bool:
+        """Whether *proposal* is the last action again, which changed nothing."""
+        return proposal.action == self.no_op and proposal.described == self.no_op_described
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +114,10 @@ class ActionProposal:
     """Further actions of the answer; their element numbers are those of the same observation."""
     rationale: str = ""
     """What the policy wrote before the action, on one line."""
+    described: tuple[Description, ...] = ()
+    """Controls of the action that the policy described in words; a grounder finds them before the action is done."""
+    groundings: tuple[Grounding, ...] = ()
+    """How a grounder found them."""
     wrong_form: str = ""
     """Name of the action whose values are wrong, where no action could be parsed but one was recognised."""
     checks: tuple[str, ...] = ()
@@ -182,14 +194,18 @@ class ModelPolicy:
         thinking: Budget | None = None,
         constrained: bool = False,
         profile: Profile | None = None,
+        described: Language | None = None,
     ) -> None:
         """*max_actions*, *rationale_chars*: see :class:`agent.episode.prompts.PolicyView`. *thinking*: budget of each
         call; None leaves the model's default. *constrained*: answers follow a grammar of the actions that are valid on
         the page, if the model supports grammars. *profile*: of the prompts; None is that of *style*. *vision*: shows
-        the pictures of the view to a model of this profile, which answers in its coordinates; None shows none."""
+        the pictures of the view to a model of this profile, which answers in its coordinates; None shows none.
+        *described*: the language where the view has a screenshot, on which a grounder finds what the policy
+        describes."""
         self.spec = model.spec
         self._model = model
         self._language = language
+        self._described = described
         self._style: Style = style
         self._profile = named(OF_STYLE[style]) if profile is None else profile
         self._temperature = temperature
@@ -211,7 +227,7 @@ class ModelPolicy:
             repair = self._repair_messages(messages, proposal, turn)
             second = await self._ask(repair, turn, 2, self._temperature, proposal.calls)
             proposal = _with_edits(proposal, self._read(repair, second, turn, proposal.calls))
-        if proposal.action is None or proposal.action != turn.no_op or self._retry_temperature <= self._temperature:
+        if proposal.action is None or not turn.is_no_op(proposal) or self._retry_temperature <= self._temperature:
             return proposal
         return await self._resample(messages, turn, proposal)
 
@@ -221,7 +237,7 @@ class ModelPolicy:
         for retry in range(NO_OP_RETRIES):
             reply = await self._ask(messages, turn, 3 + retry, self._retry_temperature, calls)
             other = self._read(messages, reply, turn, calls)
-            if other.action not in (None, first.action):
+            if other.action is not None and (other.action, other.described) != (first.action, first.described):
                 return _with_edits(first, other)
             calls = (*other.calls[:-1], replace(other.calls[-1], error=other.error or REPEATS_NO_OP))
         return replace(first, calls=(*calls[len(first.calls) :], *first.calls))
@@ -238,7 +254,8 @@ class ModelPolicy:
 
     def _prompt(self, turn: Turn, images: tuple[Image, ...]) -> tuple[Message, ...]:
         """Renders the view. The last message has the pictures."""
-        view = replace(turn.view, max_actions=self.max_actions, rationale_chars=self.rationale_chars)
+        limits = {"max_actions": self.max_actions, "rationale_chars": self.rationale_chars}
+        view = replace(turn.view, language=self._language_for(turn), **limits)
         messages = render_prompt(self._profile, view)
         return (*messages[:-1], replace(messages[-1], images=images)) if images else messages
 
@@ -251,6 +268,11 @@ class ModelPolicy:
         answered = Message("assistant", proposal.raw, signature=proposal.calls[-1].reply.signature)
         return (*messages, answered, message("user", self._repair(proposal.error, turn)))
 
+    def _language_for(self, turn: Turn) -> Language:
+        """Controls are named by number where there is no screenshot, for example where it would show a secret."""
+        seen = turn.view.observation.screenshot is not None
+        return self._described if self._described is not None and seen else self._language
+
     def _repair(self, error: str, turn: Turn) -> PromptText:
         """Renders the repair message: the error and, in the full style, the controls of the page.
 
@@ -259,7 +281,8 @@ class ModelPolicy:
             parts = [words("That answer holds no action: ") + on_one_line(error, REPAIR_CHARS)]
         else:
             parts = [words("That answer holds no action:"), fenced("error", error)]
-            if controls := nearest_controls(turn.view.observation.elements):
+            controls = nearest_controls(turn.view.observation.elements)
+            if controls and not self._language_for(turn).describes:
                 parts += [words("Controls of the page:"), fenced("controls", controls)]
         return joined("\n", [*parts, words("Answer again with ") + repaired_kind(self.max_actions)])
 
@@ -297,14 +320,14 @@ class ModelPolicy:
         view = turn.view
         offered = offers_points(view.observation, view.points)
         choices = page_choices(view.observation, files=view.provided.files, coordinates=offered)
-        return grammar(self._language, choices, self.max_actions)
+        return grammar(self._language_for(turn), choices, self.max_actions)
 
     def _read(
         self, messages: tuple[Message, ...], reply: ChatReply, turn: Turn, before: tuple[ModelCall, ...] = ()
     ) -> ActionProposal:
-        raw = storable(reply.text)
+        raw, language = storable(reply.text), self._language_for(turn)
         try:
-            parsed, *then = self._language.parse_all(raw) if self.max_actions > 1 else (self._language.parse(raw),)
+            parsed, *then = language.parse_all(raw) if self.max_actions > 1 else (language.parse(raw),)
             if self._style == "full" and not offers_points(turn.view.observation, turn.view.points):
                 _refuse_points(parsed, *then)
             if self._profile.is_short:
@@ -312,7 +335,7 @@ class ModelPolicy:
         except ParseError as error:
             call = ModelCall(messages, reply, str(error))
             edits = self._edits(raw, turn)
-            problem = valid_form(self._language, error.form) if self._profile.is_short else str(error)
+            problem = valid_form(language, error.form) if self._profile.is_short else str(error)
             return ActionProposal(
                 None, raw, calls=(*before, call), error=problem, note_edits=edits, wrong_form=error.form
             )
@@ -326,6 +349,7 @@ class ModelPolicy:
             note_edits=self._edits(raw, turn, *(each.action for each in (parsed, *then))),
             then=tuple(then),
             rationale=cut(parsed.rationale, self.rationale_chars) if self.rationale_chars else "",
+            described=parsed.described,
         )
 
     def _edits(self, raw: str, turn: Turn, *actions: Action) -> tuple[NoteEdit, ...]:

@@ -7,8 +7,9 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from typing import Any
 
-from agent.config import RATIONALE_CHARS, ROLES, ModelRole, RunConfig
+from agent.config import OWN_THINKING, RATIONALE_CHARS, ROLES, ModelRole, RunConfig
 from agent.episode.episode import AgentComponents
+from agent.episode.grounder import ModelGrounder
 from agent.episode.policy import ModelPolicy, Policy
 from agent.episode.prompts import Style
 from agent.episode.structured_answers import AnswerSchema
@@ -16,11 +17,12 @@ from agent.episode.toolsets.policy import ToolsetPolicy
 from agent.profiles.names import AUTO
 from agent.profiles.profile import Profile, named
 from agent.run.demonstrations import DemonstrationPolicy
+from agent.run.grounders import check_grounder, make_grounder
 from agent.run.oracle import oracle_policy
 from agent.run.oracle_tasks import SPECS, plays_oracle
 from agent.run.policy_vision import policy_vision
 from agent.run.prompt_profiles import profile_of
-from envs.core.action_languages import LANGUAGES
+from envs.core.action_languages import DESCRIBING, LANGUAGES
 from envs.core.errors import BadInput
 from envs.suites.webarena.evaluators import FuzzyJudge
 from judges.autorater import RaterSettings
@@ -72,6 +74,7 @@ async def open_components(
             compares=_compares(config, models),
             answers=None if config.answer_schema is None else AnswerSchema.read(config.answer_schema),
             full_planner=_plans_in_full(config),
+            grounder=None if plays_oracle(config, suite) else _grounder(config, models),
         )
 
 
@@ -93,7 +96,7 @@ def check_thinking(config: RunConfig) -> None:
                 f"{_unit(thinking)}, here {thinking}: leave it out{_or_an_effort(config, role, thinking)}"
             )
     common: list[ModelRole] = [
-        role for role in ROLES if role != "policy" and own[role] is None and _spec_of(config, role)
+        role for role in ROLES if role not in OWN_THINKING and own[role] is None and _spec_of(config, role)
     ]
     if common and asks_to_think(config.thinking) and all(_ignores(config, role, config.thinking) for role in common):
         raise BadInput(
@@ -124,6 +127,9 @@ def _spec_of(config: RunConfig, role: ModelRole) -> str:
     match role:
         case "policy":
             return "" if config.policy in NOT_MODELS else config.policy
+        case "grounder":
+            spec = config.policy if config.grounder == "same" else config.grounder or ""
+            return "" if spec in NOT_MODELS else spec
         case "planner":
             spec = PLANNERS.split(config.planner)[1]
             return config.policy if spec == "same" else spec
@@ -196,9 +202,10 @@ def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
         model = models.get(config.policy, "policy")
     except UnknownModel as error:
         raise UnknownModel(f"{error}; policies for demonstrations are {' and '.join(SPECS)}") from error
+    profile = profile_of(config, suite)
+    check_grounder(config, profile, toolset=isinstance(model, ToolModel))
     if isinstance(model, ToolModel):
         return ToolsetPolicy(model, thinking=_policy_budget(config), deadline_s=config.deadline_s_of("policy"))
-    profile = profile_of(config, suite)
     style = profile.style
     return ModelPolicy(
         model,
@@ -214,11 +221,21 @@ def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
         thinking=_policy_budget(config),
         constrained=style == "full" and _is_constrained(config),
         profile=profile,
+        described=None if config.grounder is None else DESCRIBING[config.language],
     )
 
 
 def _policy_budget(config: RunConfig) -> Budget | None:
     return None if config.policy_thinking is None else budget_in_tokens(config.policy_thinking)
+
+
+def _grounder(config: RunConfig, models: _Models) -> ModelGrounder | None:
+    if config.grounder is None:
+        return None
+    spec = _spec_of(config, "grounder")
+    if not spec:
+        raise BadInput(f"grounder {config.grounder!r} needs a model that sees pictures")
+    return make_grounder(config, spec, models.get(spec, "grounder"))
 
 
 def _is_constrained(config: RunConfig) -> bool:

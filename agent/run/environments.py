@@ -70,14 +70,16 @@ def check_upload_folder(session: SessionSettings) -> None:
 def session_settings(config: RunConfig) -> SessionSettings:
     """The configured session settings, completed for the run's options.
 
-    Pictures for the policy need the boxes of the elements. Approval needs their effects and holds requests. If a person
+    Pictures for the policy and a grounder need the boxes of the elements. Approval needs their effects and holds
+    requests. If a person
     approves downloads, no other download is kept.
     """
     held = held_categories(config.approve)
     session = config.session.model_copy(update={"playwright_trace": config.trace_zip, "hold": held})
     if asks_about_downloads(config.approve):
         session = session.model_copy(update={"downloads": "approved"})
-    seen = {"boxes": config.screenshots in SHOWN, "effects": bool(config.approve)}
+    boxes = config.screenshots in SHOWN or config.grounder is not None
+    seen = {"boxes": boxes, "effects": bool(config.approve)}
     needed = {name: True for name, is_needed in seen.items() if is_needed}
     return session.model_copy(update={"observe": session.observe.model_copy(update=needed)})
 

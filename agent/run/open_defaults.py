@@ -46,7 +46,8 @@ def roles_line(requested: RunConfig, config: RunConfig) -> str:
     """Describes in one line the policy, planner and judge of an open task, and the options that change them.
 
     *config* is *requested* with its defaults filled in."""
-    line = f"policy {config.policy}, planner {config.planner}, judge {config.judge}"
+    grounder = f", grounder {config.grounder}" if config.grounder is not None else ""
+    line = f"policy {config.policy}{grounder}, planner {config.planner}, judge {config.judge}"
     unset = [role for role in _ROLES if role not in requested.model_fields_set]
     if chosen := [role for role in unset if getattr(config, role) == "same"]:
         off = " ".join(f"--{role} none" for role in chosen)

@@ -44,6 +44,8 @@ UNCERTAIN = (
 
 DROPPED = "your last answer had {size} actions, and {done} of them {were} sent; the page is shown as it is now"
 
+UNUSABLE_ANSWERS = frozenset({"parse_error", "grounding_error"})
+"""Events of answers of the policy without an action that could be done."""
 NOT_REPLAYED = frozenset({None, Status.BLOCKED, Status.STOPPED, Status.CRASHED, Status.TIMEOUT})
 """Statuses of actions that are left out when an environment is rebuilt."""
 
@@ -76,7 +78,8 @@ class SentAction:
         result = None if self.commit is None else with_reason(self.commit.result)
         seen = self.intent.seen
         page = PageName(seen.url, seen.title)
-        return PastAction(self.intent.action, self.target, result, self.intent.place, page, self.changed)
+        described = tuple(grounding.description for grounding in self.intent.groundings)
+        return PastAction(self.intent.action, self.target, result, self.intent.place, page, self.changed, described)
 
 
 @dataclass(slots=True)
@@ -211,7 +214,7 @@ def _fold_event(recovered: RecoveredEpisode, event: Event) -> None:
     if event.name in ("declined", "approved"):
         recovered.refused = event.step if event.name == "declined" else 0
     recovered.declines += event.name == "declined"
-    recovered.parse_errors += event.name == "parse_error"
+    recovered.parse_errors += event.name in UNUSABLE_ANSWERS
     recovered.notebook = event.notebook or recovered.notebook
     recovered.replans += event.name == "planner_error" and recovered.planned
     if event.name in ("planner_error", "rater_error"):

@@ -404,6 +404,11 @@ class BrowserSession:
         )
         return masked_result(complete, self.secrets)
 
+    async def control_at(self, x: float, y: float) -> int | None:
+        """See :meth:`envs.observer.observer.Observer.control_at`. Raises EnvError or PlaywrightError if the page does
+        not answer."""
+        return await self._races.call(self.tabs.front.observer.control_at(x, y), self.settings.observe.timeout_s + 1.0)
+
     async def forget_looks(self) -> None:
         """See :meth:`envs.observer.observer.Observer.forget_looks`."""
         await self._races.call(self.tabs.front.observer.forget_looks(), self.settings.observe.timeout_s + 1.0)

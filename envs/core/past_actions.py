@@ -51,6 +51,8 @@ class PastAction:
     page: PageName | None = None
     changed: bool | None = None
     """Whether the page changed by it; None: not known, or it failed or is not meant to change a page."""
+    described: tuple[str, ...] = ()
+    """The words by which the policy described its controls, where a grounder found them."""
 
     @property
     def carried_out(self) -> bool:
@@ -74,7 +76,8 @@ class PastAction:
     def full_words(self) -> str:
         """The action with its place: `click button "delete" in row "Invoice 17"`, `click at 312,80 (link "Home")`."""
         place = self.place or ActionPlace()
-        return _at_point(self.action, place) or describe(self.action, self.target, place)
+        done = _at_point(self.action, place) or describe(self.action, self.target, place)
+        return " ".join((done, *(f"(described as {_in_quotes(words)})" for words in self.described)))
 
     def _with_result(self, done: str) -> str:
         match self.result:
@@ -100,6 +103,7 @@ class PastAction:
             None if place is None else place.with_texts(change),
             None if page is None else PageName(change(page.url), change(page.title)),
             self.changed,
+            tuple(map(change, self.described)),
         )
 
 

@@ -22,6 +22,7 @@ from pydantic import Field, TypeAdapter
 
 from envs.core.action_place import ActionPlace
 from envs.core.actions import Action, ActionResult
+from envs.core.grounding import Grounding
 from envs.core.notes import Notebook
 from envs.core.observation import ElementKey
 from envs.core.record import Record
@@ -31,7 +32,7 @@ from envs.security.blocked_requests import BlockedOrigin
 SCHEMA_VERSION = 4
 """4: every line ends with its chain value, see :mod:`envs.core.trace_chain`; `ActionResult.held_requests`.
 `ActionResult.reason`, `ActionResult.unapproved_downloads`, `Intent.notebook`, `Intent.place`, `Intent.rationale`,
-`Intent.batch`, `Event.notebook` and `ObservationRecord.marked_blob` came later and are optional.
+`Intent.batch`, `Intent.groundings`, `Event.notebook` and `ObservationRecord.marked_blob` came later and are optional.
 
 3: `Footer.resumable`, and lines after such a footer; `ObservationRecord.blocked_requests`, `Footer.blocked_requests`,
 `Footer.declined`, `Failure.cut_short`, `Loop.last`.
@@ -52,7 +53,7 @@ Cause = Literal["initial", "loop", "stall", "stale_element", "blocked", "parse_e
 """Why a plan was made: the initial plan, or the replan trigger."""
 
 
-Role = Literal["policy", "planner", "rater", "judge", "analyzer"]
+Role = Literal["policy", "grounder", "planner", "rater", "judge", "analyzer"]
 """The component that called a model; `analyzer` occurs in older traces only."""
 
 
@@ -232,6 +233,8 @@ class Intent(Record):
     """What role and name of the element do not say; None where they say all, and in older traces."""
     target_box: tuple[float, float, float, float] | None = None
     """The element's x, y, width and height in CSS pixels of the viewport; None unless boxes were observed."""
+    groundings: tuple[Grounding, ...] = ()
+    """How the controls were found that the policy described in words; empty without a grounder, and in older traces."""
     calls: tuple[Call, ...] = ()
     changed: bool | None = None
     """Whether the page changed by the action before, as seen when this action was chosen; None: not known, or it failed

@@ -26,7 +26,7 @@ from envs.core.settings import ObserveSettings
 from envs.observer.drawn import Drawn, drawn
 from envs.observer.frames import FrameWorlds
 from envs.observer.looking import look
-from envs.observer.merge import Numbering, Part, add_elements, joined, merged_text, surfaces_of
+from envs.observer.merge import Numbering, Part, Place, add_elements, joined, merged_text, surfaces_of
 from envs.observer.nearest_controls import NO_SUCH_NUMBER
 from envs.observer.page_state import steady_text
 from envs.observer.target import Holder, Target
@@ -40,12 +40,18 @@ FIND_CHARS = 4_000
 LISTED = 500
 """Number of controls that an observation lists although its text does not show them; `find` returns the others."""
 
+MOVED = 2.0
+"""CSS pixels by which a control may differ from its observed box and still count as the one of the screenshot."""
 WALK_SHARE = 0.4
 """Share of the timeout after which the walk of a huge page stops and only counts the rest."""
 
 
 def _anything(_url: str) -> bool:
     return True
+
+
+class PageMoved(EnvError):
+    """The layout is not that of the last observation, so a point of its screenshot is another one now."""
 
 
 class Observer:
@@ -304,6 +310,30 @@ class Observer:
         masked, query = vault.mask_lines(lines["texts"]), " ".join(text.split()).lower()
         hits = [index for index, line in enumerate(masked) if query and query in line.lower()]
         return await self._ask(world, "tellLines", hits, room)
+
+    async def control_at(self, x: float, y: float) -> int | None:
+        """Returns the number of the control of the last observation that a click at a point of the view (CSS pixels)
+        reaches; None if it reaches none that has a number. Raises WorldGone if the page was replaced, and PageMoved if
+        that control is not where it was."""
+        world = next((world for world, path in self._paths.items() if not path and world not in self._holders), None)
+        while world is not None:
+            found = await world.call("controlAt", x, y, timeout_s=self._settings.timeout_s)
+            if "frame" not in found:
+                return self._unmoved(world, found) if "id" in found else None
+            holder, (x, y) = (world, found["frame"]), (found["x"], found["y"])
+            world = next((inner for inner, outer in self._holders.items() if outer == holder), None)
+        return None
+
+    def _unmoved(self, world: World, found: dict[str, Any]) -> int | None:
+        """The number of the control that was *found*. The origin of another process's frame is not compared."""
+        ref = self._numbering.refs.get(Place(world, found["id"]))
+        box = None if ref is None else self._numbering.elements[ref - 1].box
+        if box is None or found["box"] is None:
+            return ref
+        now, then = (found["box"][2:], box[2:]) if world in self._holders else (found["box"], box)
+        if any(abs(a - b) > MOVED for a, b in zip(now, then, strict=True)):
+            raise PageMoved("a control is not where it was observed")
+        return ref
 
     async def differs(self) -> bool:
         """Whether the page differs from its last observation by more than clocks, tokens and the focus.

@@ -33,6 +33,7 @@ PARTS = (
         "effects.js",
         "api.js",
         "target.js",
+        "pointing.js",
     ),
     *("entering.js", "read_back.js", "scrolling.js"),
 )
@@ -40,7 +41,7 @@ _CALLS = (
     "observe, relayOut, forgetLooks, find, lines, tellLines, expand, hosts, frameHolder, frameOrigin, adoptRoots, "
     "adoptListeners, adoptHovering, adoptHearing, resolve, facts, pointOf, untilShown, showHolder, throughHolder, "
     "prepare, selectAll, caretToEnd, fillValue, insert, chooseOption, pageAddress, isFileInput, scrollAround, "
-    "differs, hearsText, focusState, resumeEntry, readBack, enterAtOnce"
+    "controlAt, differs, hearsText, focusState, resumeEntry, readBack, enterAtOnce"
 )
 _WORLD = "mira"
 _OBJECTS = "mira-objects"

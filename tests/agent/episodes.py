@@ -13,6 +13,7 @@ from agent.config import RunConfig
 from agent.run.run_store import Job, Manifest, RunFolder
 from envs.core.action_place import ActionPlace
 from envs.core.actions import Action, ActionResult, Click, Status, Stop
+from envs.core.grounding import Grounding
 from envs.core.notes import Note, Notebook
 from envs.core.tasks import Milestone, MilestoneCheck, Score, TaskRef
 from envs.core.trace import (
@@ -55,6 +56,8 @@ class Play:
     policy: str = "embedded"
     picture: bytes | None = None
     box: tuple[float, float, float, float] | None = None
+    groundings: tuple[Grounding, ...] = ()
+    """Of every action."""
     tokens: int = 10
     config: dict[str, object] = field(default_factory=dict[str, object])
 
@@ -137,6 +140,7 @@ def _intent(blobs: BlobStore, play: Play, place: int, action: Action) -> Intent:
         place=ActionPlace(where=play.text) if play.box else None,
         target=None if isinstance(action, Stop) else target,
         target_box=play.box,
+        groundings=play.groundings,
         calls=(Call(role="policy", model=play.policy, prompt_blob=prompt, completion=play.text),),
         at=AT,
     )

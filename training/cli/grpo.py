@@ -102,8 +102,9 @@ def examples(
     ask: Annotated[
         str,
         typer.Option(
-            help="Question of an example. element: where is this element; goal: where to click for this goal; step: "
-            "the next action, with the policy's prompt; element and goal need screenshots."
+            help="Question of an example. element: where is this element; description: where is what the policy of a "
+            "run with a grounder described; goal: where to click for this goal; step: the next action, with the "
+            "policy's prompt. All but step need screenshots."
         ),
     ] = "step",
     think: Annotated[bool, typer.Option("--think", help="Ask for a thought before the answer.")] = False,
@@ -139,8 +140,8 @@ def examples(
     from training.grpo.from_traces import ExampleOptions, extract_examples
     from training.loop.curriculum import held_out
 
-    if ask not in ("element", "goal", "step"):
-        raise BadInput(f"--ask {ask!r}: use element, goal or step")
+    if ask not in ("element", "description", "goal", "step"):
+        raise BadInput(f"--ask {ask!r}: use element, description, goal or step")
     units = parse_coordinates(coordinates)
     if ask != "step" and not screenshots:
         raise BadInput(f"--ask {ask} needs screenshots: omit --no-screenshots")

@@ -13,11 +13,11 @@ from envs.core.record import Record
 from judges.statistics import Estimate, proportion
 from models.base import Message
 from models.prompting.prompt_tokens import PromptTokens, processor_markers
+from models.vision.answers import OPEN
 from training.engine.progress import Watcher, unwatched
 from training.grpo.examples import Example
 from training.grpo.frames import AnswerFrames
 from training.grpo.rewards import extract_thought, is_right, proximity_score, read_completion
-from training.grpo.rewards.answers import OPEN
 from training.grpo.settings import GrpoSettings
 
 NEAR_MISS = 0.7

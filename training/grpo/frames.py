@@ -8,9 +8,11 @@ when they are parsed, so that rewards that measure distances (LPO, Distance@80) 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from envs.core.errors import BadInput
+from models.vision.coordinates import CoordinateSpace
+from models.vision.grounding import UNITS as IN_WORDS
 from training.grpo.examples import Example, image_size
 from training.grpo.rewards import Scale, places_of
 
@@ -20,12 +22,8 @@ down. `unit`: 0 to 1."""
 Size = tuple[int, int]
 """Width and height in pixels."""
 EXTENT: Final = {"thousand": 1_000.0, "unit": 1.0}
-UNITS: Final[Mapping[Coordinates, str]] = {
-    "pixels": "in pixels",
-    "resized": "in pixels",
-    "thousand": "from 0 to 1000",
-    "unit": "from 0 to 1",
-}
+_COORDINATES: Final[tuple[Coordinates, ...]] = get_args(Coordinates)
+UNITS: Final[Mapping[Coordinates, str]] = {name: IN_WORDS[CoordinateSpace(name)] for name in _COORDINATES}
 """How a prompt asks for coordinates."""
 DECLARED_PROFILE: Final[Mapping[Coordinates, str]] = {
     "pixels": "general",

@@ -1,8 +1,9 @@
 """Extracts examples for GRPO from the successful steps of traces.
 
-    element   a screenshot and an element's role and name; the answer is a point in the element (visual grounding)
-    goal      a screenshot and the instruction; the answer is a point in the element that was acted on
-    step      the policy's prompt; the answer is the policy's action
+    element       a screenshot and an element's role and name; the answer is a point in the element (visual grounding)
+    description   the same with the words of a policy that had a grounder
+    goal          a screenshot and the instruction; the answer is a point in the element that was acted on
+    step          the policy's prompt; the answer is the policy's action
 
 If steps have screenshots, `step` shows them and asks for click coordinates. The element's box measures the proximity of
 a click, which position-based rewards need. A click on an element becomes a click at a point of the screenshot, in the
@@ -30,17 +31,19 @@ from envs.core.errors import BadInput
 from envs.core.tasks import TaskRef
 from envs.core.trace import Intent
 from envs.core.trace_store import BlobStore, Trace
-from models.prompting.prompt_text import folded, quoted
+from models.prompting.prompt_text import quoted
+from models.vision.coordinates import Size
+from models.vision.grounding import THINK, GroundingPrompt
+from models.vision.profiles import profile_named
 from training.data.provenance import Provenance
 from training.data.trajectories import Decision, trajectory
 from training.grpo.examples import Example, Role, image_size
-from training.grpo.frames import UNITS, Coordinates
+from training.grpo.frames import DECLARED_PROFILE, UNITS, Coordinates
 from training.grpo.rewards import PointTarget, StepTarget
 from training.grpo.rewards.targets import points_of, scaled_action
 
-Ask = Literal["element", "goal", "step"]
+Ask = Literal["element", "description", "goal", "step"]
 ROLES: Final[Mapping[str, Role]] = {"system": "system", "assistant": "assistant"}
-THINK: Final = " Think first, between <think> and </think>; then answer between <answer> and </answer>."
 
 
 class ExclusionReason(StrEnum):
@@ -51,6 +54,8 @@ class ExclusionReason(StrEnum):
     HELD_OUT = "of an instance that is held out for evaluation"
     NO_ELEMENT = "acts on no element"
     NO_SCREENSHOT = "without a screenshot (`mira run --screenshots steps`)"
+    NOT_DESCRIBED = "of an element that no policy described (`mira run --grounder`)"
+    DESCRIBED = "whose prompt asks to describe elements in words"
     NO_NAME = "of an element without a name"
     OUT_OF_SIGHT = "of an element outside the screenshot"
     NO_PROMPT = "without the prompt that its policy was sent"
@@ -170,6 +175,8 @@ class _Episode:
         name = f"{header.run_id}/{header.episode_id}/{intent.step}"
         if self.options.ask != "step":
             return self._grounding_example(name, intent)
+        if intent.groundings:
+            return ExclusionReason.DESCRIBED
         if decision is None:
             return ExclusionReason.NO_PROMPT
         return self._screenshot_step(name, intent, decision) if self.shown else self._text_step(name, intent, decision)
@@ -209,12 +216,21 @@ class _Episode:
             return ExclusionReason.NO_ELEMENT
         if self.options.ask == "element" and not target.name.strip():
             return ExclusionReason.NO_NAME
+        subject = f"the {target.role} {quoted(target.name)}"
+        if self.options.ask == "description":
+            subject = next((each.description for each in intent.groundings if each.field == "ref"), "")
+        if not subject:
+            return ExclusionReason.NOT_DESCRIBED
         place = shot.place(intent.target_box)
         if place is None:
             return ExclusionReason.OUT_OF_SIGHT
-        goal = self.trace.header.instruction
-        subject = folded(goal) if self.options.ask == "goal" else f"the {target.role} {quoted(target.name)}"
-        messages: tuple[tuple[Role, str], ...] = (("user", _question(subject, shot.size, self.options)),)
+        profile = profile_named(DECLARED_PROFILE[self.options.coordinates])
+        form = GroundingPrompt(self.options.think, self.options.resolution, profile)
+        if self.options.ask == "goal":
+            question = form.where_to_click(self.trace.header.instruction, Size(*shot.size))
+        else:
+            question = form.where_is(subject, Size(*shot.size))
+        messages: tuple[tuple[Role, str], ...] = (("user", question.text),)
         return Example(name=name, messages=messages, target=place, image=self._saved(shot.picture))
 
     def _saved(self, picture: bytes) -> Path:
@@ -276,9 +292,3 @@ def _language(intent: Intent, decision: Decision) -> Literal["program", "id"]:
         except ParseError:
             continue
     return "program"
-
-
-def _question(subject: str, size: tuple[int, int], options: ExampleOptions) -> str:
-    shown = f"The screenshot resolution is {size[0]}x{size[1]}. " if options.resolution else ""
-    where = f"Where to click next: {subject}" if options.ask == "goal" else f"Where is {subject}?"
-    return f"{shown}{where} Answer with x and y {UNITS[options.coordinates]}.{THINK if options.think else ''}"

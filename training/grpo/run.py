@@ -29,6 +29,7 @@ from envs.core.record import Record
 from models.embedded import embedded_dir
 from models.local.prompt_style import PromptStyle, declare_style, declared_style
 from models.vision.checkpoints import declare_profile
+from models.vision.grounding import GroundingPrompt, declare_form, prompt_form
 from training.engine.checkpoints import (
     load_policy,
     neutral_sampling,
@@ -45,7 +46,7 @@ from training.grpo.completion_length import check_completion_lengths
 from training.grpo.evaluation import Evaluation, measure, tokenizer_of
 from training.grpo.examples import Example, count_shared_prompts, read_examples, write_examples
 from training.grpo.frames import DECLARED_PROFILE, keeps_aspect, limit_pixels, shown_size
-from training.grpo.rewards import StepTarget, has_places, places_of
+from training.grpo.rewards import PointTarget, StepTarget, has_places, places_of
 from training.grpo.settings import GrpoSettings
 from training.grpo.trainer import build_rewarder, build_trainer, check_fit, count_updates, token_count
 from training.grpo.vision_models import load_vision_model
@@ -299,21 +300,31 @@ def _train(model: Any, processor: Any, job: _TrainingJob) -> None:
     learned = whole_model(trainer, lambda: model)
     if learned is not None:
         write_atomically(out / "log.json", json.dumps(trainer.state.log_history, indent=1) + "\n")
-        vision = DECLARED_PROFILE[settings.coordinates]
-        save_start(learned, processor, out / "model", job.style, _profile(job.examples), vision=vision)
+        save_start(
+            learned,
+            processor,
+            out / "model",
+            job.style,
+            profile=_profile(job.examples),
+            vision=DECLARED_PROFILE[settings.coordinates],
+            form=form_of(job.examples),
+        )
         shutil.rmtree(out / "checkpoints", ignore_errors=True)
 
 
-def save_start(  # noqa: PLR0917 - what a checkpoint declares
+def save_start(
     model: Any,
     processor: Any,
     out: Path,
     style: PromptStyle | None = None,
+    *,
     profile: str = "",
     vision: str = DECLARED_PROFILE["pixels"],
+    form: GroundingPrompt | None = None,
 ) -> None:
     """Writes a checkpoint to *out* for :func:`load_start` and servers: weights with any adapter merged, the tokenizer
-    or processor, the prompt *style* with its *profile*, and the *vision* profile of a model that sees."""
+    or processor, the prompt *style* with its *profile*, the *vision* profile of a model that sees, and the *form* of
+    its questions."""
     merged = model.merge_and_unload() if hasattr(model, "merge_and_unload") else model
     neutral_sampling(merged)
     with write_folder_atomically(out) as part:
@@ -323,6 +334,7 @@ def save_start(  # noqa: PLR0917 - what a checkpoint declares
             tokenizer_of(processor).save_pretrained(part)
             declare_profile(part, vision)
         declare_style(part, style, profile)
+        declare_form(part, form)
 
 
 def _coordinate_warnings(examples: Sequence[Example], settings: GrpoSettings) -> tuple[str, ...]:
@@ -359,6 +371,13 @@ def _style(examples: Sequence[Example], policy: Path) -> PromptStyle | None:
         full = {any(role == "system" for role, _ in example.messages) for example in examples}
         return None if len(full) > 1 else "full" if full.pop() else "compact"
     return declared_style(policy)
+
+
+def form_of(examples: Sequence[Example]) -> GroundingPrompt | None:
+    """Returns the form of the questions where every example asks for an element's point, for use as a grounder."""
+    if not all(isinstance(example.target, PointTarget) for example in examples):
+        return None
+    return prompt_form(example.messages[-1][1] for example in examples)
 
 
 def _profile(examples: Sequence[Example]) -> str:

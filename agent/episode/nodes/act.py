@@ -12,6 +12,7 @@ from agent.episode.approval import needs_approval
 from agent.episode.batch import batch_of
 from agent.episode.changed_pages import idle_actions
 from agent.episode.episode import Episode
+from agent.episode.ground import grounded, no_op_of
 from agent.episode.nodes.plan import may_replan
 from agent.episode.policy import ActionProposal, Turn
 from agent.episode.prompts import PolicyView
@@ -22,6 +23,7 @@ from agent.episode.structured_answers import AnswerSchema
 from envs.browser.session import BrowserSession
 from envs.browser.uploads import uploadable
 from envs.core.actions import Action, Status, Stop, Wait
+from envs.core.grounding import Description
 from envs.core.observation import Observation
 
 
@@ -34,10 +36,14 @@ async def act(state: State, runtime: Runtime[Episode]) -> Update:
         proposal = _checked(await episode.components.policy.propose(turn), episode.components.answers)
     episode.keep_notes(proposal)
     episode.account(episode.policy_calls(proposal.calls))
+    look = await episode.look()
+    if proposal.action is None:
+        episode.spend(act=time.perf_counter() - begun)
+        return _no_action(state, episode, proposal)
+    proposal = await grounded(episode, proposal, look)
     episode.spend(act=time.perf_counter() - begun)
     if proposal.action is None:
-        return _no_action(state, episode, proposal)
-    look = await episode.look()
+        return _not_found(state, episode, proposal)
     episode.proposal = proposal
     episode.batch = batch_of(proposal.action, proposal.then, look, episode.config.max_actions_per_turn)
     asks = proposal.checks or needs_approval(proposal.action, look, episode.config.approve, episode.past)
@@ -65,8 +71,8 @@ async def _turn(state: State, episode: Episode) -> Turn:
         max_notes=episode.config.max_notes,
     )
     identity = episode.identity
-    past, no_op = tuple(episode.past), _no_op(episode, view.observation)
-    return Turn(identity.task, identity.attempt, state.step + 1, view, past, no_op)
+    no_op, described = _no_op(episode, view.observation)
+    return Turn(identity.task, identity.attempt, state.step + 1, view, tuple(episode.past), no_op, described)
 
 
 def _refused(episode: Episode, look: Observation) -> tuple[str, ...]:
@@ -100,12 +106,14 @@ async def _provided_by(session: BrowserSession) -> Provided:
     return Provided(session.secrets.scopes, tuple(path for path in files if mask(path) == path))
 
 
-def _no_op(episode: Episode, look: Observation) -> Action | None:
+def _no_op(episode: Episode, look: Observation) -> tuple[Action | None, tuple[Description, ...]]:
     """See :attr:`agent.episode.policy.Turn.no_op`."""
     if not episode.steps:
-        return None
+        return None, ()
     last, _ = episode.steps[-1]
-    return last.action if last.seen.digest == look.digest and not isinstance(last.action, Wait) else None
+    if last.seen.digest != look.digest or isinstance(last.action, Wait):
+        return None, ()
+    return no_op_of(last)
 
 
 def _checked(proposal: ActionProposal, answers: AnswerSchema | None) -> ActionProposal:
@@ -130,3 +138,16 @@ def _no_action(state: State, episode: Episode, proposal: ActionProposal) -> Upda
     if may_replan(state, episode) and (trigger := episode.components.replan_detector.unreadable(errors)) is not None:
         update.update(cause=trigger.cause, detail=trigger.detail)
     return update
+
+
+def _not_found(state: State, episode: Episode, proposal: ActionProposal) -> Update:
+    """Tells the policy which control was not found. Nothing of its answer was done."""
+    errors, reason = state.parse_errors + 1, episode.trace.mask(proposal.error)
+    episode.note(state.step + 1, "grounding_error", f"{proposal.error} | {proposal.raw}", episode.take_notebook())
+    if errors >= episode.config.limits.max_parse_errors:
+        return Update(
+            parse_errors=errors,
+            ended_by="error",
+            error=f"no action that could be done in {errors} turns in a row (max_parse_errors): {reason}",
+        )
+    return Update(parse_errors=errors, problems=[*state.problems, f"nothing of your answer was done: {reason}"])

@@ -23,7 +23,7 @@ async def advance(state: State, runtime: Runtime[Episode]) -> Update:
     following = await _following(episode)
     if isinstance(following, BatchStop):
         return _dropped(state, episode, following)
-    episode.proposal = ActionProposal(following.action, raw="", notes=following.notes)
+    episode.proposal = ActionProposal(following.action, raw="", notes=following.notes, groundings=following.groundings)
     return Update(problems=[])
 
 

@@ -43,7 +43,8 @@ async def execute(state: State, runtime: Runtime[Episode]) -> Update:
     words = action_text(episode, action)
     episode.add_summary(StepSummary(intent.step, words, look.digest, result.status, state.z, state=intent.seen.state))
     episode.refuse(result.blocked_requests)
-    past = PastAction(action, target, result, intent.place, PageName(look.url, look.title))
+    described = tuple(grounding.description for grounding in intent.groundings)
+    past = PastAction(action, target, result, intent.place, PageName(look.url, look.title), described=described)
     episode.acted(past, intent, commit)
     _report(state, episode, intent, commit, look)
     _check_downloads(episode)
@@ -89,6 +90,7 @@ def _write_intent(episode: Episode, step: int, action: Action, look: Observation
         batch=None if episode.batch is None or episode.batch.size == 1 else episode.batch.where,
         target=_target_row(action, look),
         target_box=_target_box(action, look),
+        groundings=tuple(grounding.with_texts(episode.trace.mask) for grounding in proposal.groundings),
         place=action_place(action, look, episode.trace.mask),
         calls=episode.take_calls(),
         changed=episode.past[-1].changed if episode.past else None,

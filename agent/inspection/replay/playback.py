@@ -76,7 +76,7 @@ async def replay_trace(
     return _replay(recording, options, walk, score, time.monotonic() - began)
 
 
-UNUSED: Final = ("policy", "planner", "judge", "base_url", "answer_schema", "langsmith")
+UNUSED: Final = ("policy", "planner", "judge", "grounder", "base_url", "answer_schema", "langsmith")
 """Settings that a replay does not use, because it calls no model and stores no run."""
 
 

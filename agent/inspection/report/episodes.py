@@ -24,7 +24,7 @@ from agent.inspection.report.views import (
 from agent.run.limits import ending_of
 from envs.core.action_languages import language
 from envs.core.action_place import ActionPlace
-from envs.core.actions import Action, ClickAt, DragAt, ScrollAt
+from envs.core.actions import ClickAt, DragAt, ScrollAt
 from envs.core.errors import TraceError
 from envs.core.trace import Call, Failure, Flip, Intent, Loop
 from envs.core.trace_store import BlobStore, Step, Trace
@@ -128,6 +128,7 @@ class EpisodeMaker:
             notes=intent.notes,
             rationale=intent.rationale,
             batch=f"{intent.batch.place} of {intent.batch.size}" if intent.batch is not None else "",
+            groundings=tuple(grounding.line for grounding in intent.groundings),
             calls=tuple(self._call(call, material.blobs, problems) for call in intent.calls),
             picture=picture,
             picture_left_out=left_out,
@@ -155,7 +156,7 @@ class EpisodeMaker:
             self._note(str(error), problems)
             return None, ""
         wide, high = intent.seen.viewport or (width, height)
-        return PictureView(uri, wide, high, intent.target_box, _points(intent.action)), ""
+        return PictureView(uri, wide, high, intent.target_box, _points(intent)), ""
 
     def _call(self, call: Call, blobs: BlobStore, problems: list[str]) -> CallView:
         usage = [f"{call.tokens_in:,} tokens in, {call.tokens_out:,} out", f"{call.seconds:.2f} s"]
@@ -272,14 +273,15 @@ def _aim(intent: Intent) -> str:
     return " ".join(part for part in (named, place.where) if part)
 
 
-def _points(action: Action) -> tuple[tuple[float, float], ...]:
-    match action:
-        case ClickAt() | ScrollAt():
-            return ((action.x, action.y),)
-        case DragAt():
-            return ((action.x, action.y), (action.to_x, action.to_y))
+def _points(intent: Intent) -> tuple[tuple[float, float], ...]:
+    """The points of the action, or those at which a grounder found its controls."""
+    match intent.action:
+        case ClickAt(x=x, y=y) | ScrollAt(x=x, y=y):
+            return ((x, y),)
+        case DragAt() as drag:
+            return ((drag.x, drag.y), (drag.to_x, drag.to_y))
         case _:
-            return ()
+            return tuple(grounding.point for grounding in intent.groundings)
 
 
 def _reference_step(step: Step) -> ReferenceStepView:

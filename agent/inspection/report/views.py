@@ -62,6 +62,8 @@ class StepView:
     notes: tuple[str, ...]
     rationale: str
     batch: str
+    groundings: tuple[str, ...]
+    """Description → point → control, of each control that the policy described."""
     """The action's place in its answer, as `2 of 3`; empty where the answer has one action."""
     calls: tuple[CallView, ...]
     picture: PictureView | None

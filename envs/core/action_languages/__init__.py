@@ -11,14 +11,16 @@ from typing import Final, Literal
 
 from envs.core.action_languages.base import BadAction, Parsed, ParseError
 from envs.core.action_languages.form_language import Language
-from envs.core.action_languages.ids import IDS
-from envs.core.action_languages.program import PROGRAM
+from envs.core.action_languages.ids import DESCRIBING_IDS, IDS
+from envs.core.action_languages.program import DESCRIBING_PROGRAM, PROGRAM
 
 LANGUAGES: Final[Mapping[Literal["program", "id"], Language]] = {"program": PROGRAM, "id": IDS}
+DESCRIBING: Final[Mapping[Literal["program", "id"], Language]] = {"program": DESCRIBING_PROGRAM, "id": DESCRIBING_IDS}
+"""The same languages for a policy that describes controls in words, see :mod:`envs.core.grounding`."""
 
 
 def language(name: Literal["program", "id"]) -> Language:
     return LANGUAGES[name]
 
 
-__all__ = ["IDS", "LANGUAGES", "PROGRAM", "BadAction", "Language", "ParseError", "Parsed", "language"]
+__all__ = ["DESCRIBING", "IDS", "LANGUAGES", "PROGRAM", "BadAction", "Language", "ParseError", "Parsed", "language"]

@@ -16,6 +16,7 @@ from typing import Literal
 
 from envs.core.actions import Action
 from envs.core.errors import EnvError
+from envs.core.grounding import Description, Grounding
 from envs.core.record import storable
 
 Button = Literal["left", "right", "middle"]
@@ -44,6 +45,10 @@ class Parsed:
     """The `# Element: …` and `# Note: …` comments before the action, without the `#`."""
     rationale: str = ""
     """The other text before the action, on one line; see :mod:`envs.core.action_languages.rationale`."""
+    described: tuple[Description, ...] = ()
+    """Controls that the action describes in words; its fields hold UNGROUNDED."""
+    groundings: tuple[Grounding, ...] = ()
+    """How a grounder found them; the action's fields then hold numbers."""
 
 
 class Fault(Exception):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Final, Literal
 
 from envs.core.action_languages.base import Parsed, notes_in, without_thoughts
-from envs.core.action_languages.forms import Form, FormTable, Slot, Value
+from envs.core.action_languages.descriptions import read_description, with_placeholders
+from envs.core.action_languages.forms import CONTROLS, Form, FormTable, Slot, Value, read_value
 from envs.core.action_languages.rationale import rationale_in
 from envs.core.action_languages.several import following
 from envs.core.actions import Action
@@ -29,6 +31,8 @@ class Language(ABC):
     """First line of the reference: what stands for the number of a control."""
     text_characters: str
     """GBNF rule of one character in a text value, escapes included."""
+    describes: bool = False
+    """Controls are described in words instead of by number, see :mod:`envs.core.grounding`."""
 
     @cached_property
     def reference(self) -> str:
@@ -76,7 +80,7 @@ class Language(ABC):
         """The position of the action with which the line at *position* begins; None if it begins with none."""
 
     @abstractmethod
-    def read(self, text: str, position: int) -> tuple[Action, int]:
+    def read(self, text: str, position: int) -> tuple[Parsed, int]:
         """Parses the action at *position*, and returns the position after it. Raises ParseError."""
 
     @abstractmethod
@@ -93,8 +97,21 @@ class Language(ABC):
 
     def _first(self, text: str) -> tuple[Parsed, int]:
         start = self.start(text)
-        action, end = self.read(text, start)
-        return Parsed(action, notes_in(text[:start]), rationale_in(text[:start])), end
+        parsed, end = self.read(text, start)
+        return replace(parsed, notes=notes_in(text[:start]), rationale=rationale_in(text[:start])), end
+
+    def value(self, slot: Slot, text: str) -> Value:
+        """Reads the value of *slot*. Raises :class:`envs.core.action_languages.base.Fault`."""
+        if self.describes and slot.kind in CONTROLS:
+            return read_description(text, slot.name)
+        return read_value(slot.kind, text, slot.name)
+
+    def build(self, form: Form, values: Mapping[str, Value]) -> Parsed:
+        """The action of *form* with *values* by the name of their field."""
+        if not self.describes:
+            return Parsed(form.build(values))
+        numbers, described = with_placeholders(values)
+        return Parsed(form.build(numbers), described=described)
 
     def _line(self, forms: Sequence[Form]) -> str:
         """A line of the reference: the first form, those of the same slots by name, the others whole."""

@@ -7,7 +7,7 @@ fixes ("Right Click" fixes `button`). Each language has a table of forms and the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import Any, Final
 
@@ -134,6 +134,15 @@ class Form:
         """The action with *values* by the name of their field."""
         return ACTION.validate_python({"kind": self.action.model_fields["kind"].default, **self.fixed, **values})
 
+    def described(self, placeholder: str) -> Form:
+        """The form with *placeholder*, for a description in words, in place of the number of a control."""
+        shapes = {slot.shape for slot in self.slots if slot.kind in CONTROLS}
+        slots = (replace(slot, shape=placeholder) if slot.kind in CONTROLS else slot for slot in self.slots)
+        remark = self.remark
+        for shape in shapes:
+            remark = remark.replace(f'"{shape}"', f'"{placeholder}"').replace(f"[{shape}]", f"[{placeholder}]")
+        return replace(self, slots=tuple(slots), remark=remark)
+
     def writes(self, action: Action) -> bool:
         """Whether this form can express *action* exactly."""
         if type(action) is not self.action:
@@ -170,6 +179,11 @@ class FormTable:
         self._by_name = {name.lower(): form for form in forms for name in (form.name, *form.aliases)}
         # The printer prefers the name that says most.
         self._most_specific = sorted(forms, key=lambda form: -len(form.fixed))
+
+    def described(self, placeholder: str) -> FormTable:
+        """The forms with *placeholder*, for a description in words, in place of the number of a control; without
+        actions at points, which a description names as well."""
+        return FormTable([form.described(placeholder) for form in self.forms if not form.at_point])
 
     def find(self, name: str) -> Form | None:
         """The form called *name*, in lower case."""

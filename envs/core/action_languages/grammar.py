@@ -14,8 +14,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from envs.core.action_languages.choices import PageChoices
+from envs.core.action_languages.descriptions import DESCRIPTION_CHARS
 from envs.core.action_languages.form_language import Language
-from envs.core.action_languages.forms import Form, Kind, Slot, Value
+from envs.core.action_languages.forms import CONTROLS, Form, Kind, Slot, Value
 from envs.core.action_languages.gbnf import literal, one_of
 from envs.core.actions import FORM_FILLING
 
@@ -47,6 +48,7 @@ def grammar(language: Language, choices: PageChoices, most: int = 1) -> str:
         **({"filling": " | ".join(filling)} if several else {}),
         "char": language.text_characters,
         "text": f"char{{0,{TEXT_CHARS}}}",
+        **({"description": f"char{{1,{DESCRIPTION_CHARS}}}"} if language.describes else {}),
         **{name: one_of(map(str, numbers)) for name, numbers in _numbers(choices).items() if numbers},
     }
     return "".join(f"{name} ::= {rule}\n" for name, rule in rules.items())
@@ -61,7 +63,7 @@ def _alternatives(language: Language, form: Form, choices: PageChoices) -> Itera
     if not _is_possible(form, choices) or (form.at_point and not choices.coordinates):
         return
     slots = [slot for slot in form.slots if _is_offered(slot)]
-    if all(slot.kind is not Kind.LIST for slot in slots):
+    if language.describes or all(slot.kind is not Kind.LIST for slot in slots):
         rules = [(slot, _value(language, slot, choices)) for slot in slots]
         valid = [(slot, rule) for slot, rule in rules if rule is not None]
         if len(valid) == len(slots):
@@ -89,6 +91,8 @@ def _is_offered(slot: Slot) -> bool:
 
 def _value(language: Language, slot: Slot, choices: PageChoices) -> str | None:
     """The rule of a slot's value; None if the page has no valid one."""
+    if language.describes and slot.kind in (*CONTROLS, Kind.OPTION):
+        return _described(slot.kind, choices)
     match slot.kind:
         case Kind.CONTROL:
             return "control" if choices.controls else None
@@ -109,6 +113,22 @@ def _value(language: Language, slot: Slot, choices: PageChoices) -> str | None:
         case _:
             values = _closed_set(slot.kind, choices)
             return one_of(language.written(slot, value) for value in values) if values else None
+
+
+def _described(kind: Kind, choices: PageChoices) -> str | None:
+    """The rule of a control in words, if the page has one that fits, or of an option of the list so described. Anything
+    that is seen can be clicked, also where no control has a number."""
+    match kind:
+        case Kind.OPTION:
+            return "text"
+        case Kind.FIELD if not choices.fields:
+            return None
+        case Kind.LIST if not choices.lists:
+            return None
+        case Kind.FILE_FIELD if not choices.file_fields:
+            return None
+        case _:
+            return "description"
 
 
 def _closed_set(kind: Kind, choices: PageChoices) -> Sequence[Value]:

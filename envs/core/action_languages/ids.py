@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from envs.core import actions as act
-from envs.core.action_languages.base import Fault, ParseError, quoted, show_number, unescape
+from envs.core.action_languages.base import Fault, Parsed, ParseError, quoted, show_number, unescape
 from envs.core.action_languages.form_language import COMMENT_CHARS, Language, Offered
-from envs.core.action_languages.forms import Form, FormTable, Kind, Slot, Value, read_value
+from envs.core.action_languages.forms import Form, FormTable, Kind, Slot, Value
 from envs.core.action_languages.gbnf import literal, maybe
 from envs.core.actions import Action
 
@@ -26,8 +26,6 @@ _PHRASE = re.compile(r"in\s+summary,?\s+the\s+next\s+action\s+i\s+will\s+perform
 _VERB = re.compile(r"\s*([A-Za-z_]+)")
 _BRACKET = re.compile(r"[ \t]*\[")
 _SPECIAL = re.compile(r"\\[\s\S]|[\[\]]")
-_EXAMPLE = f"{PHRASE} ```click [id]```"
-"""Examples in messages contain words in place of numbers, because small models copy numbers from examples."""
 
 _BUTTON: Final = Slot("button", Kind.BUTTON, "button", "button", optional=True)
 _COUNT: Final = Slot("count", Kind.COUNT, "count", "count", optional=True)
@@ -139,16 +137,6 @@ def _brackets(text: str, position: int) -> tuple[list[str], int]:
     return contents, position
 
 
-def _values(form: Form, contents: list[str]) -> dict[str, Value]:
-    """The value of each slot that has a bracket."""
-    if not len(form.required) <= len(contents) <= len(form.slots):
-        raise Fault(f"{form.name} has {len(contents)} brackets")
-    return {
-        slot.field: read_value(slot.kind, _value(slot, content), slot.name)
-        for slot, content in zip(form.slots, contents, strict=False)
-    }
-
-
 def _value(slot: Slot, content: str) -> str:
     """*content* without the name that models trained on WebArena's style write before a flag."""
     return content.lower().removeprefix("press_enter_after=") if slot.kind is Kind.FLAG else content
@@ -186,6 +174,8 @@ class IdLanguage(Language):
     forms: FormTable = FORMS
     introduction = "id stands for the number in brackets before a control of the page."
     text_characters = r'[^`\[\]\\\x00-\x1F] | "\\" [`\[\]\\nt]'
+    example = f"{PHRASE} ```click [id]```"
+    """Examples in messages contain words in place of numbers, because small models copy numbers from examples."""
 
     def show(self, action: Action) -> str:
         form = FORMS.form_of(action)
@@ -215,7 +205,7 @@ class IdLanguage(Language):
             return _inside_fence(text, fence + 3)
         line = _LINE.search(text)
         if line is None:
-            raise ParseError(f"no action found. Expected: {_EXAMPLE}")
+            raise ParseError(f"no action found. Expected: {self.example}")
         return line.end()
 
     def begin(self, text: str, position: int) -> int | None:
@@ -223,16 +213,25 @@ class IdLanguage(Language):
         line = _NEXT.match(text, position)
         return None if line is None else line.end()
 
-    def read(self, text: str, position: int) -> tuple[Action, int]:
+    def read(self, text: str, position: int) -> tuple[Parsed, int]:
         verb = _VERB.match(text, position)
-        form = FORMS.find(verb.group(1).lower()) if verb else None
+        form = self.forms.find(verb.group(1).lower()) if verb else None
         if verb is None or form is None:
-            raise ParseError(f"no action {quoted(verb.group(1)) if verb else 'there'}. Expected: {_EXAMPLE}")
+            raise ParseError(f"no action {quoted(verb.group(1)) if verb else 'there'}. Expected: {self.example}")
         try:
             contents, end = _brackets(text, verb.end())
-            return form.build(_values(form, contents)), end
+            return self.build(form, self._values(form, contents)), end
         except Fault as fault:
             raise ParseError(f"{fault}. Expected: {PHRASE} ```{self.shape(form)}```", form.name) from None
+
+    def _values(self, form: Form, contents: list[str]) -> dict[str, Value]:
+        """The value of each slot that has a bracket."""
+        if not len(form.required) <= len(contents) <= len(form.slots):
+            raise Fault(f"{form.name} has {len(contents)} brackets")
+        return {
+            slot.field: self.value(slot, _value(slot, content))
+            for slot, content in zip(form.slots, contents, strict=False)
+        }
 
     def answer_rule(self, actions: str) -> str:
         return f'[^`\\x00-\\x1F]{{0,{COMMENT_CHARS}}} {literal(f"{PHRASE} ```")} {actions} "```"'
@@ -245,4 +244,17 @@ class IdLanguage(Language):
         return _content(slot, value)
 
 
+class DescribingIdLanguage(IdLanguage):
+    """The id style with descriptions in words in place of numbers. Use the instance :data:`DESCRIBING_IDS`."""
+
+    forms = FORMS.described("description")
+    introduction = (
+        "description stands for a control in words that fit it alone, as seen on the screenshot: what it is, its text, "
+        "and where it is if there are others like it."
+    )
+    example = f"{PHRASE} ```click [description]```"
+    describes = True
+
+
 IDS: Final = IdLanguage()
+DESCRIBING_IDS: Final = DescribingIdLanguage()

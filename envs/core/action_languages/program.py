@@ -16,12 +16,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Final
 
 from envs.core import actions as act
-from envs.core.action_languages.base import Fault, ParseError, quoted, show_number, unescape
+from envs.core.action_languages.base import Fault, Parsed, ParseError, quoted, show_number, unescape
 from envs.core.action_languages.form_language import COMMENT_CHARS, Language, Offered
-from envs.core.action_languages.forms import NUMERIC, Form, FormTable, Kind, Slot, Value, read_value
+from envs.core.action_languages.forms import NUMERIC, Form, FormTable, Kind, Slot, Value
 from envs.core.action_languages.gbnf import literal, maybe
 from envs.core.actions import Action
 
@@ -33,8 +34,6 @@ _STRING = r"\"(?:[^\"\\]|\\[\s\S])*\"|'(?:[^'\\]|\\[\s\S])*'"
 _VALUE = rf"{_STRING}|[+-]?(?:\d[\d.]*[eE][+-]?\d+|[\w.]+)"
 _ARGUMENT = re.compile(rf"\s*(?:([A-Za-z_]\w*)\s*=\s*)?({_VALUE})\s*(,|\)|(?=[^,)]|\Z))")
 _END = re.compile(r"\s*\)")
-_EXAMPLE = 'do(action="Click", element="NUMBER")'
-"""Examples in messages contain words in place of numbers, because small models copy numbers from examples."""
 _COMMENTS: Final = 4
 """Comment lines before the first action of a constrained answer."""
 _FUNCTIONS: Final = frozenset({"exit", "go_backward", "go_forward"})
@@ -167,37 +166,6 @@ def _call_arguments(text: str, position: int, function: str) -> tuple[dict[str, 
     return values, end.end()
 
 
-def _action(function: str, values: dict[str, str]) -> Action:
-    name = _fold(values.pop("action", "") if function == "do" else function)
-    if not name:
-        raise Fault("action is missing")
-    form = _BY_NAME.get(name)
-    if form is None:
-        raise Fault(f"there is no action {quoted(name)}")
-    try:
-        return form.build(_values(form, values))
-    except Fault as fault:
-        raise ParseError(f"{fault}. Expected: {PROGRAM.shape(form)}", form.name) from None
-
-
-def _values(form: Form, values: dict[str, str]) -> dict[str, Value]:
-    """The value of each slot that the call fills."""
-    read: dict[str, Value] = {}
-    for slot in form.slots:
-        name = slot.name if slot.name in values or not slot.alias else slot.alias
-        text = values.pop(name, None)
-        if text is not None:
-            read[slot.field] = read_value(slot.kind, text, slot.name)
-        elif not slot.optional:
-            raise Fault(f"{slot.name} is missing")
-    if values:
-        raise Fault(f"{', '.join(values)} does not belong here")
-    return read
-
-
-_BY_NAME: Final[Mapping[str, Form]] = {_fold(name): form for form in FORMS.forms for name in (form.name, *form.aliases)}
-
-
 def _call(form: Form, arguments: list[str]) -> str:
     """The call of *form* with *arguments*, each `name=value`."""
     if form.name in _FUNCTIONS:
@@ -234,6 +202,8 @@ class ProgramLanguage(Language):
     forms: FormTable = FORMS
     introduction = "NUMBER stands for the number in brackets before a control of the page."
     text_characters = r'[^"\\\x00-\x1F] | "\\" ["\\nt]'
+    example = 'do(action="Click", element="NUMBER")'
+    """Examples in messages contain words in place of numbers, because small models copy numbers from examples."""
 
     def show(self, action: Action) -> str:
         form = FORMS.form_of(action)
@@ -252,22 +222,52 @@ class ProgramLanguage(Language):
     def start(self, text: str) -> int:
         start = _START.search(text)
         if start is None:
-            raise ParseError(f"no action found. Expected one line such as {_EXAMPLE}")
+            raise ParseError(f"no action found. Expected one line such as {self.example}")
         return start.start()
 
     def begin(self, text: str, position: int) -> int | None:
         return position if _START.match(text, position) is not None else None
 
-    def read(self, text: str, position: int) -> tuple[Action, int]:
+    def read(self, text: str, position: int) -> tuple[Parsed, int]:
         """Parses the call that begins at *position*, where `_START` matches."""
         start = _START.match(text, position)
         assert start is not None
         function = start.group(1).lower()
         try:
             values, end = _call_arguments(text, start.end(), function)
-            return _action(function, values), end
+            return self._action(function, values), end
         except Fault as fault:
-            raise ParseError(f"{fault}. Expected one line such as {_EXAMPLE}") from None
+            raise ParseError(f"{fault}. Expected one line such as {self.example}") from None
+
+    def _action(self, function: str, values: dict[str, str]) -> Parsed:
+        name = _fold(values.pop("action", "") if function == "do" else function)
+        if not name:
+            raise Fault("action is missing")
+        form = self._by_name.get(name)
+        if form is None:
+            raise Fault(f"there is no action {quoted(name)}")
+        try:
+            return self.build(form, self._values(form, values))
+        except Fault as fault:
+            raise ParseError(f"{fault}. Expected: {self.shape(form)}", form.name) from None
+
+    def _values(self, form: Form, values: dict[str, str]) -> dict[str, Value]:
+        """The value of each slot that the call fills."""
+        read: dict[str, Value] = {}
+        for slot in form.slots:
+            name = slot.name if slot.name in values or not slot.alias else slot.alias
+            text = values.pop(name, None)
+            if text is not None:
+                read[slot.field] = self.value(slot, text)
+            elif not slot.optional:
+                raise Fault(f"{slot.name} is missing")
+        if values:
+            raise Fault(f"{', '.join(values)} does not belong here")
+        return read
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Form]:
+        return {_fold(name): form for form in self.forms.forms for name in (form.name, *form.aliases)}
 
     def answer_rule(self, actions: str) -> str:
         return f'("# " [^\\n\\x00-\\x1F]{{1,{COMMENT_CHARS}}} "\\n"){{0,{_COMMENTS}}} {actions}'
@@ -290,4 +290,17 @@ class ProgramLanguage(Language):
         return text if slot.kind in NUMERIC else text.removeprefix('"').removesuffix('"')
 
 
+class DescribingProgramLanguage(ProgramLanguage):
+    """The program style with descriptions in words in place of numbers. Use :data:`DESCRIBING_PROGRAM`."""
+
+    forms = FORMS.described("DESCRIPTION")
+    introduction = (
+        "DESCRIPTION stands for a control in words that fit it alone, as seen on the screenshot: what it is, its text, "
+        "and where it is if there are others like it."
+    )
+    example = 'do(action="Click", element="DESCRIPTION")'
+    describes = True
+
+
 PROGRAM: Final = ProgramLanguage()
+DESCRIBING_PROGRAM: Final = DescribingProgramLanguage()

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from envs.core.action_languages.base import Parsed, notes_in
-from envs.core.actions import Action
 
 _SKIPPED = re.compile(r"[ \t]*(?:#[^\n]*|`{3,}[A-Za-z]*[ \t]*)?(?:\n|\Z)")
 """A line between two actions."""
 
 Begin = Callable[[int], int | None]
 """Position of the action that the line at a position begins with; None where it begins with none."""
-Read = Callable[[int], tuple[Action, int]]
+Read = Callable[[int], tuple[Parsed, int]]
 """Parses the action at a position, and returns the position after it. Raises ParseError."""
 
 
@@ -27,8 +27,8 @@ def following(text: str, position: int, begin: Begin, read: Read) -> Iterator[Pa
     since = position
     while position < len(text):
         if (start := begin(position)) is not None:
-            action, end = read(start)
-            yield Parsed(action, notes_in(text[since:start]))
+            parsed, end = read(start)
+            yield replace(parsed, notes=notes_in(text[since:start]))
             position = since = _next_line(text, end)
         elif (skipped := _SKIPPED.match(text, position)) is not None:
             position = skipped.end()

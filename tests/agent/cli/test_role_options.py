@@ -37,16 +37,19 @@ def by_role(of: Callable[[Any], Any]) -> list[Any]:
 
 def test_one_value_for_every_role_and_others_for_single_ones() -> None:
     config = resolved(["60", "planner=300", "judge=90"], ["1024", "policy=0", "rater=auto"])
-    assert ROLES == ("policy", "planner", "rater", "judge")
-    assert by_role(config.deadline_s_of) == [60.0, 300.0, 90.0, 90.0]
-    assert by_role(config.thinking_of) == [0, 1024, "auto", 1024]
-    assert by_role(RunConfig().thinking_of) == [None, "auto", "auto", "auto"]
-    assert by_role(RunConfig().deadline_s_of) == [120.0] * 4
+    assert ROLES == ("policy", "planner", "rater", "judge", "grounder")
+    assert by_role(config.deadline_s_of) == [60.0, 300.0, 90.0, 90.0, 60.0]
+    assert by_role(config.thinking_of) == [0, 1024, "auto", 1024, None]
+    assert by_role(RunConfig().thinking_of) == [None, "auto", "auto", "auto", None]
+    assert by_role(RunConfig().deadline_s_of) == [120.0] * 5
+    pointing = resolved(["grounder=30"], ["grounder=256"])
+    assert (pointing.deadline_s_of("grounder"), pointing.thinking_of("grounder")) == (30.0, 256)
+    assert (pointing.model_deadline_s, pointing.thinking) == (120.0, "auto")
 
 
 def test_reasoning_sets_the_same_roles() -> None:
     config = resolved(thinking=["policy=256"], reasoning=["low", "judge=xhigh", "judge=max"])
-    assert by_role(config.thinking_of) == [256, "low", "max", "max"], "the last of equal options counts"
+    assert by_role(config.thinking_of) == [256, "low", "max", "max", None], "the last of equal options counts"
     assert parse_config(config.resolved()) == config
 
 
@@ -54,16 +57,17 @@ def test_options_win_over_the_file_also_where_the_file_is_more_specific(tmp_path
     file = tmp_path / "mira.toml"
     thinking = 'thinking = 256\nplanner_thinking = "high"\npolicy_thinking = 4096\n'
     file.write_text(f"{thinking}model_deadline_s = 50\njudge_deadline_s = 70\n")
-    assert by_role(resolved(file=file).thinking_of) == [4096, "high", 256, 256]
-    assert by_role(resolved(file=file).deadline_s_of) == [50.0, 50.0, 70.0, 70.0]
-    assert by_role(resolved(thinking=["0"], file=file).thinking_of) == [4096, 0, 0, 0]
+    assert by_role(resolved(file=file).thinking_of) == [4096, "high", 256, 256, None]
+    assert by_role(resolved(file=file).deadline_s_of) == [50.0, 50.0, 70.0, 70.0, 50.0]
+    assert by_role(resolved(thinking=["0"], file=file).thinking_of) == [4096, 0, 0, 0, None]
     assert by_role(resolved(["9", "rater=8"], reasoning=["planner=low"], file=file).deadline_s_of) == [
         9.0,
         9.0,
         8.0,
         9.0,
+        9.0,
     ]
-    assert by_role(resolved(reasoning=["planner=low"], file=file).thinking_of) == [4096, "low", 256, 256]
+    assert by_role(resolved(reasoning=["planner=low"], file=file).thinking_of) == [4096, "low", 256, 256, None]
 
 
 def test_policy_thinking_is_the_older_form_for_the_policy() -> None:
@@ -76,7 +80,7 @@ def test_policy_thinking_is_the_older_form_for_the_policy() -> None:
 @pytest.mark.parametrize(
     ("values", "says"),
     [
-        ((["planer=3"], None, None), "'planer' is no role, use policy, planner, rater or judge"),
+        ((["planer=3"], None, None), "'planer' is no role, use policy, planner, rater, judge or grounder"),
         ((["0"], None, None), "'0' is not a number of seconds above 0"),
         ((["judge=soon"], None, None), "'soon' is not a number of seconds above 0"),
         ((None, ["300"], None), "'300' is not one of: auto, 0, 256"),
@@ -136,8 +140,8 @@ async def test_roles_get_their_values_and_a_resumed_run_keeps_them(shop: Shop, t
         done = await asyncio.to_thread(run_mira, "resume", run, "--json")
     assert (broken.returncode, done.returncode) == (1, 0), (broken.stderr, done.stderr)
     config = RunFolder(run).read_manifest().config
-    assert by_role(config.thinking_of) == ["low", "high", 0, 0]
-    assert by_role(config.deadline_s_of) == [90.0, 90.0, 200.0, 200.0]
+    assert by_role(config.thinking_of) == ["low", "high", 0, 0, None]
+    assert by_role(config.deadline_s_of) == [90.0, 90.0, 200.0, 200.0, 90.0]
     sent = {(role_of(received), received.body.get("reasoning_effort")) for received in server.requests}
     assert sent == {("policy", "low"), ("planner", "high"), ("rater", None), ("judge", None)}
 

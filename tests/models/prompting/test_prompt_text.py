@@ -18,6 +18,7 @@ from tests.timing import HANG_S
 ROOT = Path(__file__).parents[3]
 ROOMS = ("agent", "planners", "judges", "training")
 MAKES_MESSAGES = {
+    "agent/episode/grounder.py": 1,  # the model's own answer, as its turn
     "agent/episode/policy.py": 1,  # the model's own answer, as its turn
     "agent/episode/short_prompts.py": 1,  # the answer of a worked example, from a profile's file
     "training/data/trajectories.py": 1,  # prompts as they were recorded

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,20 @@ from agent.run.discover_traces import discover_traces
 from envs.core.action_languages import LANGUAGES
 from envs.core.actions import Action, Click, ClickAt, Stop, Type
 from envs.core.errors import BadInput
+from envs.core.grounding import Grounding
 from envs.core.tasks import TaskRef
 from models.local.prompt_style import declared_style
+from models.vision.coordinates import ImageFrame, Point, Size
+from models.vision.grounding import GroundingPrompt
+from models.vision.profiles import profile_named
+from tests.agent.boxes_grounder import FromBoxes, WatchedGrounder
+from tests.agent.episode.test_prompts import LOOK
 from tests.agent.episodes import Play, png, write_run
 from training.grpo.examples import read_examples, write_examples
+from training.grpo.frames import DECLARED_PROFILE, Coordinates
 from training.grpo.from_traces import THINK, ExampleOptions, ExclusionReason, ExtractedExamples, extract_examples
 from training.grpo.rewards import PointTarget, Rewarder, StepTarget, is_right, read_completion
-from training.grpo.run import train_grpo
+from training.grpo.run import form_of, train_grpo
 from training.grpo.settings import parse_settings
 from training.loop.curriculum import held_out
 
@@ -71,6 +79,34 @@ def test_an_element_is_where_its_box_is_in_the_image(tmp_path: Path) -> None:
 def test_prompts_of_each_kind(tmp_path: Path, asking: dict[str, Any], text: str) -> None:
     result = questions(tmp_path, [Play(text="Save", picture=png(800, 600), box=BOX, actions=[Click(ref=1)])], **asking)
     assert result.examples[0].messages == (("user", text),)
+
+
+@pytest.mark.parametrize(
+    ("think", "coordinates"),
+    [(False, "pixels"), (True, "pixels"), (True, "resized"), (False, "thousand"), (False, "unit")],
+)
+def test_a_grounder_is_asked_what_it_was_trained_on(tmp_path: Path, think: bool, coordinates: Coordinates) -> None:
+    """Examples of described controls, of named ones, and the prompts of a run have one form, which is declared."""
+    profile = profile_named(DECLARED_PROFILE[coordinates])
+    asking: dict[str, Any] = {"think": think, "coordinates": coordinates}
+    grounding = Grounding(field="ref", description="the big Save button", point=(140, 75), by="hit")
+    play = Play(text="Save", picture=png(800, 600), box=BOX, actions=[Click(ref=1)], groundings=(grounding,))
+    (described,) = questions(tmp_path / "d", [play], ask="description", **asking).examples
+    (named,) = questions(tmp_path / "n", [play], **asking).examples
+    form = form_of((described, named))
+    assert form is not None and form == GroundingPrompt(think=think)
+    model = FromBoxes({"the big Save button": lambda look: Point(140, 75)}, profile.name)
+    look = replace(LOOK, screenshot=png(800, 600), viewport=(400, 300))
+    located = asyncio.run(WatchedGrounder(model, replace(form, profile=profile)).locate("the big Save button", look))
+    assert model.requests[0].messages[0].text == described.messages[0][1]
+    frame = ImageFrame(Size(400, 300), Size(800, 600), profile.sent_size(Size(800, 600)))
+    across, down = frame.extent(profile.space)
+    assert located.point == pytest.approx((140, 75), abs=0.5)
+    assert is_right(described.target, read_completion(located.answer, (800 / across, 600 / down)))
+    assert questions(tmp_path / "s", [play], ask="step").left_out == Counter([ExclusionReason.DESCRIBED])
+    bare = replace(play, groundings=())
+    assert questions(tmp_path / "b", [bare], ask="description").left_out == Counter([ExclusionReason.NOT_DESCRIBED])
+    assert form_of(questions(tmp_path / "g", [play], ask="goal").examples) is None
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ Guarantees: every completion gets a finite reward between 0 and `max_reward`, wi
 its target. Not guaranteed: that a target is correct, which the examples' author ensures.
 """
 
-from training.grpo.rewards.answers import UNSCALED, ParsedCompletion, Scale, TokenCount, read_completion
+from models.vision.answers import UNSCALED, ParsedCompletion, Scale, TokenCount, read_completion
 from training.grpo.rewards.registry import AddedReward, RewardEntry
 from training.grpo.rewards.rewarding import Rewarder, RewardSettings
 from training.grpo.rewards.score import Score

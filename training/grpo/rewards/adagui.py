@@ -20,7 +20,7 @@ from typing import Literal
 from pydantic import Field
 
 from envs.core.record import Record
-from training.grpo.rewards.answers import ParsedCompletion, TokenCount
+from models.vision.answers import ParsedCompletion, TokenCount
 from training.grpo.rewards.geometry import Box, Point
 from training.grpo.rewards.grids import parse_path, parse_rows
 from training.grpo.rewards.registry import RewardEntry

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal
 
-from training.grpo.rewards.answers import ParsedCompletion
+from models.vision.answers import ParsedCompletion
 from training.grpo.rewards.grids import cells_of, parse_path, parse_rows
 from training.grpo.rewards.targets import GridTarget, MazeTarget, SudokuTarget
 

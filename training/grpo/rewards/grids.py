@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from training.grpo.rewards.answers import ParsedCompletion
+from models.vision.answers import ParsedCompletion
 
 MOVES = {"U": (-1, 0), "D": (1, 0), "L": (0, -1), "R": (0, 1)}
 """(rows, columns) of a step in a maze."""

@@ -19,8 +19,8 @@ from pydantic import Field
 
 from envs.core.errors import BadInput
 from envs.core.record import Record
-from training.grpo.rewards.answers import CLOSE, OPEN, ParsedCompletion, tag_content
-from training.grpo.rewards.coordinates import numbers_in
+from models.vision.answers import CLOSE, OPEN, ParsedCompletion, tag_content
+from models.vision.places import numbers_in
 from training.grpo.rewards.geometry import Box, distance, overlap
 from training.grpo.rewards.registry import RewardEntry
 from training.grpo.rewards.score import Score

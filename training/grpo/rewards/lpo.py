@@ -26,7 +26,7 @@ from pydantic import Field, PositiveInt
 
 from envs.core.errors import BadInput
 from envs.core.record import Record
-from training.grpo.rewards.answers import ParsedCompletion
+from models.vision.answers import ParsedCompletion
 from training.grpo.rewards.geometry import Point, distance, overlap
 from training.grpo.rewards.guirlvg import strict_format
 from training.grpo.rewards.registry import RewardEntry

@@ -15,7 +15,7 @@ from envs.core.plain_values import first_problem
 from envs.core.record import Record
 from models.registry import REWARDS as GROUP
 from models.registry import Registry
-from training.grpo.rewards.answers import ParsedCompletion, TokenCount
+from models.vision.answers import ParsedCompletion, TokenCount
 from training.grpo.rewards.score import Score
 from training.grpo.rewards.targets import Target
 

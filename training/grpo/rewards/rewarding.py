@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Discriminator, PlainSerializer, Tag
 
+from models.vision.answers import UNSCALED, Scale, TokenCount, read_completion
 from training.grpo.rewards.adagui import AdaguiReward
-from training.grpo.rewards.answers import UNSCALED, Scale, TokenCount, read_completion
 from training.grpo.rewards.guirlvg import GuirlvgReward
 from training.grpo.rewards.lpo import LpoReward, Picture
 from training.grpo.rewards.registry import REWARDS, AddedReward, added_reward

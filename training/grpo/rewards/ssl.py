@@ -17,7 +17,7 @@ from typing import Literal
 from pydantic import Field
 
 from envs.core.record import Record
-from training.grpo.rewards.answers import ParsedCompletion
+from models.vision.answers import ParsedCompletion
 from training.grpo.rewards.blocks import block_score, compared_grids
 from training.grpo.rewards.geometry import SIGMA, Box, Point, ellipse_distance, gaussian_proximity
 from training.grpo.rewards.registry import RewardEntry

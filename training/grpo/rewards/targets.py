@@ -12,8 +12,8 @@ from pydantic import Field, FiniteFloat, PositiveInt, model_validator
 from envs.core.action_languages import ParseError, language
 from envs.core.actions import Action, ClickAt, DragAt, ScrollAt
 from envs.core.record import Record
-from training.grpo.rewards.answers import UNSCALED, ParsedCompletion, Scale
-from training.grpo.rewards.coordinates import plain_ascii
+from models.vision.answers import UNSCALED, ParsedCompletion, Scale
+from models.vision.places import plain_ascii
 from training.grpo.rewards.geometry import Box, Point
 from training.grpo.rewards.grids import is_path, is_sudoku, keeps_clues, parse_path, parse_rows
 
@@ -185,17 +185,12 @@ def has_places(target: Target) -> bool:
 
 def parse_point(completion: ParsedCompletion) -> Point | None:
     """Returns the answer's point, or the centre of its box; None if there is no point or more than one."""
-    points = [place for place in completion.places if len(place) == 2]
-    if len(points) == 1:
-        return Point(*points[0])
-    box = parse_box(completion)
-    return None if points or box is None else box.centre
+    return None if completion.point is None else Point(*completion.point)
 
 
 def parse_box(completion: ParsedCompletion) -> Box | None:
     """Returns the answer's box; None if there is no box or more than one."""
-    boxes = [place for place in completion.places if len(place) == 4]
-    return Box(*boxes[0]) if len(boxes) == 1 else None
+    return None if completion.box is None else Box(*completion.box)
 
 
 def parse_action(target: StepTarget, completion: ParsedCompletion) -> Action | None:

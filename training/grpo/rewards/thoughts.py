@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from envs.core.action_languages.ids import PHRASE
-from training.grpo.rewards.answers import ParsedCompletion
+from models.vision.answers import ParsedCompletion
 from training.grpo.rewards.targets import PointTarget, StepTarget, Target, parse_action, parse_point
 
 _WORD = re.compile(r"\S+")

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from models.vision.places import numbers_in
 from training.grpo.rewards import read_completion
-from training.grpo.rewards.coordinates import numbers_in
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from training.grpo.rewards.coordinates import Place, numbers_in, places_in
+from models.vision.places import Place, numbers_in, places_in
 
 TokenCount = Callable[[str], int]
 """Counts the tokens of a text with the policy's tokenizer."""
@@ -37,13 +37,33 @@ class ParsedCompletion:
 
     @property
     def places(self) -> tuple[Place, ...]:
-        """The points and boxes in the answer in pixels of the image, see
-        :func:`training.grpo.rewards.coordinates.places_in`."""
+        """The points and boxes in the answer in pixels of the image, see :func:`models.vision.places.places_in`."""
         return tuple(self.in_pixels(place) for place in places_in(self.answer))
 
     def in_pixels(self, place: Place) -> Place:
         """Converts a point or box of the answer to pixels of the image."""
         return tuple(value * self.scale[index % 2] for index, value in enumerate(place))
+
+    @property
+    def box(self) -> tuple[float, float, float, float] | None:
+        """Left, top, right and bottom of the answer's box; None if there is no box or more than one."""
+        match [place for place in self.places if len(place) == 4]:
+            case [(left, top, right, bottom)]:
+                return left, top, right, bottom
+            case _:
+                return None
+
+    @property
+    def point(self) -> tuple[float, float] | None:
+        """x and y of the answer's point, or the centre of its box; None if there is no point or more than one."""
+        points = [place for place in self.places if len(place) == 2]
+        match points, self.box:
+            case [(x, y)], _:
+                return x, y
+            case [], (left, top, right, bottom):
+                return (left + right) / 2, (top + bottom) / 2
+            case _:
+                return None
 
 
 def read_completion(text: str, scale: Scale = UNSCALED) -> ParsedCompletion:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from models.vision.places import numbers_in, places_in
 from tests.training.grpo.rewards.examples import POINT
 from training.grpo.rewards import PointTarget, is_right, read_completion
-from training.grpo.rewards.coordinates import numbers_in, places_in
 from training.grpo.rewards.targets import parse_box, parse_point
 
 BOX = (100, 200, 160, 230)

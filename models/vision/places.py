@@ -63,12 +63,27 @@ def places_in(text: str) -> tuple[Place, ...]:
     numbers of the text if there are two or four.
     """
     plain = _QUOTED.sub(r"\2", plain_ascii(text))
-    candidates = _named(plain) or _bracketed(plain) or _side_by_side(plain)
-    places = tuple(dict.fromkeys(place for place in candidates if len(place) in (2, 4)))
+    places = _explicit(plain)
     if len({len(place) for place in places}) == len(places) > 0:
         return places
     numbers = numbers_in(plain)
     return (numbers,) if len(numbers) in (2, 4) else places
+
+
+def holds_several_points(text: str) -> bool:
+    """Whether *text* names different points that are not written as the corners of a box: `(1, 2) or (30, 40)`."""
+    return sum(len(place) == 2 for place in _explicit(_QUOTED.sub(r"\2", plain_ascii(text)))) > 1
+
+
+def names_axes(text: str) -> bool:
+    """Whether *text* says which of its numbers is which: `x=1, y=2`."""
+    return bool(_named(_QUOTED.sub(r"\2", plain_ascii(text))))
+
+
+def _explicit(plain: str) -> tuple[Place, ...]:
+    """The distinct points and boxes in the most explicit form of *plain* text."""
+    candidates = _named(plain) or _bracketed(plain) or _side_by_side(plain)
+    return tuple(dict.fromkeys(place for place in candidates if len(place) in (2, 4)))
 
 
 def _floats(texts: Iterable[str]) -> tuple[float, ...]:

@@ -1,0 +1,63 @@
+"""Builds the grounder of a run, with the question and the coordinates that its model was trained on."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+from agent.config import RunConfig
+from agent.episode.grounder import ModelGrounder
+from agent.profiles.profile import Profile
+from envs.core.errors import BadInput
+from models.base import ChatModel, ModelUnavailable
+from models.providers.local import LocalSpec
+from models.specs import parse_spec
+from models.thinking import budget_in_tokens
+from models.vision.checkpoints import vision_profile
+from models.vision.grounding import GroundingPrompt, declared_form
+
+
+def check_grounder(config: RunConfig, profile: Profile, *, toolset: bool = False) -> None:
+    """Raises BadInput where a grounder is set for a policy that does not describe controls in words: one with compact
+    or short prompts, which name controls by number, or one with its vendor's *toolset*."""
+    if config.grounder is None:
+        return
+    if toolset:
+        raise BadInput(f"--grounder: the policy {config.policy} acts with its vendor's tools: leave the grounder out")
+    if profile.style == "compact" or profile.is_short:
+        raise BadInput(
+            f"--grounder: the policy {config.policy} has {'short' if profile.is_short else 'compact'} prompts, which "
+            f"name controls by number; use a policy with full prompts{' or --profile large' * profile.is_short}"
+        )
+
+
+def make_grounder(config: RunConfig, spec: str, model: ChatModel) -> ModelGrounder:
+    """The grounder with *model*, which *spec* names. Raises BadInput if it is known to read text only,
+    :class:`models.base.ModelUnavailable` for an unknown profile."""
+    thinking = config.grounder_thinking
+    return ModelGrounder(
+        model,
+        grounding_form(config, spec),
+        deadline_s=config.deadline_s_of("grounder"),
+        seed=config.seed,
+        thinking=None if thinking is None else budget_in_tokens(thinking),
+    )
+
+
+def grounding_form(config: RunConfig, spec: str) -> GroundingPrompt:
+    """The question for the model *spec*, in the coordinates of its profile, and in the form that its checkpoint
+    declares (`mira train grpo` does); else without a thought. Raises as :func:`make_grounder`."""
+    profile = vision_profile(spec, config.grounder_profile)
+    if profile is None:
+        raise BadInput(f"--grounder: {spec} reads text only; name a model that sees pictures")
+    return replace(_declared(spec) or GroundingPrompt(), profile=profile)
+
+
+def _declared(spec: str) -> GroundingPrompt | None:
+    with suppress(ModelUnavailable):  # a model that was made by other means
+        match parse_spec(spec):
+            case LocalSpec(folder, adapter):
+                return declared_form(*([adapter] if adapter else []), folder)
+            case _:
+                return None
+    return None

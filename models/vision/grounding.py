@@ -1,0 +1,132 @@
+"""Asks a model where something is on a screenshot, and reads its answer: in training and in play alike.
+
+`mira train examples --ask element` writes these prompts, `mira train grpo` rewards the answers, and a run with a
+grounder sends the same prompts with the policy's words in place of an element's role and name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final, LiteralString
+
+from models.local.prompt_style import declarations, declare
+from models.prompting.prompt_text import NOTHING, PromptText, joined, number, on_one_line, own, words
+from models.vision.answers import read_completion
+from models.vision.coordinates import CoordinateSpace, ImageFrame, Point, Size
+from models.vision.places import holds_several_points, names_axes
+from models.vision.profiles import GENERAL, PROFILES, VisionProfile
+
+SUBJECT_CHARS: Final = 8_000
+"""Longest description of what is looked for."""
+THINK: Final = " Think first, between <think> and </think>; then answer between <answer> and </answer>."
+_KEY: Final = "grounding"
+"""Key of the form in `mira.json`."""
+_WORDS: Final = {
+    (False, False): "plain",
+    (True, False): "think",
+    (False, True): "resolution",
+    (True, True): "think, resolution",
+}
+"""The form in `mira.json` by what the question asks for: a thought, and states: the resolution."""
+_RESOLUTION: Final = re.compile(r"The screenshot resolution is \d+x\d+\. ")
+_WHERE: Final = "Where is "
+UNITS: Final[Mapping[CoordinateSpace, LiteralString]] = {
+    CoordinateSpace.PIXELS: "in pixels",
+    CoordinateSpace.RESIZED: "in pixels",
+    CoordinateSpace.THOUSAND: "from 0 to 1000",
+    CoordinateSpace.UNIT: "from 0 to 1",
+}
+"""How a prompt asks for coordinates."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroundingPrompt:
+    """The form of the question that a model was trained on."""
+
+    think: bool = False
+    """It asks for a thought before the answer."""
+    resolution: bool = False
+    """It states the size of the screenshot."""
+    profile: VisionProfile = GENERAL
+    """Its coordinates. Where its family writes a point in a way of its own, the question says how."""
+
+    def where_is(self, subject: str, size: Size) -> PromptText:
+        """Asks for the place of *subject*, which is text from outside, on an image of *size*."""
+        return self._question(words(_WHERE) + on_one_line(subject, SUBJECT_CHARS) + words("?"), size)
+
+    def where_to_click(self, goal: str, size: Size) -> PromptText:
+        """Asks for the place of the next click for *goal*."""
+        return self._question(words("Where to click next: ") + on_one_line(goal, SUBJECT_CHARS), size)
+
+    def _question(self, question: PromptText, size: Size) -> PromptText:
+        wide, high = number(int(size.width)), number(int(size.height))
+        shown = (words("The screenshot resolution is "), wide, words("x"), high, words(". "))
+        thought = words(THINK) if self.think else NOTHING
+        return joined("", (*(shown if self.resolution else ()), question, _asks_for_point(self.profile), thought))
+
+
+def _asks_for_point(profile: VisionProfile) -> PromptText:
+    asked = joined("", (words(" Answer with x and y "), words(UNITS[profile.space]), words(".")))
+    if profile.space is GENERAL.space or profile.click == GENERAL.click:
+        return asked
+    return joined("", (asked, words(" Write them as "), own(profile.click), words(".")))
+
+
+def prompt_form(questions: Iterable[str]) -> GroundingPrompt | None:
+    """The form of *questions* of :meth:`GroundingPrompt.where_is`, without their profile; None if one is no such
+    question, or they differ."""
+    forms = {_form(question) for question in questions}
+    return forms.pop() if len(forms) == 1 else None
+
+
+def _form(question: str) -> GroundingPrompt | None:
+    asked = question.removesuffix(THINK)
+    shown = _RESOLUTION.match(asked)
+    ends = tuple(f"?{_asks_for_point(profile).text}" for profile in PROFILES)
+    if not asked.startswith(_WHERE, 0 if shown is None else shown.end()) or not asked.endswith(ends):
+        return None
+    return GroundingPrompt(think=asked != question, resolution=shown is not None)
+
+
+def declare_form(folder: Path, form: GroundingPrompt | None) -> None:
+    """Declares in `mira.json` that the checkpoint in *folder* was trained on questions of *form*; does nothing for
+    None. Its profile is declared by :func:`models.vision.checkpoints.declare_profile`."""
+    if form is not None:
+        declare(folder, _KEY, _WORDS[form.think, form.resolution])
+
+
+def declared_form(*folders: Path) -> GroundingPrompt | None:
+    """The form that the first of *folders* with a declaration declares; None without one."""
+    known = {word: GroundingPrompt(think, resolution) for (think, resolution), word in _WORDS.items()}
+    declared = (known.get(str(declarations(folder).get(_KEY))) for folder in folders)
+    return next((form for form in declared if form is not None), None)
+
+
+class PointProblem(StrEnum):
+    """Why an answer names no usable point. The value completes "Your answer"; the model is asked again with it."""
+
+    NONE = "names no point"
+    SEVERAL = "names several points"
+    OUTSIDE = "names a point outside of the image"
+
+
+def read_point(text: str, form: GroundingPrompt, frame: ImageFrame) -> Point | PointProblem:
+    """The point of an answer in CSS pixels of the view: its only point, or the centre of its only box.
+
+    Rewards read answers likewise, except that they take two points for the corners of a box however they are written.
+    """
+    completion = read_completion(text)
+    pointed = completion.point
+    if holds_several_points(completion.answer) or (pointed is None and len(completion.places) > 1):
+        return PointProblem.SEVERAL
+    if pointed is None:
+        return PointProblem.NONE
+    if form.profile.order == "yx" and not names_axes(completion.answer):
+        pointed = (pointed[1], pointed[0])
+    point = frame.to_view(form.profile.space, Point(*pointed))
+    inside = 0 <= point.x < frame.view.width and 0 <= point.y < frame.view.height
+    return point if inside else PointProblem.OUTSIDE
