@@ -213,7 +213,7 @@ def test_steps_of_runs_become_examples(
         and "no step of these runs fits as an example" in err
     )
     assert mira(monkeypatch, "train", "examples", "run", "-o", "x.jsonl", "--ask", "page") == 2
-    assert "--ask 'page': use element, goal or step" in capsys.readouterr().err
+    assert "--ask 'page': use element, description, goal or step" in capsys.readouterr().err
 
 
 def test_the_requested_puzzles_are_written() -> None:
