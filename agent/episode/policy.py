@@ -254,8 +254,13 @@ class ModelPolicy:
 
     def _prompt(self, turn: Turn, images: tuple[Image, ...]) -> tuple[Message, ...]:
         """Renders the view. The last message has the pictures."""
-        limits = {"max_actions": self.max_actions, "rationale_chars": self.rationale_chars}
-        view = replace(turn.view, language=self._language_for(turn), **limits)
+        view = replace(
+            turn.view,
+            language=self._language_for(turn),
+            max_actions=self.max_actions,
+            rationale_chars=self.rationale_chars,
+            names_control=self._names_control(turn),
+        )
         messages = render_prompt(self._profile, view)
         return (*messages[:-1], replace(messages[-1], images=images)) if images else messages
 
@@ -320,7 +325,11 @@ class ModelPolicy:
         view = turn.view
         offered = offers_points(view.observation, view.points)
         choices = page_choices(view.observation, files=view.provided.files, coordinates=offered)
-        return grammar(self._language_for(turn), choices, self.max_actions)
+        return grammar(self._language_for(turn), choices, self.max_actions, named=self._names_control(turn))
+
+    def _names_control(self, turn: Turn) -> bool:
+        """Whether the answer has a line that names its control."""
+        return self._profile.element_line and self.max_actions == 1 and self._language_for(turn).names_controls
 
     def _read(
         self, messages: tuple[Message, ...], reply: ChatReply, turn: Turn, before: tuple[ModelCall, ...] = ()

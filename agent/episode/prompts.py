@@ -149,6 +149,8 @@ class PolicyView(StepContext):
     """Most actions of the answer; only `full` prompts ask for more than one."""
     rationale_chars: int = 0
     """Characters of the line of reasoning before the action; 0 asks for none, as `compact` prompts do."""
+    names_control: bool = False
+    """The answer names its control on a line before the action; only short prompts ask for it."""
     points: PointScale | None = None
     """The coordinates of the model that is shown a picture of the view; None for CSS pixels."""
 

@@ -24,8 +24,10 @@ from agent.episode.worked_examples import WorkedStep, worked_example
 from agent.profiles.profile import Profile
 from envs.core.action_languages import Language
 from envs.core.action_languages.choices import page_choices
+from envs.core.action_languages.form_language import ELEMENT_LINE
 from envs.core.action_languages.short_reference import possible_now, shape_of, short_reference
 from envs.core.actions import Stop
+from envs.core.control_labels import control_label
 from envs.observer.action_log import action_log_lines
 from envs.observer.nearest_controls import nearest_controls
 from models.base import Message
@@ -88,14 +90,18 @@ def _system(profile: Profile, view: PolicyView) -> PromptText:
 
 def _form(view: PolicyView) -> PromptText:
     """What an answer consists of."""
-    if not view.rationale_chars:
+    lines: list[PromptText] = []
+    if view.rationale_chars:
+        reason = words("`# Thought:` and a reason of at most "), number(view.rationale_chars), words(" characters")
+        lines.append(joined("", reason))
+    if view.names_control:
+        lines.append(words("`# Element:` and the control of the page that the action is for, if it is for one"))
+    if not lines:
         return words("Your answer is one line: the action.")
-    parts = (
-        words("Your answer has two lines: `# Thought:` and a reason of at most "),
-        number(view.rationale_chars),
-        words(" characters, then the action."),
+    count = words("two" if len(lines) == 1 else "three")
+    return joined(
+        "", (words("Your answer has "), count, words(" lines: "), joined("; ", [*lines, words("the action.")]))
     )
-    return joined("", parts)
 
 
 def _example_turn(profile: Profile, view: PolicyView, example: WorkedStep) -> tuple[Message, ...]:
@@ -106,10 +112,12 @@ def _example_turn(profile: Profile, view: PolicyView, example: WorkedStep) -> tu
         history=example.history,
         history_chars=view.history_chars,
     )
+    target = example.target if view.names_control else None
     head = words("Next step of the example" if example.history else "An example with another page")
     asked = joined("\n", (head, _user(profile, shown)))
     thought = [words("# Thought: ") + own(example.thought)] if view.rationale_chars else []
-    answer = joined("\n", (*thought, own(view.language.show(example.action))))
+    element = [own(f"{ELEMENT_LINE}{control_label(target)}")] if target is not None else []
+    answer = joined("\n", (*thought, *element, own(view.language.show(example.action))))
     return message("user", asked), Message("assistant", answer.text)
 
 

@@ -30,6 +30,12 @@ class WorkedStep:
     thought: str
     action: Action
 
+    @property
+    def target(self) -> Element | None:
+        """The control that the action is for."""
+        ref = getattr(self.action, "ref", None)
+        return next((element for element in self.observation.elements if element.ref == ref), None)
+
 
 def worked_example(profile: Profile, goal: str, look: Observation) -> tuple[WorkedStep, ...]:
     """The steps of the example that *profile* shows beside *goal* and the page of *look*; none if it has none."""

@@ -39,7 +39,7 @@ _SIZE = re.compile(r"(?<![a-z0-9.])(\d{1,4}(?:\.\d{1,3})?)(b|m)(?![a-z0-9])")
 """A number of parameters in a name, in billions or millions."""
 
 
-_PARTS: Final = frozenset({"reference", "page_first", "history", "history_lines", "examples"})
+_PARTS: Final = frozenset({"reference", "page_first", "history", "history_lines", "element_line", "examples"})
 """Fields that the fixed prompts, compact ones and those of large models, do not have."""
 
 
@@ -117,6 +117,9 @@ class Profile(Record):
     """Latest actions that are shown, the rest is counted; 0: as many as the run's `history_chars` permit."""
     rationale_chars: int | None = Field(default=None, ge=0, le=4_000)
     """Characters of the rationale with `rationale = "auto"`; None: the run's default."""
+    element_line: bool = False
+    """The answer names its control before the action, in the program style: a small model chooses a name more often
+    correctly than a number. With constrained decoding the name implies the number."""
     max_actions: int | None = Field(default=None, ge=1, le=20)
     """Most actions of an answer, unless the run says how many; None: the run's default."""
     max_notes: int | None = Field(default=None, ge=0, le=1_000)

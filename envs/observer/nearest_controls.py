@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from envs.core.actions import Action, ActionResult, Status
+from envs.core.control_labels import control_label
 from envs.core.observation import Element
 
 LISTED = 5
-NAME_CHARS = 40
 NO_SUCH_NUMBER = "no control of the page has this number"
 """The message about an unknown ref. It omits the number, because small models copy numbers."""
 
@@ -17,14 +16,11 @@ NO_SUCH_NUMBER = "no control of the page has this number"
 def nearest_controls(elements: Sequence[Element], ref: int | None = None) -> str:
     """Lists at most LISTED shown controls with the numbers nearest to *ref* (without *ref*: the first ones), in page
     order: `[1] textbox "tt", [2] button "Submit", and 3 more`. Empty if the page shows none.
-
-    Names are page text: folded to one line, cut, quoted as on the page, and escaped so that they cannot imitate a ref.
     """
     shown = [element for element in elements if element.shown]
     by_distance = sorted(shown, key=lambda element: element.ref if ref is None else abs(element.ref - ref))[:LISTED]
     names = [
-        f'[{element.ref}] {element.key.role} "{_name(element)}"'
-        for element in sorted(by_distance, key=lambda element: element.ref)
+        f"[{element.ref}] {control_label(element)}" for element in sorted(by_distance, key=lambda element: element.ref)
     ]
     more = len(shown) - len(names)
     return ", ".join([*names, *([f"and {more} more"] if more else [])])
@@ -38,10 +34,3 @@ def with_nearest_controls(result: ActionResult, action: Action, elements: Sequen
     missed = next((number for number in numbers if not 0 < number <= len(elements)), None)
     controls = nearest_controls(elements, missed)
     return result.model_copy(update={"message": f"{result.message}; nearest are {controls}"}) if controls else result
-
-
-def _name(element: Element) -> str:
-    folded = " ".join(element.key.name.split())
-    cut = folded if len(folded) <= NAME_CHARS else folded[: NAME_CHARS - 1] + "…"
-    quoted = cut.replace("\\", "\\\\").replace('"', '\\"')
-    return re.sub(r"\[(?=\s*\d+\s*\])", r"\\[", quoted)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from envs.core.control_labels import control_label
 from envs.core.observation import Element, Observation
 
 _TEXT_ROLES: Final = frozenset({"textbox", "searchbox", "combobox", "spinbutton"})
@@ -27,6 +28,10 @@ class PageChoices:
 
     controls: tuple[int, ...] = ()
     """Numbers of controls that are not disabled."""
+    labels: tuple[str, ...] = ()
+    """The label of each of them, see :func:`envs.core.control_labels.control_label`."""
+    acted_on: int | None = None
+    """The only control to act on; None where any may be."""
     fields: tuple[int, ...] = ()
     """Those that take text."""
     lists: tuple[tuple[int, tuple[str, ...]], ...] = ()
@@ -49,6 +54,7 @@ def page_choices(look: Observation, *, files: Iterable[str] = (), coordinates: b
     cut = frozenset(map(int, _CUT_LIST.findall(look.text)))
     return PageChoices(
         controls=_numbers(usable),
+        labels=tuple(map(control_label, usable)),
         fields=_numbers(element for element in usable if _takes_text(element)),
         lists=tuple((element.ref, _options(element, cut)) for element in usable if element.options),
         file_fields=_numbers(element for element in usable if _takes_file(element)),

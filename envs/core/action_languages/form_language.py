@@ -18,6 +18,9 @@ from envs.core.actions import Action
 COMMENT_CHARS: Final = 400
 """Longest comment, or paragraph, before the first action of a constrained answer."""
 
+ELEMENT_LINE: Final = "# Element: "
+"""Begins the line with the label of the control that the action is for [MiRA App. A.4, Fig. 16]."""
+
 Offered = Sequence[tuple[Slot, str]]
 """Slots with the GBNF rules of their values."""
 
@@ -33,6 +36,8 @@ class Language(ABC):
     """GBNF rule of one character in a text value, escapes included."""
     describes: bool = False
     """Controls are described in words instead of by number, see :mod:`envs.core.grounding`."""
+    names_controls: bool = False
+    """An answer can have an ELEMENT_LINE before its action."""
 
     @cached_property
     def reference(self) -> str:
@@ -84,8 +89,9 @@ class Language(ABC):
         """Parses the action at *position*, and returns the position after it. Raises ParseError."""
 
     @abstractmethod
-    def answer_rule(self, actions: str) -> str:
-        """GBNF rule of an answer with the rule *actions*, after a rationale."""
+    def answer_rule(self, actions: str, *, named: bool = False) -> str:
+        """GBNF rule of an answer with the rule *actions*, after a rationale. *named*: *actions* may begin with an
+        ELEMENT_LINE, which the rationale does not have."""
 
     @abstractmethod
     def form_rule(self, form: Form, offered: Offered) -> str:

@@ -11,11 +11,12 @@ actions may be written, those before the last one fill in a form.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from envs.core.action_languages.choices import PageChoices
 from envs.core.action_languages.descriptions import DESCRIPTION_CHARS
-from envs.core.action_languages.form_language import Language
+from envs.core.action_languages.form_language import ELEMENT_LINE, Language
 from envs.core.action_languages.forms import CONTROLS, Form, Kind, Slot, Value
 from envs.core.action_languages.gbnf import literal, one_of
 from envs.core.actions import FORM_FILLING
@@ -35,15 +36,30 @@ _ADDRESS: Final = r'"http" "s"? "://" [!#-\[\]-~]{1,300}'
 """Printable ASCII without blanks, quotes and backslashes."""
 
 
-def grammar(language: Language, choices: PageChoices, most: int = 1) -> str:
-    """The GBNF grammar of the answers that are valid on the page with *choices*, with at most *most* actions."""
+MOST_NAMED: Final = 200
+"""Controls of a page up to which an answer names its control: each has a rule of its own."""
+
+
+def grammar(language: Language, choices: PageChoices, most: int = 1, *, named: bool = False) -> str:
+    """The GBNF grammar of the answers that are valid on the page with *choices*, with at most *most* actions.
+
+    *named*: an action on a control follows a line with the label of this control, so that its number is implied; for
+    single actions on a page of up to MOST_NAMED controls, in a language that has such a line."""
     forms = [(form, rule) for form in language.forms.forms for rule in _alternatives(language, form, choices)]
     filling = [rule for form, rule in forms if form.action in FORM_FILLING]
     several = most > 1 and len(filling) > 0
+    if named and most == 1 and language.names_controls and 0 < len(choices.controls) <= MOST_NAMED:
+        forms = [(form, rule) for form, rule in forms if not _acts_on_control(form)]
+        answer = language.answer_rule(f"({literal(ELEMENT_LINE)} named | action)", named=True)
+        labelled = {"named": _named(language, choices)}
+    else:
+        answer = language.answer_rule(f'(filling "\\n"){{0,{most - 1}}} action' if several else "action")
+        labelled = {}
     rules = {
         # A rule below `root`, because llguidance compiles every rule but `root` to one regular expression.
         "root": "answer",
-        "answer": language.answer_rule(f'(filling "\\n"){{0,{most - 1}}} action' if several else "action"),
+        "answer": answer,
+        **labelled,
         "action": " | ".join(rule for _, rule in forms),
         **({"filling": " | ".join(filling)} if several else {}),
         "char": language.text_characters,
@@ -56,6 +72,34 @@ def grammar(language: Language, choices: PageChoices, most: int = 1) -> str:
 
 def _numbers(choices: PageChoices) -> dict[str, tuple[int, ...]]:
     return {"control": choices.controls, "field": choices.fields, "filefield": choices.file_fields}
+
+
+def _acts_on_control(form: Form) -> bool:
+    return any(slot.field == "ref" and _is_offered(slot) for slot in form.slots)
+
+
+def _named(language: Language, choices: PageChoices) -> str:
+    """The rule of a label and an action on a control that has it."""
+    refs: dict[str, list[int]] = {}
+    for ref, label in zip(choices.controls, choices.labels, strict=True):
+        refs.setdefault(label, []).append(ref)
+    forms = [form for form in language.forms.forms if _acts_on_control(form)]
+    rules = {
+        label: [rule for ref in alike for form in forms for rule in _alternatives(language, form, _only(choices, ref))]
+        for label, alike in refs.items()
+    }
+    return " | ".join(f'{literal(label)} "\\n" ({" | ".join(acts)})' for label, acts in rules.items() if acts)
+
+
+def _only(choices: PageChoices, ref: int) -> PageChoices:
+    """*choices* with one control to act on."""
+    return replace(
+        choices,
+        acted_on=ref,
+        fields=tuple(number for number in choices.fields if number == ref),
+        lists=tuple(one for one in choices.lists if one[0] == ref),
+        file_fields=tuple(number for number in choices.file_fields if number == ref),
+    )
 
 
 def _alternatives(language: Language, form: Form, choices: PageChoices) -> Iterator[str]:
@@ -93,6 +137,9 @@ def _value(language: Language, slot: Slot, choices: PageChoices) -> str | None:
     """The rule of a slot's value; None if the page has no valid one."""
     if language.describes and slot.kind in (*CONTROLS, Kind.OPTION):
         return _described(slot.kind, choices)
+    if choices.acted_on is not None and slot.field == "ref":
+        valid = {Kind.FIELD: choices.fields, Kind.FILE_FIELD: choices.file_fields}.get(slot.kind, choices.controls)
+        return literal(str(choices.acted_on)) if choices.acted_on in valid else None
     match slot.kind:
         case Kind.CONTROL:
             return "control" if choices.controls else None

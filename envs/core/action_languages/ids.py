@@ -233,7 +233,7 @@ class IdLanguage(Language):
             for slot, content in zip(form.slots, contents, strict=False)
         }
 
-    def answer_rule(self, actions: str) -> str:
+    def answer_rule(self, actions: str, *, named: bool = False) -> str:
         return f'[^`\\x00-\\x1F]{{0,{COMMENT_CHARS}}} {literal(f"{PHRASE} ```")} {actions} "```"'
 
     def form_rule(self, form: Form, offered: Offered) -> str:

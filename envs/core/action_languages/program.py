@@ -202,6 +202,7 @@ class ProgramLanguage(Language):
     forms: FormTable = FORMS
     introduction = "NUMBER stands for the number in brackets before a control of the page."
     text_characters = r'[^"\\\x00-\x1F] | "\\" ["\\nt]'
+    names_controls = True
     example = 'do(action="Click", element="NUMBER")'
     """Examples in messages contain words in place of numbers, because small models copy numbers from examples."""
 
@@ -269,8 +270,9 @@ class ProgramLanguage(Language):
     def _by_name(self) -> Mapping[str, Form]:
         return {_fold(name): form for form in self.forms.forms for name in (form.name, *form.aliases)}
 
-    def answer_rule(self, actions: str) -> str:
-        return f'("# " [^\\n\\x00-\\x1F]{{1,{COMMENT_CHARS}}} "\\n"){{0,{_COMMENTS}}} {actions}'
+    def answer_rule(self, actions: str, *, named: bool = False) -> str:
+        label = "[TNF] " if named else ""  # thought, note, forget note
+        return f'("# " {label}[^\\n\\x00-\\x1F]{{1,{COMMENT_CHARS}}} "\\n"){{0,{_COMMENTS}}} {actions}'
 
     def form_rule(self, form: Form, offered: Offered) -> str:
         head, _, tail = _call(form, ["\0"] if offered else []).partition("\0")
@@ -300,6 +302,7 @@ class DescribingProgramLanguage(ProgramLanguage):
     )
     example = 'do(action="Click", element="DESCRIPTION")'
     describes = True
+    names_controls = False
 
 
 PROGRAM: Final = ProgramLanguage()

@@ -245,6 +245,20 @@ def test_without_a_rationale_the_example_has_none() -> None:
     assert render_prompt(SMALL, VIEW)[2].text.startswith("# Thought: ")
 
 
+def test_the_answer_names_its_control() -> None:
+    """The prompt asks for the line, and the example shows it where its action is for a control."""
+    named = render_prompt(SMALL, replace(VIEW, names_control=True))
+    assert "three lines" in named[0].text and "`# Element:`" in named[0].text
+    answers = [message.text for message in named if message.role == "assistant"]
+    assert answers
+    for answer in answers:
+        thought, element, action = answer.splitlines()
+        assert thought.startswith("# Thought: To do: ") and element.startswith("# Element: ")
+        ref = PROGRAM.parse(action).action.model_dump()["ref"]
+        assert f"[{ref}] {element.removeprefix('# Element: ')}" in named[1].text
+    assert "# Element:" not in "".join(message.text for message in render_prompt(SMALL, VIEW))
+
+
 def test_the_goal_is_repeated_after_a_long_page() -> None:
     short, long = (render_prompt(SMALL, replace(VIEW, observation=pages(n)))[-1].text for n in (3, 200))
     assert (short.count("Goal: Order for ann"), long.count("Goal: Order for ann")) == (1, 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,8 @@ from llguidance.numpy import allocate_token_bitmask, fill_next_token_bitmask
 from envs.core import actions as act
 from envs.core.action_languages import LANGUAGES, Language
 from envs.core.action_languages.choices import PageChoices, page_choices
-from envs.core.action_languages.grammar import TEXT_CHARS, grammar
+from envs.core.action_languages.grammar import MOST_NAMED, TEXT_CHARS, grammar
+from envs.core.action_languages.program import PROGRAM
 from envs.core.actions import Action, DialogReport
 from envs.core.observation import Element, ElementKey, Observation, Tab
 
@@ -197,6 +199,51 @@ def test_a_rationale_may_come_first(language: Language) -> None:
     assert language.parse(answer).action == act.Click(ref=12)
 
 
+LABELS = ('button "Save"', 'combobox "Size"', 'textbox "Na\\"me"', 'file "Photo"', 'button "Save"')
+
+
+def named_grammar() -> str:
+    return grammar(PROGRAM, replace(PAGE, labels=LABELS), named=True)
+
+
+@pytest.mark.parametrize(
+    ("label", "action"),
+    [
+        ('button "Save"', act.Click(ref=1)),
+        ('button "Save"', act.Click(ref=12, button="right")),
+        ('textbox "Na\\"me"', act.Type(ref=3, text="Ann")),
+        ('combobox "Size"', act.Select(ref=2, option="B\\")),
+        ('file "Photo"', act.Upload(ref=4, path="a b.txt")),
+        ('button "Save"', act.Drag(ref=12, to_ref=2)),
+    ],
+)
+def test_the_label_of_a_control_implies_its_number(label: str, action: Action) -> None:
+    text, line = named_grammar(), PROGRAM.show(action)
+    answer = f"# Element: {label}\n{line}"
+    assert accepts(text, answer)
+    assert accepts(text, f"# Thought: press it\n{answer}")
+    assert PROGRAM.parse(f"# Thought: press it\n{answer}").rationale == "press it"
+    for other in {*LABELS} - {label}:
+        assert not accepts(text, f"# Element: {other}\n{line}")
+    assert not accepts(text, line), "an action on a control needs its label"
+    assert not accepts(text, f"# Element: {label} of the form\n{line}")
+
+
+def test_actions_without_a_control_have_no_label() -> None:
+    text = named_grammar()
+    free = [action for action in POSSIBLE if getattr(action, "ref", None) is None]
+    assert len(free) > 12
+    assert [action for action in free if not accepts(text, f"# Thought: next\n{PROGRAM.show(action)}")] == []
+
+
+def test_a_page_of_many_controls_is_not_named() -> None:
+    many = tuple(range(1, MOST_NAMED + 2))
+    choices = PageChoices(controls=many, labels=tuple(f'link "{ref}"' for ref in many))
+    assert grammar(PROGRAM, choices, named=True) == grammar(PROGRAM, choices)
+    fewer = replace(choices, controls=many[1:], labels=choices.labels[1:])
+    assert accepts(grammar(PROGRAM, fewer, named=True), f'# Element: link "9"\n{PROGRAM.show(act.Click(ref=9))}')
+
+
 def element(ref: int, role: str, *states: str, tag: str = "div", options: tuple[str, ...] = ()) -> Element:
     key = ElementKey("", role, f"name {ref}", 0, "0" * 8)
     return Element(ref, key, tag, states, None, options, None, shown=True)
@@ -227,6 +274,7 @@ def test_choices_are_read_from_the_observation() -> None:
     )
     assert page_choices(look, files=("a.txt",)) == PageChoices(
         controls=(1, 2, 4, 5, 6, 7, 8, 9),
+        labels=tuple(f'{look.elements[ref - 1].key.role} "name {ref}"' for ref in (1, 2, 4, 5, 6, 7, 8, 9)),
         fields=(2, 8),
         lists=((4, ()), (5, ("S", "L"))),
         file_fields=(7,),

@@ -32,7 +32,7 @@ MAKES_MESSAGES = {
 CALLS_OWN = {
     "agent/episode/points.py": 1,  # the reference of the actions at points
     "agent/episode/prompts.py": 1,  # the reference of the action language
-    "agent/episode/short_prompts.py": 5,  # shapes of actions; thought and answer of an example, from a profile's file
+    "agent/episode/short_prompts.py": 6,  # shapes of actions; thought and answer of an example, from a profile's file
     "planners/prompts.py": 1,  # examples of the package's data files
     "training/loop/curriculum/model_similarity.py": 1,  # rules with a computed number
 }
