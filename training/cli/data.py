@@ -6,5 +6,8 @@ To add a command: import its function, and register it here. Its module imports 
 from __future__ import annotations
 
 from agent.cli.data import app
+from training.cli.grounding import grounding
+
+app.command("grounding")(grounding)
 
 __all__ = ["app"]
