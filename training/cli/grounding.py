@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +16,8 @@ from agent.cli.tables import Column, FittedTable
 from training.cli.messages import AsJson, log, reporting_full_disk
 
 if TYPE_CHECKING:
-    from training.grounding.data_set import DataSummary
+    from training.grounding.data_set import DataSettings, DataSummary
+    from training.grounding.templates import Template, ViewSize
 
 
 def grounding(
@@ -39,7 +43,7 @@ def grounding(
     as_json: AsJson = False,
 ) -> int:
     """Render pages and write examples of grounding: screenshot, instruction, box, split by page template."""
-    from training.grounding.data_set import DataSettings, make_data_set, pages_of
+    from training.grounding.data_set import DataSettings
     from training.grounding.templates import generated_templates, miniwob_templates, parse_sizes, parse_sources
     from training.grpo.frames import parse_coordinates
 
@@ -52,13 +56,13 @@ def grounding(
         think=think,
         resolution=resolution,
     )
-    all_templates = [
+    known = [
         *(generated_templates(templates) if "generated" in named else ()),
         *(miniwob_templates() if "miniwob" in named else ()),
     ]
-    pages = pages_of(all_templates, views, variants)
-    with reporting_full_disk(out), counting("pages", len(pages), quiet=as_json) as watch:
-        summary = asyncio.run(make_data_set(out, pages, settings, workers=workers, watch=watch))
+    job = _Job(out, known, views, variants, settings, workers, sites="sites" in named, quiet=as_json)
+    with reporting_full_disk(out):
+        summary = asyncio.run(job.run())
     for reason, count in summary.failed.items():
         log(f"{count} pages were not rendered: {reason}")
     if as_json:
@@ -66,6 +70,37 @@ def grounding(
         return EXIT_OK
     _print(out, summary)
     return EXIT_OK
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What one command renders."""
+
+    out: Path
+    templates: Sequence[Template]
+    """Without those of sites, which are known while the sites run."""
+    sizes: Sequence[ViewSize]
+    variants: int
+    settings: DataSettings
+    workers: int
+    sites: bool
+    quiet: bool
+
+    async def run(self) -> DataSummary:
+        if not self.sites:
+            return await self._make(self.templates, {})
+        from training.grounding.site_pages import running_sites
+
+        with tempfile.TemporaryDirectory(prefix="mira-sites-") as folder:
+            async with running_sites(Path(folder)) as running:
+                return await self._make([*self.templates, *running.templates], running.routes)
+
+    async def _make(self, templates: Sequence[Template], sites: Mapping[str, tuple[str, int]]) -> DataSummary:
+        from training.grounding.data_set import make_data_set, pages_of
+
+        pages = pages_of(templates, self.sizes, self.variants)
+        with counting("pages", len(pages), quiet=self.quiet) as watch:
+            return await make_data_set(self.out, pages, self.settings, workers=self.workers, watch=watch, sites=sites)
 
 
 def _print(out: Path, summary: DataSummary) -> None:

@@ -14,6 +14,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Final, get_args
@@ -31,7 +32,7 @@ from models.vision.profiles import profile_named
 from training.grounding.choosing import Choice, Chosen, choose
 from training.grounding.rendering import LayoutServer, Page, Renderer, Servers, miniwob_server
 from training.grounding.shots import Shot
-from training.grounding.templates import Source, Template, ViewSize, split_of
+from training.grounding.templates import Template, ViewSize, split_of
 from training.grpo.examples import Example, Facts, Split, write_examples
 from training.grpo.frames import DECLARED_PROFILE, Coordinates
 from training.grpo.rewards import PointTarget
@@ -94,9 +95,16 @@ def pages_of(templates: Sequence[Template], sizes: Sequence[ViewSize], variants:
 
 
 async def make_data_set(
-    out: Path, pages: Sequence[Page], settings: DataSettings, *, workers: int = 2, watch: Callable[[int], None]
+    out: Path,
+    pages: Sequence[Page],
+    settings: DataSettings,
+    *,
+    workers: int = 2,
+    watch: Callable[[int], None],
+    sites: Mapping[str, tuple[str, int]] | None = None,
 ) -> DataSummary:
     """Renders the *pages* that *out* lacks, and writes its files. *watch* is called with the number of pages done.
+    *sites*: addresses of running copies by origin, for pages of sites.
 
     Raises BadInput if *out* has other settings, or if no page could be rendered."""
     _check_settings(out, settings)
@@ -105,57 +113,64 @@ async def make_data_set(
     if missing:
         done = len(pages) - len(missing)
         watch(done)
-        failed = await _render(out, missing, settings, workers, lambda count: watch(done + count))
+        rest = _Rest(out, missing, settings, sites or {})
+        failed = await rest.render(workers, lambda count: watch(done + count))
     results = {page: result for page in pages if (result := _read(out, page)) is not None}
     if not results:
         raise BadInput(f"no page could be rendered: {next(iter(failed), 'none was asked for')}")
     return _write(out, results, failed)
 
 
-async def _render(
-    out: Path, missing: Sequence[Page], settings: DataSettings, workers: int, watch: Callable[[int], None]
-) -> Counter[str]:
-    """Renders pages and writes their results; returns the failures by reason."""
-    queue = list(reversed(missing))
-    failed: Counter[str] = Counter()
-    sources = {page.template.source for page in missing}
-    async with AsyncExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mira-grounding-")))
-        servers = _serve(sources, settings.seed, missing, stack)
-        chromium = await stack.enter_async_context(Chromium.launch())
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """The pages that a data set lacks."""
 
-        async def work() -> None:
-            async with Renderer(chromium, servers, folder, settings.seed) as renderer:
-                while queue:
-                    page = queue.pop()
-                    try:
-                        shot = await renderer.render(page)
-                    except (EnvError, PlaywrightError) as error:
-                        failed[f"{page.template.source}: {str(error).splitlines()[0]}"[:200]] += 1
-                    else:
-                        await asyncio.to_thread(_store, out, page, shot, settings)
-                    watch(len(missing) - len(queue))
+    out: Path
+    pages: Sequence[Page]
+    settings: DataSettings
+    sites: Mapping[str, tuple[str, int]]
 
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(workers, len(missing))):
-                group.create_task(work())
-    return failed
+    async def render(self, workers: int, watch: Callable[[int], None]) -> Counter[str]:
+        """Renders the pages and writes their results; returns the failures by reason."""
+        queue = list(reversed(self.pages))
+        failed: Counter[str] = Counter()
+        async with AsyncExitStack() as stack:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mira-grounding-")))
+            servers = self._serve(stack)
+            chromium = await stack.enter_async_context(Chromium.launch())
 
+            async def work() -> None:
+                async with Renderer(chromium, servers, folder, self.settings.seed) as renderer:
+                    while queue:
+                        page = queue.pop()
+                        try:
+                            shot = await renderer.render(page)
+                        except (EnvError, PlaywrightError) as error:
+                            failed[f"{page.template.source}: {str(error).splitlines()[0]}"[:200]] += 1
+                        else:
+                            await asyncio.to_thread(_store, self.out, page, shot, self.settings)
+                        watch(len(self.pages) - len(queue))
 
-def _serve(sources: set[Source], seed: int, pages: Iterable[Page], stack: AsyncExitStack) -> Servers:
-    layouts = stack.enter_context(LayoutServer(seed)) if "generated" in sources else None
-    miniwob = stack.enter_context(miniwob_server()) if "miniwob" in sources else None
-    addresses = {page.template.page for page in pages if page.template.source == "sites"}
-    return Servers(layouts, miniwob, tuple(sorted({"/".join(address.split("/")[:3]) for address in addresses})))
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(workers, len(self.pages))):
+                    group.create_task(work())
+        return failed
+
+    def _serve(self, stack: AsyncExitStack) -> Servers:
+        sources = {page.template.source for page in self.pages}
+        layouts = stack.enter_context(LayoutServer(self.settings.seed)) if "generated" in sources else None
+        miniwob = stack.enter_context(miniwob_server()) if "miniwob" in sources else None
+        return Servers(layouts, miniwob, self.sites)
 
 
 def _store(out: Path, page: Page, shot: Shot, settings: DataSettings) -> None:
     """Writes the picture, then the result: a result without a picture does not exist."""
     choice = choose(shot, settings.per_page, Random(f"choose {settings.seed} {page.id}"))
-    image = out / "images" / f"{page.id}.png"
-    image.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(image) as part:
-        part.write_bytes(shot.picture)
+    if choice.chosen:
+        image = out / "images" / f"{page.id}.png"
+        image.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(image) as part:
+            part.write_bytes(shot.picture)
     file = _result_file(out, page)
     file.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(file, _result(page, shot, choice, settings).model_dump_json())

@@ -59,7 +59,7 @@ class Layout(NamedTuple):
 def layout(seed: int, number: int) -> Layout:
     """The template *number* of a *seed*."""
     rng = Random(f"layout {seed} {number}")
-    blocks = tuple(rng.sample(tuple(_BLOCKS), rng.randint(2, 4)))
+    blocks = tuple(rng.sample(tuple(_BLOCKS), rng.randint(2, 5)))
     wrapped = tuple(rng.choices(("plain", "shadow", "frame"), (8, 2, 1))[0] for _ in blocks)
     return Layout(blocks, rng.random() < 0.4, rng.random() < 0.2, wrapped, rng.choice((0.2, 0.5, 0.9)))
 
@@ -159,7 +159,7 @@ class _Page:
 
 
 def _nav(page: _Page) -> str:
-    links = "".join(page.link(page.title(), _NAV) for _ in range(page.rng.randint(1, 3)))
+    links = " ".join(page.link(page.title(), _NAV) for _ in range(page.rng.randint(1, 3)))
     icons = "".join(
         page.action(each, _NAV, tag=page.rng.choice(("a", "button"))) for each in page.some(_NAV_ICONS, 1, 4)
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -80,8 +80,8 @@ class Servers(NamedTuple):
 
     layouts: LayoutServer | None
     miniwob: PageServer | None
-    sites: tuple[str, ...] = ()
-    """Origins of the sites' copies."""
+    sites: Mapping[str, tuple[str, int]]
+    """Address of each copy of a site by its origin in the browser."""
 
     @property
     def origins(self) -> Sequence[str]:
@@ -102,6 +102,7 @@ class Renderer:
 
     async def __aenter__(self) -> Self:
         self._proxy = await AllowlistProxy(Origins.parse(self._servers.origins)).start()
+        self._proxy.routes = dict(self._servers.sites)
         return self
 
     async def __aexit__(self, *_: object) -> None:

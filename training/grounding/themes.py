@@ -64,7 +64,7 @@ class Theme(NamedTuple):
             f"header,.bar{{display:flex;flex-wrap:wrap;align-items:center;gap:{space}px;padding:{half}px {space}px;"
             f"background:{surface};border-bottom:1px solid {border}}}"
             f"aside{{padding:{space}px;background:{surface};border-right:1px solid {border}}}"
-            f"aside a{{display:block;padding:{half}px 0}}"
+            f"header a{{margin-right:{half}px}}aside a{{display:block;padding:{half}px 0}}"
             f"main{{padding:{space}px;flex:1;min-width:0}}"
             f"section{{margin:0 0 {space * 2}px}}"
             f"h2{{font-size:{self.size + 3}px;margin:0 0 {half}px}}"
