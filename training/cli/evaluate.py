@@ -19,6 +19,7 @@ from agent.run.discover_traces import EpisodeFile, discover_traces
 from envs.core.errors import BadInput
 from envs.core.tasks import TaskSelection
 from training.cli import evaluation_tables as tables
+from training.cli.evaluate_grids import evaluate_grids
 from training.cli.evaluate_grounding import evaluate_grounding
 from training.loop.evaluation.arms import ArmsTable, Cluster, Trial, compare_arms, trials_of
 from training.loop.evaluation.drawing import Phase, check_target, write_phases
@@ -54,6 +55,7 @@ PlayedInto = Annotated[Path, typer.Option("--runs", help="Folder in which --play
 app = typer.Typer(cls=GroupWithDefault, no_args_is_help=False)
 """`mira eval RUN…` and `mira eval grounding …`."""
 app.command("grounding")(evaluate_grounding)
+app.command("grids")(evaluate_grids)
 
 _KS = ",".join(map(str, PASS_AT))
 
@@ -107,7 +109,7 @@ def evaluate(
 ) -> int:
     """Evaluate runs: success, pass@k, failures, cost and milestones; compare phases and arms.
 
-    Single answers are evaluated by `mira eval grounding`."""
+    Single answers are evaluated by `mira eval grounding` and `mira eval grids`."""
     method = _Method(parse_ks(k), cluster, resamples, seed, as_json)
     played_by = {
         "policy": policy,

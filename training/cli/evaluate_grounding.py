@@ -88,13 +88,20 @@ def _ask(
     """Asks the model for what *out* lacks."""
     from agent.run.grounders import form_of_model
     from models.specs import make_model
-    from training.grounding.answering import answer_all
-    from training.grounding.stored_answers import StoredAnswers
+    from training.grounding.answering import answer_all, digest_of
+    from training.grounding.stored_answers import Asked, StoredAnswers
 
     form: GroundingPrompt | None = form_of_model(spec, profile)
     if form is None:
         raise BadInput(f"--policy: {spec} reads text only; name a model that sees pictures")
-    stored = StoredAnswers.open(out, spec, form, examples)
+    asked = Asked(
+        policy=spec,
+        profile=form.profile.name,
+        think=form.think,
+        resolution=form.resolution,
+        examples=digest_of(examples),
+    )
+    stored = StoredAnswers.open(out, asked)
     missing = [example for example in examples if example.name not in stored.answers]
     if not missing:
         return stored.answers

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -12,18 +11,17 @@ from pydantic import ValidationError
 from envs.core.atomic_write import write_atomically
 from envs.core.errors import BadInput
 from envs.core.record import Record
-from models.vision.grounding import GroundingPrompt
-from training.grounding.answering import Prediction, digest_of, read_predictions
-from training.grpo.examples import Example
+from training.grounding.answering import Prediction, read_predictions
 
 
 class Asked(Record):
     """What the answers of a folder depend on."""
 
     policy: str
-    profile: str
-    think: bool
-    resolution: bool
+    profile: str = ""
+    """Of a model that sees."""
+    think: bool = False
+    resolution: bool = False
     examples: str
     """:func:`training.grounding.answering.digest_of`."""
 
@@ -37,17 +35,10 @@ class StoredAnswers:
         self._out: IO[str] | None = None
 
     @classmethod
-    def open(cls, out: Path | None, policy: str, form: GroundingPrompt, examples: Sequence[Example]) -> Self:
+    def open(cls, out: Path | None, asked: Asked) -> Self:
         """The answers that *out* holds. Raises BadInput if it holds those to other questions."""
         if out is None:
             return cls({}, None)
-        asked = Asked(
-            policy=policy,
-            profile=form.profile.name,
-            think=form.think,
-            resolution=form.resolution,
-            examples=digest_of(examples),
-        )
         settings, file = out / "asked.json", out / "predictions.jsonl"
         if not settings.is_file():
             if out.exists() and (not out.is_dir() or any(out.iterdir())):

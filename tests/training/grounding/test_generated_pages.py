@@ -20,6 +20,7 @@ from training.grounding.controls import (
     is_unambiguous,
 )
 from training.grounding.layouts import generate, layout
+from training.grounding.site_pages import page_form
 from training.grounding.templates import (
     ViewSize,
     generated_templates,
@@ -140,3 +141,16 @@ def test_bad_sizes(text: str) -> None:
 def test_bad_sources(text: str) -> None:
     with pytest.raises(BadInput, match="--sources"):
         parse_sources(text)
+
+
+@pytest.mark.parametrize(
+    ("path", "form"),
+    [
+        ("/", "/"),
+        ("/catalogue/the-oak-table_17/", "/catalogue/*/"),
+        ("/search/?q=lamp&page=2", "/search/?page&q"),
+        ("/catalogue/the-oak-table_17/reviews/", "/catalogue/*/reviews/"),
+    ],
+)
+def test_pages_of_one_form_are_one_template(path: str, form: str) -> None:
+    assert page_form(path) == form

@@ -103,7 +103,8 @@ _AT = """([x, y]) => {
     const control = found?.closest('[data-control]');
     if (!control) return null;
     const {left, top, right, bottom} = control.getBoundingClientRect();
-    return [control.getAttribute('aria-label') ?? control.textContent, left, top, right, bottom];
+    const label = control.closest('label') ?? control;
+    return [control.getAttribute('aria-label') ?? label.textContent.trim(), left, top, right, bottom];
   };
   return inside(document, x, y);
 }"""

@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw
 from agent.cli import main
 from agent.run.grounders import form_of_model
 from models.vision.grounding import GroundingPrompt
-from tests.docs.documented import ROOT, block_commands
+from tests.docs.documented import block_commands
 from tests.tiny_models.vision_language import ARCHITECTURES
 from training.grounding.answering import read_predictions
 
@@ -27,8 +27,8 @@ QUICK = [
 
 def _documented(folder: str) -> dict[str, list[str]]:
     """The commands of the page on the files of *folder*, by their two first words."""
-    page = str(ROOT / "docs" / "grounding.md")
-    commands = [list(each.words) for each in block_commands("mira") if page.endswith(each.place.partition(":")[0])]
+    page = "docs/grounding.md:"
+    commands = [list(each.words) for each in block_commands("mira") if each.place.startswith(page)]
     return {" ".join(words[1:3]): words for words in commands if any(folder in word for word in words)}
 
 
@@ -64,7 +64,7 @@ def test_the_documented_path(
     Path("shots").mkdir()
     Path("shots/train.jsonl").write_text(_shots(Path("shots"), 4))
     Path("shots/test.jsonl").write_text(_shots(Path("shots"), 4))
-    start = ARCHITECTURES["qwen2_5_vl"](tmp_path / "start")
+    start = ARCHITECTURES["Qwen2.5-VL"](tmp_path / "start")
     documented = _documented("shots/")
     learn = [str(start) if word.startswith("PATH/TO") else word for word in documented["train grpo"]]
     _mira(monkeypatch, [*learn, *QUICK])
