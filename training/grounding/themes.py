@@ -15,6 +15,11 @@ FONTS: Final = (
     "system-ui, sans-serif",
 )
 ACCENTS: Final = ("#1a56db", "#0f766e", "#b91c1c", "#7e22ce", "#c2410c", "#15803d", "#334155", "#be185d")
+"""Colours of buttons and links on a light background."""
+BRIGHT_ACCENTS: Final = ("#93b4ff", "#5eead4", "#fca5a5", "#d8b4fe", "#fdba74", "#86efac", "#cbd5e1", "#f9a8d4")
+"""The same on a dark background."""
+_DARK: Final = "8"
+"""First digit of a dark background's colour is below this."""
 GROUNDS: Final = (
     ("#ffffff", "#f3f4f6", "#111827", "#d1d5db"),
     ("#fdfaf3", "#f2ead9", "#2b2415", "#d9cbb0"),
@@ -48,7 +53,7 @@ class Theme(NamedTuple):
         """The style sheet of pages, shadow trees and frames."""
         ground, surface, text, border = self.ground
         filled = self.buttons == "filled"
-        colours = f"background:{self.accent if filled else 'transparent'};color:{'#fff' if filled else self.accent}"
+        colours = f"background:{self.accent if filled else 'transparent'};color:{ground if filled else self.accent}"
         edge = "transparent" if self.buttons == "plain" else self.accent
         space, half = self.space, self.space // 2 + 1
         return (
@@ -87,11 +92,12 @@ class Theme(NamedTuple):
 
 def theme(rng: Random) -> Theme:
     """Draws a look."""
+    ground = rng.choice(GROUNDS)
     return Theme(
         font=rng.choice(FONTS),
         size=rng.randint(12, 18),
-        accent=rng.choice(ACCENTS),
-        ground=rng.choice(GROUNDS),
+        accent=rng.choice(BRIGHT_ACCENTS if ground[0][1] < _DARK else ACCENTS),
+        ground=ground,
         space=rng.choice((6, 8, 12, 16)),
         radius=rng.choice((0, 3, 6, 14)),
         buttons=rng.choice(("filled", "outline", "plain")),
