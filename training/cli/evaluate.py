@@ -52,7 +52,10 @@ Out = Annotated[Path | None, typer.Option(help="Write the heat maps of --phases 
 Play = Annotated[bool, typer.Option("--play", help="First play tasks of --suite with --policy, like `mira run`.")]
 PlayedInto = Annotated[Path, typer.Option("--runs", help="Folder in which --play creates its run.")]
 
-app = typer.Typer(cls=GroupWithDefault, no_args_is_help=False)
+app = typer.Typer(
+    cls=GroupWithDefault,
+    help="Evaluate runs: success, pass@k, failures, cost and milestones; compare phases and arms.",
+)
 """`mira eval RUN…` and `mira eval grounding …`."""
 app.command("grounding")(evaluate_grounding)
 app.command("grids")(evaluate_grids)

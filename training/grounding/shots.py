@@ -7,7 +7,7 @@ box is clipped to the view. Every other control is counted by the reason why it 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -15,7 +15,8 @@ from typing import Any, Final
 
 from envs.browser.session import BrowserSession
 from envs.core.errors import EnvError
-from envs.core.observation import Box, Element
+from envs.core.observation import Box, Element, Observation
+from models.vision.pictures import picture_size
 from training.grounding.controls import Control
 from training.grpo.rewards.geometry import Box as Corners
 
@@ -37,6 +38,8 @@ ROLES: Final[Mapping[str, str]] = {
     "radio": "radio button",
 }
 """Words for roles in instructions; others are their own words."""
+_PICTURED: Final = frozenset({"button", "link", "tab", "menu item", "img"})
+"""Roles of controls that are called icons where they show no text. A checkbox stays one."""
 
 
 class Unusable(StrEnum):
@@ -82,24 +85,12 @@ async def take(session: BrowserSession, known: Sequence[Control] | None, scale: 
     look = await session.observe(screenshot=True)
     if look.screenshot is None:
         raise EnvError(f"the page cannot be shown: {look.note or 'no picture'}")
-    from models.vision.pictures import picture_size
-
     wide, high = picture_size(look.screenshot)
-    view = Box(0, 0, *look.viewport)
-    boxed = [element for element in look.elements if element.box is not None and element.box.width > 0]
-    unusable: Counter[Unusable] = Counter()
-    asked: list[tuple[Element, Box, Box]] = []
-    for element in boxed:
-        assert element.box is not None
-        clipped = _clipped(element.box, view)
-        problem = _problem(element.box, clipped, view)
-        if clipped is None or problem is not None:
-            unusable[problem or Unusable.OUTSIDE] += 1
-        else:
-            asked.append((element, element.box, clipped))
-    answers: list[dict[str, Any] | None] = await session.page.evaluate(_PROBE, [list(box) for _, box, _ in asked])
     observed = tuple(_observed(element) for element in look.elements)
     by_id = {control.id: control for control in (observed if known is None else known)}
+    unusable: Counter[Unusable] = Counter()
+    asked = list(_in_view(look, unusable))
+    answers: list[dict[str, Any] | None] = await session.page.evaluate(_PROBE, [list(box) for _, box, _ in asked])
     seen: list[Seen] = []
     for (element, _, clipped), answer in zip(asked, answers, strict=True):
         if answer is None or answer["covered"]:
@@ -109,9 +100,25 @@ async def take(session: BrowserSession, known: Sequence[Control] | None, scale: 
         if control is None or not _is_named(control, element):
             unusable[Unusable.UNKNOWN] += 1
             continue
-        shown = control.model_copy(update={"icon": not answer["text"]}) if known is None else control
-        seen.append(Seen(shown, _in_pixels(clipped, scale, (wide, high)), bool(answer["text"])))
+        text = bool(answer["text"])
+        pictured = known is None and not text and control.role in _PICTURED
+        shown = control.model_copy(update={"icon": True}) if pictured else control
+        seen.append(Seen(shown, _in_pixels(clipped, scale, (wide, high)), text))
     return Shot(look.screenshot, (int(wide), int(high)), tuple(by_id.values()), tuple(seen), unusable)
+
+
+def _in_view(look: Observation, unusable: Counter[Unusable]) -> Iterator[tuple[Element, Box, Box]]:
+    """Elements with their box and the part of it that is in the view; the others are counted in *unusable*."""
+    view = Box(0, 0, *look.viewport)
+    for element in look.elements:
+        if element.box is None or element.box.width <= 0:
+            continue
+        clipped = _clipped(element.box, view)
+        problem = _problem(element.box, clipped, view)
+        if clipped is None or problem is not None:
+            unusable[problem or Unusable.OUTSIDE] += 1
+        else:
+            yield element, element.box, clipped
 
 
 def _observed(element: Element) -> Control:
