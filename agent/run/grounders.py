@@ -47,10 +47,18 @@ def make_grounder(config: RunConfig, spec: str, model: ChatModel) -> ModelGround
 def grounding_form(config: RunConfig, spec: str) -> GroundingPrompt:
     """The question for the model *spec*, in the coordinates of its profile, and in the form that its checkpoint
     declares (`mira train grpo` does); else without a thought. Raises as :func:`make_grounder`."""
-    profile = vision_profile(spec, config.grounder_profile)
-    if profile is None:
+    form = form_of_model(spec, config.grounder_profile)
+    if form is None:
         raise BadInput(f"--grounder: {spec} reads text only; name a model that sees pictures")
-    return replace(_declared(spec) or GroundingPrompt(), profile=profile)
+    return form
+
+
+def form_of_model(spec: str, declared: str = "auto") -> GroundingPrompt | None:
+    """The question for the model *spec*, in the coordinates of its profile or of the *declared* one, and in the form
+    that its checkpoint declares; None if it is known to read text only. Raises :class:`models.base.ModelUnavailable`
+    for an unknown profile."""
+    profile = vision_profile(spec, declared)
+    return None if profile is None else replace(_declared(spec) or GroundingPrompt(), profile=profile)
 
 
 def _declared(spec: str) -> GroundingPrompt | None:

@@ -143,9 +143,16 @@ class Chromium:
                     raise
 
     async def session(
-        self, settings: SessionSettings, boundary: AllowlistProxy, folder: Path, secrets: SecretVault = NO_SECRETS
+        self,
+        settings: SessionSettings,
+        boundary: AllowlistProxy,
+        folder: Path,
+        secrets: SecretVault = NO_SECRETS,
+        *,
+        device_scale: float = 1.0,
     ) -> BrowserSession:
         """Opens a new isolated context. All of its requests go through the proxy *boundary*, its files into *folder*.
+        *device_scale*: pixels of a screenshot per CSS pixel.
 
         Restarts the browser if it has died; its earlier sessions are lost.
         """
@@ -157,7 +164,9 @@ class Chromium:
         await self.start()
         assert self._browser is not None and self._home is not None
         arriving = self._home / "tmp"
-        return await BrowserSession.open(self._browser, settings, boundary, folder, secrets, arriving=arriving)
+        return await BrowserSession.open(
+            self._browser, settings, boundary, folder, secrets, arriving=arriving, device_scale=device_scale
+        )
 
     async def close(self) -> None:
         """Ends the browser; safe to call twice. The watchdog kills processes that do not end in time."""

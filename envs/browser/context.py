@@ -19,15 +19,18 @@ LOCAL_STORAGE = """() => {
 }"""
 
 
-async def new_context(browser: Browser, settings: SessionSettings, boundary: AllowlistProxy) -> BrowserContext:
+async def new_context(
+    browser: Browser, settings: SessionSettings, boundary: AllowlistProxy, device_scale: float = 1.0
+) -> BrowserContext:
     """Creates a context whose requests all go through the proxy *boundary*, without service workers. The only
-    permission is a configured geolocation.
+    permission is a configured geolocation. *device_scale*: pixels of a screenshot per CSS pixel.
 
     Raises BadInput if the variable with the HTTP credentials is not set.
     """
     place = settings.geolocation
     return await browser.new_context(
         viewport={"width": settings.viewport.width, "height": settings.viewport.height},
+        device_scale_factor=device_scale,
         locale=settings.locale,
         timezone_id=settings.timezone,
         geolocation={"latitude": place.latitude, "longitude": place.longitude} if place else None,

@@ -143,8 +143,10 @@ class BrowserSession:
         secrets: SecretVault = NO_SECRETS,
         *,
         arriving: Path,
+        device_scale: float = 1.0,
     ) -> Self:
-        """Opens a new context with one blank tab. *arriving* is the folder to which the browser writes downloads.
+        """Opens a new context with one blank tab. *arriving* is the folder to which the browser writes downloads,
+        *device_scale* the pixels of a screenshot per CSS pixel.
 
         Raises BadInput (storage state, secrets in a traced context), or ResetFailed, in particular SessionNotOpened.
         """
@@ -153,7 +155,7 @@ class BrowserSession:
             playwright_trace.refuse_secrets(secrets)
         try:
             async with asyncio.timeout(OPEN_S):
-                context = await new_context(browser, settings, boundary)
+                context = await new_context(browser, settings, boundary, device_scale)
         except TimeoutError:
             raise SessionNotOpened(NO_SESSION) from None
         except PlaywrightError as error:

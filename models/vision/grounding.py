@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Final, LiteralString
+from typing import Final, Literal, LiteralString
 
 from models.local.prompt_style import declarations, declare
 from models.prompting.prompt_text import NOTHING, PromptText, joined, number, on_one_line, own, words
@@ -34,6 +34,7 @@ _WORDS: Final = {
 """The form in `mira.json` by what the question asks for: a thought, and states: the resolution."""
 _RESOLUTION: Final = re.compile(r"The screenshot resolution is \d+x\d+\. ")
 _WHERE: Final = "Where is "
+_WHERE_TO_CLICK: Final = "Where to click next: "
 UNITS: Final[Mapping[CoordinateSpace, LiteralString]] = {
     CoordinateSpace.PIXELS: "in pixels",
     CoordinateSpace.RESIZED: "in pixels",
@@ -60,7 +61,7 @@ class GroundingPrompt:
 
     def where_to_click(self, goal: str, size: Size) -> PromptText:
         """Asks for the place of the next click for *goal*."""
-        return self._question(words("Where to click next: ") + on_one_line(goal, SUBJECT_CHARS), size)
+        return self._question(words(_WHERE_TO_CLICK) + on_one_line(goal, SUBJECT_CHARS), size)
 
     def _question(self, question: PromptText, size: Size) -> PromptText:
         wide, high = number(int(size.width)), number(int(size.height))
@@ -90,6 +91,20 @@ def _form(question: str) -> GroundingPrompt | None:
     if not asked.startswith(_WHERE, 0 if shown is None else shown.end()) or not asked.endswith(ends):
         return None
     return GroundingPrompt(think=asked != question, resolution=shown is not None)
+
+
+def subject_of(question: str) -> tuple[Literal["where_is", "where_to_click"], str] | None:
+    """What a question of :class:`GroundingPrompt` asks for: an element or a goal, and its words. None for others."""
+    asked = question.removesuffix(THINK)
+    shown = _RESOLUTION.match(asked)
+    asked = asked[0 if shown is None else shown.end() :]
+    ends = {_asks_for_point(profile).text for profile in PROFILES}
+    if (end := max((end for end in ends if asked.endswith(end)), key=len, default=None)) is None:
+        return None
+    asked = asked.removesuffix(end)
+    if asked.startswith(_WHERE) and asked.endswith("?"):
+        return "where_is", asked[len(_WHERE) : -1]
+    return ("where_to_click", asked[len(_WHERE_TO_CLICK) :]) if asked.startswith(_WHERE_TO_CLICK) else None
 
 
 def declare_form(folder: Path, form: GroundingPrompt | None) -> None:

@@ -18,10 +18,8 @@ from training.engine.progress import Watcher, unwatched
 from training.grpo.examples import Example
 from training.grpo.frames import AnswerFrames
 from training.grpo.rewards import extract_thought, is_right, proximity_score, read_completion
+from training.grpo.rewards.ssl import NEAR_MISS
 from training.grpo.settings import GrpoSettings
-
-NEAR_MISS = 0.7
-"""SSL paper, App. H.1: wrong answers with a proximity above this value indicate reward hacking."""
 
 
 class Evaluation(Record):

@@ -37,7 +37,7 @@ from models.vision.grounding import THINK, GroundingPrompt
 from models.vision.profiles import profile_named
 from training.data.provenance import Provenance
 from training.data.trajectories import Decision, trajectory
-from training.grpo.examples import Example, Role, image_size
+from training.grpo.examples import Example, Facts, Role, image_size
 from training.grpo.frames import DECLARED_PROFILE, UNITS, Coordinates
 from training.grpo.rewards import PointTarget, StepTarget
 from training.grpo.rewards.targets import points_of, scaled_action
@@ -231,7 +231,16 @@ class _Episode:
         else:
             question = form.where_is(subject, Size(*shot.size))
         messages: tuple[tuple[Role, str], ...] = (("user", question.text),)
-        return Example(name=name, messages=messages, target=place, image=self._saved(shot.picture))
+        task = self.trace.header.task
+        goal = self.options.ask == "goal"
+        facts = Facts(
+            subject=self.trace.header.instruction if goal else subject,
+            question="where_to_click" if goal else "where_is",
+            platform="web",
+            source=task.suite,
+            template=f"{task.suite}/{task.name}",
+        )
+        return Example(name=name, messages=messages, target=place, image=self._saved(shot.picture), facts=facts)
 
     def _saved(self, picture: bytes) -> Path:
         path = self.images / f"{hashlib.sha256(picture).hexdigest()[:24]}.png"

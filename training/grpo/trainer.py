@@ -26,12 +26,13 @@ from models.prompting.prompt_tokens import PromptTokens
 from training.engine.checkpoints import lora_config
 from training.engine.trainer import one_device, shared_arguments
 from training.grpo.batch_check import PER_TOKEN, check_fields, check_rows, padded_marks
-from training.grpo.evaluation import NEAR_MISS, chat_turns, template_opening, tokenizer_of
+from training.grpo.evaluation import chat_turns, template_opening, tokenizer_of
 from training.grpo.examples import Example, check_images
 from training.grpo.frames import AnswerFrames, limit_pixels
 from training.grpo.groups import GroupStats, RowExclusion, SkipIdleUpdates
 from training.grpo.kl import KL_WEIGHTS, kl_weighted_by_reward
 from training.grpo.rewards import UNSCALED, Rewarder, Scale, Score, TokenCount, has_places
+from training.grpo.rewards.ssl import NEAR_MISS
 from training.grpo.settings import GrpoSettings
 
 VISION: Final = ("vision", "visual")

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
 import pytest
 
 from envs.core.errors import BadInput
-from training.grpo.examples import Example, count_shared_prompts, read_example_files, read_examples, write_examples
+from training.grpo.examples import (
+    Example,
+    Facts,
+    count_shared_prompts,
+    examples_digest,
+    read_example_files,
+    read_examples,
+    write_examples,
+)
 from training.grpo.rewards import GridTarget, PointTarget
 
 
@@ -79,3 +88,15 @@ def test_questions_that_two_sets_share() -> None:
     one = [example("a", "x"), example("b", "y"), example("c", "z", image=Path("/1.png"))]
     other = [example("d", "y"), example("e", "z", image=Path("/2.png"))]
     assert count_shared_prompts(one, other) == 1, "the same words about another picture are another question"
+
+
+def test_a_run_on_examples_without_facts_continues_on_the_same_with_facts(tmp_path: Path) -> None:
+    """The digest is that of the records as they were before facts, which the folders of runs hold."""
+    stored = '{"name":"a","messages":[["user","?"]],"target":{"kind":"grid","rows":["12"]},"image":null}'
+    example = Example.model_validate_json(stored)
+    before = example.model_dump_json(exclude={"facts"})
+    assert list(json.loads(before)) == ["name", "messages", "target", "image"]
+    known = example.model_copy(update={"facts": Facts(subject="it", template="page")})
+    assert examples_digest([example]) == examples_digest([known]) == hashlib.sha256(before.encode()).hexdigest()[:16]
+    write_examples(tmp_path / "new.jsonl", [known])
+    assert read_examples(tmp_path / "new.jsonl") == (known,)

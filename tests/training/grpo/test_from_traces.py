@@ -23,6 +23,7 @@ from models.vision.profiles import profile_named
 from tests.agent.boxes_grounder import FromBoxes, WatchedGrounder
 from tests.agent.episode.test_prompts import LOOK
 from tests.agent.episodes import Play, png, write_run
+from training.grounding.answering import AskedPoint, asked_point
 from training.grpo.examples import read_examples, write_examples
 from training.grpo.frames import DECLARED_PROFILE, Coordinates
 from training.grpo.from_traces import THINK, ExampleOptions, ExclusionReason, ExtractedExamples, extract_examples
@@ -78,7 +79,13 @@ def test_an_element_is_where_its_box_is_in_the_image(tmp_path: Path) -> None:
 )
 def test_prompts_of_each_kind(tmp_path: Path, asking: dict[str, Any], text: str) -> None:
     result = questions(tmp_path, [Play(text="Save", picture=png(800, 600), box=BOX, actions=[Click(ref=1)])], **asking)
-    assert result.examples[0].messages == (("user", text),)
+    (example,) = result.examples
+    assert example.messages == (("user", text),)
+    asked = asked_point(example)
+    goal = asking["ask"] == "goal"
+    assert asked == AskedPoint(where_is=not goal, subject="Save" if goal else 'the button "Save"')
+    assert asked_point(example.model_copy(update={"facts": None})) == asked, "examples that were made before"
+    assert example.facts is not None and example.facts.template.startswith("miniwob/")
 
 
 @pytest.mark.parametrize(

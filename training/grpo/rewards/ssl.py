@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import Field
 
@@ -33,6 +33,9 @@ from training.grpo.rewards.targets import (
     has_places,
     is_right,
 )
+
+NEAR_MISS: Final = 0.7
+"""App. H.1: wrong answers with a proximity above this value indicate reward hacking."""
 
 
 class SslReward(Record):

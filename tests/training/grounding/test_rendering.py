@@ -1,0 +1,157 @@
+"""Pictures and boxes in real Chromium: each box is where the element is, at any scale, in shadow trees and frames."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser
+
+from envs.browser.session import BrowserSession
+from envs.core.errors import BadInput
+from envs.core.settings import ObserveSettings, SessionSettings, Viewport
+from envs.security.allowlist import Origins
+from envs.security.allowlist_proxy import AllowlistProxy
+from tests.conftest import KeptChromium, Site
+from training.grounding.controls import Control
+from training.grounding.data_set import DataSettings, make_data_set, pages_of
+from training.grounding.layouts import generate
+from training.grounding.shots import Shot, Unusable, take
+from training.grounding.templates import ViewSize, generated_templates, split_of
+from training.grpo.examples import check_images, read_examples
+from training.grpo.rewards import PointTarget
+
+pytestmark = pytest.mark.browser
+
+PAGE = """<!doctype html><meta charset=utf-8><style>*{margin:0;padding:0;border:0}button{position:absolute}</style>
+<button style="left:20px;top:10px;width:100px;height:40px">Plain</button>
+<x-a style="position:absolute;left:200px;top:10px"><template shadowrootmode="open"><style>button{width:60px;height:30px;
+border:0;padding:0}</style><button aria-label="Shadow"><svg width=10 height=10></svg></button></template></x-a>
+<iframe style="position:absolute;left:20px;top:100px;width:200px;height:80px;border:3px solid" srcdoc='<style>
+*{margin:0;padding:0;border:0}button{position:absolute;left:7px;top:9px;width:50px;height:20px}</style><button>Framed</button>'></iframe>
+<input type=checkbox aria-label="Ticked" style="position:absolute;left:320px;top:200px;width:20px;height:20px">
+<button style="left:20px;top:220px;width:100px;height:40px">Covered</button>
+<div style="position:absolute;left:0;top:215px;width:200px;height:60px;background:#fff"></div>
+<button style="left:220px;top:220px;width:80px;height:40px">Half covered</button>
+<div style="position:absolute;left:265px;top:215px;width:80px;height:60px;background:#fff"></div>
+<button style="left:380px;top:20px;width:40px;height:40px">Cut by the edge</button>
+<button style="left:390px;top:80px;width:60px;height:40px">Beyond</button>
+<button style="left:350px;top:150px;width:4px;height:4px">Tiny</button>
+<button style="left:240px;top:100px;width:60px;height:20px" aria-label="???"></button>"""
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def two_to_one(
+    kept_chromiums: dict[bool, KeptChromium], tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[BrowserSession]:
+    """A session of 400 x 300 CSS pixels with two pixels each."""
+    if False not in kept_chromiums:
+        kept_chromiums[False] = KeptChromium()
+    proxy = await AllowlistProxy(Origins.parse(["127.0.0.1"])).start()
+    settings = SessionSettings(viewport=Viewport(width=400, height=300), observe=ObserveSettings(timeout_s=30))
+    folder = tmp_path_factory.mktemp("downloads")
+    session = await kept_chromiums[False].session(settings, proxy, folder, device_scale=2.0)
+    yield session
+    await session.close()
+    await proxy.close()
+
+
+async def _shot(session: BrowserSession, site: Site, html: str, known: tuple[Control, ...] | None = None) -> Shot:
+    site.pages["/"] = html
+    await session.page.goto(site.url())
+    return await take(session, known, 2.0)
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_boxes_are_in_pixels_of_the_file_clipped_and_on_top(two_to_one: BrowserSession, site: Site) -> None:
+    shot = await _shot(two_to_one, site, PAGE)
+    assert shot.size == (800, 600)
+    boxes = {seen.control.name: tuple(seen.box) for seen in shot.seen}
+    assert boxes == {
+        "Plain": (40, 20, 240, 100),
+        "Shadow": (400, 20, 520, 80),
+        "Framed": (60, 224, 160, 264),  # 20 + 3 of the frame's border + 7
+        "Ticked": (640, 400, 680, 440),
+    }
+    assert {seen.control.name: seen.text for seen in shot.seen} == {
+        "Plain": True,
+        "Shadow": False,
+        "Framed": True,
+        "Ticked": False,
+    }
+    kinds = {seen.control.name: seen.control.kind for seen in shot.seen}
+    assert kinds["Shadow"] == "icon" and kinds["Ticked"] == "checkbox"
+    assert shot.unusable[Unusable.COVERED] == 2
+    assert shot.unusable[Unusable.OUTSIDE] == 2  # half of one, all but a sixth of the other
+    assert shot.unusable[Unusable.SIZE] == 1 and shot.unusable[Unusable.UNKNOWN] == 1
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_control_that_its_page_names_otherwise_has_no_example(two_to_one: BrowserSession, site: Site) -> None:
+    named = '<button data-control="c0">Save</button><button data-control="c1">Open</button><button>Stray</button>'
+    known = (Control(id="c0", role="button", name="Save"), Control(id="c1", role="button", name="Close"))
+    shot = await _shot(two_to_one, site, named, known)
+    assert [seen.control.name for seen in shot.seen] == ["Save"]
+    assert shot.unusable[Unusable.UNKNOWN] == 2
+
+
+# From the middle of an example's box, the control that lies there: through shadow trees and frames, by another way
+# than the renderer's. Its box, in CSS pixels.
+_AT = """([x, y]) => {
+  const inside = (root, x, y) => {
+    const found = root.elementFromPoint(x, y);
+    if (found?.shadowRoot) return inside(found.shadowRoot, x, y);
+    if (found?.tagName === 'IFRAME') {
+      const {left, top} = found.getBoundingClientRect();
+      const inner = inside(found.contentDocument, x - left, y - top);
+      return inner && [inner[0], inner[1] + left, inner[2] + top, inner[3] + left, inner[4] + top];
+    }
+    const control = found?.closest('[data-control]');
+    if (!control) return null;
+    const {left, top, right, bottom} = control.getBoundingClientRect();
+    const label = control.closest('label') ?? control;
+    return [control.getAttribute('aria-label') ?? label.textContent.trim(), left, top, right, bottom];
+  };
+  return inside(document, x, y);
+}"""
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_data_set_continues_and_each_of_its_boxes_is_what_the_instruction_names(
+    shared_chromium: None, chromium: Browser, tmp_path: Path, site: Site
+) -> None:
+    out, settings = tmp_path / "set", DataSettings(seed=5, per_page=30)
+    templates, sizes = generated_templates(3), (ViewSize(800, 600, 1), ViewSize(400, 700, 1.5))
+    begun: list[int] = []
+    await make_data_set(out, pages_of(templates[:1], sizes, 1), settings, workers=1, watch=begun.append)
+    before = {file.name: file.stat().st_mtime_ns for file in (out / "pages").iterdir()}
+    pages, continued = pages_of(templates, sizes, 1), list[int]()
+    summary = await make_data_set(out, pages, settings, workers=2, watch=continued.append)
+    assert begun[0] == 0 and continued[0] == 2 and continued[-1] == 6
+    assert all((out / "pages" / name).stat().st_mtime_ns == written for name, written in before.items())
+    assert (summary.templates, summary.pages, summary.failed) == (3, 6, {})
+    assert summary.boxes >= summary.examples > 20 and sum(summary.by_asks.values()) == summary.examples
+    with pytest.raises(BadInput, match="begun with another seed"):
+        await make_data_set(out, pages, DataSettings(seed=6, per_page=30), watch=begun.append)
+
+    examples = [example for file in out.glob("*.jsonl") for example in read_examples(file)]
+    check_images(examples)
+    assert len(examples) == summary.examples
+    for page in pages:
+        shown = [each for each in examples if each.name.startswith(f"{page.id}/")]
+        assert shown and {each.facts and each.facts.split for each in shown} == {split_of(page.template, 5)}
+        size = {"width": page.size.width, "height": page.size.height}
+        opened = await chromium.new_page(viewport=size, device_scale_factor=page.size.scale)
+        generated = generate(5, int(page.template.page), f"{page.variant} {page.size}")
+        site.pages["/"] = generated.html
+        await opened.goto(site.url())
+        for example in shown:
+            assert isinstance(example.target, PointTarget) and example.facts is not None
+            box, scale = example.target.region, page.size.scale
+            name, *edges = await opened.evaluate(_AT, [box.centre.x / scale, box.centre.y / scale])
+            assert f'"{name}"' in example.facts.subject or example.facts.asks == "function"
+            wide = [max(0, edges[0]), max(0, edges[1]), min(size["width"], edges[2]), min(size["height"], edges[3])]
+            assert box == pytest.approx([edge * scale for edge in wide], abs=1)
+        await opened.close()

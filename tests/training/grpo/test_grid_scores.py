@@ -1,0 +1,77 @@
+"""`mira eval grids`: puzzles are scored as in training, for saved answers and for a model."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent.cli import main
+from models.base import ChatReply, ChatRequest, Usage
+from training.grounding.answering import Prediction
+from training.grpo.examples import write_examples
+from training.grpo.grid_scores import answer_puzzles, score_grids
+from training.grpo.puzzles import make_puzzles
+from training.grpo.rewards import MazeTarget, SudokuTarget
+
+
+def _mira(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
+    monkeypatch.setattr(sys, "argv", ["mira", "eval", "grids", *map(str, words)])
+    with pytest.raises(SystemExit) as exit_:
+        main()
+    assert isinstance(exit_.value.code, int)
+    return exit_.value.code
+
+
+def test_saved_answers_by_kind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    puzzles = (*make_puzzles("maze", 4, seed=0, size=3), *make_puzzles("sudoku", 4, seed=0, size=4))
+    write_examples(tmp_path / "puzzles.jsonl", puzzles)
+    lines: list[Prediction] = []
+    for number, puzzle in enumerate(puzzles):
+        assert isinstance(puzzle.target, MazeTarget | SudokuTarget)
+        right = puzzle.target.path if isinstance(puzzle.target, MazeTarget) else "\n".join(puzzle.target.solution)
+        lines.append(Prediction(name=puzzle.name, answer=f"<think>?</think>{right}" if number % 4 else "U", tokens=4))
+    saved = tmp_path / "saved.jsonl"
+    saved.write_text("".join(f"{line.model_dump_json()}\n" for line in lines))
+    assert _mira(monkeypatch, tmp_path / "puzzles.jsonl", "--predictions", saved, "--json") == 0
+    scores = {each["kind"]: each for each in json.loads(capsys.readouterr().out)}
+    assert {kind: (each["examples"], each["correct"]["value"]) for kind, each in scores.items()} == {
+        "all": (8, 0.75),
+        "maze": (4, 0.75),
+        "sudoku": (4, 0.75),
+    }
+    assert scores["sudoku"]["proximity"]["value"] == 0.75 and scores["all"]["tokens"] == 4
+    assert _mira(monkeypatch, tmp_path / "puzzles.jsonl", "--predictions", saved) == 0
+    assert "75.0%" in capsys.readouterr().out
+
+
+class Scripted:
+    """A scripted model: it answers each puzzle with the same path."""
+
+    spec = "scripted"
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        return ChatReply("RRDD", Usage(tokens_out=3, tokens_thinking=2), self.spec, 0.0)
+
+    async def aclose(self) -> None: ...
+
+
+async def test_a_model_is_asked_once_for_each_puzzle() -> None:
+    puzzles, kept = make_puzzles("maze", 5, seed=0, size=3), list[Prediction]()
+    await answer_puzzles(Scripted(), puzzles, kept.append, max_tokens=9, workers=2)
+    assert sorted(each.name for each in kept) == sorted(puzzle.name for puzzle in puzzles)
+    (score,) = score_grids(puzzles, {each.name: each for each in kept})
+    assert score.tokens == 5 and score.examples == 5
+
+
+def test_an_example_that_is_no_puzzle_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = {"name": "a", "messages": [["user", "?"]], "target": {"kind": "step", "action": {"kind": "back"}}}
+    (tmp_path / "a.jsonl").write_text(json.dumps(line))
+    assert _mira(monkeypatch, tmp_path / "a.jsonl", "--policy", "embedded") == 2
+    assert "is no puzzle" in (said := capsys.readouterr().err) and said.count("\n") == 1

@@ -1,0 +1,110 @@
+"""`mira eval grids`: how many puzzles a model solves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent.cli import options
+from agent.cli.output import EXIT_OK, counting, print_json, print_table
+from agent.cli.tables import Column, FittedTable
+from envs.core.errors import BadInput
+from training.cli.messages import reporting_full_disk
+
+if TYPE_CHECKING:
+    from training.grounding.answering import Prediction
+    from training.grpo.examples import Example
+
+
+def evaluate_grids(
+    files: Annotated[list[Path], typer.Argument(help="JSON Lines files of puzzles.", metavar="PUZZLES")],
+    policy: Annotated[str | None, typer.Option(help="Model spec.")] = None,
+    predictions: Annotated[
+        Path | None, typer.Option(help="Score this file of predictions instead: name, and answer.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder for answers; an interrupted evaluation continues.")
+    ] = None,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Most visible tokens of an answer.")] = 2048,
+    limit: Annotated[int | None, typer.Option(min=1, help="Use the first puzzles only.")] = None,
+    workers: Annotated[int, typer.Option(min=1, max=256, help="Questions in flight.")] = 1,
+    base_url: options.BaseUrl = None,
+    wide: options.Wide = False,
+    as_json: options.Json = False,
+) -> int:
+    """Evaluate a model on grid puzzles: solved, proximity, near misses, by kind, with intervals."""
+    from training.grounding.answering import check_predictions, read_predictions
+    from training.grpo.examples import read_example_files
+    from training.grpo.grid_scores import check_puzzles, score_grids
+    from training.loop.evaluation.drawing import percent
+
+    if (policy is None) == (predictions is None):
+        raise BadInput("name either a model, --policy, or a file of --predictions")
+    examples = read_example_files(files)[:limit]
+    check_puzzles(examples)
+    if predictions is not None:
+        answers = read_predictions(predictions)
+        check_predictions(answers, examples)
+    else:
+        assert policy is not None
+        with reporting_full_disk(out or Path()):
+            answers = _ask(policy, base_url, examples, out, max_tokens, workers, quiet=as_json)
+    scores = score_grids(examples, answers)
+    if as_json:
+        print_json([score.model_dump(mode="json") for score in scores])
+        return EXIT_OK
+    columns = ("n", "solved (95 %)", "proximity", "near\nmisses", "tokens")
+    ranked = (Column(name, right=True, drop=place) for place, name in enumerate(columns))
+    table = FittedTable(Column("puzzles"), *ranked, title=policy or str(predictions))
+    for score in scores:
+        table.row(
+            score.kind,
+            str(score.examples),
+            percent(score.correct),
+            percent(score.proximity),
+            f"{score.near_misses:.0%}",
+            f"{score.tokens:.1f}",
+        )
+    print_table(table)
+    return EXIT_OK
+
+
+def _ask(
+    spec: str,
+    base_url: str | None,
+    examples: Sequence[Example],
+    out: Path | None,
+    max_tokens: int,
+    workers: int,
+    *,
+    quiet: bool,
+) -> dict[str, Prediction]:
+    """Asks the model for what *out* lacks."""
+    from models.specs import make_model
+    from training.grounding.answering import digest_of
+    from training.grounding.stored_answers import Asked, StoredAnswers
+    from training.grpo.grid_scores import answer_puzzles
+
+    stored = StoredAnswers.open(out, Asked(policy=spec, examples=digest_of(examples)))
+    missing = [example for example in examples if example.name not in stored.answers]
+    if not missing:
+        return stored.answers
+    with stored, counting("puzzles", len(examples), quiet=quiet) as watch:
+
+        def keep(prediction: Prediction) -> None:
+            stored.add(prediction)
+            watch(len(stored.answers))
+
+        async def ask() -> None:
+            model = make_model(spec, base_url=base_url)
+            try:
+                await answer_puzzles(model, missing, keep, max_tokens=max_tokens, workers=workers)
+            finally:
+                await model.aclose()
+
+        asyncio.run(ask())
+    return stored.answers

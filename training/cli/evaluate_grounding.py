@@ -1,0 +1,142 @@
+"""`mira eval grounding`: how often a model points at the right element."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent.cli import options
+from agent.cli.output import EXIT_OK, counting, print_json, print_table, stdout
+from agent.cli.tables import Column, FittedTable
+from envs.core.errors import BadInput
+from training.cli.messages import reporting_full_disk
+
+if TYPE_CHECKING:
+    from models.vision.grounding import GroundingPrompt
+    from training.grounding.answering import Prediction
+    from training.grounding.scores import GroundingScore
+    from training.grpo.examples import Example
+
+
+def evaluate_grounding(
+    files: Annotated[list[Path], typer.Argument(help="JSON Lines files of examples.", metavar="EXAMPLES")],
+    policy: Annotated[str | None, typer.Option(help="Model spec of a model that sees.")] = None,
+    predictions: Annotated[
+        Path | None, typer.Option(help="Score this file of predictions instead: name, and point in pixels.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Folder for answers, numbers, plot and report; an interrupted one continues."),
+    ] = None,
+    vision_profile: Annotated[
+        str, typer.Option(help="Family of the model, which says its coordinates, as `mira models` lists them; or auto.")
+    ] = "auto",
+    limit: Annotated[int | None, typer.Option(min=1, help="Use the first examples only.")] = None,
+    shown: Annotated[int, typer.Option(min=0, max=10_000, help="Examples in the report, wrong ones first.")] = 60,
+    workers: Annotated[int, typer.Option(min=1, max=256, help="Questions in flight.")] = 1,
+    base_url: options.BaseUrl = None,
+    wide: options.Wide = False,
+    as_json: options.Json = False,
+) -> int:
+    """Evaluate a model on examples of grounding: accuracy by group with intervals, offsets, a report with pictures."""
+    from training.grounding.answering import asked_point, check_predictions, read_predictions
+    from training.grounding.picturing import write_offsets, write_report
+    from training.grounding.scores import score_all, summarise
+    from training.grpo.examples import check_images, read_example_files
+
+    if (policy is None) == (predictions is None):
+        raise BadInput("name either a model, --policy, or a file of --predictions")
+    examples = read_example_files(files)[:limit]
+    for example in examples:
+        asked_point(example)
+    check_images(examples)
+    if predictions is not None:
+        answers, name = read_predictions(predictions), str(predictions)
+        check_predictions(answers, examples)
+    else:
+        assert policy is not None
+        answers, name = _ask(policy, vision_profile, base_url, examples, out, workers, quiet=as_json), policy
+    scored = score_all(examples, answers)
+    score = summarise(name, scored)
+    if out is not None:
+        with reporting_full_disk(out):
+            out.mkdir(parents=True, exist_ok=True)
+            (out / "score.json").write_text(score.model_dump_json(indent=1) + "\n", encoding="utf-8")
+            write_offsets(scored, out / "offsets.svg")
+            write_report(scored, score, out / "report.html", shown)
+    if as_json:
+        print_json(score.model_dump(mode="json"))
+    else:
+        _print(score, out)
+    return EXIT_OK
+
+
+def _ask(
+    spec: str,
+    profile: str,
+    base_url: str | None,
+    examples: Sequence[Example],
+    out: Path | None,
+    workers: int,
+    *,
+    quiet: bool,
+) -> dict[str, Prediction]:
+    """Asks the model for what *out* lacks."""
+    from agent.run.grounders import form_of_model
+    from models.specs import make_model
+    from training.grounding.answering import answer_all, digest_of
+    from training.grounding.stored_answers import Asked, StoredAnswers
+
+    form: GroundingPrompt | None = form_of_model(spec, profile)
+    if form is None:
+        raise BadInput(f"--policy: {spec} reads text only; name a model that sees pictures")
+    asked = Asked(
+        policy=spec,
+        profile=form.profile.name,
+        think=form.think,
+        resolution=form.resolution,
+        examples=digest_of(examples),
+    )
+    stored = StoredAnswers.open(out, asked)
+    missing = [example for example in examples if example.name not in stored.answers]
+    if not missing:
+        return stored.answers
+
+    async def ask(form: GroundingPrompt) -> None:
+        model = make_model(spec, base_url=base_url)
+        try:
+            await answer_all(model, form, missing, keep, workers=workers)
+        finally:
+            await model.aclose()
+
+    with stored, counting("examples", len(examples), quiet=quiet) as watch:
+
+        def keep(prediction: Prediction) -> None:
+            stored.add(prediction)
+            watch(len(stored.answers))
+
+        watch(len(stored.answers))
+        asyncio.run(ask(form))
+    return stored.answers
+
+
+def _print(score: GroundingScore, out: Path | None) -> None:
+    from training.grounding.picturing import rows_of
+
+    columns = (Column("examples"), Column("n", right=True), Column("accuracy (95 %)", right=True))
+    table = FittedTable(*columns, Column("by template", right=True, drop=1), title=score.policy)
+    for row in rows_of(score):
+        table.row(row.name, str(row.examples), row.accuracy, row.clustered)
+    print_table(table)
+    offset = "-" if score.median_offset is None else f"{score.median_offset:.0f} px"
+    stdout.print(
+        f"proximity {score.proximity:.2f} · tier {score.tier:.2f} · median offset {offset} · "
+        f"{score.without_point} answers without a point · {score.tokens:.1f} tokens an answer",
+        highlight=False,
+    )
+    if out is not None:
+        stdout.print(f"report: {out / 'report.html'}", highlight=False, markup=False, soft_wrap=True)

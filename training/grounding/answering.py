@@ -1,0 +1,169 @@
+"""Asks a model where the elements of examples are, once each, and stores its answers as they come."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from envs.core.errors import BadInput
+from envs.core.plain_values import first_problem
+from envs.core.record import Record, storable
+from models.asking import complete
+from models.base import ChatModel, ChatRequest, ModelError
+from models.prompting.prompt_text import message
+from models.vision.coordinates import Size
+from models.vision.grounding import GroundingPrompt, PointProblem, read_point, subject_of
+from models.vision.pictures import picture_for, picture_size
+from training.grpo.examples import Example
+from training.grpo.rewards import PointTarget
+
+ANSWER_TOKENS: Final = 128
+THOUGHT_TOKENS: Final = 512
+_PNG: Final = b"\x89PNG"
+
+
+class Prediction(Record):
+    """A model's answer to one example, or a point from elsewhere."""
+
+    name: str
+    """Of the example."""
+    point: tuple[float, float] | None = None
+    """In pixels of the image file; None if the answer names no usable point."""
+    answer: str = ""
+    problem: str = ""
+    """Why there is no point."""
+    tokens: int = 0
+    """Of the answer, thought included, as far as the model counts them."""
+
+
+class AskedPoint(Record):
+    """What an example asks for, whatever the form of its prompt."""
+
+    where_is: bool
+    """An element; else a goal for which something is clicked."""
+    subject: str
+
+
+def asked_point(example: Example) -> AskedPoint:
+    """What *example* asks for. Raises BadInput if it asks for no place, has no image, or is in no known words."""
+    if not isinstance(example.target, PointTarget) or example.image is None:
+        raise BadInput(f"example {example.name!r} asks for no place on an image: its target must be a point")
+    if example.facts is not None and example.facts.subject:
+        return AskedPoint(where_is=example.facts.question == "where_is", subject=example.facts.subject)
+    known = subject_of(example.messages[-1][1])
+    if known is None:
+        raise BadInput(
+            f"example {example.name!r}: its prompt is not one of Mira's; add what it asks for, facts.subject"
+        )
+    return AskedPoint(where_is=known[0] == "where_is", subject=known[1])
+
+
+async def answer_all(
+    model: ChatModel,
+    form: GroundingPrompt,
+    examples: Sequence[Example],
+    store: Callable[[Prediction], None],
+    *,
+    workers: int = 1,
+    deadline_s: float = 300.0,
+) -> None:
+    """Asks for the place of each of *examples* once, at temperature 0, and gives each answer to *store*.
+
+    Raises :class:`models.base.ModelError` if the model cannot be reached; an answer that cannot be used counts."""
+    queue = list(reversed(examples))
+
+    async def work() -> None:
+        while queue:
+            store(await _answer(model, form, queue.pop(), deadline_s))
+
+    tasks = [asyncio.create_task(work()) for _ in range(min(workers, len(examples)))]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+async def _answer(model: ChatModel, form: GroundingPrompt, example: Example, deadline_s: float) -> Prediction:
+    asked = asked_point(example)
+    png = await asyncio.to_thread(_as_png, example.picture or b"")
+    size = picture_size(png)
+    image, frame = await asyncio.to_thread(picture_for, form.profile, png, (int(size.width), int(size.height)))
+    ask = form.where_is if asked.where_is else form.where_to_click
+    request = ChatRequest(
+        messages=(message("user", ask(asked.subject, Size(*frame.image)), images=(image,)),),
+        max_tokens=ANSWER_TOKENS + (THOUGHT_TOKENS if form.think else 0),
+        deadline_s=deadline_s,
+    )
+    try:
+        reply = await complete(model, request)
+    except ModelError as error:
+        if not error.answered:
+            raise
+        return Prediction(name=example.name, problem=storable(str(error).splitlines()[0]))
+    answer, tokens = storable(reply.text), reply.usage.tokens_out
+    point = read_point(answer, form, frame)
+    if isinstance(point, PointProblem):
+        return Prediction(name=example.name, answer=answer, problem=point.value, tokens=tokens)
+    return Prediction(name=example.name, point=(point.x, point.y), answer=answer, tokens=tokens)
+
+
+def _as_png(picture: bytes) -> bytes:
+    """*picture* as PNG, which models are sent."""
+    if picture.startswith(_PNG):
+        return picture
+    from PIL import Image
+
+    out = io.BytesIO()
+    try:
+        with Image.open(io.BytesIO(picture)) as opened:
+            opened.convert("RGB").save(out, format="PNG")
+    except (OSError, ValueError) as error:
+        raise BadInput(f"an image cannot be read: {error}") from None
+    return out.getvalue()
+
+
+def read_predictions(path: Path) -> dict[str, Prediction]:
+    """Reads a JSON Lines file of predictions, by name of the example. Raises BadInput. A last line that was cut when
+    its writer was killed is ignored."""
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise BadInput(f"predictions {str(path)!r} cannot be read: {reason}") from None
+    by_name: dict[str, Prediction] = {}
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            prediction = Prediction.model_validate_json(line)
+        except ValidationError as error:
+            if number == len(lines):
+                continue
+            raise BadInput(f"{path}:{number}: no prediction: {first_problem(error)}") from None
+        by_name[prediction.name] = prediction
+    return by_name
+
+
+def check_predictions(predictions: Mapping[str, Prediction], examples: Iterable[Example]) -> None:
+    """Raises BadInput if *predictions* name an example that is not there, or lack one."""
+    names = [example.name for example in examples]
+    if unknown := next(iter(predictions.keys() - set(names)), None):
+        raise BadInput(f"the predictions name {unknown!r}, which is no example")
+    if missing := next((name for name in names if name not in predictions), None):
+        raise BadInput(f"the predictions lack the example {missing!r}")
+
+
+def digest_of(examples: Sequence[Example]) -> str:
+    """Identifies what is asked: prompts, targets and pictures."""
+    digest = hashlib.sha256()
+    for example in examples:
+        digest.update(example.model_copy(update={"image": None}).model_dump_json().encode())
+        digest.update(example.picture or b"")
+    return digest.hexdigest()[:16]

@@ -1,0 +1,76 @@
+"""Keeps a model's answers in a folder, so that an interrupted evaluation continues."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from pydantic import ValidationError
+
+from envs.core.atomic_write import write_atomically
+from envs.core.errors import BadInput
+from envs.core.record import Record
+from training.grounding.answering import Prediction, read_predictions
+
+
+class Asked(Record):
+    """What the answers of a folder depend on."""
+
+    policy: str
+    profile: str = ""
+    """Of a model that sees."""
+    think: bool = False
+    resolution: bool = False
+    examples: str
+    """:func:`training.grounding.answering.digest_of`."""
+
+
+class StoredAnswers:
+    """Answers by name of the example; in memory only where no folder is named."""
+
+    def __init__(self, answers: dict[str, Prediction], file: Path | None) -> None:
+        self.answers = answers
+        self._file = file
+        self._out: IO[str] | None = None
+
+    @classmethod
+    def open(cls, out: Path | None, asked: Asked) -> Self:
+        """The answers that *out* holds. Raises BadInput if it holds those to other questions."""
+        if out is None:
+            return cls({}, None)
+        settings, file = out / "asked.json", out / "predictions.jsonl"
+        if not settings.is_file():
+            if out.exists() and (not out.is_dir() or any(out.iterdir())):
+                raise BadInput(f"--out {str(out)!r} holds other files: name a new folder")
+            out.mkdir(parents=True, exist_ok=True)
+            write_atomically(settings, asked.model_dump_json(indent=1) + "\n")
+        elif (changed := _changed(settings, asked)) != "":
+            raise BadInput(f"--out {str(out)!r} was begun with another {changed}: name a new folder")
+        answers = read_predictions(file) if file.is_file() else {}
+        if answers:  # a line that was cut ends here
+            write_atomically(file, "".join(f"{each.model_dump_json()}\n" for each in answers.values()))
+        return cls(answers, file)
+
+    def __enter__(self) -> Self:
+        self._out = None if self._file is None else self._file.open("a", encoding="utf-8")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if self._out is not None:
+            self._out.close()
+
+    def add(self, prediction: Prediction) -> None:
+        self.answers[prediction.name] = prediction
+        if self._out is not None:
+            self._out.write(prediction.model_dump_json() + "\n")
+            self._out.flush()
+
+
+def _changed(file: Path, asked: Asked) -> str:
+    """The names of what differs from what *file* says; empty if nothing does."""
+    try:
+        before = Asked.model_validate_json(file.read_text("utf-8"))
+    except ValidationError:
+        raise BadInput(f"{str(file)!r} holds no settings of an evaluation: name a new folder") from None
+    return " and ".join(name for name, value in asked if value != getattr(before, name))

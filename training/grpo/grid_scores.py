@@ -1,0 +1,105 @@
+"""Asks any chat model for the grids of puzzles, and scores its answers as training does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean
+
+from envs.core.errors import BadInput
+from envs.core.record import Record, storable
+from judges.statistics import Estimate, clustered_mean, proportion
+from models.asking import complete
+from models.base import ChatModel, ChatRequest, Message, ModelError
+from models.vision.answers import read_completion
+from training.grounding.answering import Prediction
+from training.grpo.examples import Example
+from training.grpo.rewards import GridTarget, MazeTarget, SudokuTarget, is_right, proximity_score
+from training.grpo.rewards.ssl import NEAR_MISS
+
+RESAMPLES = 2_000
+
+
+class GridScore(Record):
+    """Numbers of the answers to one kind of puzzle, or to all."""
+
+    kind: str
+    examples: int
+    correct: Estimate
+    """Share of right answers, with Wilson's interval."""
+    proximity: Estimate
+    """Mean S of the SSL paper, 0 to 1, with the interval of a bootstrap over puzzles."""
+    near_misses: float
+    """Share of answers that are wrong and have S above `NEAR_MISS`."""
+    tokens: float
+    """Mean tokens of an answer, as far as the model counts them."""
+
+
+def check_puzzles(examples: Sequence[Example]) -> None:
+    """Raises BadInput if one of *examples* is no puzzle of text alone."""
+    for example in examples:
+        if not isinstance(example.target, MazeTarget | SudokuTarget | GridTarget) or example.image is not None:
+            raise BadInput(f"example {example.name!r} is no puzzle: its target must be a maze, a sudoku or a grid")
+
+
+async def answer_puzzles(
+    model: ChatModel,
+    examples: Sequence[Example],
+    store: Callable[[Prediction], None],
+    *,
+    max_tokens: int,
+    workers: int = 1,
+    deadline_s: float = 600.0,
+) -> None:
+    """Asks for the answer to each of *examples* once, at temperature 0, and gives each answer to *store*.
+
+    Raises :class:`models.base.ModelError` if the model cannot be reached; an answer that cannot be used counts."""
+    queue = list(reversed(examples))
+
+    async def work() -> None:
+        while queue:
+            example = queue.pop()
+            messages = tuple(Message(role, text) for role, text in example.messages)
+            try:
+                reply = await complete(
+                    model, ChatRequest(messages=messages, max_tokens=max_tokens, deadline_s=deadline_s)
+                )
+            except ModelError as error:
+                if not error.answered:
+                    raise
+                store(Prediction(name=example.name, problem=storable(str(error).splitlines()[0])))
+            else:
+                tokens = reply.usage.tokens_out + reply.usage.tokens_thinking
+                store(Prediction(name=example.name, answer=storable(reply.text), tokens=tokens))
+
+    tasks = [asyncio.create_task(work()) for _ in range(min(workers, len(examples)))]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+def score_grids(examples: Sequence[Example], predictions: Mapping[str, Prediction]) -> tuple[GridScore, ...]:
+    """The numbers of all *examples*, which are not empty, then of each kind if there are several."""
+    by_kind: dict[str, list[Example]] = {}
+    for example in examples:
+        by_kind.setdefault(example.target.kind, []).append(example)
+    kinds = [("all", list(examples)), *(sorted(by_kind.items()) if len(by_kind) > 1 else ())]
+    return tuple(_score(kind, held, predictions) for kind, held in kinds)
+
+
+def _score(kind: str, examples: Sequence[Example], predictions: Mapping[str, Prediction]) -> GridScore:
+    answers = [read_completion(predictions[example.name].answer) for example in examples]
+    right = [is_right(example.target, answer) for example, answer in zip(examples, answers, strict=True)]
+    near = [proximity_score(example.target, answer) for example, answer in zip(examples, answers, strict=True)]
+    missed = [not correct and close > NEAR_MISS for correct, close in zip(right, near, strict=True)]
+    names = [example.name for example in examples]
+    return GridScore(
+        kind=kind,
+        examples=len(examples),
+        correct=proportion(sum(right), len(right)),
+        proximity=clustered_mean(near, names, resamples=RESAMPLES, seed=0),
+        near_misses=fmean(missed),
+        tokens=fmean(predictions[name].tokens for name in names),
+    )
