@@ -107,7 +107,11 @@ COMMANDS: Final[Mapping[str, Place]] = {
         "app",
         "Manage the web applications of the suite `sites`: shop, forum, code site, CMS, map.",
     ),
-    "data": Place("agent.cli.data", "app", "Manage data of other projects: task files of WebArena, a map of Helsinki."),
+    "data": Place(
+        "training.cli.data",
+        "app",
+        "Download data of other projects, and make examples for grounding from rendered pages.",
+    ),
 }
 """By name, in the order of `mira --help`. Modules are strings, not imports, because `training` is above `agent`."""
 

@@ -15,8 +15,9 @@ from envs.core.errors import BadInput
 from envs.suites.wheel_data import DATA, WheelData, cached, fetch
 
 app = typer.Typer(
-    help="Manage data of other projects: task files of WebArena, a map of Helsinki.", no_args_is_help=True
+    help="Download data of other projects, and make examples for grounding from rendered pages.", no_args_is_help=True
 )
+"""`training.cli.data` adds commands."""
 
 
 @app.command("get")

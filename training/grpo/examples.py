@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, FiniteFloat, ValidationError
 
 from envs.core.atomic_write import write_atomically
 from envs.core.errors import BadInput
@@ -17,6 +17,32 @@ from envs.core.record import Record
 from training.grpo.rewards import Target, places_of
 
 Role = Literal["system", "user", "assistant"]
+
+
+Split = Literal["train", "validation", "test"]
+
+
+class Facts(Record):
+    """What is known of an example. Evaluations group answers by it; no model is shown it."""
+
+    subject: str = ""
+    """What is looked for, in words: the instruction without the form of the prompt."""
+    question: Literal["where_is", "where_to_click"] = "where_is"
+    """The question of :class:`models.vision.grounding.GroundingPrompt` that *subject* completes: an element, or a
+    goal."""
+    asks: Literal["name", "function", "relation", ""] = ""
+    """How the subject names the element: by its name, by what it does, or by its neighbours."""
+    element: Literal["text", "icon", ""] = ""
+    """Whether the element shows text, or a picture alone."""
+    platform: str = ""
+    """Where the image was made: web, windows, android …"""
+    source: str = ""
+    """What made it: a suite, a generator or a data set."""
+    template: str = ""
+    """Page template. Examples of one template are alike: they are in one split and are drawn together by intervals."""
+    split: Split | None = None
+    distractors: tuple[tuple[FiniteFloat, FiniteFloat, FiniteFloat, FiniteFloat], ...] = ()
+    """Boxes of other elements that resemble the correct one: left, top, right, bottom in pixels of the image."""
 
 
 class Example(Record):
@@ -29,6 +55,7 @@ class Example(Record):
     target: Target
     image: Path | None = None
     """Image of the last message. The path is relative to the folder in a file, absolute in memory."""
+    facts: Facts | None = None
 
     @property
     def picture(self) -> bytes | None:

@@ -389,6 +389,7 @@ def _profile(examples: Sequence[Example]) -> str:
 def _digest(examples: Sequence[Example]) -> str:
     digest = hashlib.sha256()
     for example in examples:
-        digest.update(example.model_copy(update={"image": None}).model_dump_json().encode())
+        shown = example.model_copy(update={"image": None}).model_dump_json(exclude={"facts"})
+        digest.update(shown.encode())
         digest.update(example.picture or b"")
     return digest.hexdigest()[:16]
