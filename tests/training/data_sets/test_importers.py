@@ -186,7 +186,7 @@ def test_mind2web(tmp_path: Path) -> None:
     assert click.action == ClickAt(x=40.5, y=20)
     assert click.places[0].box == (20.5, 10, 60.5, 30), "the candidate that has a box"
     assert typed.action == Type(ref=items.FOCUSED, text="Rome")
-    assert "Done, 1: [button]  Search -> CLICK" in examples[1].messages[0][1]
+    assert "Done, 1: [button] Search -> CLICK" in examples[1].messages[0][1]
     goals = imported("mind2web", tmp_path, ask="goal", low=True)
     assert [one.box for one in points(goals)] == [(20.5, 10, 60.5, 30)] * 2, "also where to type"
     assert "Find a flat in Rome; [textbox]" in goals[1].messages[0][1]
