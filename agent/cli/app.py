@@ -74,7 +74,7 @@ COMMANDS: Final[Mapping[str, Place]] = {
     "train": Place("training.cli.train", "app", "Train a local policy from traces."),
     "eval": Place(
         "training.cli.evaluate",
-        "evaluate",
+        "app",
         "Evaluate runs: success, pass@k, failures, cost and milestones; compare phases and arms.",
     ),
     "export": Place(

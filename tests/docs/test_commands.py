@@ -27,7 +27,12 @@ def mira() -> Any:
 def _leaf(group: Any, words: tuple[str, ...]) -> tuple[Any, list[str]]:
     """The command that *words* (without `mira`) name, and the rest."""
     rest = list(words)
-    while hasattr(group, "commands") and rest and not rest[0].startswith("-"):
+    while hasattr(group, "commands") and (rest or hasattr(group, "default_command")):
+        if hasattr(group, "default_command") and (not rest or rest[0] not in group.commands):
+            group = group.commands[group.default_command]
+            break
+        if rest[0].startswith("-"):
+            break
         assert rest[0] in group.commands, f"there is no command {rest[0]!r}"
         group = group.commands[rest.pop(0)]
     return group, rest

@@ -1,6 +1,6 @@
 """`mira data`: the commands of :mod:`agent.cli.data`, and those that make or import examples for training.
 
-A module with another command defines a function and is added to the list at the end of this one.
+To add a command: import its function, and register it here. Its module imports what it needs when it is called.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from agent.cli import options
+from agent.cli.default_command import GroupWithDefault
 from agent.cli.output import EXIT_INTERRUPTED, EXIT_OK, counting, print_json, print_problem, print_table, stderr, stdout
 from agent.config import RunConfig
 from agent.inspection.compare import PASS_AT
@@ -18,6 +19,7 @@ from agent.run.discover_traces import EpisodeFile, discover_traces
 from envs.core.errors import BadInput
 from envs.core.tasks import TaskSelection
 from training.cli import evaluation_tables as tables
+from training.cli.evaluate_planning import evaluate_planning
 from training.loop.evaluation.arms import ArmsTable, Cluster, Trial, compare_arms, trials_of
 from training.loop.evaluation.drawing import Phase, check_target, write_phases
 from training.loop.evaluation.phases import Group, parse_arms, parse_phases
@@ -49,6 +51,10 @@ Out = Annotated[Path | None, typer.Option(help="Write the heat maps of --phases 
 Play = Annotated[bool, typer.Option("--play", help="First play tasks of --suite with --policy, like `mira run`.")]
 PlayedInto = Annotated[Path, typer.Option("--runs", help="Folder in which --play creates its run.")]
 
+app = typer.Typer(cls=GroupWithDefault, no_args_is_help=False)
+"""`mira eval RUN…` and `mira eval planning …`."""
+app.command("planning")(evaluate_planning)
+
 _KS = ",".join(map(str, PASS_AT))
 
 
@@ -70,6 +76,7 @@ class _Method:
         return evaluate_runs(self.read(files), ks=self.ks, resamples=self.resamples, seed=self.seed)
 
 
+@app.command(GroupWithDefault.default_command, hidden=True)
 def evaluate(
     runs: Runs = None,
     phases: Phases = None,
@@ -98,7 +105,9 @@ def evaluate(
     wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:
-    """Evaluate runs: success, pass@k, failures, cost and milestones; compare phases and arms."""
+    """Evaluate runs: success, pass@k, failures, cost and milestones; compare phases and arms.
+
+    Single steps are evaluated by `mira eval planning`."""
     method = _Method(parse_ks(k), cluster, resamples, seed, as_json)
     played_by = {
         "policy": policy,

@@ -93,7 +93,8 @@ def _example(item: Item, source: str, ask: Ask, options: ImportOptions, images: 
     if isinstance(target, Exclusion):
         return target
     facts = Facts(
-        subject=storable(item.task),
+        subject=storable(_subject(item, ask, low=options.low)),
+        question="where_to_click" if ask == "goal" else "where_is",
         element=item.element,
         platform=storable(item.platform),
         source=source,
@@ -113,8 +114,13 @@ def _question(item: Item, ask: Ask, options: ImportOptions) -> str:
     size = ViewSize(*item.size)
     if ask == "element":
         return form.where_is(item.task, size).text
-    low = item.step.instruction if options.low and item.step is not None else ""
-    return form.where_to_click(f"{item.task}; {low}" if low else item.task, size).text
+    return form.where_to_click(_subject(item, ask, low=options.low), size).text
+
+
+def _subject(item: Item, ask: Ask, *, low: bool) -> str:
+    """The task, for goals with the instruction of the step if that is shown."""
+    instruction = item.step.instruction if low and ask == "goal" and item.step is not None else ""
+    return f"{item.task}; {instruction}" if instruction else item.task
 
 
 def _target(item: Item, ask: Ask) -> PointTarget | StepTarget | Exclusion:
