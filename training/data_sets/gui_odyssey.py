@@ -45,8 +45,8 @@ def read(folder: Path, split: str | None) -> Iterator[Item | Exclusion]:
     home = files[0].parents[1]
     split_of = _split_of(home, split)
     for path in files:
-        part: Split | None = None if split_of is None else split_of.get(path.name, split_of.get(path.stem))
-        if split_of is not None and part != str(split).rpartition("/")[2]:
+        part = split_of.get(path.name) or split_of.get(path.stem)
+        if split is not None and part != split.rpartition("/")[2]:
             yield Exclusion.SPLIT
             continue
         yield from _episode(path, home, part)
@@ -117,10 +117,10 @@ def _points(row: Row, size: Size, count: int) -> list[tuple[float, float]]:
     return [(x * size[0] / _EXTENT, y * size[1] / _EXTENT) for x, y in points]
 
 
-def _split_of(home: Path, split: str | None) -> dict[str, Split] | None:
-    """The part of each annotation file; None if all parts are read."""
+def _split_of(home: Path, split: str | None) -> dict[str, Split]:
+    """The part of each annotation file; empty if all parts are read."""
     if split is None:
-        return None
+        return {}
     known = sorted(path.stem for path in (home / "splits").glob("*.json"))
     check_split(split, tuple(f"{name}/{part}" for name in known for part in ("train", "test")))
     row = row_of(read_json(home / "splits" / f"{split.partition('/')[0]}.json"), f"splits/{split}")

@@ -124,7 +124,7 @@ def android_control(folder: Path) -> None:
 
 
 def gui_odyssey(folder: Path) -> None:
-    steps = [
+    steps: list[dict[str, Any]] = [
         {"step": 0, "screenshot": "e1_0.png", "action": "CLICK", "info": [[500, 250]], "ps": ""},
         {"step": 1, "screenshot": "e1_1.png", "action": "SCROLL", "info": [[500, 800], [500, 200]], "ps": ""},
     ]
