@@ -71,7 +71,7 @@ def test_from_a_folder_to_a_play(
     assert [one.update for one in read_held_out(Path("runs/own/trained"))] == [0, 1]
     declared = json.loads(Path("runs/own/trained/model/mira.json").read_text())
     assert declared == {"vision_profile": "qwen2.5-vl", "grounding": "plain"} | declared
-    (file,) = [file for file in discover_traces([Path("runs")])]
+    (file,) = discover_traces([Path("runs")])
     trace = file.read()
     asked = [event for event in trace.events if "local:runs/own/trained/model" in event.model_dump_json()]
     assert asked, "the trained model was asked where the checkout button is"
