@@ -266,4 +266,4 @@ def tf_example(features: Mapping[str, list[int] | list[bytes]]) -> bytes:
 def framed(record: bytes) -> bytes:
     """A record of a TFRecord file."""
     length = struct.pack("<Q", len(record))
-    return length + struct.pack("<I", masked_crc(length)) + record + struct.pack("<I", masked_crc(record[:0]))
+    return length + struct.pack("<I", masked_crc(length)) + record + struct.pack("<I", masked_crc(record))
