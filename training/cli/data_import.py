@@ -65,7 +65,7 @@ def import_examples(
     )
     result = import_data(name, folder, options, out.parent / f"{out.stem}-images")
     for reason, count in result.left_out.items():
-        log(f"{count} rows left out: {reason.value}")
+        log(f"left out: {count} {reason.value}")
     write_examples(out, result.examples)
     if as_json:
         left = {reason.value: count for reason, count in result.left_out.items()}

@@ -92,15 +92,20 @@ def _action(row: Row, size: Size) -> tuple[Action, Corners | None]:
         start, end = (left * size[0], top * size[1]), (lifted_left * size[0], lifted_top * size[1])
         return items.scroll_by_finger(start, end), None
     x, y = left * size[0], top * size[1]
-    box = items.smallest_around(x, y, _elements(row)) or items.around(x, y, size)
+    box = items.smallest_around(x, y, _elements(row, size)) or items.around(x, y, size)
     return items.click(x, y), box
 
 
-def _elements(row: Row) -> list[Corners]:
+def _elements(row: Row, size: Size) -> list[Corners]:
+    """The boxes of the elements in pixels; sets in the same format, such as CAGUI, state shares of the screen."""
     if not row.values.get("ui_positions"):
         return []
     places = [Row({"ui_positions": one}, row.where).numbers("ui_positions", 4) for one in row.items("ui_positions")]
-    return [(left, top, left + width, top + height) for top, left, height, width in places]
+    across, down = size if all(value <= 1 for place in places for value in place) else (1, 1)
+    return [
+        (left * across, top * down, (left + width) * across, (top + height) * down)
+        for top, left, height, width in places
+    ]
 
 
 DATA_SET: Final = DataSet(read, "train/ and test/ with GROUP/EPISODE/EPISODE.json", ("step", "goal"))

@@ -42,7 +42,7 @@ def read(folder: Path, split: str | None) -> Iterator[Item | Exclusion]:
     files = [folder] if folder.suffix == ".json" else sorted((folder / "annotations").glob("*.json"))
     if not files:
         raise BadInput(f"{folder} holds no annotations/*.json")
-    home = files[0].parents[1]
+    home = files[0].resolve().parents[1]
     split_of = _split_of(home, split)
     for path in files:
         part = split_of.get(path.name) or split_of.get(path.stem)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final, cast, get_args
+from typing import Any, Final, cast, get_args
 
 from envs.core.actions import Action, Select
 from envs.core.errors import BadInput
@@ -21,7 +21,15 @@ from training.data_sets.items import Corners, Direction, Exclusion, Item, Size, 
 from training.data_sets.registry import DataSet, check_split
 from training.data_sets.rows import Row, rows_in
 
+_EDGE: Final = 1.01
+"""The largest coordinate, which rounding may put beyond the edge."""
 _NOTHING: Final = ("", "None", "none", "no input text", "null")
+_CLICKS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "click": {},
+    "long_press": {"button": "right"},
+    "rightclick": {"button": "right"},
+    "doubleclick": {"count": 2},
+}
 _PLAIN: Final[Mapping[str, Action]] = {
     "press_back": items.BACK,
     "press_home": items.HOME,
@@ -55,7 +63,7 @@ def _item(row: Row, path: Path, number: int) -> Item | Exclusion:
         return found
     action, box = found
     history = row.text("history", "")
-    name = f"gui-r1/{path.stem}/{row.values.get('id', number)}"
+    name = f"gui-r1/{path.stem}/{number}"
     return Item(
         row.where,
         name,
@@ -72,9 +80,9 @@ def _item(row: Row, path: Path, number: int) -> Item | Exclusion:
 
 def _action(row: Row, size: Size) -> tuple[Action, Corners | None] | Exclusion:
     kind, text = row.text("gt_action").strip().lower(), row.text("gt_input_text", "")
-    if kind in ("click", "long_press"):
+    if kind in _CLICKS:
         x, y, box = _place(row, size)
-        return (items.click(x, y) if kind == "click" else items.long_press(x, y)), box
+        return items.click(x, y).model_copy(update=_CLICKS[kind]), box
     if kind in ("scroll", "swipe"):
         direction = text.strip().lower()
         if direction not in get_args(Direction):
@@ -87,18 +95,16 @@ def _action(row: Row, size: Size) -> tuple[Action, Corners | None] | Exclusion:
             return items.open_app(text), None
         case "select":
             return Select(ref=items.FOCUSED, option=text), None
-        case "close/delete":
-            return Exclusion.NO_ACTION
-        case _ if kind in _PLAIN:
-            return _PLAIN[kind], None
+        case "moveto" | "hover":
+            return Exclusion.POINTER
         case _:
-            raise row.bad(f"'gt_action' {kind!r} is not known")
+            return (_PLAIN[kind], None) if kind in _PLAIN else Exclusion.NO_ACTION
 
 
 def _place(row: Row, size: Size) -> tuple[float, float, Corners]:
     """The point of a click and its box, in pixels."""
     numbers = row.numbers("gt_bbox", 2, 4)
-    if max(numbers) > 1 or min(numbers) < 0:
+    if max(numbers) > _EDGE or min(numbers) < 1 - _EDGE:
         raise row.bad(f"'gt_bbox' must be from 0 to 1, not {list(numbers)}: a copy in pixels is not the published one")
     scaled = [value * size[index % 2] for index, value in enumerate(numbers)]
     if len(scaled) == 2:

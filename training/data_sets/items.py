@@ -45,12 +45,13 @@ IMPOSSIBLE: Final = Stop(answer="N/A")
 class Exclusion(StrEnum):
     """Why a row becomes no example."""
 
-    SPLIT = "of another split"
-    NO_BOX = "without a box"
-    OUTSIDE = "whose box is outside of its picture"
-    NO_POINT = "that act at no point, which --ask goal needs"
-    POINTER = "that move or drag from where the pointer is"
-    NO_ACTION = "whose script has no action that is known"
+    SPLIT = "rows, episodes or files of another split"
+    NO_PICTURE = "rows without a picture"
+    NO_BOX = "rows without a box"
+    OUTSIDE = "rows whose box is outside of the picture"
+    NO_POINT = "steps that act at no point, which --ask goal needs"
+    POINTER = "steps that move or drag the pointer from where it is"
+    NO_ACTION = "steps without an action that is known"
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ def read(folder: Path, split: str | None) -> Iterator[Item | Exclusion]:
 
 def _item(row: Row, folder: Path, part: str | None) -> Item | Exclusion:
     if row.values.get("screenshot") is None:
-        return Exclusion.NO_BOX
+        return Exclusion.NO_PICTURE
     operation = row.inner("operation")
     boxes = [box for value in row.items("pos_candidates") if (box := _box(row, value)) is not None]
     if not boxes:
@@ -58,7 +58,7 @@ def _item(row: Row, folder: Path, part: str | None) -> Item | Exclusion:
     box = boxes[0]
     return Item(
         row.where,
-        f"mind2web/{row.text('action_uid')}",
+        f"mind2web/{row.text('annotation_id')}/{row.text('action_uid')}",
         picture,
         row.size(picture),
         row.text("confirmed_task"),

@@ -78,7 +78,7 @@ def _task(row: Row, folder: Path, name: str, split: Split) -> Iterator[Item | Ex
     platform = "web" if "web" in Path(row.text("task")).parts else "desktop"
     history: list[str] = []
     for number, line in enumerate(lines):
-        found = _action(row, line, boxes, size)
+        found = _action(line, boxes, size)
         if isinstance(found, Exclusion):
             yield found
             continue
@@ -117,8 +117,8 @@ def _corners(element: Row) -> Corners:
     return left, top, right, bottom
 
 
-def _action(row: Row, line: str, boxes: Boxes, size: Size) -> tuple[Action, Corners | None] | Exclusion:
-    name, values = _call(row, line)
+def _action(line: str, boxes: Boxes, size: Size) -> tuple[Action, Corners | None] | Exclusion:
+    name, values = _call(line)
     if name in _POINTER:
         return Exclusion.POINTER
     match name, values:
@@ -142,15 +142,15 @@ def _action(row: Row, line: str, boxes: Boxes, size: Size) -> tuple[Action, Corn
             return Exclusion.NO_ACTION
 
 
-def _call(row: Row, line: str) -> tuple[str, list[object]]:
-    """Name and literal arguments of a call."""
+def _call(line: str) -> tuple[str, list[object]]:
+    """Name and arguments of a call; no name if it is none, or has other arguments than plain values."""
     try:
         call = ast.parse(line, mode="eval").body
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
             return call.func.id, [ast.literal_eval(value) for value in call.args]
     except (SyntaxError, ValueError):
         pass
-    raise row.bad(f"the script has a line that is no call with plain values: {line[:60]!r}")
+    return "", []
 
 
 def _key(name: str) -> str:

@@ -24,7 +24,7 @@ def read(folder: Path, split: str | None) -> Iterator[Item | Exclusion]:
     files = [folder] if folder.suffix == ".json" else sorted((folder / "annotations").glob("*.json"))
     if not files:
         raise BadInput(f"{folder} holds no annotations/*.json")
-    home = files[0].parents[1]
+    home = files[0].resolve().parents[1]
     for path in files:
         for number, row in enumerate(rows_in(path), 1):
             application = row.text("application")
@@ -37,7 +37,7 @@ def read(folder: Path, split: str | None) -> Iterator[Item | Exclusion]:
                 raise row.bad(f"'img_size' is not the size of the picture, {size[0]} x {size[1]}")
             yield Item(
                 row.where,
-                f"screenspot-pro/{row.text('id', f'{path.stem}/{number}')}",
+                f"screenspot-pro/{path.stem}/{number}",
                 picture,
                 size,
                 row.text("instruction"),

@@ -109,7 +109,7 @@ def test_android_control(tmp_path: Path) -> None:
     assert examples[0].picture == published.png((100, 200)), "the screenshot before the action"
     assert facts(examples[0]) == ("", "android", "train")
     assert "This step" not in imported("android-control", tmp_path)[1].messages[0][1]
-    with pytest.raises(BadInput, match=r"no row .* 1 of another split"):
+    with pytest.raises(BadInput, match=r"no row .* 1 rows, episodes or files of another split"):
         imported("android-control", tmp_path, split="test")
 
 
@@ -170,14 +170,18 @@ def test_a_line_of_omniact(tmp_path: Path, line: str, expected: str) -> None:
         assert PROGRAM.show(found.action) == expected
 
 
-def test_scripts_are_not_run(tmp_path: Path) -> None:
+def test_scripts_are_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     source = tmp_path / "published"
     source.mkdir()
     published.omniact(source)
-    bad = "Task: x\nOutput Script:\npyautogui.click(open('ran', 'w'), 1)\n"
-    (source / "data/web/shop/task_1.txt").write_text(bad)
-    with pytest.raises(BadInput, match=r"test.json row '0': the script has a line that is no call with plain values"):
-        import_data("omniact", source, ImportOptions(), tmp_path)
+    script = (
+        "Task: x\nOutput Script:\npyautogui.write(open('ran', 'w'))\npyautogui.write('it's)\npyautogui.write('a')\n"
+    )
+    (source / "data/web/shop/task_1.txt").write_text(script)
+    result = import_data("omniact", source, ImportOptions(), tmp_path)
+    assert len(result.examples) == 1 and result.left_out == {Exclusion.NO_ACTION: 2}
+    assert not Path("ran").exists()
 
 
 def test_mind2web(tmp_path: Path) -> None:

@@ -172,7 +172,9 @@ def similarity(first: str, second: str) -> float:
 
 
 def _near(right: Action, answer: Action, size: Size) -> bool:
-    """Whether the points are within the tolerance; True without points."""
+    """Whether the points are within the tolerance, or the elements of two clicks are equal; True without either."""
+    if isinstance(right, Click):
+        return answer == right
     pairs = zip(points_of(right), points_of(answer), strict=False)
     if len(points_of(right)) != len(points_of(answer)):
         return False

@@ -48,6 +48,11 @@ def test_a_click_is_exact_in_its_element() -> None:
     assert scored(Click(ref=3), Click(ref=3)).exact_match and not scored(Click(ref=3), Click(ref=4)).exact_match
 
 
+def test_a_click_on_an_element_is_grounded_by_its_number() -> None:
+    assert [scored(Click(ref=3), Click(ref=ref)).grounded for ref in (3, 4)] == [True, False]
+    assert scored(Click(ref=3), items.click(1, 1)).grounded is False
+
+
 def test_another_type_has_no_grounding() -> None:
     """OS-Atlas: `CLICK_all_match / CLICK_type_match`."""
     score = scored(items.click(500, 1_000), items.long_press(500, 1_000), (400, 900, 600, 1_100))
