@@ -14,6 +14,7 @@ from agent.run.discover_traces import discover_traces
 from tests.conftest import Site
 from tests.docs.documented import block_commands
 from tests.tiny_models.pictures import FAMILIES
+from tests.training.data_sets.published import android_control, screenspot_v2
 from training.grpo.run import read_held_out
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -51,6 +52,8 @@ def test_from_a_folder_to_a_play(
     monkeypatch.chdir(tmp_path)
     labelled(Path("shots"), 4)
     labelled(Path("held-out"), 2)
+    screenspot_v2(Path("published-points"))
+    android_control(Path("published-steps"))
     start = FAMILIES["qwen2.5-vl"](tmp_path / "start")
     site.pages["/"] = "<!doctype html><title>Shop</title><button>Check out</button>"
     Path("policy.json").write_text(json.dumps(['do(action="Click", element="the checkout button")', *["exit()"] * 3]))
@@ -58,19 +61,23 @@ def test_from_a_folder_to_a_play(
         "PATH/TO/Qwen2.5-VL-3B-Instruct": str(start),
         "https://shop.example": site.url("/"),
         "openai:gpt-4o": "scripted:policy.json",
+        "PATH/TO/ScreenSpot-v2": "published-points",
+        "PATH/TO/android_control": "published-steps",
+        "vllm:http://127.0.0.1:8000/v1#Qwen/Qwen2.5-VL-7B-Instruct": "local:runs/own/trained/model",
     }
     commands = [list(command.words[1:]) for command in block_commands("mira") if command.place.startswith(PAGE)]
-    own = [words for words in commands if not any(word.startswith("PATH/TO/") and "Qwen" not in word for word in words)]
-    names = []
-    for words in own[:5]:
-        names.append(words[1] if words[0] in ("data", "train") else words[0])
+    names = [words[0] if words[0] == "run" else words[1] for words in commands]
+    assert names == ["import", "import", "grpo", "show", "run", "import", "import", "planning"]
+    for words in commands:
         extra = [word for setting in QUICK for word in ("--set", setting)] if words[1] == "grpo" else []
+        extra += ["--max-tokens", "16", "--out", "runs/planning"] if words[1] == "planning" else []
         code = mira(monkeypatch, [*(replaced.get(word, word) for word in words), *extra])
         assert code == 0, (words, capsys.readouterr())
-    assert names == ["import", "import", "grpo", "show", "run"]
     assert [one.update for one in read_held_out(Path("runs/own/trained"))] == [0, 1]
     declared = json.loads(Path("runs/own/trained/model/mira.json").read_text())
     assert declared == {"vision_profile": "qwen2.5-vl", "grounding": "plain"} | declared
+    answers = [json.loads(line) for line in Path("runs/planning/predictions.jsonl").read_text().splitlines()]
+    assert len(answers) == 2 and all(answer["tokens"] > 0 for answer in answers)
     (file,) = discover_traces([Path("runs")])
     trace = file.read()
     asked = [event for event in trace.events if "local:runs/own/trained/model" in event.model_dump_json()]

@@ -120,7 +120,7 @@ def android_control(folder: Path) -> None:
     path = folder / "android_control-00000-of-00020"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(gzip.compress(framed(record)))
-    write_json(folder / "splits.json", {"train": [7], "validation": [], "test": [8]})
+    write_json(folder / "splits.json", {"train": [8], "validation": [], "test": [7]})
 
 
 def gui_odyssey(folder: Path) -> None:

@@ -107,10 +107,10 @@ def test_android_control(tmp_path: Path) -> None:
     assert second.action == Type(ref=items.FOCUSED, text="Ann")
     assert "Task: Set an alarm\nThis step: Type the name\nDone, 1: Open the clock\n" in examples[1].messages[0][1]
     assert examples[0].picture == published.png((100, 200)), "the screenshot before the action"
-    assert facts(examples[0]) == ("", "android", "train")
+    assert facts(examples[0]) == ("", "android", "test")
     assert "This step" not in imported("android-control", tmp_path)[1].messages[0][1]
     with pytest.raises(BadInput, match=r"no row .* 1 rows, episodes or files of another split"):
-        imported("android-control", tmp_path, split="test")
+        imported("android-control", tmp_path, split="train")
 
 
 def test_gui_odyssey(tmp_path: Path) -> None:
