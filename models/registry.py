@@ -23,6 +23,8 @@ T = TypeVar("T")
 
 REWARDS: Final = "mira.rewards"
 """The group of :mod:`training.grpo.rewards.registry`, named here so that lower packages can list it."""
+DATA_SETS: Final = "mira.data_sets"
+"""The group of :mod:`training.data_sets.registry`, named here for the same reason."""
 _NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*")
 
 

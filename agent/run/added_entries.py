@@ -1,15 +1,16 @@
-"""Lists what installed packages add to Mira: providers, planners, judges, suites and rewards."""
+"""Lists what installed packages add to Mira: providers, planners, judges, suites, rewards and data sets."""
 
 from __future__ import annotations
 
 from agent.run.suites import SUITES
 from judges.registry import JUDGES
-from models.registry import REWARDS, AddedEntry, added_names
+from models.registry import DATA_SETS, REWARDS, AddedEntry, added_names
 from models.specs import PROVIDERS
 from planners.registry import PLANNERS
 
 
 def added_entries() -> list[AddedEntry]:
-    """The entries of all groups. Imports each to report what is broken, except rewards, which only training imports."""
+    """The entries of all groups. Imports each to report what is broken, except rewards and data sets, which only
+    training imports."""
     checked = [entry for registry in (PROVIDERS, PLANNERS, JUDGES, SUITES) for entry in registry.added()]
-    return checked + added_names(REWARDS)
+    return checked + added_names(REWARDS) + added_names(DATA_SETS)

@@ -21,6 +21,7 @@ from envs.core.tasks import TaskSelection
 from training.cli import evaluation_tables as tables
 from training.cli.evaluate_grids import evaluate_grids
 from training.cli.evaluate_grounding import evaluate_grounding
+from training.cli.evaluate_planning import evaluate_planning
 from training.loop.evaluation.arms import ArmsTable, Cluster, Trial, compare_arms, trials_of
 from training.loop.evaluation.drawing import Phase, check_target, write_phases
 from training.loop.evaluation.phases import Group, parse_arms, parse_phases
@@ -58,6 +59,7 @@ app = typer.Typer(
 )
 """`mira eval RUN…` and `mira eval grounding …`."""
 app.command("grounding")(evaluate_grounding)
+app.command("planning")(evaluate_planning)
 app.command("grids")(evaluate_grids)
 
 _KS = ",".join(map(str, PASS_AT))
@@ -112,7 +114,7 @@ def evaluate(
 ) -> int:
     """Evaluate runs: success, pass@k, failures, cost and milestones; compare phases and arms.
 
-    Single answers are evaluated by `mira eval grounding` and `mira eval grids`."""
+    Single answers are evaluated by `mira eval grounding`, `mira eval planning` and `mira eval grids`."""
     method = _Method(parse_ks(k), cluster, resamples, seed, as_json)
     played_by = {
         "policy": policy,

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from tests.timing import HANG_S
 
@@ -75,6 +76,14 @@ def test_a_reward_of_a_package_is_a_recipe(tmp_path: Path) -> None:
     assert 1 < right < 1.25
 
 
+def test_a_data_set_of_a_package_is_imported(tmp_path: Path) -> None:
+    Image.new("RGB", (40, 20)).save(tmp_path / "a.png")
+    done = mira(tmp_path, "data", "import", "acme", ".", "-o", "out/acme.jsonl", "--json")
+    assert done.returncode == 0, done.stderr
+    (line,) = (tmp_path / "out" / "acme.jsonl").read_text().splitlines()
+    assert json.loads(line)["target"] == {"kind": "point", "box": [10, 5, 30, 15], "size": [40, 20]}
+
+
 def test_added_tasks_and_models_are_listed(tmp_path: Path) -> None:
     assert [task["name"] for task in json.loads(mira(tmp_path, "tasks", "--suite", "acme", "--json").stdout)] == [
         "click-test"
@@ -88,7 +97,7 @@ def test_doctor_lists_added_entries_and_their_problems(tmp_path: Path) -> None:
     broken = package(tmp_path, "broken", "[mira.judges]\nlost = no_such_module:ENTRY\n")
     done = mira(tmp_path, "doctor", "--json", packages=(ACME, broken))
     added = {(entry["group"], entry["name"]): entry for entry in json.loads(done.stdout)["added"]}
-    kinds = ("providers", "planners", "judges", "suites", "rewards")
+    kinds = ("providers", "planners", "judges", "suites", "rewards", "data_sets")
     assert added.keys() == {*((f"mira.{kind}", "acme") for kind in kinds), ("mira.judges", "lost")}
     assert added["mira.suites", "acme"]["package"] == "package acme-mira"
     assert added["mira.suites", "acme"]["problem"] == ""

@@ -1,0 +1,162 @@
+"""`mira data import` and `mira eval planning` as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.cli import main
+from envs.core.action_languages import PROGRAM
+from tests.training.data_sets.published import BUILDERS
+from training.grpo.examples import read_examples
+from training.grpo.rewards import StepTarget
+
+
+def mira(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["mira", *words])
+    with pytest.raises(SystemExit) as exit_:
+        main()
+    assert isinstance(exit_.value.code, int)
+    return exit_.value.code
+
+
+@pytest.fixture(autouse=True)
+def published(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("aitz", "folder", "mind2web"):
+        Path(name).mkdir()
+        BUILDERS[name](Path(name))
+
+
+def write_predictions(examples: str, answers: dict[int, str]) -> None:
+    """The right answer to each step, but for those of *answers*."""
+    lines: list[str] = []
+    for number, example in enumerate(read_examples(Path(examples))):
+        assert isinstance(example.target, StepTarget)
+        answer = answers.get(number, PROGRAM.show(example.target.action))
+        lines.append(json.dumps({"name": example.name, "answer": answer}))
+    Path("predictions.jsonl").write_text("\n".join(lines))
+
+
+def test_a_data_set_is_imported_and_predictions_are_scored(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert mira(monkeypatch, "data", "import", "aitz", "aitz", "--out", "steps.jsonl", "--split", "test", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"file": "steps.jsonl", "examples": 2, "left_out": {}}
+    write_predictions("steps.jsonl", {0: 'do(action="Click At", x=36, y=40)', 1: "no action"})
+    assert mira(monkeypatch, "eval", "planning", "steps.jsonl", "--predictions", "predictions.jsonl", "--json") == 0
+    score: dict[str, Any] = json.loads(capsys.readouterr().out)
+    overall = score["overall"]
+    assert [overall[name]["wilson"]["value"] for name in ("type", "grounding", "success")] == [0.5, 1, 0.5]
+    assert overall["success"]["wilson"]["low"] == pytest.approx(0.0945, abs=1e-4)
+    assert overall["success"]["by_episode"]["why_not"] == "one task alone"
+    assert score["by_platform"]["android"] == overall
+    assert (score["episodes"], score["unreadable"]) == (1, 1)
+    assert score["by_type"]["type"]["success"]["wilson"]["value"] == 0
+    assert mira(monkeypatch, "eval", "planning", "steps.jsonl", "--predictions", "predictions.jsonl", "-o", "out") == 0
+    shown = capsys.readouterr().out
+    assert "50.0%" in shown and "1 episodes · 1 answers without an action" in shown
+    assert json.loads(Path("out/score.json").read_text())["overall"] == overall
+
+
+def test_coordinates_are_read_in_the_units_of_the_prompt(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert mira(monkeypatch, "data", "import", "aitz", "aitz", "-o", "t.jsonl", "--coordinates", "thousand") == 0
+    write_predictions("t.jsonl", {0: 'do(action="Click At", x=250, y=200)'})
+    evaluate = ["eval", "planning", "t.jsonl", "--predictions", "predictions.jsonl", "--json"]
+    assert mira(monkeypatch, *evaluate, "--coordinates", "thousand") == 0
+    assert json.loads(capsys.readouterr().out.partition("\n")[2])["overall"]["exact_match"]["wilson"]["value"] == 1
+    assert mira(monkeypatch, *evaluate) == 2
+    assert "does not ask for coordinates in pixels" in capsys.readouterr().err
+
+
+def test_a_scripted_model_is_asked(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert mira(monkeypatch, "data", "import", "aitz", "aitz", "-o", "steps.jsonl") == 0
+    capsys.readouterr()
+    answers = ['I see it. do(action="Click At", x=25, y=40)', 'do(action="Type", argument="hotel", element="0")']
+    thought = f"<think>{'x' * len(answers[1])}</think>"
+    Path("script.json").write_text(json.dumps([answers[0].replace(". ", ".\n"), thought + answers[1]]))
+    assert mira(monkeypatch, "eval", "planning", "steps.jsonl", "--policy", "scripted:script.json", "--json") == 0
+    score = json.loads(capsys.readouterr().out)
+    assert score["overall"]["success"]["wilson"]["value"] == 0.5, "the F1 of hotel and hotels is 0"
+    assert score["overall"]["exact_match"]["wilson"]["value"] == 1
+    assert score["by_type"]["type"]["thought_tokens"]["value"] is not None
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["nothing", "aitz"], "unknown mira.data_sets entry 'nothing': known are screenspot, "),
+        (["aitz", "absent"], "'absent' does not exist: aitz is train/ and test/"),
+        (["aitz", "aitz", "--split", "dev"], "--split 'dev': this data set has train, test"),
+        (["aitz", "aitz", "--ask", "element"], "--ask element: aitz has no such question: use step or goal"),
+        (["aitz", "aitz", "--ask", "all"], "--ask 'all': use element, goal, step"),
+        (["screenspot-pro", "aitz"], "holds no annotations/*.json"),
+        (["android-control", "aitz"], "holds no TFRecord files android_control*"),
+        (["folder", "folder/labels.csv", "--coordinates", "mm"], "--coordinates 'mm': use pixels,"),
+    ],
+)
+def test_bad_input_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], says: str
+) -> None:
+    assert mira(monkeypatch, "data", "import", *words, "-o", "x.jsonl") == 2
+    problem = " ".join(capsys.readouterr().err.split())
+    assert says in problem
+    assert not Path("x.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        ("shots/none.png,x,0,0,9,9,,", "row 2: the picture 'shots/none.png' is not in folder"),
+        ("shots/cart.png,x,9,0,0,9,,", "row 2: the box 9, 0, 0, 9 must be left, top, right, bottom in pixels"),
+        ("shots/cart.png,x,0,0,900,9,,", "row 2: the box 0, 0, 900, 9 is outside of the picture, 200 x 100"),
+        ("shots/cart.png,x,a,0,9,9,,", "row 2: 'left' must be a number of pixels, not 'a'"),
+        ("shots/cart.png,x,nan,0,9,9,,", "row 2: 'left' must be a number, not nan"),
+        ("shots/cart.png,,0,0,9,9,,", "row 2: 'instruction' must be a text, not nothing"),
+        ("shots/cart.png,x,0,0,9,9,image,", "row 2: 'role' must be text or icon, not 'image'"),
+        ("shots/cart.png,x,0,0", "row 2: 8 values are expected, as in the first line"),
+    ],
+)
+def test_a_bad_row_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], row: str, says: str
+) -> None:
+    table = Path("folder/labels.csv")
+    lines = table.read_text().split("\n")
+    table.write_text("\n".join((*lines[:2], row)))
+    assert mira(monkeypatch, "data", "import", "folder", "folder", "-o", "x.jsonl") == 2
+    assert f"labels.csv {says}" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"no record at all, but long enough", "does not begin with its length and checksum"),
+        (b"\x1f\x8bnot gzip", "is not a readable TFRecord file"),
+        (b"\x01", "does not begin with its length and checksum"),
+    ],
+)
+def test_a_damaged_tfrecord(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], data: bytes, says: str
+) -> None:
+    Path("android_control-0").write_bytes(data)
+    assert mira(monkeypatch, "data", "import", "android-control", "android_control-0", "-o", "x.jsonl") == 2
+    assert says in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert mira(monkeypatch, "data", "import", "mind2web", "mind2web", "-o", "one.jsonl", "--limit", "1") == 0
+    assert len(read_examples(Path("one.jsonl"))) == 1
+
+
+def test_examples_without_an_action_are_not_planned(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert mira(monkeypatch, "data", "import", "folder", "folder", "-o", "x.jsonl") == 0
+    assert mira(monkeypatch, "eval", "planning", "x.jsonl", "--predictions", "x.jsonl") == 2
+    assert "asks for no action: make the file with --ask step" in " ".join(capsys.readouterr().err.split())

@@ -1,0 +1,75 @@
+"""`mira data import`: converts published data sets, or a folder of screenshots, to examples for `mira train grpo`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, cast, get_args
+
+import typer
+
+from agent.cli.output import EXIT_OK, print_json, stdout
+from envs.core.errors import BadInput
+from training.cli.messages import AsJson, log
+
+NAMES = (
+    "screenspot, screenspot-v2, screenspot-pro, android-control, gui-odyssey, aitz, omniact, mind2web, gui-r1-3k, "
+    "folder"
+)
+
+
+def import_examples(
+    name: Annotated[
+        str, typer.Argument(help=f"Data set: {NAMES} (your own screenshots), or one of a package.", metavar="NAME")
+    ],
+    folder: Annotated[Path, typer.Argument(help="Folder or file as it is published, unpacked.", metavar="FOLDER")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Output file, e.g. train.jsonl.")],
+    ask: Annotated[
+        str | None,
+        typer.Option(
+            help="Question of an example. element: where is this; goal: where to click for this; step: the next "
+            "action. Default: step for episodes, goal for benchmarks of places, element for a folder."
+        ),
+    ] = None,
+    split: Annotated[
+        str | None, typer.Option(help="Part of the data set, as it names it; an unknown name lists them.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="The most examples, from the start.")] = None,
+    low: Annotated[
+        bool, typer.Option("--low", help="Also show the instruction of the single step (AndroidControl-Low).")
+    ] = False,
+    think: Annotated[bool, typer.Option("--think", help="Ask for a thought before the answer.")] = False,
+    resolution: Annotated[
+        bool, typer.Option("--resolution", help="Include the size of the screenshot in the prompt.")
+    ] = False,
+    coordinates: Annotated[
+        str,
+        typer.Option(
+            help="Units of the coordinates that prompts ask for: pixels, resized, thousand or unit; train with equal "
+            "`coordinates`."
+        ),
+    ] = "pixels",
+    as_json: AsJson = False,
+) -> int:
+    """Convert a published data set, or your own screenshots, to examples for `mira train grpo` and `mira eval`."""
+    from training.data_sets.examples import ImportOptions, import_data
+    from training.data_sets.registry import Ask
+    from training.grpo.examples import write_examples
+    from training.grpo.frames import parse_coordinates
+
+    if ask is not None and ask not in get_args(Ask):
+        raise BadInput(f"--ask {ask!r}: use {', '.join(get_args(Ask))}")
+    if out.is_dir():
+        raise BadInput(f"--out {str(out)!r} is a folder: name a file")
+    options = ImportOptions(
+        cast("Ask | None", ask), split, limit, low, think, resolution, parse_coordinates(coordinates)
+    )
+    result = import_data(name, folder, options, out.parent / f"{out.stem}-images")
+    for reason, count in result.left_out.items():
+        log(f"left out: {count} {reason.value}")
+    write_examples(out, result.examples)
+    if as_json:
+        left = {reason.value: count for reason, count in result.left_out.items()}
+        print_json({"file": str(out), "examples": len(result.examples), "left_out": left})
+    else:
+        stdout.print(f"{len(result.examples)} examples: {out}", highlight=False, markup=False)
+    return EXIT_OK

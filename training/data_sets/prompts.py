@@ -1,0 +1,57 @@
+"""The prompt of a step: the task, what was done before, and the actions that may be answered.
+
+A place is asked for with :class:`models.vision.grounding.GroundingPrompt`, as in play.
+"""
+
+from __future__ import annotations
+
+from typing import Final, LiteralString
+
+from models.prompting.prompt_text import NOTHING, PromptText, joined, number, on_one_line, words
+from models.vision.coordinates import CoordinateSpace
+from models.vision.grounding import SUBJECT_CHARS, THINK, UNITS
+from training.data_sets.items import Item
+
+ACTIONS: Final[tuple[tuple[LiteralString, LiteralString], ...]] = (
+    ('do(action="Click At", x=X, y=Y)', "also Double Click At"),
+    ('do(action="Right Click At", x=X, y=Y)', "on a touch screen: a long press"),
+    ('do(action="Type", argument="text", element="0")', "into the field that has the focus"),
+    ('do(action="Select Dropdown Option", argument="label", element="0")', "in the list that has the focus"),
+    ('do(action="Scroll Down")', "shows what is below; also Scroll Up, Scroll Left, Scroll Right"),
+    ('do(action="Press Key", argument="Control+C")', "on a phone also GoHome and AppSwitch"),
+    ('do(action="Press Enter")', ""),
+    ('do(action="Goto", argument="app:NAME")', "opens an app"),
+    ("go_backward()", ""),
+    ('do(action="Wait")', ""),
+    ("exit()", "the task is done"),
+    ('exit(message="N/A")', "the task cannot be done"),
+)
+"""How each action is written, with a remark. Letters stand for numbers, which small models would repeat."""
+HISTORY: Final = 8
+"""The most earlier actions that are shown."""
+_ACTION_CHARS: Final = 300
+
+
+def step_prompt(
+    item: Item, *, space: CoordinateSpace, low: bool = False, think: bool = False, resolution: bool = False
+) -> PromptText:
+    """Asks for the next action of *item*. *low*: with the instruction of this step, where the data set has one."""
+    step = item.step
+    assert step is not None, "only steps have a next action"
+    lines = [words("Task: ") + on_one_line(item.task, SUBJECT_CHARS)]
+    if low and step.instruction:
+        lines.append(words("This step: ") + on_one_line(step.instruction, SUBJECT_CHARS))
+    for count, done in enumerate(step.history[-HISTORY:], max(1, len(step.history) - HISTORY + 1)):
+        lines.append(joined("", (words("Done, "), number(count), words(": "), on_one_line(done, _ACTION_CHARS))))
+    if resolution:
+        wide, high = item.size
+        lines.append(
+            joined("", (words("The screenshot resolution is "), number(wide), words("x"), number(high), words(".")))
+        )
+    asked = (words("Answer with the next action on the screenshot, x and y "), words(UNITS[space]), words(":"))
+    lines += [joined("", asked), *(_action(written, remark) for written, remark in ACTIONS)]
+    return joined("\n", (*lines, *((words(THINK.strip()),) if think else ())))
+
+
+def _action(written: LiteralString, remark: LiteralString) -> PromptText:
+    return words(written) + (words("   ") + words(remark) if remark else NOTHING)

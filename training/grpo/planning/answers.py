@@ -1,0 +1,208 @@
+"""Answers to steps: of a model that is asked, or of a file. Each is asked for once, at temperature 0."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pydantic import Field, ValidationError
+
+from envs.core.actions import Action
+from envs.core.errors import BadInput
+from envs.core.plain_values import first_problem
+from envs.core.record import Record, storable
+from models.asking import complete
+from models.base import ChatModel, ChatRequest, Image, Message, ModelError
+from models.vision.answers import UNSCALED, Scale, read_completion
+from models.vision.coordinates import CoordinateSpace, ImageFrame
+from models.vision.coordinates import Size as ViewSize
+from models.vision.grounding import UNITS
+from models.vision.pictures import picture_for
+from models.vision.profiles import GENERAL, VisionProfile
+from training.data_sets.items import Size
+from training.grpo.examples import Example, image_size
+from training.grpo.rewards import StepTarget, extract_thought
+from training.grpo.rewards.targets import parse_action
+
+_PNG: Final = b"\x89PNG"
+
+
+class StepAnswer(Record):
+    """One line of a file of predictions."""
+
+    name: str
+    """Of the example."""
+    answer: str
+    """The whole text, thought included. Empty: the model gave none."""
+    tokens: int | None = Field(default=None, ge=0)
+    """Of the text and of hidden thoughts; None: not known."""
+    thought_tokens: int | None = Field(default=None, ge=0)
+    """Of hidden thoughts and of the text around the action; None: not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedStep:
+    """A step example with what an answer to it is read by."""
+
+    example: Example
+    target: StepTarget
+    size: Size
+    """Of the screenshot in pixels; 1 x 1 without one, where no action has a point."""
+
+    @property
+    def episode(self) -> str:
+        """The episode of the step, or its own name if its episode is not known."""
+        facts = self.example.facts
+        return (facts.template if facts is not None else "") or self.example.name
+
+    @property
+    def platform(self) -> str:
+        return self.example.facts.platform if self.example.facts is not None else ""
+
+
+def asked_steps(examples: Iterable[Example]) -> tuple[AskedStep, ...]:
+    """Raises BadInput if an example asks for no action."""
+    asked: list[AskedStep] = []
+    for example in examples:
+        if not isinstance(example.target, StepTarget):
+            raise BadInput(
+                f"example {example.name!r} asks for no action: make the file with --ask step, "
+                "or use mira eval grounding"
+            )
+        size = (1, 1) if example.image is None else image_size(example.picture or b"")
+        asked.append(AskedStep(example, example.target, size))
+    return tuple(asked)
+
+
+def check_units(steps: Iterable[AskedStep], space: CoordinateSpace) -> None:
+    """Raises BadInput if the prompt of a step with a place does not ask for coordinates of *space*."""
+    asked = UNITS[space]
+    forms = (asked, asked.replace("in pixels", "in its pixels"))
+    for step in steps:
+        prompt = step.example.messages[-1][1]
+        if step.target.places and not any(form in prompt for form in forms):
+            raise BadInput(
+                f"example {step.example.name!r}: its prompt does not ask for coordinates {asked}: make the file with "
+                f"--coordinates {space}, or name with --coordinates what it asks for"
+            )
+
+
+def scale_of(frame: ImageFrame, space: CoordinateSpace) -> Scale:
+    """Pixels of the image file per unit of *space*; the view of *frame* is the file."""
+    extent = frame.extent(space)
+    return frame.view.width / extent.width, frame.view.height / extent.height
+
+
+def scale_in(step: AskedStep, space: CoordinateSpace, profile: VisionProfile = GENERAL) -> Scale:
+    """Pixels of the screenshot per unit of an answer in *space* of a model of *profile*."""
+    if step.example.image is None:
+        return UNSCALED
+    view = ViewSize(*step.size)
+    sent = profile.sent_size(view)
+    return scale_of(ImageFrame(view, sent, sent if profile.resize is not None else None), space)
+
+
+def action_in(step: AskedStep, answer: str, scale: Scale) -> Action | None:
+    """The action of *answer*, with points in pixels of the screenshot; None without one."""
+    return parse_action(step.target, read_completion(answer, scale))
+
+
+async def answer_all(
+    model: ChatModel,
+    steps: Sequence[AskedStep],
+    profile: VisionProfile,
+    store: Callable[[StepAnswer], None],
+    *,
+    max_tokens: int,
+    workers: int = 1,
+    deadline_s: float = 300.0,
+) -> None:
+    """Asks for each of *steps*, and gives each answer to *store*. Raises :class:`models.base.ModelError` if the model
+    cannot be reached; an answer that cannot be used is an empty one."""
+    queue = list(reversed(steps))
+
+    async def work() -> None:
+        while queue:
+            store(await _answer(model, queue.pop(), profile, max_tokens, deadline_s))
+
+    tasks = [asyncio.create_task(work()) for _ in range(min(workers, len(steps)))]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+async def _answer(
+    model: ChatModel, step: AskedStep, profile: VisionProfile, max_tokens: int, deadline_s: float
+) -> StepAnswer:
+    images: tuple[Image, ...] = ()
+    if step.example.image is not None:
+        png = await asyncio.to_thread(_as_png, step.example.picture or b"")
+        image, _ = await asyncio.to_thread(picture_for, profile, png, step.size)
+        images = (image,)
+    *before, (role, text) = step.example.messages
+    messages = (*(Message(who, said) for who, said in before), Message(role, text, images))
+    try:
+        reply = await complete(model, ChatRequest(messages, max_tokens=max_tokens, deadline_s=deadline_s))
+    except ModelError as error:
+        if not error.answered:
+            raise
+        return StepAnswer(name=step.example.name, answer="")
+    answer, usage = storable(reply.text), reply.usage
+    return StepAnswer(
+        name=step.example.name,
+        answer=answer,
+        tokens=usage.tokens_out + usage.tokens_thinking,
+        thought_tokens=usage.tokens_thinking + _share(step, answer, usage.tokens_out),
+    )
+
+
+def _share(step: AskedStep, answer: str, tokens: int) -> int:
+    """Tokens of the thought in *answer*, by its share of the characters: a served model does not say where they end."""
+    thought = extract_thought(step.target, read_completion(answer))
+    return round(tokens * len(thought) / len(answer)) if answer else 0
+
+
+def _as_png(picture: bytes) -> bytes:
+    """*picture* as PNG, which models are sent."""
+    if picture.startswith(_PNG):
+        return picture
+    from PIL import Image as Pillow
+
+    out = io.BytesIO()
+    with Pillow.open(io.BytesIO(picture)) as opened:
+        opened.convert("RGB").save(out, format="PNG")
+    return out.getvalue()
+
+
+def read_answers(path: Path) -> dict[str, StepAnswer]:
+    """Reads a JSON Lines file of predictions, by name of the example. Raises BadInput."""
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise BadInput(f"predictions {str(path)!r} cannot be read: {reason}") from None
+    by_name: dict[str, StepAnswer] = {}
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            answer = StepAnswer.model_validate_json(line)
+        except ValidationError as error:
+            raise BadInput(f"{path}:{number}: no prediction: {first_problem(error)}") from None
+        by_name[answer.name] = answer
+    return by_name
+
+
+def check_complete(answers: Mapping[str, StepAnswer], steps: Sequence[AskedStep]) -> None:
+    """Raises BadInput if *answers* name an example that is not there, or lack one."""
+    names = [step.example.name for step in steps]
+    if unknown := next(iter(answers.keys() - set(names)), None):
+        raise BadInput(f"the predictions name {unknown!r}, which is no example")
+    if missing := next((name for name in names if name not in answers), None):
+        raise BadInput(f"the predictions lack the example {missing!r}")
