@@ -38,6 +38,7 @@ from training.cli.messages import (
     watcher_of,
 )
 from training.cli.plan import plan
+from training.cli.recipes import show_recipes
 
 if TYPE_CHECKING:
     from training.loop.loop import Progress
@@ -49,6 +50,7 @@ app.command("plan")(plan)
 app.command("grpo")(group_policy.grpo)
 app.command("examples")(group_policy.examples)
 app.command("puzzles")(group_policy.puzzles)
+app.command("recipes")(show_recipes)
 
 AllowEvaluation = Annotated[bool, typer.Option("--allow-evaluation", help="Also learn from evaluation instances.")]
 

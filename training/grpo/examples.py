@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from random import Random
 from typing import Literal
 
 from pydantic import Field, ValidationError
@@ -102,6 +104,16 @@ def count_shared_prompts(examples: Sequence[Example], others: Sequence[Example])
 
 def _prompt_key(example: Example) -> tuple[object, ...]:
     return example.messages, example.image
+
+
+def share_of(examples: Sequence[Example], share: float, seed: int = 0) -> tuple[Example, ...]:
+    """Draws a *share* of *examples*, above 0 to 1, in their order. A smaller share is a subset of a larger one."""
+    if share >= 1:
+        return tuple(examples)
+    order = list(range(len(examples)))
+    Random(f"share {seed}").shuffle(order)
+    drawn = set(order[: math.ceil(share * len(examples) - 1e-9)])
+    return tuple(example for place, example in enumerate(examples) if place in drawn)
 
 
 def image_size(picture: bytes) -> tuple[int, int]:

@@ -44,8 +44,9 @@ from training.engine.progress import ReportSteps, Watcher, unwatched
 from training.engine.trainer import SaveByTheClock, TrainingDiverged, settle_sharding, train_on, whole_model
 from training.grpo.completion_length import check_completion_lengths
 from training.grpo.evaluation import Evaluation, measure, tokenizer_of
-from training.grpo.examples import Example, count_shared_prompts, read_examples, write_examples
+from training.grpo.examples import Example, count_shared_prompts, read_examples, share_of, write_examples
 from training.grpo.frames import DECLARED_PROFILE, keeps_aspect, limit_pixels, shown_size
+from training.grpo.prompts import ask_as
 from training.grpo.rewards import PointTarget, StepTarget, has_places, places_of
 from training.grpo.settings import GrpoSettings
 from training.grpo.trainer import build_rewarder, build_trainer, check_fit, count_updates, token_count
@@ -110,6 +111,9 @@ def train_grpo(
         raise BadInput(f"{str(out)!r} is not an empty folder and holds no GRPO run")
     if shared := count_shared_prompts(held_out, examples):
         raise BadInput(f"{shared} of {len(held_out)} held-out examples are also training examples")
+    examples = share_of(examples, settings.share, settings.seed)
+    examples, left = ask_as(examples, settings.prompt)
+    held_out, left_held_out = ask_as(held_out, settings.prompt, held_out=True)
     count_updates(settings, len(examples))
     policy = embedded_dir() if start == "embedded" else Path(start)
     model, processor = load_start(policy, vision=examples[0].image is not None)
@@ -123,6 +127,7 @@ def train_grpo(
         settings.compute.lora,
     )
     warnings = (
+        *_question_warnings(left + left_held_out, len(examples) + len(held_out), settings),
         *check_completion_lengths(examples, held_out, settings, token_count(processor)),
         *_coordinate_warnings(examples, settings),
         *_resizing_warnings(examples, settings, processor),
@@ -335,6 +340,14 @@ def save_start(
             declare_profile(part, vision)
         declare_style(part, style, profile)
         declare_form(part, form)
+
+
+def _question_warnings(left: int, examples: int, settings: GrpoSettings) -> tuple[str, ...]:
+    """Returns a warning if *left* of the questions could not be put in the form of the settings."""
+    if not left:
+        return ()
+    line = f"warning: {left} of {examples} questions are in words of their own and stay as they are: check that they "
+    return (f"{line}ask for what recipe {settings.recipe!r} rewards (prompt.answer, prompt.think)",)
 
 
 def _coordinate_warnings(examples: Sequence[Example], settings: GrpoSettings) -> tuple[str, ...]:
