@@ -89,7 +89,7 @@ class GroundingPrompt:
             ending = _asks_for(profile, shape).text
             if asked.startswith((_WHERE, _CLICK)) and asked.endswith(ending):
                 form = replace(self, profile=profile)
-                return form._question(own(asked.removesuffix(ending)), size).text
+                return form._question(on_one_line(asked.removesuffix(ending), 2 * SUBJECT_CHARS), size).text
         return None
 
     def _question(self, question: PromptText, size: Size) -> PromptText:

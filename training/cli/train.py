@@ -25,6 +25,7 @@ from agent.cli.output import (
 from agent.cli.tables import Column, FittedTable
 from envs.core.errors import BadInput
 from training.cli import grpo as group_policy
+from training.cli.adagui import adagui_data
 from training.cli.messages import (
     AsJson,
     Changes,
@@ -50,6 +51,7 @@ app.command("plan")(plan)
 app.command("grpo")(group_policy.grpo)
 app.command("examples")(group_policy.examples)
 app.command("puzzles")(group_policy.puzzles)
+app.command("adagui-data")(adagui_data)
 app.command("recipes")(show_recipes)
 
 AllowEvaluation = Annotated[bool, typer.Option("--allow-evaluation", help="Also learn from evaluation instances.")]

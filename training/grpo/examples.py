@@ -21,6 +21,28 @@ from training.grpo.rewards import Target, places_of
 Role = Literal["system", "user", "assistant"]
 
 
+class Preparation(Record):
+    """How a thought to imitate was made: AdaGUI-R1, §3.2, §3.3 and Alg. 1."""
+
+    solved: float
+    """ρ: share of sampled answers that were correct, 0 to 1 (Eq. 3)."""
+    level: int
+    """Difficulty (Eq. 4); 1 is easy."""
+    hard: bool
+    agreed: bool | None = None
+    """Whether the action predicted from the first thought was judged equivalent to the correct one; None without a
+    thought."""
+    revised: bool = False
+    """Whether the thought is the revised one."""
+    calls: int = 0
+    """Requests to both models."""
+    tokens_in: int = 0
+    tokens_out: int = 0
+    """Thinking included."""
+    cost_usd: float | None = None
+    """None if a price is unknown."""
+
+
 class Example(Record):
     """One prompt and its target."""
 
@@ -31,6 +53,11 @@ class Example(Record):
     target: Target
     image: Path | None = None
     """Image of the last message. The path is relative to the folder in a file, absolute in memory."""
+    thought: str | None = None
+    """The thought that supervised fine-tuning imitates before the correct answer, in tags; empty: empty tags; None: no
+    tags."""
+    preparation: Preparation | None = None
+    """How `thought` was made, where models made it."""
 
     @property
     def picture(self) -> bytes | None:
@@ -85,9 +112,15 @@ def read_example_files(places: Sequence[Path]) -> tuple[Example, ...]:
 def write_examples(path: Path, examples: Iterable[Example]) -> None:
     """Writes a file of examples atomically. Image paths become relative to its folder."""
     folder = path.parent.resolve()
-    lines = (_relative(example, folder).model_dump_json() for example in examples)
+    lines = (example_line(example, folder) for example in examples)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, "".join(f"{line}\n" for line in lines))
+    write_atomically(path, "".join(lines))
+
+
+def example_line(example: Example, folder: Path) -> str:
+    """The line of *example* in a file in the absolute *folder*, with its end."""
+    unset = {name for name in ("thought", "preparation") if getattr(example, name) is None}
+    return _relative(example, folder).model_dump_json(exclude=unset) + "\n"
 
 
 def _relative(example: Example, folder: Path) -> Example:

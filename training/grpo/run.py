@@ -402,6 +402,7 @@ def _profile(examples: Sequence[Example]) -> str:
 def _digest(examples: Sequence[Example]) -> str:
     digest = hashlib.sha256()
     for example in examples:
-        digest.update(example.model_copy(update={"image": None}).model_dump_json().encode())
+        asked = example.model_copy(update={"image": None}).model_dump_json(exclude={"thought", "preparation"})
+        digest.update(asked.encode())
         digest.update(example.picture or b"")
     return digest.hexdigest()[:16]
