@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import math
 import os
 from collections.abc import Iterable, Sequence
@@ -107,6 +108,16 @@ def read_example_files(places: Sequence[Path]) -> tuple[Example, ...]:
                 raise BadInput(f"{str(place)!r}: the name {example.name!r} is in an earlier file, too")
             examples_by_name[example.name] = example
     return tuple(examples_by_name.values())
+
+
+def holds_examples(path: Path) -> bool:
+    """Whether *path* is a file of examples, and no trace."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            first: object = json.loads(next((line for line in file if line.strip()), ""))
+    except (OSError, ValueError):
+        return False
+    return isinstance(first, dict) and {"messages", "target"} <= first.keys()
 
 
 def write_examples(path: Path, examples: Iterable[Example]) -> None:

@@ -135,7 +135,7 @@ def train_grpo(
     if problem := rate_problem(bound):
         warnings = (*warnings, problem)
     inputs = GrpoInputs(
-        start=weights_digest(policy), examples=_digest(examples), held_out=_digest(held_out), settings=settings
+        start=weights_digest(policy), examples=digest_of(examples), held_out=digest_of(held_out), settings=settings
     )
     if load_or_compute(out / "grpo.json", GrpoInputs, lambda: inputs) != inputs:
         raise BadInput(f"{str(out)!r} holds a GRPO run of another start, other examples or other settings")
@@ -145,7 +145,9 @@ def train_grpo(
         del model
         _launch(policy, examples, held_out, out, settings)
     elif not (out / "model").exists():
-        _train(model, processor, _TrainingJob(examples, held_out, out, settings, _style(examples, policy), log, watch))
+        _train(
+            model, processor, _TrainingJob(examples, held_out, out, settings, style_of(examples, policy), log, watch)
+        )
     return read_result(out)
 
 
@@ -174,7 +176,7 @@ def run_launched_part(folder: Path, watch: Watcher) -> None:
     examples = read_examples(folder / "examples.jsonl")
     held_out = read_examples(folder / "held_out_examples.jsonl", empty=True)
     model, processor = load_start(job.start, vision=examples[0].image is not None)
-    style = _style(examples, job.start)
+    style = style_of(examples, job.start)
     _train(model, processor, _TrainingJob(examples, held_out, folder, job.settings, style, _log_stderr, watch))
 
 
@@ -310,7 +312,7 @@ def _train(model: Any, processor: Any, job: _TrainingJob) -> None:
             processor,
             out / "model",
             job.style,
-            profile=_profile(job.examples),
+            profile=profile_of_examples(job.examples),
             vision=DECLARED_PROFILE[settings.coordinates],
             form=form_of(job.examples),
         )
@@ -378,7 +380,7 @@ def _resizing_warnings(examples: Sequence[Example], settings: GrpoSettings, proc
     )
 
 
-def _style(examples: Sequence[Example], policy: Path) -> PromptStyle | None:
+def style_of(examples: Sequence[Example], policy: Path) -> PromptStyle | None:
     """Returns the prompt style of the trained policy: that of its steps, otherwise the one that the start declares."""
     if all(isinstance(example.target, StepTarget) for example in examples):
         full = {any(role == "system" for role, _ in example.messages) for example in examples}
@@ -393,16 +395,18 @@ def form_of(examples: Sequence[Example]) -> GroundingPrompt | None:
     return prompt_form(example.messages[-1][1] for example in examples)
 
 
-def _profile(examples: Sequence[Example]) -> str:
+def profile_of_examples(examples: Sequence[Example]) -> str:
     """The profile of the examples' prompts, where their style has several; empty where profiles differ."""
     profiles = {profile_of_messages(example.messages) for example in examples}
     return profiles.pop() if len(profiles) == 1 else ""
 
 
-def _digest(examples: Sequence[Example]) -> str:
+def digest_of(examples: Sequence[Example], *, thoughts: bool = False) -> str:
+    """16 hex digits over prompts, targets and images, with *thoughts* also over these."""
     digest = hashlib.sha256()
     for example in examples:
         asked = example.model_copy(update={"image": None}).model_dump_json(exclude={"thought", "preparation"})
         digest.update(asked.encode())
+        digest.update((example.thought or "").encode() if thoughts else b"")
         digest.update(example.picture or b"")
     return digest.hexdigest()[:16]
