@@ -23,7 +23,7 @@ from envs.core.record import Record
 from models.base import Message
 from models.embedded import embedded_dir
 from models.local.loading import declared_context, reading_old_names
-from models.local.prompt_style import declare_style
+from models.local.prompt_style import declare_style, declare_thoughts
 from models.prompting.prompt_tokens import PromptTokens
 from models.vision.grounding import AnswerShape
 from training.data.rows import Row
@@ -145,6 +145,8 @@ def imitate(
         cut = _train_text(
             processor, examples, rows, policy=policy, out=out, settings=settings, watch=watch, context=room
         )
+    if any(example.thought is not None for example in examples):
+        declare_thoughts(out / "model")
     losses = [row["loss"] for row in json.loads((out / "log.json").read_text(encoding="utf-8")) if "loss" in row]
     return Imitated(
         model=out / "model",

@@ -27,7 +27,13 @@ from envs.core.atomic_write import write_atomically
 from envs.core.errors import BadInput
 from envs.core.record import Record
 from models.embedded import embedded_dir
-from models.local.prompt_style import PromptStyle, declare_style, declared_style
+from models.local.prompt_style import (
+    PromptStyle,
+    declare_style,
+    declare_thoughts,
+    declared_style,
+    declares_thoughts,
+)
 from models.vision.checkpoints import declare_profile
 from models.vision.grounding import GroundingPrompt, declare_form, prompt_form
 from training.engine.checkpoints import (
@@ -145,9 +151,8 @@ def train_grpo(
         del model
         _launch(policy, examples, held_out, out, settings)
     elif not (out / "model").exists():
-        _train(
-            model, processor, _TrainingJob(examples, held_out, out, settings, style_of(examples, policy), log, watch)
-        )
+        style, thoughts = style_of(examples, policy), declares_thoughts(policy)
+        _train(model, processor, _TrainingJob(examples, held_out, out, settings, style, thoughts, log, watch))
     return read_result(out)
 
 
@@ -176,8 +181,9 @@ def run_launched_part(folder: Path, watch: Watcher) -> None:
     examples = read_examples(folder / "examples.jsonl")
     held_out = read_examples(folder / "held_out_examples.jsonl", empty=True)
     model, processor = load_start(job.start, vision=examples[0].image is not None)
-    style = style_of(examples, job.start)
-    _train(model, processor, _TrainingJob(examples, held_out, folder, job.settings, style, _log_stderr, watch))
+    style, thoughts = style_of(examples, job.start), declares_thoughts(job.start)
+    run = _TrainingJob(examples, held_out, folder, job.settings, style, thoughts, _log_stderr, watch)
+    _train(model, processor, run)
 
 
 def _log_stderr(line: str) -> None:
@@ -273,6 +279,8 @@ class _TrainingJob:
     out: Path
     settings: GrpoSettings
     style: PromptStyle | None
+    thoughts: bool
+    """The start answers with thoughts in tags."""
     log: Log
     watch: Watcher
 
@@ -316,6 +324,8 @@ def _train(model: Any, processor: Any, job: _TrainingJob) -> None:
             vision=DECLARED_PROFILE[settings.coordinates],
             form=form_of(job.examples),
         )
+        if job.thoughts:
+            declare_thoughts(out / "model")
         shutil.rmtree(out / "checkpoints", ignore_errors=True)
 
 

@@ -29,21 +29,28 @@ KEYS: Final = (
 )
 """Keys that can be pressed."""
 DIRECTIONS: Final = ("up", "down", "left", "right")
+THOUGHT_CHARS: Final = 2_000
+"""Longest thought in tags before an answer."""
 _NUMBER: Final = r'"-"? [0-9]{1,5} ("." [0-9]{1,4})?'
 _ROW: Final = "[1-9] [0-9]{0,5}"
 _ADDRESS: Final = r'"http" "s"? "://" [!#-\[\]-~]{1,300}'
 """Printable ASCII without blanks, quotes and backslashes."""
 
 
-def grammar(language: Language, choices: PageChoices, most: int = 1) -> str:
-    """The GBNF grammar of the answers that are valid on the page with *choices*, with at most *most* actions."""
+def grammar(language: Language, choices: PageChoices, most: int = 1, *, thoughts: bool = False) -> str:
+    """The GBNF grammar of the answers that are valid on the page with *choices*, with at most *most* actions.
+
+    *thoughts*: a thought in `<think>` tags, also an empty one, may come before the answer.
+    """
     forms = [(form, rule) for form in language.forms.forms for rule in _alternatives(language, form, choices)]
     filling = [rule for form, rule in forms if form.action in FORM_FILLING]
     several = most > 1 and len(filling) > 0
+    answer = language.answer_rule(f'(filling "\\n"){{0,{most - 1}}} action' if several else "action")
     rules = {
         # A rule below `root`, because llguidance compiles every rule but `root` to one regular expression.
         "root": "answer",
-        "answer": language.answer_rule(f'(filling "\\n"){{0,{most - 1}}} action' if several else "action"),
+        "answer": f'("<think>" thought "</think>" "\\n"?)? {answer}' if thoughts else answer,
+        **({"thought": f"[^<]{{0,{THOUGHT_CHARS}}}"} if thoughts else {}),
         "action": " | ".join(rule for _, rule in forms),
         **({"filling": " | ".join(filling)} if several else {}),
         "char": language.text_characters,

@@ -157,3 +157,60 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: py
     assert "give runs or examples, not both" in capsys.readouterr().err
     assert mira(monkeypatch, "train", "sft", "start", "-o", "other", "--recipe", "ssl/sft") == 2
     assert "--recipe is for files of examples" in capsys.readouterr().err
+
+
+def byte_model(out: Path) -> Path:
+    """A tiny Llama that reads and writes bytes."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    from tests.tiny_models.vision_language import byte_tokenizer
+    from training.engine.checkpoints import save_policy
+
+    tokenizer = byte_tokenizer(("<end>",), eos_token="<end>", pad_token="<end>")
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=64,
+        intermediate_size=128,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        max_position_embeddings=512,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    save_policy(LlamaForCausalLM(config), tokenizer, out)
+    return out
+
+
+@pytest.mark.slow
+async def test_play_reads_thoughts_of_what_was_trained_and_counts_their_tokens(tmp_path: Path) -> None:
+    """A local model that has learned one answer by heart, with a thought and with an empty one."""
+    from models.base import ChatRequest, Message
+    from models.local.prompt_style import thinks_in_tags
+    from models.specs import make_model
+
+    byte_model(tmp_path / "start")
+    hard = Example(
+        name="hard",
+        messages=(("user", "hard"),),
+        target=StepTarget(action=Click(ref=7)),
+        thought="It is seven.",
+    )
+    easy = hard.model_copy(update={"name": "easy", "messages": (("user", "easy"),), "thought": ""})
+    how = settings(optimization={"learning_rate": 5e-3, "batch_rows": 2, "schedule": "linear"}, steps=120)
+    result = imitate([hard, easy], str(tmp_path / "start"), tmp_path / "run", how, log=lambda _: None)
+    assert thinks_in_tags(f"local:{result.model}") and not thinks_in_tags(f"local:{tmp_path / 'start'}")
+    model = make_model(f"local:{result.model}")
+    try:
+        thoughtful, quick = [
+            await model.complete(ChatRequest((Message("user", word),), max_tokens=100)) for word in ("hard", "easy")
+        ]
+    finally:
+        await model.aclose()
+    assert thoughtful.text == '<think>It is seven.</think>\ndo(action="Click", element="7")'
+    assert quick.text == '<think></think>\ndo(action="Click", element="7")'
+    assert thoughtful.usage.tokens_thinking > 0 and quick.usage.tokens_thinking == 0
+    for reply in (thoughtful, quick):
+        assert reply.completion_token_ids is not None
+        assert reply.usage.tokens_thinking + reply.usage.tokens_out == len(reply.completion_token_ids)

@@ -24,6 +24,10 @@ from training.grpo.examples import Example, example_line, read_examples, write_e
 Watch = Callable[[str, int, int, str | None], None]
 
 
+def unwatched(_stage: str, _done: int, _all: int, _note: str | None, /) -> None:
+    """Shows no progress."""
+
+
 class AdaptiveInputs(Record):
     """What a file is made of; only a run with equal inputs continues it."""
 
@@ -60,7 +64,7 @@ async def make_adaptive(
     out: Path,
     maker: StepMaker,
     log: Callable[[str], None],
-    watch: Watch = lambda *_: None,
+    watch: Watch = unwatched,
 ) -> AdaptiveSummary:
     """Makes the thoughts of *examples* that *out* does not hold yet.
 

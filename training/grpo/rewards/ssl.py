@@ -127,9 +127,10 @@ def proximity_score(target: Target, completion: ParsedCompletion) -> float:
 def gui_g2_proximity(target: PointTarget | StepTarget, completion: ParsedCompletion) -> float:
     """The reward of GUI-G², 0 to 1: the mean of its point and its coverage reward for a box. The SSL paper asks for
     points, which cover nothing: for them it is the point reward. An action without a point is right or wrong."""
-    box = parse_box(completion) if isinstance(target, PointTarget) else None
     near = _of_place(target, completion, unbounded_gaussian)
-    return near if box is None else (near + gaussian_coverage(box, target.region)) / 2
+    if not isinstance(target, PointTarget) or (box := parse_box(completion)) is None:
+        return near
+    return (near + gaussian_coverage(box, target.region)) / 2
 
 
 def trajectory_reward(steps: Sequence[float], *, solved: bool, reward: SslReward) -> Score:

@@ -240,7 +240,8 @@ def command(
         with pytest.raises(SystemExit) as exit_:
             main()
         assert isinstance(exit_.value.code, int)
-        return exit_.value.code, *capsys.readouterr()
+        shown = capsys.readouterr()
+        return exit_.value.code, shown.out, shown.err
 
     return run
 
