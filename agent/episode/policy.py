@@ -193,15 +193,16 @@ class ModelPolicy:
         rationale_chars: int = 0,
         thinking: Budget | None = None,
         constrained: bool = False,
+        thoughts: bool = False,
         profile: Profile | None = None,
         described: Language | None = None,
     ) -> None:
         """*max_actions*, *rationale_chars*: see :class:`agent.episode.prompts.PolicyView`. *thinking*: budget of each
         call; None leaves the model's default. *constrained*: answers follow a grammar of the actions that are valid on
-        the page, if the model supports grammars. *profile*: of the prompts; None is that of *style*. *vision*: shows
-        the pictures of the view to a model of this profile, which answers in its coordinates; None shows none.
-        *described*: the language where the view has a screenshot, on which a grounder finds what the policy
-        describes."""
+        the page, if the model supports grammars. *thoughts*: the grammar allows a thought in tags first. *profile*: of
+        the prompts; None is that of *style*. *vision*: shows the pictures of the view to a model of this profile, which
+        answers in its coordinates; None shows none. *described*: the language where the view has a screenshot, on which
+        a grounder finds what the policy describes."""
         self.spec = model.spec
         self._model = model
         self._language = language
@@ -216,6 +217,7 @@ class ModelPolicy:
         self.max_actions = max_actions
         self.rationale_chars = rationale_chars
         self.constrained = constrained
+        self.thoughts = thoughts
         self.thinking: Budget | None = None if thinking is None else budget_of(model, thinking)
 
     async def propose(self, turn: Turn) -> ActionProposal:
@@ -325,7 +327,8 @@ class ModelPolicy:
         view = turn.view
         offered = offers_points(view.observation, view.points)
         choices = page_choices(view.observation, files=view.provided.files, coordinates=offered)
-        return grammar(self._language_for(turn), choices, self.max_actions, named=self._names_control(turn))
+        named = self._names_control(turn)
+        return grammar(self._language_for(turn), choices, self.max_actions, named=named, thoughts=self.thoughts)
 
     def _names_control(self, turn: Turn) -> bool:
         """Whether the answer has a line that names its control."""

@@ -32,7 +32,7 @@ from judges.outcome import JudgeSettings
 from judges.registry import JUDGES, make_judge, make_rater
 from models.base import Budget, ChatModel, ModelUnavailable, UnknownModel
 from models.effort import with_effort
-from models.local.prompt_style import style_of_spec
+from models.local.prompt_style import style_of_spec, thinks_in_tags
 from models.prices import PRICES_VARIABLE
 from models.provider import ModelOptions
 from models.registry import Registry
@@ -220,6 +220,7 @@ def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
         rationale_chars=_rationale_chars(config, model, profile) if style == "full" else 0,
         thinking=_policy_budget(config),
         constrained=style == "full" and _is_constrained(config),
+        thoughts=thinks_in_tags(config.policy),
         profile=profile,
         described=None if config.grounder is None else DESCRIBING[config.language],
     )

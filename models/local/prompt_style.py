@@ -21,6 +21,7 @@ PromptStyle = Literal["compact", "full"]
 DECLARATION: Final = "mira.json"
 _KEY: Final = "prompt_style"
 _PROFILE: Final = "profile"
+_THOUGHTS: Final = "thoughts"
 
 
 def declare_style(folder: Path, style: PromptStyle | None, profile: str = "") -> None:
@@ -81,3 +82,26 @@ def declaration_of_spec(spec: str) -> tuple[PromptStyle | None, str]:
                 return None, ""
     except ModelUnavailable:
         return None, ""
+
+
+def declare_thoughts(folder: Path) -> None:
+    """Declares that the checkpoint in *folder* was trained to begin answers with a thought in `<think>` tags, which may
+    be empty."""
+    declare(folder, _THOUGHTS, "tags")
+
+
+def declares_thoughts(*folders: Path) -> bool:
+    """Whether one of *folders* declares thoughts in tags."""
+    return any(declarations(folder).get(_THOUGHTS) == "tags" for folder in folders)
+
+
+def thinks_in_tags(spec: str) -> bool:
+    """Whether the checkpoint of a model spec, or its adapter, declares thoughts in tags."""
+    try:
+        match parse_spec(spec):
+            case LocalSpec(folder, adapter):
+                return declares_thoughts(*([adapter] if adapter else []), folder)
+            case _:
+                return False
+    except ModelUnavailable:
+        return False

@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import re
 import sys
 import time
 from collections.abc import Generator as Generates
@@ -44,6 +45,7 @@ from models.local.gguf_copies import gguf_file
 from models.optional import LOCAL_PACKAGES, require
 from models.prompting.prompt_tokens import PromptTokens, prompt_room
 from models.structured import Draft, checked_reply
+from models.thinking import without_thoughts
 from models.transport import Call, RetryPolicy, open_call
 
 if TYPE_CHECKING:
@@ -142,7 +144,16 @@ class LocalModel:
         job = await self._encoded(request, call)
         row = await self._generate(job)
         tokens_in, tokens_out = len(job.prompt), len(row.tokens)
-        call.charge(Usage(tokens_in, tokens_cached=row.cached, tokens_out=tokens_out, cost_usd=0.0))
+        thinking = self._thought_tokens(row.text, tokens_out)
+        call.charge(
+            Usage(
+                tokens_in,
+                tokens_cached=row.cached,
+                tokens_thinking=thinking,
+                tokens_out=tokens_out - thinking,
+                cost_usd=0.0,
+            )
+        )
         if row.finish == "deadline":
             raise ModelTimeout(f"{self.spec}: no whole answer within {request.deadline_s:g} s")
         if row.finish == "refused":
@@ -152,6 +163,12 @@ class LocalModel:
             cut.answered = True
             raise cut
         return Draft(row.text, job.prompt, tuple(row.tokens), tuple(row.logprobs))
+
+    def _thought_tokens(self, text: str, tokens: int) -> int:
+        """Tokens of the leading thought of an answer *text*, at most its *tokens*; an empty thought has none."""
+        thought = text[: len(text) - len(without_thoughts(text))]
+        inner = re.sub(r"</?think(?:ing)?>", "", thought).strip()
+        return min(tokens, len(self._prompts.plain(inner))) if inner else 0
 
     async def _encoded(self, request: ChatRequest, call: Call) -> Job:
         """Pictures are processed in a thread, one request at a time."""

@@ -6,9 +6,10 @@ grounder sends the same prompts with the policy's words in place of an element's
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Final, Literal, LiteralString
@@ -25,16 +26,27 @@ SUBJECT_CHARS: Final = 8_000
 THINK: Final = " Think first, between <think> and </think>; then answer between <answer> and </answer>."
 _KEY: Final = "grounding"
 """Key of the form in `mira.json`."""
-_WORDS: Final = {
-    (False, False): "plain",
-    (True, False): "think",
-    (False, True): "resolution",
-    (True, True): "think, resolution",
-}
-"""The form in `mira.json` by what the question asks for: a thought, and states: the resolution."""
+_PLAIN: Final = "plain"
+"""The form in `mira.json` of a question that asks for a point, without a thought and the resolution."""
 _RESOLUTION: Final = re.compile(r"The screenshot resolution is \d+x\d+\. ")
 _WHERE: Final = "Where is "
-_WHERE_TO_CLICK: Final = "Where to click next: "
+_CLICK: Final = "Where to click next: "
+
+
+class AnswerShape(StrEnum):
+    """What a question asks for. The centre of a box is the answered point."""
+
+    POINT = "point"
+    BOX = "box"
+    JSON_BOX = "json_box"
+
+
+_SHAPES: Final[Mapping[AnswerShape, tuple[LiteralString, LiteralString]]] = {
+    AnswerShape.POINT: (" Answer with x and y ", "."),
+    AnswerShape.BOX: (" Answer with the bounding box [x1, y1, x2, y2] ", "."),
+    AnswerShape.JSON_BOX: (" Answer with the bounding box [x1, y1, x2, y2] ", ", in JSON format."),
+}
+"""Words before and after the units."""
 UNITS: Final[Mapping[CoordinateSpace, LiteralString]] = {
     CoordinateSpace.PIXELS: "in pixels",
     CoordinateSpace.RESIZED: "in pixels",
@@ -42,6 +54,9 @@ UNITS: Final[Mapping[CoordinateSpace, LiteralString]] = {
     CoordinateSpace.UNIT: "from 0 to 1",
 }
 """How a prompt asks for coordinates."""
+_PLAIN_FIRST: Final = sorted(PROFILES, key=lambda profile: profile.click != GENERAL.click)
+_FORMS: Final = tuple((profile, shape) for shape in AnswerShape for profile in _PLAIN_FIRST)
+"""Questions for a box do not tell families with the same coordinates apart: the plainest comes first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +67,8 @@ class GroundingPrompt:
     """It asks for a thought before the answer."""
     resolution: bool = False
     """It states the size of the screenshot."""
+    shape: AnswerShape = AnswerShape.POINT
+    """What it asks for."""
     profile: VisionProfile = GENERAL
     """Its coordinates. Where its family writes a point in a way of its own, the question says how."""
 
@@ -61,18 +78,32 @@ class GroundingPrompt:
 
     def where_to_click(self, goal: str, size: Size) -> PromptText:
         """Asks for the place of the next click for *goal*."""
-        return self._question(words(_WHERE_TO_CLICK) + on_one_line(goal, SUBJECT_CHARS), size)
+        return self._question(words(_CLICK) + on_one_line(goal, SUBJECT_CHARS), size)
+
+    def reworded(self, question: str, size: Size) -> str | None:
+        """The same *question* in this form, in the coordinates that it asks for; None if it is no question of
+        :meth:`where_is` or :meth:`where_to_click`."""
+        asked = question.removesuffix(THINK)
+        asked = asked[found.end() :] if (found := _RESOLUTION.match(asked)) else asked
+        for profile, shape in _FORMS:
+            ending = _asks_for(profile, shape).text
+            if asked.startswith((_WHERE, _CLICK)) and asked.endswith(ending):
+                form = replace(self, profile=profile)
+                return form._question(on_one_line(asked.removesuffix(ending), 2 * SUBJECT_CHARS), size).text
+        return None
 
     def _question(self, question: PromptText, size: Size) -> PromptText:
         wide, high = number(int(size.width)), number(int(size.height))
         shown = (words("The screenshot resolution is "), wide, words("x"), high, words(". "))
         thought = words(THINK) if self.think else NOTHING
-        return joined("", (*(shown if self.resolution else ()), question, _asks_for_point(self.profile), thought))
+        asked = _asks_for(self.profile, self.shape)
+        return joined("", (*(shown if self.resolution else ()), question, asked, thought))
 
 
-def _asks_for_point(profile: VisionProfile) -> PromptText:
-    asked = joined("", (words(" Answer with x and y "), words(UNITS[profile.space]), words(".")))
-    if profile.space is GENERAL.space or profile.click == GENERAL.click:
+def _asks_for(profile: VisionProfile, shape: AnswerShape) -> PromptText:
+    before, after = _SHAPES[shape]
+    asked = joined("", (words(before), words(UNITS[profile.space]), words(after)))
+    if shape is not AnswerShape.POINT or profile.space is GENERAL.space or profile.click == GENERAL.click:
         return asked
     return joined("", (asked, words(" Write them as "), own(profile.click), words(".")))
 
@@ -87,10 +118,11 @@ def prompt_form(questions: Iterable[str]) -> GroundingPrompt | None:
 def _form(question: str) -> GroundingPrompt | None:
     asked = question.removesuffix(THINK)
     shown = _RESOLUTION.match(asked)
-    ends = tuple(f"?{_asks_for_point(profile).text}" for profile in PROFILES)
-    if not asked.startswith(_WHERE, 0 if shown is None else shown.end()) or not asked.endswith(ends):
+    if not asked.startswith(_WHERE, 0 if shown is None else shown.end()):
         return None
-    return GroundingPrompt(think=asked != question, resolution=shown is not None)
+    shapes = (shape for profile, shape in _FORMS if asked.endswith(f"?{_asks_for(profile, shape).text}"))
+    shape = next(shapes, None)
+    return None if shape is None else GroundingPrompt(asked != question, shown is not None, shape)
 
 
 def subject_of(question: str) -> tuple[Literal["where_is", "where_to_click"], str] | None:
@@ -98,27 +130,34 @@ def subject_of(question: str) -> tuple[Literal["where_is", "where_to_click"], st
     asked = question.removesuffix(THINK)
     shown = _RESOLUTION.match(asked)
     asked = asked[0 if shown is None else shown.end() :]
-    ends = {_asks_for_point(profile).text for profile in PROFILES}
+    ends = {_asks_for(profile, shape).text for profile, shape in _FORMS}
     if (end := max((end for end in ends if asked.endswith(end)), key=len, default=None)) is None:
         return None
     asked = asked.removesuffix(end)
     if asked.startswith(_WHERE) and asked.endswith("?"):
         return "where_is", asked[len(_WHERE) : -1]
-    return ("where_to_click", asked[len(_WHERE_TO_CLICK) :]) if asked.startswith(_WHERE_TO_CLICK) else None
+    return ("where_to_click", asked[len(_CLICK) :]) if asked.startswith(_CLICK) else None
 
 
 def declare_form(folder: Path, form: GroundingPrompt | None) -> None:
     """Declares in `mira.json` that the checkpoint in *folder* was trained on questions of *form*; does nothing for
     None. Its profile is declared by :func:`models.vision.checkpoints.declare_profile`."""
     if form is not None:
-        declare(folder, _KEY, _WORDS[form.think, form.resolution])
+        declare(folder, _KEY, _word(form))
 
 
 def declared_form(*folders: Path) -> GroundingPrompt | None:
     """The form that the first of *folders* with a declaration declares; None without one."""
-    known = {word: GroundingPrompt(think, resolution) for (think, resolution), word in _WORDS.items()}
+    forms = itertools.starmap(GroundingPrompt, itertools.product((False, True), (False, True), AnswerShape))
+    known = {_word(form): form for form in forms}
     declared = (known.get(str(declarations(folder).get(_KEY))) for folder in folders)
     return next((form for form in declared if form is not None), None)
+
+
+def _word(form: GroundingPrompt) -> str:
+    """The form in `mira.json`: what the question asks for and states, besides a point."""
+    parts = (("think", form.think), ("resolution", form.resolution), (form.shape, form.shape is not AnswerShape.POINT))
+    return ", ".join(str(word) for word, given in parts if given) or _PLAIN
 
 
 class PointProblem(StrEnum):

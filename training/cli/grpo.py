@@ -12,7 +12,9 @@ from agent.cli.options import Wide
 from agent.cli.output import EXIT_FAILED, EXIT_OK, print_json, print_problem, print_table, stderr, stdout
 from agent.cli.tables import Column, FittedTable
 from envs.core.errors import BadInput
+from models.vision.grounding import AnswerShape
 from training.cli.messages import AsJson, Changes, Config, importing, log, needs_extra, reporting_full_disk, watcher_of
+from training.cli.recipes import RecipeName, with_recipe
 
 if TYPE_CHECKING:
     from training.grpo.report import TrainingReport
@@ -27,6 +29,7 @@ def grpo(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the run; an interrupted run continues.")],
     start: Annotated[str, typer.Option(help="Checkpoint to start from: a folder, or `embedded`.")] = "embedded",
     held_out: Annotated[Path | None, typer.Option("--held-out", help="File of examples for evaluation only.")] = None,
+    recipe: RecipeName = None,
     config: Config = None,
     change: Changes = None,
     wide: Wide = False,
@@ -38,7 +41,7 @@ def grpo(
     from training.grpo.examples import read_example_files, read_examples
     from training.grpo.settings import load_settings
 
-    settings = load_settings(config, change or ())
+    settings = load_settings(config, with_recipe(recipe, change))
     learned = read_example_files(examples)
     measured = () if held_out is None else read_examples(held_out)
     with reporting_full_disk(out), RunDisplay(stderr, None if as_json else stderr) as display:
@@ -118,6 +121,9 @@ def examples(
             "`coordinates`."
         ),
     ] = "pixels",
+    answer: Annotated[
+        AnswerShape, typer.Option(help="What questions for a place ask for; all but point are for GuirlVG's box rows.")
+    ] = AnswerShape.POINT,
     screenshots: Annotated[
         bool,
         typer.Option(
@@ -145,11 +151,13 @@ def examples(
     units = parse_coordinates(coordinates)
     if ask != "step" and not screenshots:
         raise BadInput(f"--ask {ask} needs screenshots: omit --no-screenshots")
+    if ask == "step" and answer is not AnswerShape.POINT:
+        raise BadInput(f"--answer {answer.value} is for questions for a place: --ask element, description or goal")
     if out.is_dir():
         raise BadInput(f"--out {str(out)!r} is a folder: name a file")
     traces = [(one.read(), one.blobs) for one in discover_traces(runs)]
     held = {} if allow_evaluation else asyncio.run(held_out(trace.header.task for trace, _ in traces))
-    question = ExampleOptions(ask, think, resolution, frozenset(held), units, screenshots)
+    question = ExampleOptions(ask, think, resolution, frozenset(held), units, screenshots, answer)
     result = extract_examples(traces, question, out.parent / f"{out.stem}-images")
     for notice in result.provenance.notices():
         log(notice)

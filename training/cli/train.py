@@ -25,6 +25,8 @@ from agent.cli.output import (
 from agent.cli.tables import Column, FittedTable
 from envs.core.errors import BadInput
 from training.cli import grpo as group_policy
+from training.cli.adagui import adagui_data
+from training.cli.imitation import imitates_examples, sft_on_examples
 from training.cli.messages import (
     AsJson,
     Changes,
@@ -38,6 +40,7 @@ from training.cli.messages import (
     watcher_of,
 )
 from training.cli.plan import plan
+from training.cli.recipes import RecipeName, show_recipes
 
 if TYPE_CHECKING:
     from training.loop.loop import Progress
@@ -49,6 +52,8 @@ app.command("plan")(plan)
 app.command("grpo")(group_policy.grpo)
 app.command("examples")(group_policy.examples)
 app.command("puzzles")(group_policy.puzzles)
+app.command("adagui-data")(adagui_data)
+app.command("recipes")(show_recipes)
 
 AllowEvaluation = Annotated[bool, typer.Option("--allow-evaluation", help="Also learn from evaluation instances.")]
 
@@ -85,17 +90,24 @@ def mira(
 
 @app.command()
 def sft(
-    runs: Annotated[list[Path], typer.Argument(help="Runs, folders of runs, or traces to learn from.", metavar="RUN")],
+    runs: Annotated[
+        list[Path],
+        typer.Argument(help="Runs, folders of runs, or traces to learn from; or files of examples.", metavar="RUN"),
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the result; an interrupted run continues.")],
     start: Annotated[str, typer.Option(help="Checkpoint to start from: a folder, or `embedded`.")] = "embedded",
+    recipe: RecipeName = None,
     config: Config = None,
     change: Changes = None,
     allow_evaluation: AllowEvaluation = False,
     wide: Wide = False,
     as_json: AsJson = False,
 ) -> int:
-    """Fine-tune a checkpoint on the successes of runs (supervised, TRL) and write it to OUT/model."""
+    """Fine-tune a checkpoint on the successes of runs, or on the correct answers of examples, and write it to
+    OUT/model."""
     needs_extra()
+    if imitates_examples(runs, recipe):
+        return sft_on_examples(runs, start, out, recipe, config, change, as_json=as_json)
     from agent.cli.display import RunDisplay
 
     with reporting_full_disk(out), RunDisplay(stderr, None if as_json else stderr) as display:

@@ -51,6 +51,8 @@ class SupervisedJob(Record):
     optimization: Optimization
     compute: Compute = Compute()
     seed: int = 0
+    steps: int | None = None
+    """Optimizer steps; None: as many as the epochs take."""
 
 
 def supervised(
@@ -212,12 +214,13 @@ def _config(out: Path, rows: Sequence[Row], job: SupervisedJob) -> Any:
         raise BadInput(f"optimization.batch_rows {how.batch_rows} is no multiple of the {processes} processes")
     fitting = compute.pack_tokens * len(rows) // max(1, sum(map(len, rows)))  # rows of the mean length
     micro = max(size for size in range(1, own + 1) if own % size == 0 and size <= max(1, fitting))
-    steps = max(1, how.epochs * math.ceil(len(rows) / how.batch_rows))
+    steps = job.steps or max(1, how.epochs * math.ceil(len(rows) / how.batch_rows))
     arguments = SFTConfig(
         output_dir=str(out),
         per_device_train_batch_size=micro,
         gradient_accumulation_steps=own // micro,
         num_train_epochs=how.epochs,
+        max_steps=job.steps or -1,
         max_length=compute.max_tokens,
         packing=False,
         gradient_checkpointing=cast(Any, None),  # the deprecated name of the option; TRL's default is on

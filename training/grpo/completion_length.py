@@ -2,34 +2,60 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from envs.core.action_languages import language
 from envs.core.action_languages.ids import PHRASE
+from envs.core.actions import Action
 from envs.core.errors import BadInput
 from training.grpo.examples import Example
-from training.grpo.rewards import GridTarget, MazeTarget, PointTarget, StepTarget, SudokuTarget, Target, TokenCount
+from training.grpo.rewards import (
+    UNSCALED,
+    GridTarget,
+    MazeTarget,
+    PointTarget,
+    Scale,
+    StepTarget,
+    SudokuTarget,
+    Target,
+    TokenCount,
+)
 from training.grpo.rewards.adagui import AdaguiReward
 from training.grpo.rewards.guirlvg import GuirlvgReward
+from training.grpo.rewards.targets import AIMS
 from training.grpo.settings import GrpoSettings
 
 TAGS = "<think></think><answer>{}</answer>"
 
 
-def right_answer(target: Target) -> str:
-    """The shortest correct answer to *target*."""
+def right_answer(target: Target, scale: Scale = UNSCALED) -> str:
+    """The shortest correct answer to *target*. *scale*: pixels of the image per unit of the answer's coordinates."""
     match target:
         case PointTarget():
             centre = target.region.centre
-            return f"{centre.x:.0f}, {centre.y:.0f}"
+            return f"{_in_units(centre.x, scale[0])}, {_in_units(centre.y, scale[1])}"
         case StepTarget():
-            return language(target.language).show(target.action).removeprefix(PHRASE).strip()
+            return language(target.language).show(_with_units(target.action, scale)).removeprefix(PHRASE).strip()
         case MazeTarget():
             return target.path
         case SudokuTarget():
             return "\n".join(target.solution)
         case GridTarget():
             return "\n".join(target.rows)
+
+
+def _with_units(action: Action, scale: Scale) -> Action:
+    if scale == UNSCALED:
+        return action
+    axis = {"x": scale[0], "to_x": scale[0], "y": scale[1], "to_y": scale[1]}
+    points = {name: float(_in_units(getattr(action, name), axis[name])) for name in AIMS if hasattr(action, name)}
+    return action.model_copy(update=points)
+
+
+def _in_units(pixels: float, scale: float) -> str:
+    """*pixels* in units of *scale* pixels: whole ones, but where a unit is many pixels, as of 0 to 1."""
+    return f"{pixels / scale:.{0 if scale <= 10 else math.ceil(math.log10(2 * scale))}f}"
 
 
 def check_completion_lengths(

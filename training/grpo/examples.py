@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
+import math
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from random import Random
 from typing import Literal
 
 from pydantic import Field, FiniteFloat, ValidationError
@@ -46,6 +49,28 @@ class Facts(Record):
     """Boxes of other elements that resemble the correct one: left, top, right, bottom in pixels of the image."""
 
 
+class Preparation(Record):
+    """How a thought to imitate was made: AdaGUI-R1, §3.2, §3.3 and Alg. 1."""
+
+    solved: float
+    """ρ: share of sampled answers that were correct, 0 to 1 (Eq. 3)."""
+    level: int
+    """Difficulty (Eq. 4); 1 is easy."""
+    hard: bool
+    agreed: bool | None = None
+    """Whether the action predicted from the first thought was judged equivalent to the correct one; None without a
+    thought."""
+    revised: bool = False
+    """Whether the thought is the revised one."""
+    calls: int = 0
+    """Requests to both models."""
+    tokens_in: int = 0
+    tokens_out: int = 0
+    """Thinking included."""
+    cost_usd: float | None = None
+    """None if a price is unknown."""
+
+
 class Example(Record):
     """One prompt and its target."""
 
@@ -57,6 +82,11 @@ class Example(Record):
     image: Path | None = None
     """Image of the last message. The path is relative to the folder in a file, absolute in memory."""
     facts: Facts | None = None
+    thought: str | None = None
+    """The thought that supervised fine-tuning imitates before the correct answer, in tags; empty: empty tags; None: no
+    tags."""
+    preparation: Preparation | None = None
+    """How `thought` was made, where models made it."""
 
     @property
     def picture(self) -> bytes | None:
@@ -108,12 +138,28 @@ def read_example_files(places: Sequence[Path]) -> tuple[Example, ...]:
     return tuple(examples_by_name.values())
 
 
+def holds_examples(path: Path) -> bool:
+    """Whether *path* is a file of examples, and no trace."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            first: object = json.loads(next((line for line in file if line.strip()), ""))
+    except (OSError, ValueError):
+        return False
+    return isinstance(first, dict) and {"messages", "target"} <= first.keys()
+
+
 def write_examples(path: Path, examples: Iterable[Example]) -> None:
     """Writes a file of examples atomically. Image paths become relative to its folder."""
     folder = path.parent.resolve()
-    lines = (_relative(example, folder).model_dump_json() for example in examples)
+    lines = (example_line(example, folder) for example in examples)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, "".join(f"{line}\n" for line in lines))
+    write_atomically(path, "".join(lines))
+
+
+def example_line(example: Example, folder: Path) -> str:
+    """The line of *example* in a file in the absolute *folder*, with its end."""
+    unset = {name for name in ("thought", "preparation") if getattr(example, name) is None}
+    return _relative(example, folder).model_dump_json(exclude=unset) + "\n"
 
 
 def _relative(example: Example, folder: Path) -> Example:
@@ -122,12 +168,14 @@ def _relative(example: Example, folder: Path) -> Example:
     return example.model_copy(update={"image": Path(os.path.relpath(example.image.resolve(), folder))})
 
 
-def examples_digest(examples: Iterable[Example]) -> str:
-    """16 hex digits that identify what a policy learns from: names, prompts, targets and pictures, without facts."""
+def examples_digest(examples: Iterable[Example], *, thoughts: bool = False) -> str:
+    """16 hex digits that identify what a policy learns from: names, prompts, targets and pictures, without facts; with
+    *thoughts* also those to imitate."""
     digest = hashlib.sha256()
     for example in examples:
-        shown = example.model_copy(update={"image": None}).model_dump_json(exclude={"facts"})
+        shown = example.model_copy(update={"image": None}).model_dump_json(exclude={"facts", "thought", "preparation"})
         digest.update(shown.encode())
+        digest.update((example.thought or "").encode() if thoughts else b"")
         digest.update(example.picture or b"")
     return digest.hexdigest()[:16]
 
@@ -140,6 +188,16 @@ def count_shared_prompts(examples: Sequence[Example], others: Sequence[Example])
 
 def _prompt_key(example: Example) -> tuple[object, ...]:
     return example.messages, example.image
+
+
+def share_of(examples: Sequence[Example], share: float, seed: int = 0) -> tuple[Example, ...]:
+    """Draws a *share* of *examples*, above 0 to 1, in their order. A smaller share is a subset of a larger one."""
+    if share >= 1:
+        return tuple(examples)
+    order = list(range(len(examples)))
+    Random(f"share {seed}").shuffle(order)
+    drawn = set(order[: math.ceil(share * len(examples) - 1e-9)])
+    return tuple(example for place, example in enumerate(examples) if place in drawn)
 
 
 def image_size(picture: bytes) -> tuple[int, int]:

@@ -33,7 +33,7 @@ from envs.core.trace import Intent
 from envs.core.trace_store import BlobStore, Trace
 from models.prompting.prompt_text import quoted
 from models.vision.coordinates import Size
-from models.vision.grounding import THINK, GroundingPrompt
+from models.vision.grounding import THINK, AnswerShape, GroundingPrompt
 from models.vision.profiles import profile_named
 from training.data.provenance import Provenance
 from training.data.trajectories import Decision, trajectory
@@ -77,6 +77,8 @@ class ExampleOptions:
     """Units of the coordinates that prompts ask for."""
     pictures: bool = True
     """For `step`: show the screenshots and ask for click coordinates, if any step has a screenshot."""
+    shape: AnswerShape = AnswerShape.POINT
+    """What questions for a place ask for."""
 
 
 @dataclass(slots=True)
@@ -225,7 +227,7 @@ class _Episode:
         if place is None:
             return ExclusionReason.OUT_OF_SIGHT
         profile = profile_named(DECLARED_PROFILE[self.options.coordinates])
-        form = GroundingPrompt(self.options.think, self.options.resolution, profile)
+        form = GroundingPrompt(self.options.think, self.options.resolution, self.options.shape, profile)
         if self.options.ask == "goal":
             question = form.where_to_click(self.trace.header.instruction, Size(*shot.size))
         else:

@@ -26,7 +26,13 @@ from envs.core.atomic_write import write_atomically
 from envs.core.errors import BadInput
 from envs.core.record import Record
 from models.embedded import embedded_dir
-from models.local.prompt_style import PromptStyle, declare_style, declared_style
+from models.local.prompt_style import (
+    PromptStyle,
+    declare_style,
+    declare_thoughts,
+    declared_style,
+    declares_thoughts,
+)
 from models.vision.checkpoints import declare_profile
 from models.vision.grounding import GroundingPrompt, declare_form, prompt_form
 from training.engine.checkpoints import (
@@ -43,8 +49,16 @@ from training.engine.progress import ReportSteps, Watcher, unwatched
 from training.engine.trainer import SaveByTheClock, TrainingDiverged, settle_sharding, train_on, whole_model
 from training.grpo.completion_length import check_completion_lengths
 from training.grpo.evaluation import Evaluation, measure, tokenizer_of
-from training.grpo.examples import Example, count_shared_prompts, examples_digest, read_examples, write_examples
+from training.grpo.examples import (
+    Example,
+    count_shared_prompts,
+    examples_digest,
+    read_examples,
+    share_of,
+    write_examples,
+)
 from training.grpo.frames import DECLARED_PROFILE, keeps_aspect, limit_pixels, shown_size
+from training.grpo.prompts import ask_as
 from training.grpo.rewards import PointTarget, StepTarget, has_places, places_of
 from training.grpo.settings import GrpoSettings
 from training.grpo.trainer import build_rewarder, build_trainer, check_fit, count_updates, token_count
@@ -109,6 +123,9 @@ def train_grpo(
         raise BadInput(f"{str(out)!r} is not an empty folder and holds no GRPO run")
     if shared := count_shared_prompts(held_out, examples):
         raise BadInput(f"{shared} of {len(held_out)} held-out examples are also training examples")
+    examples = share_of(examples, settings.share, settings.seed)
+    examples, left = ask_as(examples, settings.prompt)
+    held_out, left_held_out = ask_as(held_out, settings.prompt, held_out=True)
     count_updates(settings, len(examples))
     policy = embedded_dir() if start == "embedded" else Path(start)
     model, processor = load_start(policy, vision=examples[0].image is not None)
@@ -122,6 +139,7 @@ def train_grpo(
         settings.compute.lora,
     )
     warnings = (
+        *_question_warnings(left + left_held_out, len(examples) + len(held_out), settings),
         *check_completion_lengths(examples, held_out, settings, token_count(processor)),
         *_coordinate_warnings(examples, settings),
         *_resizing_warnings(examples, settings, processor),
@@ -142,7 +160,8 @@ def train_grpo(
         del model
         _launch(policy, examples, held_out, out, settings)
     elif not (out / "model").exists():
-        _train(model, processor, _TrainingJob(examples, held_out, out, settings, _style(examples, policy), log, watch))
+        style, thoughts = style_of(examples, policy), declares_thoughts(policy)
+        _train(model, processor, _TrainingJob(examples, held_out, out, settings, style, thoughts, log, watch))
     return read_result(out)
 
 
@@ -171,8 +190,9 @@ def run_launched_part(folder: Path, watch: Watcher) -> None:
     examples = read_examples(folder / "examples.jsonl")
     held_out = read_examples(folder / "held_out_examples.jsonl", empty=True)
     model, processor = load_start(job.start, vision=examples[0].image is not None)
-    style = _style(examples, job.start)
-    _train(model, processor, _TrainingJob(examples, held_out, folder, job.settings, style, _log_stderr, watch))
+    style, thoughts = style_of(examples, job.start), declares_thoughts(job.start)
+    run = _TrainingJob(examples, held_out, folder, job.settings, style, thoughts, _log_stderr, watch)
+    _train(model, processor, run)
 
 
 def _log_stderr(line: str) -> None:
@@ -268,6 +288,8 @@ class _TrainingJob:
     out: Path
     settings: GrpoSettings
     style: PromptStyle | None
+    thoughts: bool
+    """The start answers with thoughts in tags."""
     log: Log
     watch: Watcher
 
@@ -307,10 +329,12 @@ def _train(model: Any, processor: Any, job: _TrainingJob) -> None:
             processor,
             out / "model",
             job.style,
-            profile=_profile(job.examples),
+            profile=profile_of_examples(job.examples),
             vision=DECLARED_PROFILE[settings.coordinates],
             form=form_of(job.examples),
         )
+        if job.thoughts:
+            declare_thoughts(out / "model")
         shutil.rmtree(out / "checkpoints", ignore_errors=True)
 
 
@@ -337,6 +361,14 @@ def save_start(
             declare_profile(part, vision)
         declare_style(part, style, profile)
         declare_form(part, form)
+
+
+def _question_warnings(left: int, examples: int, settings: GrpoSettings) -> tuple[str, ...]:
+    """Returns a warning if *left* of the questions could not be put in the form of the settings."""
+    if not left:
+        return ()
+    line = f"warning: {left} of {examples} questions are in words of their own and stay as they are: check that they "
+    return (f"{line}ask for what recipe {settings.recipe!r} rewards (prompt.answer, prompt.think)",)
 
 
 def _coordinate_warnings(examples: Sequence[Example], settings: GrpoSettings) -> tuple[str, ...]:
@@ -367,7 +399,7 @@ def _resizing_warnings(examples: Sequence[Example], settings: GrpoSettings, proc
     )
 
 
-def _style(examples: Sequence[Example], policy: Path) -> PromptStyle | None:
+def style_of(examples: Sequence[Example], policy: Path) -> PromptStyle | None:
     """Returns the prompt style of the trained policy: that of its steps, otherwise the one that the start declares."""
     if all(isinstance(example.target, StepTarget) for example in examples):
         full = {any(role == "system" for role, _ in example.messages) for example in examples}
@@ -382,7 +414,7 @@ def form_of(examples: Sequence[Example]) -> GroundingPrompt | None:
     return prompt_form(example.messages[-1][1] for example in examples)
 
 
-def _profile(examples: Sequence[Example]) -> str:
+def profile_of_examples(examples: Sequence[Example]) -> str:
     """The profile of the examples' prompts, where their style has several; empty where profiles differ."""
     profiles = {profile_of_messages(example.messages) for example in examples}
     return profiles.pop() if len(profiles) == 1 else ""

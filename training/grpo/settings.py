@@ -13,13 +13,15 @@ from envs.core.plain_values import Layer, checked, merged, source_of
 from envs.core.record import Record
 from training.engine.settings import Compute, Optimization, none_if_named
 from training.grpo.frames import Coordinates
+from training.grpo.prompts import PromptSettings
+from training.grpo.recipes import Stage, layered, recipe_named
 from training.grpo.rewards import RewardSettings
 from training.grpo.rewards.registry import REWARDS, recipe_of
 from training.grpo.rewards.ssl import SslReward
 from training.loop.settings import SET, values_of
 
 Recipe = str
-"""The name of a reward. Its paper's constants are the defaults of a run."""
+"""The name of a reward or of a row of a paper's table. Its constants are the defaults of a run."""
 RECIPES: Final[tuple[Recipe, ...]] = REWARDS.builtin
 """The built-in recipes. Their learning rates are for models of 3 to 8 billion parameters; a small model needs its
 own."""
@@ -29,7 +31,8 @@ class GrpoSettings(Record):
     """One training run."""
 
     recipe: Recipe = "ssl"
-    """`ssl`, `guirlvg`, `adagui`, `lpo`, or the name of an added reward. Its settings are the defaults of the run."""
+    """`ssl`, `guirlvg`, `adagui`, `lpo`, the name of an added reward, or a row of a paper's table such as
+    `guirlvg/in-box` (:mod:`training.grpo.recipes`). Its settings are the defaults of the run."""
     reward: RewardSettings = SslReward()
     group: int = Field(default=8, ge=2)
     """G: completions sampled for one prompt. Their mean reward is the baseline."""
@@ -44,6 +47,10 @@ class GrpoSettings(Record):
     max_pixels: int | None = Field(default=None, ge=1)
     """Limits of an image's area after resizing, for processors that keep the aspect ratio (Qwen). They bound the tokens
     of an image, and are saved with the trained model. None: the checkpoint's."""
+    prompt: PromptSettings | None = None
+    """The form in which questions are asked again; None: as the examples ask them."""
+    share: float = Field(default=1.0, gt=0, le=1)
+    """Share of the examples to train on, drawn by the seed; smaller shares are subsets of larger ones (SSL, Fig. 6)."""
     steps: Annotated[int | None, BeforeValidator(none_if_named)] = Field(default=None, ge=1)
     """Number of policy updates. None (in a file `"none"`): as many as `optimization.epochs` passes over the prompts
     take."""
@@ -107,14 +114,29 @@ def load_settings(path: Path | None, changes: Sequence[str] = ()) -> GrpoSetting
 def parse_settings(values: Mapping[str, Any], source: str, over: Layer | None = None) -> GrpoSettings:
     """Merges *values* over their recipe over the defaults. Raises BadInput that names the first invalid key and its
     source: *source*, or *over* if the key is from there."""
-    recipe = values.get("recipe", "ssl")
-    if not isinstance(recipe, str) or recipe not in REWARDS:
-        where = source_of(("recipe",), source, over)
-        raise BadInput(f"{where}: unknown recipe {recipe!r}; there are {', '.join(REWARDS.names)}")
+    where = source_of(("recipe",), source, over)
     combined = GrpoSettings().model_dump(mode="json")
-    for layer in (recipe_of(recipe), values):
+    for layer in (*_recipe_layers(values.get("recipe", "ssl"), where), values):
         reward = layer.get("reward", {})
         if isinstance(reward, Mapping) and reward.get("kind", combined["reward"]["kind"]) != combined["reward"]["kind"]:
             combined["reward"] = {}  # its keys do not apply to another reward
         combined = merged(combined, layer)
     return checked(GrpoSettings, combined, source, over)
+
+
+def _recipe_layers(recipe: object, source: str) -> tuple[Mapping[str, Any], ...]:
+    """The settings of a recipe: its reward's, and those of its row. Raises BadInput."""
+    name = recipe if isinstance(recipe, str) else ""
+    if name in REWARDS:
+        return (recipe_of(name),)
+    if "/" not in name:
+        rows = "; rows of the papers' tables: `mira train recipes`"
+        raise BadInput(f"{source}: unknown recipe {recipe!r}; there are {', '.join(REWARDS.names)}{rows}")
+    row = recipe_named(name)
+    match row.stage:
+        case Stage.GRPO:
+            return recipe_of(row.reward), layered(row)
+        case Stage.SFT:
+            raise BadInput(f"{source}: recipe {name!r} is supervised: mira train sft EXAMPLES --recipe {name}")
+        case Stage.NONE:
+            raise BadInput(f"{source}: recipe {name!r} trains nothing: evaluate the start itself")

@@ -30,6 +30,8 @@ KEYS: Final = (
 )
 """Keys that can be pressed."""
 DIRECTIONS: Final = ("up", "down", "left", "right")
+THOUGHT_CHARS: Final = 2_000
+"""Longest thought in tags before an answer."""
 _NUMBER: Final = r'"-"? [0-9]{1,5} ("." [0-9]{1,4})?'
 _ROW: Final = "[1-9] [0-9]{0,5}"
 _ADDRESS: Final = r'"http" "s"? "://" [!#-\[\]-~]{1,300}'
@@ -40,11 +42,14 @@ MOST_NAMED: Final = 200
 """Controls of a page up to which an answer names its control: each has a rule of its own."""
 
 
-def grammar(language: Language, choices: PageChoices, most: int = 1, *, named: bool = False) -> str:
+def grammar(
+    language: Language, choices: PageChoices, most: int = 1, *, named: bool = False, thoughts: bool = False
+) -> str:
     """The GBNF grammar of the answers that are valid on the page with *choices*, with at most *most* actions.
 
     *named*: an action on a control follows a line with the label of this control, so that its number is implied; for
-    single actions on a page of up to MOST_NAMED controls, in a language that has such a line."""
+    single actions on a page of up to MOST_NAMED controls, in a language that has such a line. *thoughts*: a thought in
+    `<think>` tags, also an empty one, may come before the answer."""
     forms = [(form, rule) for form in language.forms.forms for rule in _alternatives(language, form, choices)]
     filling = [rule for form, rule in forms if form.action in FORM_FILLING]
     several = most > 1 and len(filling) > 0
@@ -58,7 +63,8 @@ def grammar(language: Language, choices: PageChoices, most: int = 1, *, named: b
     rules = {
         # A rule below `root`, because llguidance compiles every rule but `root` to one regular expression.
         "root": "answer",
-        "answer": answer,
+        "answer": f'("<think>" thought "</think>" "\\n"?)? {answer}' if thoughts else answer,
+        **({"thought": f"[^<]{{0,{THOUGHT_CHARS}}}"} if thoughts else {}),
         **labelled,
         "action": " | ".join(rule for _, rule in forms),
         **({"filling": " | ".join(filling)} if several else {}),

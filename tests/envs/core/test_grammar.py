@@ -283,3 +283,16 @@ def test_choices_are_read_from_the_observation() -> None:
         tabs=(1,),
         dialog=True,
     )
+
+
+@both
+def test_a_thought_in_tags_may_come_first(language: Language) -> None:
+    text = grammar(language, PAGE, thoughts=True)
+    action = act.Click(ref=2)
+    shown = language.show(action)
+    for thought in ("", 'The second one, "2".\nClick it.'):
+        answer = f"<think>{thought}</think>\n{shown}"
+        assert accepts(text, answer) and language.parse(answer).action == action
+    assert accepts(text, shown)
+    assert not accepts(text, "<think></think>\n")
+    assert not accepts(grammar(language, PAGE), "<think></think>")

@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from models.vision.coordinates import ImageFrame, Point, Size
-from models.vision.grounding import GroundingPrompt, PointProblem, declare_form, declared_form, prompt_form, read_point
+from models.vision.grounding import (
+    AnswerShape,
+    GroundingPrompt,
+    PointProblem,
+    declare_form,
+    declared_form,
+    prompt_form,
+    read_point,
+)
 from models.vision.profiles import GENERAL, PROFILES, VisionProfile, profile_named
 
 SIZE = Size(800, 600)
@@ -17,6 +25,8 @@ FORMS = [
     GroundingPrompt(think=True),
     GroundingPrompt(resolution=True),
     GroundingPrompt(think=True, resolution=True),
+    GroundingPrompt(shape=AnswerShape.BOX),
+    GroundingPrompt(think=True, shape=AnswerShape.JSON_BOX),
 ]
 FRAME = ImageFrame(Size(400, 300), SIZE)
 
@@ -83,3 +93,20 @@ def test_a_family_is_asked_in_its_own_coordinates_and_form() -> None:
     assert asked == 'Where is the button? Answer with x and y from 0 to 1000. Write them as {"point": [y, x]}.'
     trained = GroundingPrompt(profile=GENERAL).where_is("the button", SIZE).text
     assert trained == "Where is the button? Answer with x and y in pixels."
+
+
+@pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
+@pytest.mark.parametrize("form", FORMS)
+def test_a_question_is_put_in_another_form(form: GroundingPrompt, profile: VisionProfile) -> None:
+    asked = GroundingPrompt(profile=profile).where_is("the link. Where is it?", SIZE).text
+    reworded = form.reworded(asked, SIZE)
+    assert reworded is not None and prompt_form([reworded]) == form and "the link. Where is it?" in reworded
+    clicked = form.reworded(GroundingPrompt(think=True).where_to_click("buy", SIZE).text, SIZE)
+    assert clicked is not None and "Where to click next: buy" in clicked
+    assert form.reworded("Point at the link.", SIZE) is None
+
+
+def test_a_grounder_that_was_trained_on_boxes_answers_with_their_centre() -> None:
+    form = GroundingPrompt(shape=AnswerShape.JSON_BOX)
+    answer = '[{"bbox_2d": [100, 200, 160, 240]}]'
+    assert read_point(answer, form, FRAME) == Point(65, 110)

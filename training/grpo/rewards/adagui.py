@@ -8,6 +8,9 @@ the paper is incomplete or contradicts itself:
 * a click's distance is normalised by the screen (Eq. 8) and its σ "by the element" (Eq. 6). With both on the screen the
   reward is flat: at least 0.98 within the threshold of 0.04. With `scale = "element"` the threshold is relative to the
   screen and the Gaussian to the element;
+* without the exploration reward (Table 2) a click is rewarded with 1 within the threshold, `threshold`: what is left of
+  Eq. 7 without its Gaussian. The box of Eq. 11 (Table 6) is another row;
+* §1 grants the bonus for a thought "that ultimately leads to success", Eq. 5 to every answer: `thought_for`;
 * for ten levels, the formula of §4.3 gives 5 to 10; Eq. 4 with ten in place of five is used instead.
 """
 
@@ -17,7 +20,7 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, PositiveFloat
 
 from envs.core.record import Record
 from models.vision.answers import ParsedCompletion, TokenCount
@@ -41,8 +44,8 @@ from training.grpo.rewards.thoughts import extract_thought
 
 LEAST, GREATEST = 0.01, 1.0
 """Bounds of the thought reward (Eq. 5)."""
-SIGMA_LEAST, SIGMA_GREATEST = 0.2, 0.8
-"""Eq. 6."""
+SIGMAS = (0.2, 0.8)
+"""Least and greatest σ (Eq. 6)."""
 
 
 class AdaguiReward(Record):
@@ -55,14 +58,18 @@ class AdaguiReward(Record):
     thought: Literal["cosine", "delta", "accuracy", "none"] = "cosine"
     """Thought reward: Eq. 5, Eq. 9, Eq. 10, or none."""
     thought_weight: float = Field(default=0.5, ge=0, le=1)
+    thought_for: Literal["readable", "correct"] = "readable"
+    """Answers whose thought is rewarded: all that can be parsed (Eq. 5), or correct ones only (§1)."""
     thought_tokens: int = Field(default=100, ge=1)
     """T in tokens. Longer thoughts are rewarded like one of T tokens."""
-    click: Literal["gaussian", "box"] = "gaussian"
-    """Click reward: Eq. 7 or Eq. 11."""
+    click: Literal["gaussian", "box", "threshold"] = "gaussian"
+    """Click reward: Eq. 7, Eq. 11, or 1 within the threshold."""
     scale: Literal["element", "screen"] = "element"
     """What the Gaussian's distance is relative to."""
     threshold: float = Field(default=0.04, gt=0)
     """N_thr: the reward is 0 at a larger distance from the centre, as a fraction of the screen."""
+    sigmas: tuple[PositiveFloat, PositiveFloat] = SIGMAS
+    """Least and greatest σ (Eq. 6), the shape of the Gaussian (Fig. 5)."""
 
     @property
     def max_reward(self) -> float:
@@ -78,7 +85,8 @@ class AdaguiReward(Record):
             thought_text = extract_thought(target, completion)
             tokens = count(thought_text) if thought_text else 0
             action = self._action(target, completion, level, is_correct=is_correct)
-            thought = self._thought(tokens, level, solved) if _can_be_read(target, completion) else 0.0
+            counted = is_correct if self.thought_for == "correct" else _can_be_read(target, completion)
+            thought = self._thought(tokens, level, solved) if counted else 0.0
             parts = {
                 "correct": float(is_correct),
                 "action": action,
@@ -112,9 +120,8 @@ class AdaguiReward(Record):
         if self.click == "box" or len(points) != 1 or (isinstance(target, StepTarget) and not _clicks(target)):
             return float(is_correct)
         point, _, place = points[0]
-        return exploration_reward(
-            point, place.region, place.size, sigma(level, self.levels), threshold=self.threshold, scale=self.scale
-        )
+        width = math.inf if self.click == "threshold" else sigma(level, self.levels, self.sigmas)
+        return exploration_reward(point, place.region, place.size, width, threshold=self.threshold, scale=self.scale)
 
 
 def _clicks(target: StepTarget) -> bool:
@@ -134,9 +141,10 @@ def thought_reward(tokens: int, longest: int = 100, *, hard: bool) -> float:
     return LEAST + span if hard else GREATEST - span
 
 
-def sigma(level: int, levels: int = 5) -> float:
+def sigma(level: int, levels: int = 5, sigmas: tuple[float, float] = SIGMAS) -> float:
     """Eq. 6: `0.2 + 0.6·ℓ/L`."""
-    return SIGMA_LEAST + (SIGMA_GREATEST - SIGMA_LEAST) * level / levels
+    least, greatest = sigmas
+    return least + (greatest - least) * level / levels
 
 
 def exploration_reward(

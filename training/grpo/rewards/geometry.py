@@ -56,6 +56,28 @@ def gaussian_proximity(point: Point, box: Box) -> float:
     return math.exp(-(ellipse_distance(point, box) ** 2) / (2 * SIGMA**2))
 
 
+def unbounded_gaussian(point: Point, box: Box) -> float:
+    """The point reward of GUI-G² (Tang et al. 2025), 0 to 1: a Gaussian around the centre of *box* whose standard
+    deviation is half of the box's size, outside of the box, too."""
+    return math.exp(-(ellipse_distance(point, box) ** 2) / 2)
+
+
+def gaussian_coverage(first: Box, second: Box) -> float:
+    """The coverage reward of GUI-G², 0 to 1: the Bhattacharyya coefficient of two Gaussians at the boxes' centres, with
+    half of the boxes' sizes as standard deviations. 0 for a box without an area."""
+    if not (first.area and second.area):
+        return 0.0
+    axes = (
+        (first.width / 2, second.width / 2, first.centre.x - second.centre.x),
+        (first.height / 2, second.height / 2, first.centre.y - second.centre.y),
+    )
+    factors = (
+        math.sqrt(2 * one * other / (one**2 + other**2)) * math.exp(-(apart**2) / (4 * (one**2 + other**2)))
+        for one, other, apart in axes
+    )
+    return math.prod(factors)
+
+
 def distance(first: Point, second: Point) -> float:
     """Euclidean distance in pixels."""
     return math.hypot(first.x - second.x, first.y - second.y)

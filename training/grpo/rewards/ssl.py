@@ -6,20 +6,34 @@ Choices where the paper contradicts itself:
   decreasing bounds. App. B.1's zones and values are used.
 * blocks of a grid: §3.3 counts cells and has no value 0 (`counts`); App. B.2 uses shares and has one (`shares`).
 * a grid's S is already a mean of tiers. Alg. 1 would assign it to zones again; it is used unchanged.
+* the continuous rival of grids: §4.1 says block-wise shares, §4.2 matched cells of the whole grid (`whole`).
+* the continuous rival of places "from GUI-G²" (§4.1): `continuous` is S in place of Ŝ; `gui_g2` is the reward of the
+  GUI-G² paper (Tang et al. 2025, arXiv 2507.15846), see :func:`gui_g2_proximity`, which has no C (`verifier = false`).
+
+A trajectory of several steps (Eq. 2 and 3) is rewarded by :func:`trajectory_reward`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from statistics import fmean
 from typing import Final, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from envs.core.record import Record
 from models.vision.answers import ParsedCompletion
 from training.grpo.rewards.blocks import block_score, compared_grids
-from training.grpo.rewards.geometry import SIGMA, Box, Point, ellipse_distance, gaussian_proximity
+from training.grpo.rewards.geometry import (
+    SIGMA,
+    Box,
+    Point,
+    ellipse_distance,
+    gaussian_coverage,
+    gaussian_proximity,
+    unbounded_gaussian,
+)
 from training.grpo.rewards.registry import RewardEntry
 from training.grpo.rewards.score import Score
 from training.grpo.rewards.targets import (
@@ -32,6 +46,7 @@ from training.grpo.rewards.targets import (
     aimed_points,
     has_places,
     is_right,
+    parse_box,
 )
 
 NEAR_MISS: Final = 0.7
@@ -42,21 +57,30 @@ class SslReward(Record):
     """The rewards of SSL and of the two baselines of its paper."""
 
     kind: Literal["ssl"] = "ssl"
-    proximity: Literal["tiered", "continuous", "none"] = "tiered"
-    """`tiered`: SSL. `continuous`: RL-Continuous, with S as the proximity. `none`: RL-Binary, C only."""
+    proximity: Literal["tiered", "continuous", "gui_g2", "none"] = "tiered"
+    """`tiered`: SSL. `continuous`: RL-Continuous, with S as the proximity. `gui_g2`: the reward of GUI-G², for places;
+    grids have S. `none`: RL-Binary, C only."""
+    verifier: bool = True
+    """Add C, the correctness. The reward of GUI-G² has none."""
     alpha: float = Field(default=0.2, ge=0, le=1)
     """Weight of the proximity. The paper finds that 0.1 to 0.5 work."""
     zones: int = Field(default=4, ge=2, le=16)
     """K, the number of tiers; the paper uses 4. Other values replace the four of App. B.1 and B.2."""
-    blocks: Literal["shares", "counts"] = "shares"
-    """Block values of grids: App. B.2 or §3.3."""
+    blocks: Literal["shares", "counts", "whole"] = "shares"
+    """Block values of grids: App. B.2 or §3.3; `whole`: the grid is one block, as in the continuous rival of §4.2."""
     maze_cells: Literal["all", "paths"] = "all"
     """Cells of a maze that are compared: all, as in the paper, where any short path matches most of a maze; or those on
     one of the two paths."""
 
+    @model_validator(mode="after")
+    def _rewards_something(self) -> SslReward:
+        if not self.verifier and (self.proximity == "none" or not self.alpha):
+            raise ValueError("verifier false leaves only the proximity, which is off: every reward would be 0")
+        return self
+
     @property
     def max_reward(self) -> float:
-        return 1.0 if self.proximity == "none" else 1.0 + self.alpha
+        return float(self.verifier) + (0.0 if self.proximity == "none" else self.alpha)
 
     def of_group(self, target: Target, group: Sequence[ParsedCompletion]) -> list[Score]:
         """Scores each completion, independently of the others."""
@@ -65,22 +89,25 @@ class SslReward(Record):
     def _of(self, target: Target, completion: ParsedCompletion) -> Score:
         correct = float(is_right(target, completion))
         near = proximity_score(target, completion)
+        verified = correct if self.verifier else 0.0
         if self.proximity == "none":
-            return Score(correct, {"correct": correct, "proximity": near})
+            return Score(verified, {"correct": correct, "proximity": near})
         worth = self._worth(target, completion)
-        return Score(correct + self.alpha * worth, {"correct": correct, "proximity": near, "worth": worth})
+        return Score(verified + self.alpha * worth, {"correct": correct, "proximity": near, "worth": worth})
 
     def _worth(self, target: Target, completion: ParsedCompletion) -> float:
         """Ŝ, or S if it is not tiered."""
         tiered = self.proximity == "tiered"
         match target:
+            case PointTarget() | StepTarget() if self.proximity == "gui_g2":
+                return gui_g2_proximity(target, completion)
             case PointTarget() | StepTarget():
                 return _of_place(target, completion, self._zone if tiered else gaussian_proximity)
             case MazeTarget() | SudokuTarget() | GridTarget():
-                scale = ("tiered" if self.blocks == "shares" else "counts") if tiered else "continuous"
+                scale = ("counts" if self.blocks == "counts" else "tiered") if tiered else "continuous"
                 return block_score(
                     *compared_grids(target, completion),
-                    parts=_parts(target),
+                    parts=1 if self.blocks == "whole" else _parts(target),
                     scale=scale,
                     zones=self.zones,
                     marked_only=isinstance(target, MazeTarget) and self.maze_cells == "paths",
@@ -100,6 +127,35 @@ def proximity_score(target: Target, completion: ParsedCompletion) -> float:
             return block_score(*compared_grids(target, completion), parts=_parts(target), scale="continuous")
 
 
+def gui_g2_proximity(target: PointTarget | StepTarget, completion: ParsedCompletion) -> float:
+    """The reward of GUI-G², 0 to 1: the mean of its point and its coverage reward for a box. The SSL paper asks for
+    points, which cover nothing: for them it is the point reward. An action without a point is right or wrong."""
+    near = _of_place(target, completion, unbounded_gaussian)
+    if not isinstance(target, PointTarget) or (box := parse_box(completion)) is None:
+        return near
+    return (near + gaussian_coverage(box, target.region)) / 2
+
+
+def trajectory_reward(steps: Sequence[float], *, solved: bool, reward: SslReward) -> Score:
+    """`C + α·Ŝ` of a trajectory (Eq. 2): S is the mean of the steps' proximities (Eq. 3), each 0 to 1, see
+    :func:`proximity_score`; Ŝ its tier, with the bounds of a point's φ (Eq. 5). S is 0 without steps."""
+    near = fmean(steps) if steps else 0.0
+    correct = float(solved)
+    parts = {"correct": correct, "proximity": near}
+    verified = correct if reward.verifier else 0.0
+    if reward.proximity == "none":
+        return Score(verified, parts)
+    worth = tier_value(near, reward.zones) if reward.proximity == "tiered" else near
+    return Score(verified + reward.alpha * worth, {**parts, "worth": worth})
+
+
+def tier_value(proximity: float, zones: int = 4) -> float:
+    """Value of the zone that holds a *proximity* φ, 0 to 1, as :func:`zone_value` for a point; 0 for 0."""
+    if proximity <= 0:
+        return 0.0
+    return _zone_at(math.sqrt(-2 * math.log(min(1.0, proximity))), zones)
+
+
 def zone_value(point: Point, box: Box, zones: int = 4) -> float:
     """Value of the zone of *box* that contains *point* (App. B.1). Four zones: 1, 0.75 and 0.5 within one, two and
     three standard deviations, 0.25 in the corners, 0 outside.
@@ -108,7 +164,11 @@ def zone_value(point: Point, box: Box, zones: int = 4) -> float:
     """
     if not box.holds(point):
         return 0.0
-    deviations = ellipse_distance(point, box) / SIGMA
+    return _zone_at(ellipse_distance(point, box) / SIGMA, zones)
+
+
+def _zone_at(deviations: float, zones: int) -> float:
+    """Value of the zone at a distance in standard deviations from the centre."""
     step = 3 / (zones - 1)
     zone = max(1, math.ceil(deviations / step - 1e-9))  # a point on a bound belongs to the inner zone (φ ≥ τ)
     return (zones + 1 - min(zone, zones)) / zones

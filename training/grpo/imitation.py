@@ -1,0 +1,342 @@
+"""Supervised fine-tuning on examples: GuirlVG's baseline (App. A.1), AdaGUI-R1's first stage (§3.3).
+
+A row is the prompt as GRPO and play send it, and the example's correct answer, after its thought if it has one. The
+loss is the mean over the tokens of the answers of a step. Rows with an image are processed one by one, without padding,
+so that no architecture's padding can change them.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+from pydantic import BeforeValidator, Field
+
+from envs.core.atomic_write import write_atomically
+from envs.core.errors import BadInput
+from envs.core.plain_values import Layer, checked, merged
+from envs.core.record import Record
+from models.base import Message
+from models.embedded import embedded_dir
+from models.local.loading import declared_context, reading_old_names
+from models.local.prompt_style import declare_style, declare_thoughts
+from models.prompting.prompt_tokens import PromptTokens
+from models.vision.grounding import AnswerShape
+from training.data.rows import Row
+from training.engine.checkpoints import lora_config, select_device, weights_digest
+from training.engine.progress import ReportSteps, Watcher, unwatched
+from training.engine.settings import Compute, Optimization, none_if_named
+from training.engine.sft import IGNORED, SupervisedJob, supervised
+from training.engine.trainer import SaveByTheClock, one_device, shared_arguments, train_on
+from training.grpo.completion_length import right_answer
+from training.grpo.evaluation import encode_prompts, template_opening, tokenizer_of
+from training.grpo.examples import Example, check_images, examples_digest, share_of
+from training.grpo.frames import DECLARED_PROFILE, AnswerFrames, Coordinates, limit_pixels
+from training.grpo.prompts import PromptSettings, ask_as
+from training.grpo.recipes import Stage, layered, recipe_named
+from training.grpo.rewards import PointTarget, Scale
+from training.grpo.run import form_of, load_start, profile_of_examples, save_start, style_of
+from training.grpo.trainer import VISION
+from training.loop.parts import load_or_compute
+from training.loop.settings import SET, values_of
+
+
+class ImitationSettings(Record):
+    """Settings of `mira train sft` on examples."""
+
+    prompt: PromptSettings | None = None
+    """The form in which questions are asked again; None: as the examples ask them."""
+    coordinates: Coordinates = "pixels"
+    """Units of the coordinates in answers, see :attr:`training.grpo.settings.GrpoSettings.coordinates`."""
+    min_pixels: int | None = Field(default=None, ge=1)
+    max_pixels: int | None = Field(default=None, ge=1)
+    share: float = Field(default=1.0, gt=0, le=1)
+    steps: Annotated[int | None, BeforeValidator(none_if_named)] = Field(default=None, ge=1)
+    """Optimizer steps; None: as many as the epochs take."""
+    freeze_vision: bool = False
+    optimization: Optimization = Optimization(learning_rate=1e-5, schedule="cosine", warmup=0.1, batch_rows=32)
+    compute: Compute = Compute()
+    seed: int = 0
+
+    @classmethod
+    def load(cls, path: Path | None, changes: Sequence[str], recipe: str | None = None) -> ImitationSettings:
+        """Reads a TOML file, if any, over the *recipe* and under *changes*. Raises BadInput."""
+        row = None if recipe is None else recipe_named(recipe)
+        if row is not None and row.stage is not Stage.SFT:
+            raise BadInput(f"recipe {recipe!r} is not supervised: mira train grpo EXAMPLES --recipe {recipe}")
+        over = Layer(SET, values_of(None, changes))
+        below = merged(cls().model_dump(mode="json"), {} if row is None else layered(row))
+        return checked(cls, merged(below, values_of(path, changes)), str(path or SET), over)
+
+
+class ImitationInputs(Record):
+    """The inputs of a run. A folder only continues with equal inputs."""
+
+    start: str
+    examples: str
+    settings: ImitationSettings
+
+
+class Imitated(Record):
+    """The result of a fine-tuning on examples."""
+
+    model: Path
+    examples: int
+    thoughts: int
+    """Answers with a thought that is not empty."""
+    tokens: int
+    """Tokens of all answers."""
+    cut: int
+    """Prompts that lost their middle."""
+    first_loss: float | None
+    """Mean over answer tokens, in nats; None if nothing was trained."""
+    last_loss: float | None
+
+
+def answer_to_imitate(example: Example, shape: AnswerShape, scale: Scale) -> str:
+    """The example's correct answer in the *shape* that its prompt asks for, after its thought in tags if it has one."""
+    target = example.target
+    answer = right_answer(target, scale)
+    if isinstance(target, PointTarget) and shape is not AnswerShape.POINT:
+        box = [round(edge / scale[place % 2], 0 if scale[0] <= 10 else 4) for place, edge in enumerate(target.box)]
+        numbers = [int(edge) if scale[0] <= 10 else edge for edge in box]
+        answer = json.dumps([{"bbox_2d": numbers}] if shape is AnswerShape.JSON_BOX else numbers)
+    return answer if example.thought is None else f"<think>{example.thought}</think>\n{answer}"
+
+
+def imitate(
+    examples: Sequence[Example],
+    start: str,
+    out: Path,
+    settings: ImitationSettings,
+    *,
+    log: Callable[[str], None],
+    watch: Watcher = unwatched,
+) -> Imitated:
+    """Trains *start* on the answers of *examples*; a killed run continues with the same arguments. Raises BadInput."""
+    if not (out / "imitation.json").exists() and out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise BadInput(f"{str(out)!r} is not an empty folder and holds no fine-tuning on examples")
+    examples = share_of(examples, settings.share, settings.seed)
+    examples, left = ask_as(examples, settings.prompt)
+    if left:
+        log(f"warning: {left} of {len(examples)} questions are in words of their own and stay as they are")
+    check_images(examples)
+    policy = embedded_dir() if start == "embedded" else Path(start)
+    vision = examples[0].image is not None
+    model, processor = load_start(policy, vision=vision)
+    limit_pixels(processor, settings.min_pixels, settings.max_pixels)
+    inputs = ImitationInputs(
+        start=weights_digest(policy), examples=examples_digest(examples, thoughts=True), settings=settings
+    )
+    if load_or_compute(out / "imitation.json", ImitationInputs, lambda: inputs) != inputs:
+        raise BadInput(f"{str(out)!r} holds a fine-tuning of another start, other examples or other settings")
+    answers = _Answers(processor, settings)
+    rows = [answers.tokens(example) for example in examples]
+    cut = 0
+    if not (out / "model").exists() and vision:
+        _train_vision(model, processor, examples, rows, out=out, settings=settings, watch=watch)
+    elif not vision:
+        room = declared_context(model, processor)
+        del model
+        cut = _train_text(
+            processor, examples, rows, policy=policy, out=out, settings=settings, watch=watch, context=room
+        )
+    if any(example.thought is not None for example in examples):
+        declare_thoughts(out / "model")
+    losses = [row["loss"] for row in json.loads((out / "log.json").read_text(encoding="utf-8")) if "loss" in row]
+    return Imitated(
+        model=out / "model",
+        examples=len(examples),
+        thoughts=sum(bool(example.thought) for example in examples),
+        tokens=sum(map(len, rows)),
+        cut=cut,
+        first_loss=losses[0] if losses else None,
+        last_loss=losses[-1] if losses else None,
+    )
+
+
+class _Answers:
+    """Encodes answers, with the end token. What the chat template opens itself is not written again."""
+
+    def __init__(self, processor: Any, settings: ImitationSettings) -> None:
+        self._tokens = PromptTokens(tokenizer_of(processor))
+        self._end: int | None = tokenizer_of(processor).eos_token_id
+        if self._end is None:
+            raise BadInput("the tokenizer has no end-of-sequence token: answers would never end")
+        self._frames = AnswerFrames(processor, settings.coordinates)
+        self._shape = AnswerShape.POINT if settings.prompt is None else settings.prompt.answer
+        self._opening = template_opening(processor)
+
+    def tokens(self, example: Example) -> tuple[int, ...]:
+        text = answer_to_imitate(example, self._shape, self._frames.scale(example)).removeprefix(self._opening)
+        assert self._end is not None
+        return (*self._tokens.plain(text), self._end)
+
+
+def _train_text(
+    tokenizer: Any,
+    examples: Sequence[Example],
+    answers: Sequence[tuple[int, ...]],
+    *,
+    policy: Path,
+    out: Path,
+    settings: ImitationSettings,
+    watch: Watcher,
+    context: int,
+) -> int:
+    """Returns the number of prompts that lost their middle."""
+    prompts = PromptTokens(tokenizer)
+    room = min(settings.compute.max_tokens, context)
+    rows = [
+        Row(
+            prompts.encode([Message(role, text) for role, text in example.messages], max(1, room - len(answer))),
+            answer,
+            number,
+            0,
+        )
+        for number, (example, answer) in enumerate(zip(examples, answers, strict=True))
+    ]
+    if too_long := sum(len(row) > settings.compute.max_tokens for row in rows):
+        raise BadInput(f"{too_long} answers alone are longer than compute.max_tokens {settings.compute.max_tokens}")
+    job = SupervisedJob(
+        start=policy.resolve(),
+        optimization=settings.optimization,
+        compute=settings.compute,
+        seed=settings.seed,
+        steps=settings.steps,
+    )
+    model = supervised(job, rows, out, watch=watch)
+    declare_style(model, style_of(examples, policy), profile_of_examples(examples))
+    return prompts.cut
+
+
+def _train_vision(
+    model: Any,
+    processor: Any,
+    examples: Sequence[Example],
+    answers: Sequence[tuple[int, ...]],
+    *,
+    out: Path,
+    settings: ImitationSettings,
+    watch: Watcher,
+) -> None:
+    from peft import get_peft_model
+    from transformers import PrinterCallback
+
+    device = select_device(settings.compute)
+    model.to(device)
+    if settings.freeze_vision:
+        for name, weight in model.named_parameters():
+            weight.requires_grad_(not any(part in name for part in VISION))
+    if settings.compute.lora is not None:
+        with reading_old_names():
+            model = get_peft_model(model, lora_config(settings.compute.lora, model))
+    trainer = _row_trainer()(
+        model=model,
+        args=_arguments(out / "checkpoints", len(examples), settings),
+        train_dataset=_Rows(examples, answers),
+        data_collator=_Encoder(processor, settings.compute.max_tokens),
+    )
+    trainer.remove_callback(PrinterCallback)
+    trainer.add_callback(SaveByTheClock(settings.compute.save_minutes))
+    trainer.add_callback(ReportSteps("fine-tuning", watch))
+    train_on(trainer, out / "checkpoints")
+    write_atomically(out / "log.json", json.dumps(trainer.state.log_history, indent=1) + "\n")
+    save_start(
+        trainer.accelerator.unwrap_model(trainer.model),
+        processor,
+        out / "model",
+        profile=profile_of_examples(examples),
+        vision=DECLARED_PROFILE[settings.coordinates],
+        form=form_of(examples),
+    )
+    shutil.rmtree(out / "checkpoints", ignore_errors=True)
+
+
+def _arguments(out: Path, examples: int, settings: ImitationSettings) -> Any:
+    from transformers import TrainingArguments
+
+    how = settings.optimization
+    steps = settings.steps or max(1, how.epochs * -(-examples // how.batch_rows))
+    arguments = TrainingArguments(
+        output_dir=str(out),
+        per_device_train_batch_size=1,
+        gradient_accumulation_steps=min(how.batch_rows, examples),
+        num_train_epochs=how.epochs,
+        max_steps=settings.steps or -1,
+        optim="adamw_torch",
+        remove_unused_columns=False,
+        dataloader_num_workers=0,
+        logging_steps=max(1, steps // 20),
+        **shared_arguments(how, settings.compute, seed=settings.seed, steps=steps),
+    )
+    one_device(arguments)
+    return arguments
+
+
+class _Rows(torch.utils.data.Dataset[tuple[Example, tuple[int, ...]]]):
+    """Examples with the tokens of their answers. Images are read when a row is used."""
+
+    def __init__(self, examples: Sequence[Example], answers: Sequence[tuple[int, ...]]) -> None:
+        self._rows = list(zip(examples, answers, strict=True))
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, index: int) -> tuple[Example, tuple[int, ...]]:
+        return self._rows[index]
+
+
+class _Encoder:
+    """Encodes one row: the prompt with its image, and the answer, whose tokens alone have labels."""
+
+    def __init__(self, processor: Any, max_tokens: int) -> None:
+        self._processor = processor
+        self._max_tokens = max_tokens
+
+    def __call__(self, rows: list[tuple[Example, tuple[int, ...]]]) -> dict[str, Any]:
+        ((example, answer),) = rows
+        inputs = dict(encode_prompts(self._processor, [example], self._max_tokens))
+        prompt = inputs["input_ids"].shape[1]
+        if prompt + len(answer) > self._max_tokens:
+            raise BadInput(
+                f"example {example.name!r} has {prompt + len(answer)} tokens with its image, more than "
+                f"compute.max_tokens {self._max_tokens}: raise it, or lower max_pixels"
+            )
+        completion = torch.tensor([answer])
+        for name, values in list(inputs.items()):
+            if name == "input_ids":
+                inputs[name] = torch.cat([values, completion], 1)
+            elif name == "attention_mask":
+                inputs[name] = torch.cat([values, torch.ones_like(completion)], 1)
+            elif values.ndim == 2 and values.shape == (1, prompt):  # marks of image tokens
+                inputs[name] = torch.cat([values, torch.zeros_like(completion, dtype=values.dtype)], 1)
+        inputs["labels"] = torch.cat([torch.full((1, prompt), IGNORED), completion], 1)
+        return inputs
+
+
+def _row_trainer() -> Any:
+    """A trainer whose loss is the mean over all answer tokens of a step."""
+    from transformers import Trainer
+
+    class RowTrainer(Trainer):
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
+            self.model_accepts_loss_kwargs = True  # the number of a step's answer tokens is passed to compute_loss
+
+        def compute_loss(
+            self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
+        ) -> Any:
+            labels = inputs["labels"][:, 1:]
+            rest = {name: value for name, value in inputs.items() if name != "labels"}
+            logits = model(**rest, use_cache=False).logits[:, :-1]
+            counted = labels != IGNORED
+            total = torch.nn.functional.cross_entropy(logits[counted].float(), labels[counted], reduction="sum")
+            loss = total / (counted.sum() if num_items_in_batch is None else num_items_in_batch)
+            return (loss, {}) if return_outputs else loss
+
+    return RowTrainer

@@ -1,0 +1,59 @@
+"""Asks the questions of examples in the form that a recipe trains on, so that one file of examples serves all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from envs.core.record import Record
+from models.vision.coordinates import Size
+from models.vision.grounding import THINK, AnswerShape, GroundingPrompt
+from training.grpo.examples import Example
+from training.grpo.rewards import PointTarget, StepTarget
+
+
+class PromptSettings(Record):
+    """The form of questions. Coordinates stay in the units that a question asks for."""
+
+    think: bool = True
+    """Ask for a thought before the answer."""
+    answer: AnswerShape = AnswerShape.POINT
+    """What questions for a place ask for: `point`, `box`, or `json_box`."""
+    resolution: bool = False
+    """State the size of the screenshot in training."""
+    resolution_held_out: bool = False
+    """State it in the questions of held-out examples (GuirlVG, Table 7)."""
+
+
+def ask_as(
+    examples: Sequence[Example], prompt: PromptSettings | None, *, held_out: bool = False
+) -> tuple[tuple[Example, ...], int]:
+    """Returns (*examples* in the form of *prompt*, the number of questions that could not be put in it).
+
+    Questions for a place are those of :class:`models.vision.grounding.GroundingPrompt`. Prompts for a step get or lose
+    the line that asks for a thought. Puzzles stay as they are.
+    """
+    if prompt is None:
+        return tuple(examples), 0
+    resolution = prompt.resolution_held_out if held_out else prompt.resolution
+    form = GroundingPrompt(prompt.think, resolution, prompt.answer)
+    asked = [_asked(example, form) for example in examples]
+    return tuple(new or old for new, old in zip(asked, examples, strict=True)), asked.count(None)
+
+
+def _asked(example: Example, form: GroundingPrompt) -> Example | None:
+    role, text = example.messages[-1]
+    match example.target:
+        case PointTarget():
+            new = form.reworded(text, Size(*example.target.size))
+        case StepTarget():
+            new = _with_thought(text, think=form.think)
+        case _:
+            new = text
+    return None if new is None else example.model_copy(update={"messages": (*example.messages[:-1], (role, new))})
+
+
+def _with_thought(text: str, *, think: bool) -> str:
+    asked = text.endswith(THINK.strip())
+    if asked == think:
+        return text
+    return f"{text}\n{THINK.strip()}" if think else text.removesuffix(THINK.strip()).rstrip()
