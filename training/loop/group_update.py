@@ -38,16 +38,20 @@ def group_rows(context: PhaseContext, data: PhaseData) -> ActorRows:
         },
         advantages=by_row,
         outcomes=[data.trajectories[row.trajectory].success for row in rows],
-        groups=GroupMetrics(counts=count_groups(groups)),
+        groups=GroupMetrics(
+            counts=count_groups(groups),
+            tokens=sum(map(len, rows)) * context.settings.actor.optimization.epochs,
+        ),
     )
 
 
 def with_logprobs(context: PhaseContext, rows: Sequence[Row]) -> tuple[Row, ...]:
-    """*rows* with the log-probabilities that the objective needs: those recorded at play, or the policy's where the
-    server returned none, and with a KL penalty those of the start."""
-    unknown = [place for place, row in enumerate(rows) if row.sampled is None]
+    """*rows* with the log-probabilities that the objective needs: those recorded at play, or the policy's by
+    `groups.old_logprobs` and where the server returned none, and with a KL penalty those of the start."""
+    every = context.settings.groups.old_logprobs == "scored"
+    unknown = [place for place, row in enumerate(rows) if every or row.sampled is None]
     if unknown:
-        context.log(f"phase {context.number}: {len(unknown)} answers were recorded without log-probabilities: scored")
+        context.log(f"phase {context.number}: scoring {len(unknown)} of {len(rows)} answers with the policy")
         scores = context.token_scores(context.policy, [rows[place] for place in unknown])
         known = dict(zip(unknown, scores, strict=True))
         rows = [dataclasses.replace(row, sampled=known.get(place, row.sampled)) for place, row in enumerate(rows)]
@@ -98,7 +102,9 @@ def describe_groups(metrics: GroupMetrics, seconds: dict[str, float]) -> str:
     parts += [f"{metrics.clipped:.1%} of tokens clipped"] if metrics.clipped is not None else []
     if "rollouts" in seconds:
         parts.append(f"played {seconds['rollouts']:.0f} s ({metrics.browser_share:.0%} in the browser)")
-    parts.append(f"trained {training:.0f} s")
+    took = seconds.get("actor", 0.0)
+    speed = f" ({metrics.tokens / took:.0f} tokens a second in the update)" if took and metrics.tokens else ""
+    parts.append(f"trained {training:.0f} s{speed}")
     return ", ".join(parts)
 
 

@@ -21,6 +21,7 @@ from training.data.trajectories import Trajectory
 from training.mira.episode_rewards import EpisodeRewardSettings, episode_reward
 
 Normalization = Literal["episode", "sequence", "token", "constant"]
+OldLogprobs = Literal["recorded", "scored"]
 EPSILON = 1e-4
 """Added to the standard deviation, as in TRL."""
 SAME = 1e-9
@@ -40,6 +41,10 @@ class GroupSettings(Record):
     `1 / constant_tokens`, whatever the lengths (Dr. GRPO)."""
     constant_tokens: int = Field(default=64, ge=1)
     """Divisor of the normalization `constant`."""
+    old_logprobs: OldLogprobs = "recorded"
+    """Where the log-probabilities of the ratio come from. `recorded`: at play, those of the policy that acted.
+    `scored`: computed with the policy before the update, so that the ratio is exactly 1 at first where player and
+    trainer differ in precision (bfloat16, a server)."""
     redraws: int = Field(default=2, ge=0)
     """Most further rounds of a phase in which new tasks are played in place of groups with equal rewards. 0: the number
     of rollouts of a phase is fixed."""

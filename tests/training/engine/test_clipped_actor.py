@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import torch
 from datasets import Dataset
-from torch import Tensor
+from torch import Tensor, nn
+from transformers import TrainerCallback
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
 
@@ -24,7 +25,7 @@ from training.engine.clipped_actor import ClippedActorTrainer, row_tokens
 from training.engine.settings import Compute, Objective, Optimization
 from training.engine.stage_jobs import StageJob, launch, write_job
 from training.engine.step_plan import Plan
-from training.engine.trainer import training_arguments
+from training.engine.trainer import train, training_arguments
 from training.mira.group_advantages import GroupSettings, Normalization, row_weights
 
 torch.set_num_threads(1)
@@ -53,11 +54,18 @@ ADVANTAGES = torch.linspace(-1, 1, 7)
 
 
 def trainer_of(
-    rows: list[Row], out: Path, weights: Tensor, objective: Objective = OBJECTIVE, pack_tokens: int = 400
+    rows: list[Row],
+    out: Path,
+    weights: Tensor,
+    *,
+    objective: Objective = OBJECTIVE,
+    pack_tokens: int = 400,
+    batch_rows: int = 7,
+    epochs: int = 1,
 ) -> ClippedActorTrainer:
     model, _ = load_policy(embedded_dir())
-    plan = Plan(rows, batch_rows=len(rows), pack_tokens=pack_tokens, epochs=1, seed=3)
-    how = Optimization(learning_rate=1e-4, batch_rows=len(rows))
+    plan = Plan(rows, batch_rows=batch_rows, pack_tokens=pack_tokens, epochs=epochs, seed=3)
+    how = Optimization(learning_rate=1e-4, batch_rows=batch_rows, epochs=epochs)
     arguments = training_arguments(out, how, COMPUTE, seed=3, steps=len(plan))
     return ClippedActorTrainer(
         objective, model, plan, rows=rows, advantages=ADVANTAGES, weights=weights, arguments=arguments
@@ -73,17 +81,23 @@ def gradient(model: Any) -> Tensor:
     return torch.cat([parameter.grad.flatten() for parameter in model.parameters() if parameter.grad is not None])
 
 
+def model_of(trainer: ClippedActorTrainer) -> nn.Module:
+    model = trainer.model
+    assert isinstance(model, nn.Module)
+    return model.eval()
+
+
 def packed_loss(rows: list[Row], out: Path, weights: Tensor, pack_tokens: int = 400) -> tuple[float, Tensor]:
     trainer = trainer_of(rows, out, weights, pack_tokens=pack_tokens)
-    trainer.model.eval()
+    model = model_of(trainer)
     total = 0.0
     for share in (trainer.plan[number] for number in range(len(trainer.plan))):
         for indices in share.packs:
             columns = {name: column[list(indices)] for name, column in trainer.columns.items()}
-            loss, _ = trainer.pack_loss(trainer.model, trainer.plan.packed(indices), columns)
+            loss, _ = trainer.pack_loss(model, trainer.plan.packed(indices), columns)
             (loss * len(indices) / share.batch_rows).backward()
             total += loss.item() * len(indices) / share.batch_rows
-    return total, gradient(trainer.model)
+    return total, gradient(model)
 
 
 def plain_loss(rows: list[Row], weights: Tensor) -> tuple[float, Tensor]:
@@ -100,6 +114,10 @@ def plain_loss(rows: list[Row], weights: Tensor) -> tuple[float, Tensor]:
         total = total + weight * (KL * (apart.exp() - apart - 1) - surrogate).sum() / len(rows)
     total.backward()
     return total.item(), gradient(model)
+
+
+def no_reward(completions: list[str], **_: object) -> list[float]:
+    return [0.0] * len(completions)
 
 
 def trl_loss(rows: list[Row], kind: str, constant: int, out: Path) -> tuple[float, Tensor]:
@@ -122,13 +140,13 @@ def trl_loss(rows: list[Row], kind: str, constant: int, out: Path) -> tuple[floa
     )
     trainer = GRPOTrainer(
         model=model,
-        reward_funcs=lambda completions, **_: [0.0] * len(completions),
+        reward_funcs=no_reward,
         args=arguments,
         train_dataset=Dataset.from_dict({"prompt": ["x"] * 7}),
         processing_class=tokenizer,
     )
     trainer.beta = KL
-    trainer.model.eval()
+    model.eval()
 
     def padded(values: list[list[Any]], left: bool, kind: torch.dtype) -> tuple[Tensor, Tensor]:
         longest = max(map(len, values))
@@ -150,9 +168,9 @@ def trl_loss(rows: list[Row], kind: str, constant: int, out: Path) -> tuple[floa
         "ref_per_token_logps": padded([list(row.start or ()) for row in rows], False, torch.float32)[0],
         "num_items_in_batch": mask.sum(),
     }
-    loss = trainer._compute_loss(trainer.model, inputs)
+    loss = trainer._compute_loss(model, inputs)
     loss.backward()
-    return loss.item(), gradient(trainer.model)
+    return loss.item(), gradient(model)
 
 
 @pytest.mark.parametrize("pack_tokens", [16, 60, 400])
@@ -185,9 +203,9 @@ def test_the_first_pass_begins_at_a_ratio_of_1(rows: list[Row], tmp_path: Path) 
     played = [replace(row, sampled=own) for row, own in zip(rows, score_tokens(model.eval(), rows, 64), strict=True)]
     sums = score_completions(model, rows, 64)
     assert [sum(row.sampled or ()) for row in played] == pytest.approx(list(sums), abs=1e-5)
-    trainer = trainer_of(played, tmp_path, weights_of(rows, "episode"), Objective(kind="clipped"))
+    trainer = trainer_of(played, tmp_path, weights_of(rows, "episode"), objective=Objective(kind="clipped"))
     columns = {Column.ADVANTAGE: ADVANTAGES, Column.WEIGHT: torch.ones(7)}
-    _, numbers = trainer.pack_loss(trainer.model, pack(played, range(7)), columns)
+    _, numbers = trainer.pack_loss(model_of(trainer), pack(played, range(7)), columns)
     assert numbers["log_ratio"] == pytest.approx(0, abs=1e-4)
     assert numbers["clipped"] == 0 and "kl" not in numbers
 
@@ -206,6 +224,30 @@ def test_a_stage_moves_completions_by_their_advantages(rows: list[Row], tmp_path
         after - sum(before) for after, before in zip(score_completions(learned.eval(), played, 400), own, strict=True)
     ]
     assert all(gain * advantage > 0 for gain, advantage in zip(gains, advantages, strict=True)), gains
+
+
+def test_a_killed_stage_resumes_to_the_same_weights(rows: list[Row], tmp_path: Path) -> None:
+    """Killed after its first checkpoint, in the middle of the second epoch."""
+
+    class Kill(TrainerCallback):
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: object) -> None:
+            control.should_save = state.global_step == 3
+
+        def on_save(self, args: Any, state: Any, control: Any, **_: object) -> None:
+            raise KeyboardInterrupt
+
+    weights = weights_of(rows, "episode")
+    learned: dict[str, Tensor] = {}
+    for name in ("whole", "killed"):
+        trainer = trainer_of(rows, tmp_path / name, weights, batch_rows=3, epochs=2)
+        if name == "killed":
+            trainer.add_callback(Kill())
+            with pytest.raises(KeyboardInterrupt):
+                train(trainer, COMPUTE)
+            trainer = trainer_of(rows, tmp_path / name, weights, batch_rows=3, epochs=2)
+        train(trainer, COMPUTE)
+        learned[name] = torch.cat([parameter.detach().flatten() for parameter in model_of(trainer).parameters()])
+    assert torch.equal(learned["whole"], learned["killed"])
 
 
 def test_rows_without_log_probabilities_are_refused(rows: list[Row], tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,21 @@ def test_every_step_of_an_episode_has_its_advantage(tmp_path: Path) -> None:
     write_rows(tmp_path / "rows.parquet", made.rows, made.columns)
     rows, columns = read_rows(tmp_path / "rows.parquet")
     assert rows == made.rows and columns[Column.WEIGHT] == pytest.approx(made.columns[Column.WEIGHT])
+
+
+def test_recorded_log_probabilities_are_kept_unless_scored_ones_are_asked_for(tmp_path: Path) -> None:
+    played = tuple(
+        trajectory(sampled(((5, 6), (7, 8)), logprob=-9.0), name="a", success=success) for success in (True, False)
+    )
+    data = data_of(played)
+    data = replace(data, rows=tuple(replace(row, sampled=(-9.0, -9.0)) for row in data.rows))
+    recorded = group_rows(context_of(tmp_path), data)  # outside `running`: nothing is scored
+    assert [row.sampled for row in recorded.rows] == [(-9.0, -9.0)] * 2
+    context = context_of(tmp_path, "groups.old_logprobs=scored")
+    with context.running():
+        scored = group_rows(context, data)
+    expected = token_scores(embedded_dir(), data.rows, Compute(cpu=True, threads=1))
+    assert [row.sampled for row in scored.rows] == [pytest.approx(own, abs=1e-5) for own in expected]
 
 
 def test_no_group_that_differs_gives_no_rows(tmp_path: Path) -> None:
