@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
 from agent.run.discover_traces import discover_traces
 from training.data.columns import Column
 from training.data.rows import Row
+from training.data.trajectories import Trajectory
 from training.loop.advantage_columns import ActorRows
 from training.loop.data import PhaseData
 from training.loop.metrics import GroupMetrics
@@ -25,7 +26,11 @@ def group_rows(context: PhaseContext, data: PhaseData) -> ActorRows:
     advantages = episode_advantages(groups, settings)
     means = {member: group.mean for group in groups for member in group.members}
     places = [place for place, row in enumerate(data.rows) if row.trajectory in advantages and data.allowed[place]]
-    rows = with_logprobs(context, [data.rows[place] for place in places])
+    chosen = [data.rows[place] for place in places]
+    refused = list(_rejected_rows(data.trajectories, advantages, context.settings.compute.max_tokens))
+    rows = with_logprobs(context, [*chosen, *refused])
+    references = [data.references[place] for place in places]
+    references += [sum(row.sampled or ()) for row in rows[len(places) :]]
     by_row = [advantages[row.trajectory] for row in rows]
     return ActorRows(
         rows=rows,
@@ -33,16 +38,30 @@ def group_rows(context: PhaseContext, data: PhaseData) -> ActorRows:
             Column.ADVANTAGE: by_row,
             Column.WEIGHT: row_weights(rows, settings),
             Column.VALUE: [means[row.trajectory] for row in rows],
-            Column.REFERENCE: [data.references[place] for place in places],
+            Column.REFERENCE: references,
             Column.SUCCESS: [data.trajectories[row.trajectory].success for row in rows],
         },
         advantages=by_row,
         outcomes=[data.trajectories[row.trajectory].success for row in rows],
         groups=GroupMetrics(
             counts=count_groups(groups),
+            unreadable_rows=len(refused),
             tokens=sum(map(len, rows)) * context.settings.actor.optimization.epochs,
         ),
     )
+
+
+def _rejected_rows(
+    trajectories: Sequence[Trajectory], advantages: Mapping[int, float], max_tokens: int
+) -> Iterator[Row]:
+    """Rows of answers without an action, of episodes with a negative advantage: better ones succeeded in spite of them.
+    Their times follow those of the decisions. Rows longer than *max_tokens* are left out."""
+    for index, advantage in advantages.items():
+        episode = trajectories[index]
+        for time, decision in enumerate(episode.rejected if advantage < 0 else (), len(episode.decisions)):
+            tokens = decision.tokens
+            if tokens is not None and len(tokens.prompt) + len(tokens.completion) <= max_tokens:
+                yield Row(tokens.prompt, tokens.completion, index, time, tokens.logprobs)
 
 
 def with_logprobs(context: PhaseContext, rows: Sequence[Row]) -> tuple[Row, ...]:

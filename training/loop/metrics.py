@@ -80,6 +80,8 @@ class GroupMetrics(Record):
     """Share of tokens whose gradient the clip removed, mean over the logged steps."""
     log_ratio: float | None = None
     """Mean `log π − log π_old` per token, over the logged steps."""
+    unreadable_rows: int = 0
+    """The actor's rows of answers without an action."""
     tokens: int = 0
     """Tokens of the actor's rows over all epochs, prompts included; shared prefixes count in every row."""
     browser_seconds: float = 0.0

@@ -127,7 +127,7 @@ def _data(context: PhaseContext, runs: Sequence[Path]) -> PhaseData:
             replayed=read_record(folder / "replay.json", ReplayCounts),
         )
     with context.part("data", "reading traces and scoring them with the starting policy"):
-        selection = read_runs(runs)
+        selection = read_runs(runs, rejected=settings.keeps_rejected)
         encoder = RowEncoder(load_tokenizer(context.policy), settings.compute.max_tokens)
         encoded = encoder.encode(selection.kept)
         if not encoded.rows:

@@ -38,7 +38,7 @@ async def play_rounds(context: PhaseContext, tasks: Sequence[TaskRef], draw: Dra
     if draw is None or not settings.grouped:
         return tuple(runs)
     for number in range(2, settings.groups.redraws + 2):
-        counts = count_groups(groups_of(read_runs(runs).kept, settings.groups))
+        counts = count_groups(groups_of(read_runs(runs, rejected=settings.keeps_rejected).kept, settings.groups))
         missing = settings.rollouts.tasks - counts.informative
         further = await draw(number, missing) if missing > 0 else ()
         if not further:

@@ -190,6 +190,11 @@ class LoopSettings(Record):
         return ARMS[self.arm].groups
 
     @property
+    def keeps_rejected(self) -> bool:
+        """Whether answers without an action are read from the traces."""
+        return self.grouped and self.groups.unreadable
+
+    @property
     def needs_value(self) -> bool:
         return ARMS[self.arm].value
 

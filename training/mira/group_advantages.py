@@ -45,6 +45,9 @@ class GroupSettings(Record):
     """Where the log-probabilities of the ratio come from. `recorded`: at play, those of the policy that acted.
     `scored`: computed with the policy before the update, so that the ratio is exactly 1 at first where player and
     trainer differ in precision (bfloat16, a server)."""
+    unreadable: bool = True
+    """Learn from answers without an action, too, in episodes that were worse than their group. Failures without any
+    action then count in their group; off, they are left out."""
     redraws: int = Field(default=2, ge=0)
     """Most further rounds of a phase in which new tasks are played in place of groups with equal rewards. 0: the number
     of rollouts of a phase is fixed."""

@@ -99,6 +99,20 @@ def test_recorded_log_probabilities_are_kept_unless_scored_ones_are_asked_for(tm
     assert [row.sampled for row in scored.rows] == [pytest.approx(own, abs=1e-5) for own in expected]
 
 
+def test_unreadable_answers_of_worse_episodes_are_learned_from(tmp_path: Path) -> None:
+    """The second attempt has no other answer; the first succeeded in spite of one."""
+    (readable,) = sampled(((5, 6), (7, 8)), logprob=-0.5)
+    (unreadable,) = sampled(((5, 6), (12, 13, 14)), logprob=-2.0)
+    won = trajectory([readable], name="a", success=True).model_copy(update={"rejected": (unreadable,)})
+    lost = trajectory([], name="a", success=False).model_copy(update={"rejected": (unreadable,)})
+    row = replace(rows_of([won])[0], sampled=(-0.5, -0.5))
+    made = group_rows(context_of(tmp_path), replace(data_of((won, lost)), rows=(row,)))
+    assert [(row.trajectory, row.time, row.completion) for row in made.rows] == [(0, 0, (7, 8)), (1, 0, (12, 13, 14))]
+    assert made.columns[Column.ADVANTAGE] == pytest.approx([0.5, -0.5])
+    assert made.columns[Column.REFERENCE] == pytest.approx([0, -6]) and made.outcomes == [True, False]
+    assert made.groups is not None and made.groups.unreadable_rows == 1
+
+
 def test_no_group_that_differs_gives_no_rows(tmp_path: Path) -> None:
     made = group_rows(context_of(tmp_path), data_of(EPISODES[2:]))
     assert made.rows == () and not made.columns[Column.WEIGHT]
