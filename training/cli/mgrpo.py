@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -29,15 +29,10 @@ def mgrpo(
     from training.configs import config_file
     from training.loop.settings import load_settings
 
-    own = {
-        "arm": "mgrpo",
-        "start": start,
-        "pool.suite": suite,
-        "evaluation.suite": suite,
-        "pool.names": _names(tasks),
-        "evaluation.names": _names(tasks),
-        "rollouts.attempts": group,
-    }
+    own: dict[str, Any] = {"arm": "mgrpo", "start": start, "rollouts.attempts": group, "pool.names": _names(tasks)}
+    own |= {"evaluation.names": _names(tasks), "pool.suite": suite, "evaluation.suite": suite}
+    if suite is not None and config is None:
+        own |= _evaluation_of(suite, every=tasks is None)
     options = [f"{key}={json.dumps(value)}" for key, value in own.items() if value is not None]
     settings = load_settings(None if config is None else config_file(config), [*options, *(change or ())])
     return run_loop(settings, out, as_json=as_json)
@@ -45,3 +40,12 @@ def mgrpo(
 
 def _names(tasks: str | None) -> list[str] | None:
     return None if tasks is None else [name.strip() for name in tasks.split(",") if name.strip()]
+
+
+def _evaluation_of(suite: str, *, every: bool) -> dict[str, Any]:
+    """Seeds of *suite* that are not trained on, at most ten; *every*: all tasks, of a split where there are splits.
+    Raises BadInput for a suite without training tasks."""
+    from training.loop.curriculum import training_seeds
+
+    values: dict[str, Any] = {"evaluation.seeds": list(range(min(10, training_seeds(suite).start)))}
+    return values | ({"evaluation.split": "validation"} if every and suite == "sites" else {})
