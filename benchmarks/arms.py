@@ -7,8 +7,9 @@
 evaluation of the start and the rollouts of the first phase. `table` reads what there is, writes FILE.json (every
 episode of every evaluation, so that the table can be made again without the traces), FILE.md, and FILE.svg with the
 curves of the runs that were measured as far. `--add FILE.json` adds what such a file holds of runs that are not under
-`--out`: a table can be played on several machines. `--variant NAME=FOLDER` adds what was played with other settings
-(`play --set …`) into a folder of its own, as arms `ARM NAME`.
+`--out`: a table can be played on several machines. `--stride ARM=N` counts N phases of an arm as one, for an arm whose
+phases are shorter (`mgrpo` in `mgrpo-miniwob.toml`: 4). `--variant NAME=FOLDER` adds what was played with other
+settings (`play --set …`) into a folder of its own, as arms `ARM NAME`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -81,10 +82,17 @@ def trials(out: Path, variant: str = "") -> Iterator[tuple[int, Trial]]:
 
 
 def table(
-    out: Path, write: Path, last: int | None, rival: str, *, added: Sequence[Path] = (), variants: Sequence[str] = ()
+    out: Path,
+    write: Path,
+    last: int | None,
+    rival: str,
+    *,
+    added: Sequence[Path] = (),
+    variants: Sequence[str] = (),
+    strides: Sequence[str] = (),
 ) -> None:
     """Raises BadInput where there is nothing to compare, or *rival* was not played as far."""
-    found, curves = list(trials(out)), list(_curves(out))
+    found, curves = _in_strides(trials(out), _curves(out), strides)
     names = [variant.partition("=")[0] for variant in variants]
     if twice := sorted(name for name, times in Counter(names).items() if times > 1):
         raise BadInput(f"--variant names {', '.join(twice)} twice: what was played would count twice")
@@ -126,6 +134,32 @@ def table(
     write.with_suffix(".md").write_text(text, encoding="utf-8")
     write_curves([phase_curve(*one) for one in curves if (one.arm, one.seed) in done], write.with_suffix(".svg"))
     print(text)
+
+
+def _in_strides(
+    found: Iterable[tuple[int, Trial]], curves: Iterable[Learned], strides: Sequence[str]
+) -> tuple[list[tuple[int, Trial]], list[Learned]]:
+    """The runs of `--out`, with N phases of each arm of *strides*, `ARM=N`, counted as one. Raises BadInput."""
+    by_arm: dict[str, int] = {}
+    for stride in strides:
+        arm, _, number = stride.partition("=")
+        if not number.isdecimal() or not int(number):
+            raise BadInput(f"--stride {stride!r} is no ARM=N with a number of phases from 1")
+        by_arm[arm] = int(number)
+
+    def within(arm: str, phase: int) -> bool:
+        return phase % by_arm.get(arm, 1) == 0
+
+    return [(phase // by_arm.get(one.arm, 1), one) for phase, one in found if within(one.arm, phase)], [
+        curve._replace(
+            phases=[
+                phase.model_copy(update={"phase": phase.phase // by_arm.get(curve.arm, 1)})
+                for phase in curve.phases
+                if within(curve.arm, phase.phase)
+            ]
+        )
+        for curve in curves
+    ]
 
 
 def _cells(found: Sequence[tuple[int, Trial]]) -> dict[str, dict[str, str]]:
@@ -245,6 +279,9 @@ def main() -> int:
         metavar="NAME=FOLDER",
         help="what was played into another --out, with other settings: its arms are called `ARM NAME`",
     )
+    telling.add_argument(
+        "--stride", action="append", default=[], metavar="ARM=N", help="N phases of ARM under --out count as one"
+    )
     telling.add_argument("--rival", default="filtered_bc", help="an arm that all others are compared with, too")
     for one in (playing, telling):
         one.add_argument("--out", type=Path, required=True)
@@ -253,7 +290,8 @@ def main() -> int:
         if args.command == "play":
             play(args.config, args.arms.split(","), parse_seeds(args.seeds), args.out, args.set)
         else:
-            table(args.out, args.write, args.phase, args.rival, added=args.add, variants=args.variant)
+            more = {"added": args.add, "variants": args.variant, "strides": args.stride}
+            table(args.out, args.write, args.phase, args.rival, **more)
     except BadInput as error:
         parser.error(str(error))
     except KeyboardInterrupt:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import shlex
 from collections.abc import Sequence
@@ -13,8 +12,6 @@ import typer
 
 from agent.cli.options import Wide
 from agent.cli.output import (
-    EXIT_FAILED,
-    EXIT_INTERRUPTED,
     EXIT_OK,
     print_json,
     print_problem,
@@ -27,6 +24,7 @@ from envs.core.errors import BadInput
 from training.cli import grpo as group_policy
 from training.cli.adagui import adagui_data
 from training.cli.imitation import imitates_examples, sft_on_examples
+from training.cli.loop_run import held_out_cell, number_cell, print_progress, run_loop
 from training.cli.messages import (
     AsJson,
     Changes,
@@ -39,17 +37,18 @@ from training.cli.messages import (
     reporting_full_disk,
     watcher_of,
 )
+from training.cli.mgrpo import mgrpo
 from training.cli.plan import plan
 from training.cli.recipes import RecipeName, show_recipes
 
 if TYPE_CHECKING:
     from training.loop.loop import Progress
-    from training.loop.metrics import PhaseMetrics
     from training.loop.task_report import OutcomeStats
 
 app = typer.Typer(help="Train a local policy from traces.", no_args_is_help=True)
 app.command("plan")(plan)
 app.command("grpo")(group_policy.grpo)
+app.command("mgrpo")(mgrpo)
 app.command("examples")(group_policy.examples)
 app.command("puzzles")(group_policy.puzzles)
 app.command("adagui-data")(adagui_data)
@@ -64,28 +63,11 @@ def mira(
 ) -> int:
     """Run the training loop of MiRA or a baseline: play, train critics and actor, evaluate, select tasks, per phase."""
     needs_extra()
-    from agent.cli.display import RunDisplay
     from training.configs import config_file
     from training.loop.settings import load_settings
 
     settings = load_settings(None if config is None else config_file(config), change or ())
-    with reporting_full_disk(out), RunDisplay(stderr, None if as_json else stderr) as display:
-        importing("torch", "accelerate")
-        from training.engine.trainer import TrainingDiverged
-        from training.loop.loop import Loop
-        from training.loop.rollouts import Interrupted
-
-        loop = Loop.open(out, settings, (display,), log, watcher_of(display))
-        try:
-            progress = asyncio.run(loop.run())
-        except Interrupted as error:
-            print_problem(f"{error}; continue with the same command")
-            return EXIT_INTERRUPTED
-        except TrainingDiverged as error:
-            print_problem(str(error))
-            return EXIT_FAILED
-    _print(progress, as_json)
-    return EXIT_OK
+    return run_loop(settings, out, as_json=as_json)
 
 
 @app.command()
@@ -174,7 +156,7 @@ def show(
     if out is not None:
         write_curves([phase_curve(run.arm, run.seed, run.phases) for run in progress], out)
     if len(progress) == 1:
-        _print(progress[0], as_json)
+        print_progress(progress[0], as_json)
     elif as_json:
         print_json([run.model_dump(mode="json") for run in progress])
     else:
@@ -226,19 +208,9 @@ def _comparison_table(runs: Sequence[Progress]) -> FittedTable:
     title = "success on held-out tasks by phase (95 %)"
     table = FittedTable(Column("run", wrap=10), Column("seed", right=True, drop=1), *numbers, title=title)
     for run in runs:
-        cells = {phase.phase: _held_out(phase) for phase in run.phases}
+        cells = {phase.phase: held_out_cell(phase) for phase in run.phases}
         table.row(run.arm, str(run.seed), *(cells.get(phase, "") for phase in phases))
     return table
-
-
-def _print(progress: Progress, as_json: bool) -> None:
-    if as_json:
-        print_json(progress.model_dump(mode="json"))
-        return
-    table = FittedTable(*_COLUMNS, title=f"{progress.arm}, seed {progress.seed}")
-    for metrics in progress.phases:
-        table.row(*_cells(metrics))
-    print_table(table)
 
 
 def _show_phase(folder: Path, rescore: bool, as_json: bool) -> int:
@@ -255,26 +227,20 @@ def _show_phase(folder: Path, rescore: bool, as_json: bool) -> int:
             f"{line.solved}/{line.episodes}",
             *_critic_cells(line.on_successes),
             *_critic_cells(line.on_failures),
-            _number(line.auroc),
+            number_cell(line.auroc),
         )
     print_table(table)
     return EXIT_OK
 
 
 def _critic_cells(scores: OutcomeStats | None) -> tuple[str, ...]:
-    return ("", "", "") if scores is None else (_number(scores.value), _number(scores.advantage), _number(scores.gain))
+    return (
+        ("", "", "")
+        if scores is None
+        else (number_cell(scores.value), number_cell(scores.advantage), number_cell(scores.gain))
+    )
 
 
-_COLUMNS = (
-    Column("phase", right=True),
-    Column("held out\n(95 %)", right=True),
-    Column("roll-\nouts", right=True, drop=1),
-    Column("replayed", right=True, drop=4),
-    Column("rows", right=True, drop=3),
-    Column("A on\nwins", right=True, drop=5),
-    Column("P\nerror", right=True, drop=6),
-    Column("actor\nloss", right=True, drop=2),
-)
 _PHASE_COLUMNS = (
     Column("solved", right=True),
     Column("V\nwon", right=True, drop=4),
@@ -285,28 +251,3 @@ _PHASE_COLUMNS = (
     Column("gain\nlost", right=True, drop=7),
     Column("AUROC\nof V", right=True, drop=1),
 )
-
-
-def _cells(metrics: PhaseMetrics) -> tuple[str, ...]:
-    own = metrics.rollouts if metrics.rollouts and metrics.rollouts.judged else None
-    return (
-        str(metrics.phase),
-        _held_out(metrics),
-        f"{own.rate:.0%}" if own else "",
-        str(metrics.replayed.chosen) if metrics.phase else "",
-        str(metrics.actor_rows) if metrics.phase else "",
-        _number(metrics.advantage_on_successes),
-        _number(metrics.potential.absolute_error if metrics.potential else None),
-        f"{metrics.actor_loss.first:.2f}→{metrics.actor_loss.last:.2f}" if metrics.actor_loss else "",
-    )
-
-
-def _held_out(metrics: PhaseMetrics) -> str:
-    held = metrics.evaluation
-    if held is None or not held.judged:
-        return ""
-    return f"{held.rate:.0%} ({100 * held.interval.low:.0f}-{100 * held.interval.high:.0f})"
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}"

@@ -58,10 +58,10 @@ def write_rows(path: Path, rows: Sequence[Row], columns: Columns | None = None) 
         "completion": pa.array([list(row.completion) for row in rows], pa.list_(pa.int32())),
         "trajectory": pa.array([row.trajectory for row in rows], pa.int32()),
         "time": pa.array([row.time for row in rows], pa.int32()),
-        "sampled": pa.array(
-            [None if row.sampled is None else list(row.sampled) for row in rows], pa.list_(pa.float64())
-        ),
+        "sampled": _optional([row.sampled for row in rows]),
     }
+    if any(row.start is not None for row in rows):
+        table["start"] = _optional([row.start for row in rows])
     for name, values in (columns or {}).items():
         column = Column(name)
         if len(values) != len(rows):
@@ -75,10 +75,12 @@ def read_rows(path: Path) -> tuple[tuple[Row, ...], dict[Column, tuple[float, ..
     """(rows, columns); unknown columns are ignored. Raises BadInput where *path* is no table of rows."""
     table = _read(path)
     completions = "completion" if "completion" in table else _OLD_COMPLETION
+    starts = table.get("start") or [None] * len(table[completions])
     fields = ("prompt", completions, "trajectory", "time", "sampled")
+    values = zip(*(table[name] for name in fields), starts, strict=True)
     rows = tuple(
-        Row(tuple(prompt), tuple(completion), trajectory, time, None if sampled is None else tuple(sampled))
-        for prompt, completion, trajectory, time, sampled in zip(*(table[name] for name in fields), strict=True)
+        Row(tuple(prompt), tuple(completion), trajectory, time, _tuple(sampled), _tuple(start))
+        for prompt, completion, trajectory, time, sampled, start in values
     )
     return rows, {column: column.convert(table[column.value]) for column in Column if column.value in table}
 
@@ -89,6 +91,16 @@ def rows_digest(rows: Sequence[Row]) -> str:
     for row in rows:
         digest.update(json.dumps([row.prompt, row.completion, row.trajectory, row.time]).encode())
     return digest.hexdigest()[:16]
+
+
+def _optional(values: Sequence[tuple[float, ...] | None]) -> Any:
+    import pyarrow as pa
+
+    return pa.array([None if value is None else list(value) for value in values], pa.list_(pa.float64()))
+
+
+def _tuple(values: list[float] | None) -> tuple[float, ...] | None:
+    return None if values is None else tuple(values)
 
 
 def _write(path: Path, table: Any) -> None:

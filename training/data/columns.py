@@ -21,7 +21,10 @@ class Column(StrEnum):
     POTENTIAL = "potential"
     """The potential critic's output for the row's state, in [0, 1]."""
     VALUE = "value"
-    """The value critic's output for the row's state, in [0, 1]."""
+    """The value critic's output for the row's state, in [0, 1]; with group-relative advantages the mean reward of the
+    row's group."""
+    WEIGHT = "weight"
+    """Weight of each token of the row in the loss (:func:`training.mira.group_advantages.row_weights`)."""
     SUCCESS = "success"
     """The row's trajectory succeeded."""
     ALLOWED = "allowed"

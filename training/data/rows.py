@@ -30,6 +30,8 @@ class Row:
     """0-based number of the decision in its trajectory; also the time of the state before it."""
     sampled: tuple[float, ...] | None = None
     """Log-probability of each completion token when it was sampled; None where unknown."""
+    start: tuple[float, ...] | None = None
+    """Log-probability of each completion token under the start of training, for a KL penalty; None without one."""
 
     def __len__(self) -> int:
         return len(self.prompt) + len(self.completion)

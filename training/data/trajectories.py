@@ -101,7 +101,9 @@ class Trajectory(Record):
     """Milestones done at times 0 … T: before the first action … after the last. One more than decisions."""
     decisions: tuple[Decision, ...]
     unreadable: int = 0
-    """Number of answers without an action; they give no rows."""
+    """Number of answers without an action; they give no rows of `decisions`."""
+    rejected: tuple[Decision, ...] = ()
+    """On request the answers without an action whose tokens are known. They have no action and are not carried out."""
 
     @property
     def identity(self) -> str:
@@ -123,16 +125,18 @@ class Selection:
         return sum(trajectory.success for trajectory in self.kept)
 
 
-def select(traces: Iterable[tuple[Trace, BlobStore]], *, texts: bool = False) -> Selection:
+def select(traces: Iterable[tuple[Trace, BlobStore]], *, texts: bool = False, rejected: bool = False) -> Selection:
     """Reads *traces* in their order. *texts*: keep prompts as text beside their token ids, for a model with another
-    tokenizer. Raises TraceError for a trace that was edited after it was written, and for a blob that is missing or
-    damaged."""
+    tokenizer. *rejected*: also keep answers without an action, and failures that have no other answers.
+
+    Raises TraceError for a trace that was edited after it was written, and for a blob that is missing or damaged.
+    """
     kept: list[Trajectory] = []
     left_out: Counter[LeftOut] = Counter()
     provenance = Provenance()
     for trace, blobs in traces:
         provenance.add(trace)
-        result = trajectory(trace, blobs, texts=texts)
+        result = trajectory(trace, blobs, texts=texts, rejected=rejected)
         if isinstance(result, LeftOut):
             left_out[result] += 1
         else:
@@ -140,22 +144,23 @@ def select(traces: Iterable[tuple[Trace, BlobStore]], *, texts: bool = False) ->
     return Selection(tuple(kept), left_out, provenance)
 
 
-def trajectory(trace: Trace, blobs: BlobStore, *, texts: bool = False) -> Trajectory | LeftOut:
-    """Reads one trace: its trajectory, or the reason why it is excluded."""
+def trajectory(trace: Trace, blobs: BlobStore, *, texts: bool = False, rejected: bool = False) -> Trajectory | LeftOut:
+    """Reads one trace: its trajectory, or the reason why it is excluded. *rejected*: see :func:`select`."""
     footer = trace.footer
     if footer is None:
         return LeftOut.UNFINISHED
     if footer.outcome in ("broken", "unjudged"):
         return LeftOut.BROKEN if footer.outcome == "broken" else LeftOut.UNJUDGED
     steps = [step for step in trace.steps if step.commit is not None]
-    if not steps:
+    refused = _rejected(trace) if rejected else ()
+    if not steps and not refused:
         return LeftOut.NO_DECISION
     turns = _turns(steps)
     decisions = [_decision(turn[0].intent, blobs, ok=all(map(_carried_out, turn)), texts=texts) for turn in turns]
     if any(decision is None for decision in decisions):
         return LeftOut.NO_PROMPT
     intents = [turn[0].intent for turn in turns]
-    done = _done(trace, intents, footer)
+    done = _done(trace, intents, footer) if intents else ()
     header = trace.header
     return Trajectory(
         run_id=header.run_id,
@@ -166,10 +171,11 @@ def trajectory(trace: Trace, blobs: BlobStore, *, texts: bool = False) -> Trajec
         policy=str(header.config.get("policy", "")),
         success=footer.outcome == "success",
         reward=_reward(footer),
-        milestones=len(intents[0].rating.z) if done else 0,
+        milestones=len(intents[0].rating.z) if done and intents else 0,
         done=done or (0,) * (len(turns) + 1),
         decisions=tuple(decision for decision in decisions if decision is not None),
         unreadable=_unreadable(trace),
+        rejected=refused,
     )
 
 
@@ -197,9 +203,28 @@ def _carried_out(step: Step) -> bool:
 
 def _unreadable(trace: Trace) -> int:
     """Counts the policy's answers without an action: retried ones, and those that ended without an action."""
-    calls = [call for step in trace.steps for call in step.intent.calls]
-    calls += [call for event in trace.events for call in event.calls]
-    return sum(call.role == "policy" and call.error is not None for call in calls)
+    return len(_without_action(trace))
+
+
+def _without_action(trace: Trace) -> list[tuple[int, Call]]:
+    """(step, call) of each answer of the policy without an action."""
+    calls = [(step.intent.step, call) for step in trace.steps for call in step.intent.calls]
+    calls += [(event.step, call) for event in trace.events for call in event.calls]
+    return [(step, call) for step, call in calls if call.role == "policy" and call.error is not None]
+
+
+def _rejected(trace: Trace) -> tuple[Decision, ...]:
+    return tuple(
+        Decision(
+            step=step,
+            tokens=Tokens(prompt=call.prompt_token_ids, completion=call.completion_token_ids, logprobs=call.logprobs),
+            completion=call.completion,
+            action=None,
+            ok=False,
+        )
+        for step, call in _without_action(trace)
+        if call.prompt_token_ids and call.completion_token_ids
+    )
 
 
 def _decision(intent: Intent, blobs: BlobStore, *, ok: bool, texts: bool) -> Decision | None:

@@ -67,3 +67,5 @@ class ActorTrainer(RowsTrainer):
             case "webrl_code":
                 lengths = torch.bincount(packed.owners, minlength=len(packed.states))[packed.texts]
                 return webrl_code_loss(logprob, reference, advantage, beta, tokens=lengths)
+            case "clipped":
+                raise ValueError("the clipped surrogate has a loss per token: use ClippedActorTrainer")

@@ -46,6 +46,23 @@ def score_completions(
 
 
 @torch.no_grad()
+def score_tokens(
+    model: Any, rows: Sequence[Row], max_tokens: int, watch: Watcher = unwatched, *, bf16: bool = False
+) -> tuple[tuple[float, ...], ...]:
+    """`log π` of every completion token of every row, in the order of *rows*. *bf16*: see `score_completions`."""
+    require_packed_support(model)
+    scores: list[tuple[float, ...]] = [()] * len(rows)
+    for packed in _reported(rows, max_tokens, "scoring tokens", watch):
+        moved = packed.to(model.device)
+        with precision(moved.input_ids.device, bf16=bf16):
+            logprobs = completion_token_logprobs(model, moved).double()
+        by_text = logprobs.split(torch.bincount(moved.owners, minlength=len(moved.states)).tolist())
+        for place, text in zip(packed.rows, packed.texts.tolist(), strict=True):
+            scores[place] = tuple(by_text[text].tolist())
+    return tuple(scores)
+
+
+@torch.no_grad()
 def score_states(
     critic: Critic, rows: Sequence[Row], max_tokens: int, watch: Watcher = unwatched, *, bf16: bool = False
 ) -> tuple[float, ...]:

@@ -6,7 +6,7 @@ import json
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from accelerate import PartialState
 from accelerate.utils import gather_object
@@ -16,7 +16,7 @@ from envs.core.errors import BadInput
 from envs.core.record import Record
 from training.data.cache import read_rows, write_rows
 from training.data.rows import Row
-from training.engine.annotate import score_completions, score_states
+from training.engine.annotate import score_completions, score_states, score_tokens
 from training.engine.checkpoints import is_adapter, load_policy, select_device
 from training.engine.critic_model import Critic
 from training.engine.half_weights import hold_frozen_in_bfloat16
@@ -29,12 +29,15 @@ SCORES = "scores.json"
 
 ScoreKind = Literal["actions", "states"]
 """`actions`: a policy's `log π(a|s)` of each row; `states`: a critic's output for each row's state."""
+TOKENS: Final = "tokens"
+"""The kind of a scoring job for a policy's `log π` of each completion token."""
+TokenScores = tuple[tuple[float, ...], ...]
 
 
 class ScoreJob(Record):
     """A scoring job for the processes of a launcher; its rows are in a file beside it."""
 
-    kind: ScoreKind
+    kind: ScoreKind | Literal["tokens"]
     checkpoint: Path
     compute: Compute
 
@@ -55,6 +58,19 @@ def score(
     return scored(model, rows, compute.pack_tokens, watch, bf16=compute.bf16)
 
 
+def token_scores(
+    checkpoint: Path,
+    rows: Sequence[Row],
+    compute: Compute,
+    watch: Watcher = unwatched,
+    *,
+    cache: SharedBaseCache | None = None,
+) -> TokenScores:
+    """A policy's `log π` of every completion token of *rows*, otherwise like :func:`score`."""
+    model = _loaded("actions", checkpoint, compute, cache or SharedBaseCache())
+    return score_tokens(model, rows, compute.pack_tokens, watch, bf16=compute.bf16)
+
+
 def score_launched(
     kind: ScoreKind,
     checkpoint: Path,
@@ -66,15 +82,27 @@ def score_launched(
 ) -> tuple[float, ...]:
     """Scores *rows* like :func:`score`, in launched processes, each with the full model. *run* runs the job in a folder
     (:meth:`training.engine.workers.Workers.run`); *folder* is its temporary folder. Raises BadInput."""
+    job = ScoreJob(kind=kind, checkpoint=checkpoint.resolve(), compute=compute)
+    return tuple(map(float, _launched(job, rows, run, folder)))
+
+
+def token_scores_launched(
+    checkpoint: Path, rows: Sequence[Row], compute: Compute, *, run: Callable[[Path], None], folder: Path
+) -> TokenScores:
+    """Scores *rows* like :func:`token_scores`, otherwise like :func:`score_launched`."""
+    job = ScoreJob(kind=TOKENS, checkpoint=checkpoint.resolve(), compute=compute)
+    return tuple(tuple(map(float, own)) for own in _launched(job, rows, run, folder))
+
+
+def _launched(job: ScoreJob, rows: Sequence[Row], run: Callable[[Path], None], folder: Path) -> list[Any]:
     folder.mkdir(parents=True, exist_ok=True)
     write_rows(folder / "rows.parquet", rows, {})
-    job = ScoreJob(kind=kind, checkpoint=checkpoint.resolve(), compute=compute)
     write_atomically(folder / JOB, job.model_dump_json(indent=1) + "\n", sync=False)
     (folder / SCORES).unlink(missing_ok=True)
     run(folder)
     if not (folder / SCORES).exists():
         raise BadInput(f"the launched processes succeeded but wrote no scores to {str(folder)!r}")
-    scores = tuple(map(float, json.loads((folder / SCORES).read_text(encoding="utf-8"))))
+    scores: list[Any] = json.loads((folder / SCORES).read_text(encoding="utf-8"))
     shutil.rmtree(folder)
     return scores
 
@@ -90,10 +118,15 @@ def run_scoring(folder: Path, watch: Watcher = unwatched, cache: SharedBaseCache
     processes = PartialState(cpu=job.compute.cpu)
     rank, world = processes.process_index, processes.num_processes
     own_watch = watch if rank == 0 else unwatched
-    own = score(job.kind, job.checkpoint, rows[rank::world], job.compute, own_watch, cache=cache)
-    parts: list[tuple[float, ...]] = gather_object([own])
+    mine = rows[rank::world]
+    own: tuple[Any, ...]
+    if job.kind == TOKENS:
+        own = token_scores(job.checkpoint, mine, job.compute, own_watch, cache=cache)
+    else:
+        own = score(job.kind, job.checkpoint, mine, job.compute, own_watch, cache=cache)
+    parts: list[tuple[Any, ...]] = gather_object([own])
     if rank == 0:
-        scores = [0.0] * len(rows)
+        scores: list[Any] = [0.0] * len(rows)
         for place, part in enumerate(parts):
             scores[place::world] = part
         with replacing(folder / SCORES) as unfinished:

@@ -73,7 +73,7 @@ class Optimization(Record):
     weight_decay: float = Field(default=0.0, ge=0)
 
 
-ObjectiveKind = Literal["regression", "weighted", "cloning", "webrl_code"]
+ObjectiveKind = Literal["regression", "weighted", "cloning", "webrl_code", "clipped"]
 
 
 class Objective(Record):
@@ -81,7 +81,8 @@ class Objective(Record):
 
     kind: ObjectiveKind = "regression"
     """`regression`: MiRA's Eq. 12, also WebRL's paper. `weighted`: exp(A/β), the KL objective of Eq. 15 and AWR.
-    `cloning`: the selected rows with equal weight. `webrl_code`: WebRL's published code."""
+    `cloning`: the selected rows with equal weight. `webrl_code`: WebRL's published code. `clipped`: the clipped
+    surrogate of PPO and GRPO, see :mod:`training.mira.clipped_surrogate`."""
     beta: float = Field(default=0.1, gt=0)
     """β of Eq. 12 and of `exp(A/β)`; the paper gives no value. A regression moves the log-probability of an action
     towards a change of A/β."""
@@ -90,3 +91,11 @@ class Objective(Record):
     code: 0."""
     anchor: float = Field(default=0.0, ge=0)
     """Weight of `−log π` of successful actions, added to a regression; the paper: 0."""
+    clip_low: float = Field(default=0.2, gt=0, lt=1)
+    """`clipped`: the ratio of probabilities is clipped at `1 − clip_low`."""
+    clip_high: float = Field(default=0.2, gt=0)
+    """`clipped`: and at `1 + clip_high`; DAPO: 0.28."""
+    max_ratio: float = Field(default=10.0, gt=1)
+    """`clipped`: bound on the ratio of tokens with a negative advantage."""
+    kl: float = Field(default=0.0, ge=0)
+    """`clipped`: weight of the KL divergence from the start of training; 0 needs no reference."""

@@ -41,6 +41,7 @@ from training.engine.checkpoints import (
     with_adapter,
     write_folder_atomically,
 )
+from training.engine.clipped_actor import ClippedActorTrainer
 from training.engine.critic_model import Critic, states_of
 from training.engine.critics import CriticTrainer
 from training.engine.half_weights import copy_trained_weights, hold_frozen_in_bfloat16, is_held_in_bfloat16
@@ -70,7 +71,7 @@ class StageJob(Record):
 
 def write_job(folder: Path, job: StageJob, rows: Sequence[Row], columns: Columns) -> None:
     """Writes the files for `run_job`. Columns: `TARGET` for a critic; `ADVANTAGE`, `REFERENCE` and `SUCCESS` for an
-    actor."""
+    actor; `ADVANTAGE` and `WEIGHT` for one with the objective `clipped`."""
     folder.mkdir(parents=True, exist_ok=True)
     write_rows(folder / "rows.parquet", rows, columns)
     write_atomically(folder / "job.json", job.model_dump_json(indent=1) + "\n", sync=False)
@@ -183,6 +184,16 @@ def _trainer(folder: Path, job: StageJob, model: nn.Module, rows: Sequence[Row],
     if job.kind != "actor":
         return CriticTrainer(
             job.kind, model, plan, torch.tensor(columns[Column.TARGET]), arguments, head_rate=job.head_rate
+        )
+    if job.objective.kind == "clipped":
+        return ClippedActorTrainer(
+            job.objective,
+            model,
+            plan,
+            rows=rows,
+            advantages=torch.tensor(columns[Column.ADVANTAGE]),
+            weights=torch.tensor(columns[Column.WEIGHT]),
+            arguments=arguments,
         )
     successes = columns.get(Column.SUCCESS)
     return ActorTrainer(

@@ -9,7 +9,14 @@ from pathlib import Path
 from training.data.rows import Row
 from training.engine.launcher import release_gpu
 from training.engine.progress import Watcher, unwatched
-from training.engine.scoring import ScoreKind, score, score_launched
+from training.engine.scoring import (
+    ScoreKind,
+    TokenScores,
+    score,
+    score_launched,
+    token_scores,
+    token_scores_launched,
+)
 from training.engine.settings import Compute
 from training.engine.shared_base_lora import SharedBaseCache
 from training.engine.stage_jobs import launch, read_job
@@ -44,6 +51,13 @@ class StageRunner:
             folder = self._folder / "scoring"
             return score_launched(kind, checkpoint, rows, compute, run=self._workers.run, folder=folder)
         return score(kind, checkpoint, rows, compute, self._watch, cache=self._cache)
+
+    def token_scores(self, checkpoint: Path, rows: Sequence[Row], compute: Compute) -> TokenScores:
+        """A policy's log-probability of every completion token of *rows*, in their order. Raises BadInput."""
+        if self._workers is not None:
+            folder = self._folder / "scoring"
+            return token_scores_launched(checkpoint, rows, compute, run=self._workers.run, folder=folder)
+        return token_scores(checkpoint, rows, compute, self._watch, cache=self._cache)
 
     def close(self, *, failed: bool = False) -> None:
         """Ends the launched processes and frees the memory of models."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
+from training.data.columns import Columns
 from training.data.rows import Row
 from training.data.trajectories import Trajectory
 from training.engine.trainer import TrainingDiverged
+from training.loop.metrics import CriticScores, GroupMetrics
 
 RowSelection = Literal["all", "successes", "positive", "digirl"]
 
@@ -19,6 +22,22 @@ the best tenth of an online batch, which would be too few here."""
 
 MAX_NONFINITE = 0.1
 """Maximum share of rows with a NaN or infinite advantage; they are left out. A larger share means a diverged critic."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActorRows:
+    """What the actor is trained on, with what is reported about it."""
+
+    rows: tuple[Row, ...]
+    columns: Columns
+    advantages: Sequence[float]
+    """Of the actor's rows or of all rows of the phase."""
+    outcomes: Sequence[bool]
+    """Whether the trajectory of each of the `advantages` succeeded."""
+    nonfinite: int = 0
+    potential: CriticScores | None = None
+    value: CriticScores | None = None
+    groups: GroupMetrics | None = None
 
 
 def check_advantages(

@@ -21,6 +21,7 @@ Arm = Literal[
     "digirl",
     "awr",
     "filtered_bc",
+    "mgrpo",
 ]
 
 
@@ -32,6 +33,8 @@ class Recipe:
     changes: dict[str, Any] = field(default_factory=dict[str, Any])
     value: bool = True
     """The arm needs a value critic."""
+    groups: bool = False
+    """Advantages are relative to the attempts at the same task instance (:mod:`training.mira.group_advantages`)."""
 
 
 _SPARSE: Final = {"alpha": 0.0}
@@ -74,6 +77,18 @@ ARMS: Final[dict[Arm, Recipe]] = {
         "cloning of successes",
         {"targets": _SPARSE, "actor": {"objective": {"kind": "cloning"}, "keep": "successes"}},
         value=False,
+    ),
+    "mgrpo": Recipe(
+        "WebAgent-R1's M-GRPO: advantages within groups of attempts, clipped surrogate, no critic, no replay",
+        {
+            "targets": _SPARSE,
+            "actor": {"objective": {"kind": "clipped"}},
+            "rollouts": {"attempts": 8},
+            "replay": {"per_new": 0.0},
+            "curriculum": {"explore_share": 1.0, "rare_share": 0.0},
+        },
+        value=False,
+        groups=True,
     ),
 }
 assert set(ARMS) == set(get_args(Arm))

@@ -54,9 +54,11 @@ def read_episodes(phase: Path) -> tuple[tuple[Trajectory, ...], tuple[Trajectory
     return new, replayed
 
 
-def read_runs(places: Sequence[Path], *, texts: bool = False) -> Selection:
-    """The trajectories of runs, in the order of their episodes. *texts*: keep prompts as text beside token ids."""
-    return select(((file.read(), file.blobs) for file in discover_traces(places)), texts=texts)
+def read_runs(places: Sequence[Path], *, texts: bool = False, rejected: bool = False) -> Selection:
+    """The trajectories of runs, in the order of their episodes. *texts*, *rejected*: see
+    :func:`training.data.trajectories.select`."""
+    traces = ((file.read(), file.blobs) for file in discover_traces(places))
+    return select(traces, texts=texts, rejected=rejected)
 
 
 def phase_data(

@@ -46,17 +46,20 @@ from training.loop.curriculum.trainable import check_name
 from training.loop.data import read_runs
 from training.loop.evaluating import evaluation_refs
 from training.loop.metrics import PhaseMetrics, PlayedRun, played_in
-from training.loop.parts import load_or_compute, read_record, run_location, write_json, write_record
+from training.loop.parts import load_or_compute, read_record, write_json, write_record
 from training.loop.phase import evaluate, finished, run_phase
 from training.loop.phase_context import LogFunction, PhaseContext, phase_seed
 from training.loop.rates import check_rates
 from training.loop.rollouts import check_policy, models_named, rollout_config
+from training.loop.rounds import played_rounds, round_file
 from training.loop.settings import LoopSettings
 from training.loop.task_values import start_values
 from training.loop.tracking import check_trackers, phase_tracker
 
 CONFIG = "config.json"
 START = "start.json"
+_OF_A_ROUND = 1_000_000
+"""Distance of the seeds of a phase's rounds."""
 _LEFT_BY_A_START = {LOCK_NAME, START}
 """Files of a run that was killed before its settings were written, beside `*.part`."""
 
@@ -174,6 +177,7 @@ class Loop:
             number=number,
             folder=self.folder(number),
             policy=self.policy(number - 1),
+            start=self.policy(0),
             critics=self._critics(number - 1),
             past=(*demonstrations, *self._past(number)),
             demonstrations=demonstrations if number == 1 else (),
@@ -181,7 +185,11 @@ class Loop:
             log=self.log,
             watch=self.watch,
         )
-        return await run_phase(context, tasks)
+
+        async def draw(again: int, size: int) -> tuple[TaskRef, ...]:
+            return await self._tasks(number, pool, again, size)
+
+        return await run_phase(context, tasks, draw)
 
     async def _evaluated(self, number: int, refs: Sequence[TaskRef]) -> PlayedRun:
         self.log(f"phase {number}: evaluating on {len(refs)} held-out tasks")
@@ -192,12 +200,17 @@ class Loop:
         self.log(f"phase {number}: {played.successes} of {played.episodes} solved")
         return played
 
-    async def _tasks(self, number: int, pool: Sequence[Candidate]) -> tuple[TaskRef, ...]:
-        """Selects the phase's tasks, or reads them from `tasks.json`."""
-        path = self.folder(number) / "tasks.json"
+    async def _tasks(
+        self, number: int, pool: Sequence[Candidate], part: int = 1, size: int | None = None
+    ) -> tuple[TaskRef, ...]:
+        """Selects the tasks of a phase's round *part*, or reads them from `tasks.json`. *size*: None for the phase's;
+        a further round has none if the pool is used up."""
+        path = self.folder(number) / round_file("tasks", part)
         if path.exists():
             return read_record(path, Selection).refs
-        files = [file.path for before in range(1, number) for file in discover_traces([self._run(before)])]
+        runs = [run for phase in range(1, number) for run in played_rounds(self.folder(phase))]
+        runs += played_rounds(self.folder(number)) if part > 1 else ()
+        files = [file.path for run in runs for file in discover_traces([run])]
         for file in files:
             check_unedited(file, check_chain(file))
         played = played_tasks(read_summary(file) for file in files)
@@ -207,24 +220,23 @@ class Loop:
                 played.seen,
                 with_instructions(pool, played.instructions),
                 self.settings.curriculum,
-                size=self.settings.rollouts.tasks,
-                seed=phase_seed(self.settings, number),
+                size=self.settings.rollouts.tasks if size is None else size,
+                seed=phase_seed(self.settings, number) + _OF_A_ROUND * (part - 1),
                 succeeded=played.succeeded,
                 checkpoint=self.policy(number - 1),
                 model=judge,
                 value=start_values(self._critics(number - 1).get("value"), self.policy(number - 1), self.settings),
             )
+        if not selection.tasks and part > 1:
+            return ()
         if not selection.tasks:
             raise BadInput(f"phase {number} has no task left to play: the pool of {len(pool)} is used up")
-        if selection.counts.missing:
+        if selection.counts.missing and part == 1:
             self.log(
                 f"phase {number}: {selection.counts.missing} of {self.settings.rollouts.tasks} tasks are missing: the"
                 f" pool of {len(pool)} is used up (pool.size), or curriculum.max_new is reached"
             )
         return load_or_compute(path, Selection, lambda: selection).refs
-
-    def _run(self, number: int) -> Path:
-        return run_location(self.folder(number) / "rollouts.json")
 
     def _critics(self, number: int) -> dict[str, Path]:
         names = ("potential", "value", *(fold_name(part) for part in range(self.settings.value.folds)))
@@ -335,8 +347,30 @@ def _check(settings: LoopSettings) -> None:
     objective = settings.actor.objective
     if objective.kind != "regression" and (objective.anchor or objective.negative_weight != 1):
         raise BadInput(f"actor.objective.anchor and .negative_weight apply to a regression, not to {objective.kind!r}")
+    _check_groups(settings)
     if settings.demonstrations:
         discover_traces(settings.demonstrations)
+
+
+def _check_groups(settings: LoopSettings) -> None:
+    """Raises BadInput for settings that do not fit advantages within groups, or their absence."""
+    clipped = settings.actor.objective.kind == "clipped"
+    if clipped != settings.grouped:
+        raise BadInput(
+            "actor.objective.kind 'clipped' goes with advantages within groups, and only with them: arm mgrpo"
+        )
+    if not settings.grouped:
+        return
+    play = settings.rollouts
+    if play.attempts < 2:
+        raise BadInput(f"rollouts.attempts: a group has at least 2 attempts at a task, not {play.attempts}")
+    if play.temperature != 1 or play.constrained:
+        raise BadInput(
+            "rollouts.temperature must be 1 and rollouts.constrained false: log-probabilities are recorded for that"
+            " distribution, and the ratio of an update would not begin at 1"
+        )
+    if settings.replay.per_new or settings.demonstrations:
+        raise BadInput(f"arm {settings.arm!r} learns from its own episodes: set replay.per_new to 0, no demonstrations")
 
 
 async def _check_demonstrations(places: Sequence[Path], log: LogFunction) -> None:

@@ -13,6 +13,7 @@ from pydantic import Field
 from envs.core.record import Record
 from judges.statistics import Interval, rank_correlation, wilson
 from training.loop.data import ReplayCounts
+from training.mira.group_advantages import GroupCounts
 from training.rollouts.pool import find_runs
 
 
@@ -67,6 +68,33 @@ class LossChange(Record):
     """If it is not below the first, the learning rate is too high for these rows or there are too few epochs."""
 
 
+class GroupMetrics(Record):
+    """A phase of group-relative training."""
+
+    counts: GroupCounts
+    rounds: int = 1
+    """Rounds of rollouts, the first included."""
+    kl: float | None = None
+    """Mean KL divergence per token from the start, during the update; None without a KL penalty."""
+    clipped: float | None = None
+    """Share of tokens whose gradient the clip removed, mean over the logged steps."""
+    log_ratio: float | None = None
+    """Mean `log π − log π_old` per token, over the logged steps."""
+    unreadable_rows: int = 0
+    """The actor's rows of answers without an action."""
+    tokens: int = 0
+    """Tokens of the actor's rows over all epochs, prompts included; shared prefixes count in every row."""
+    browser_seconds: float = 0.0
+    """Seconds of observing and acting, summed over episodes."""
+    model_seconds: float = 0.0
+    """Seconds of the policy's calls, summed over episodes."""
+
+    @property
+    def browser_share(self) -> float:
+        """Share of the episodes' time that was spent in the browser, in [0, 1]."""
+        return self.browser_seconds / max(1e-9, self.browser_seconds + self.model_seconds)
+
+
 class PhaseMetrics(Record):
     """One phase."""
 
@@ -90,13 +118,16 @@ class PhaseMetrics(Record):
     """Perplexity of the phase's own actions under the policy that sampled them."""
     engines_apart: float | None = None
     """|log π as sampled - log π as scored for training| of the phase's own actions, in nats per token."""
+    groups: GroupMetrics | None = None
+    """None without group-relative advantages."""
     seconds: dict[str, float] = Field(default_factory=dict)
     """Wall seconds of each part that this process ran."""
 
 
-def played_in(run: Path) -> PlayedRun:
-    """Counts the episodes of a finished run, or of the runs of a cluster."""
-    rows = [row for part in find_runs(run) for row in part.finished(part.read_manifest().jobs()).values()]
+def played_in(*places: Path) -> PlayedRun:
+    """Counts the episodes of finished runs, or of the runs of a cluster."""
+    runs = [run for place in places for run in find_runs(place)]
+    rows = [row for run in runs for row in run.finished(run.read_manifest().jobs()).values()]
     judged = [row for row in rows if row.outcome in ("success", "failure")]
     failures: dict[str, int] = {}
     for row in judged:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from agent.progress import Listener
 from agent.run.stopping import interruptible
@@ -13,18 +14,20 @@ from envs.core.errors import BadInput
 from envs.core.tasks import TaskRef
 from models.local.prompt_style import declare_style
 from training.data.cache import read_rows, rows_digest, write_rows, write_trajectories
-from training.data.columns import Column, Columns
+from training.data.columns import Column
 from training.data.rows import RowEncoder
 from training.data.table import DataSummary, summarize
 from training.engine.checkpoints import load_tokenizer
 from training.engine.stage_jobs import StageJob, write_job
-from training.loop.advantage_columns import check_advantages, select_rows
+from training.loop.advantage_columns import ActorRows, check_advantages, select_rows
 from training.loop.critics import Critics, score_rows, train_critics
 from training.loop.data import PhaseData, ReplayCounts, phase_data, read_episodes, read_runs
+from training.loop.group_update import describe_groups, group_metrics, group_rows
 from training.loop.metrics import PhaseMetrics, loss_change, played_in
 from training.loop.parts import read_record, write_record
 from training.loop.phase_context import LogFunction, PhaseContext
-from training.loop.rollouts import evaluation_config, play_run, rollout_config
+from training.loop.rollouts import evaluation_config, play_run
+from training.loop.rounds import Draw, play_rounds
 from training.loop.settings import LoopSettings
 from training.mira.replay import perplexity
 from training.mira.targets import row_advantages
@@ -40,27 +43,19 @@ def finished(folder: Path) -> PhaseMetrics | None:
     return read_record(path, PhaseMetrics) if path.exists() else None
 
 
-async def run_phase(context: PhaseContext, tasks: Sequence[TaskRef]) -> PhaseMetrics:
-    """Plays and trains; then `FOLDER/actor/model` holds the new checkpoint. Raises TrainingDiverged, Interrupted."""
-    folder, settings = context.folder, context.settings
+async def run_phase(context: PhaseContext, tasks: Sequence[TaskRef], draw: Draw | None = None) -> PhaseMetrics:
+    """Plays and trains; then `FOLDER/actor/model` holds the new checkpoint. *draw*: see
+    :func:`training.loop.rounds.play_rounds`. Raises TrainingDiverged, Interrupted."""
     with context.part("rollouts", f"playing {len(tasks)} tasks"):
-        config = rollout_config(context.policy, settings.rollouts, context.seed)
-        mark = folder / "rollouts.json"
-        run = await play_run(
-            mark,
-            config,
-            context.policy,
-            tasks,
-            shared=settings.shared,
-            listeners=context.listeners,
-            log=context.log,
-            server=settings.rollouts.server,
-            ray=settings.rollouts.ray,
-        )
+        runs = await play_rounds(context, tasks, draw)
     with interruptible(), context.running():
-        metrics = learn(context, run)
-    metrics = metrics.model_copy(update={"rollouts": played_in(run), "seconds": dict(context.seconds)})
-    write_record(folder / "metrics.json", metrics)
+        metrics = learn(context, runs)
+    changes: dict[str, Any] = {"rollouts": played_in(*runs), "seconds": dict(context.seconds)}
+    if metrics.groups is not None:
+        changes["groups"] = group_metrics(metrics.groups, context.folder / "actor", runs)
+        context.log(f"phase {context.number}: {describe_groups(changes['groups'], context.seconds)}")
+    metrics = metrics.model_copy(update=changes)
+    write_record(context.folder / "metrics.json", metrics)
     return metrics
 
 
@@ -88,37 +83,36 @@ async def evaluate(
     )
 
 
-def learn(context: PhaseContext, run: Path) -> PhaseMetrics:
+def learn(context: PhaseContext, runs: Sequence[Path]) -> PhaseMetrics:
     """Runs all parts of a phase after the rollouts: data, each critic, the actor. Finished parts are skipped. Call it
     within `context.running()`."""
-    data = _data(context, run)
-    critics = train_critics(context, data)
-    columns, nonfinite = _columns(context, data, critics)
-    places = _actor_rows(context, data, columns)
-    with context.part("actor", f"actor on {len(places)} of {len(data.rows)} rows"):
-        _actor(context, data, columns, places)
+    data = _data(context, runs)
+    chosen = group_rows(context, data) if context.settings.grouped else _critic_rows(context, data)
+    with context.part("actor", f"actor on {len(chosen.rows)} of {len(data.rows)} rows"):
+        _actor(context, chosen)
     loss = loss_change(context.folder / "actor")
     if loss is not None:
         context.log(f"phase {context.number}: the actor's loss went from {loss.first:.3f} to {loss.last:.3f}")
-    outcome, advantages = _outcomes(data), columns[Column.ADVANTAGE]
+    advantages = list(zip(chosen.advantages, chosen.outcomes, strict=True))
     return PhaseMetrics(
         phase=context.number,
         trajectories=len(data.trajectories),
         rows=len(data.rows),
-        actor_rows=len(places),
-        nonfinite_rows=nonfinite,
+        actor_rows=len(chosen.rows),
+        nonfinite_rows=chosen.nonfinite,
         replayed=data.replayed,
-        potential=critics.scores.get("potential"),
-        value=critics.scores.get("value"),
-        advantage_on_successes=_mean([a for a, won in zip(advantages, outcome, strict=True) if won]),
-        advantage_on_failures=_mean([a for a, won in zip(advantages, outcome, strict=True) if not won]),
+        potential=chosen.potential,
+        value=chosen.value,
+        groups=chosen.groups,
+        advantage_on_successes=_mean([advantage for advantage, won in advantages if won]),
+        advantage_on_failures=_mean([advantage for advantage, won in advantages if not won]),
         actor_loss=loss,
         perplexity=_perplexity(data),
         engines_apart=engines_apart(data),
     )
 
 
-def _data(context: PhaseContext, run: Path) -> PhaseData:
+def _data(context: PhaseContext, runs: Sequence[Path]) -> PhaseData:
     """Builds the phase's data from the rollouts, or reads it from `data/`."""
     folder, settings = context.folder / "data", context.settings
     if (folder / "replay.json").exists():
@@ -133,14 +127,14 @@ def _data(context: PhaseContext, run: Path) -> PhaseData:
             replayed=read_record(folder / "replay.json", ReplayCounts),
         )
     with context.part("data", "reading traces and scoring them with the starting policy"):
-        selection = read_runs([run])
+        selection = read_runs(runs, rejected=settings.keeps_rejected)
         encoder = RowEncoder(load_tokenizer(context.policy), settings.compute.max_tokens)
         encoded = encoder.encode(selection.kept)
         if not encoded.rows:
             reasons = ", ".join(f"{count} {reason.value}" for reason, count in selection.left_out.items())
             raise BadInput(
-                f"phase {context.number} has nothing to learn from ({reasons or 'all too long'}): see {str(run)!r} with"
-                " `mira show`, and remove it to play it again"
+                f"phase {context.number} has nothing to learn from ({reasons or 'all too long'}): see"
+                f" {str(runs[0])!r} with `mira show`, and remove it to play it again"
             )
         data = phase_data(
             encoded,
@@ -151,7 +145,7 @@ def _data(context: PhaseContext, run: Path) -> PhaseData:
             settings=settings.replay,
             seed=context.seed,
         )
-        check_engine(data, context.policy, context.number, run)
+        check_engine(data, context.policy, context.number, runs[0])
     summary = summarize(selection, encoded)
     write_record(folder / "summary.json", summary)
     write_trajectories(folder / "new.parquet", data.trajectories[: data.new])
@@ -213,14 +207,28 @@ def _outcomes(data: PhaseData) -> list[bool]:
     return [data.trajectories[row.trajectory].success for row in data.rows]
 
 
-def _actor_rows(context: PhaseContext, data: PhaseData, columns: Columns) -> list[int]:
+def _critic_rows(context: PhaseContext, data: PhaseData) -> ActorRows:
+    """Trains the critics and selects the rows by their advantages."""
+    critics = train_critics(context, data)
+    columns, nonfinite = _columns(context, data, critics)
     kept = select_rows(
         context.settings.actor.keep, data.rows, data.trajectories, columns[Column.ADVANTAGE], columns[Column.VALUE]
     )
-    return [place for place in kept if data.allowed[place]]
+    places = [place for place in kept if data.allowed[place]]
+    outcomes = _outcomes(data)
+    stored = {**columns, Column.REFERENCE: data.references, Column.SUCCESS: outcomes}
+    return ActorRows(
+        rows=tuple(data.rows[place] for place in places),
+        columns={column: [values[place] for place in places] for column, values in stored.items()},
+        advantages=columns[Column.ADVANTAGE],
+        outcomes=outcomes,
+        nonfinite=nonfinite,
+        potential=critics.scores.get("potential"),
+        value=critics.scores.get("value"),
+    )
 
 
-def _actor(context: PhaseContext, data: PhaseData, columns: Columns, places: Sequence[int]) -> None:
+def _actor(context: PhaseContext, chosen: ActorRows) -> None:
     folder, settings = context.folder / "actor", context.settings
     if not (folder / "model").exists():
         job = StageJob(
@@ -232,9 +240,7 @@ def _actor(context: PhaseContext, data: PhaseData, columns: Columns, places: Seq
             seed=context.seed,
             report_to=settings.report_to,
         )
-        stored = {**columns, Column.REFERENCE: data.references, Column.SUCCESS: _outcomes(data)}
-        chosen = {column: [values[place] for place in places] for column, values in stored.items()}
-        write_job(folder, job, [data.rows[place] for place in places], chosen)
+        write_job(folder, job, chosen.rows, chosen.columns)
     model = context.runner.stage(folder)
     declare_style(model, settings.rollouts.prompt_style)
 

@@ -12,7 +12,7 @@ from agent.progress import Listener
 from training.data.rows import Row
 from training.data.trajectories import Trajectory
 from training.engine.progress import Watcher, unwatched
-from training.engine.scoring import ScoreKind
+from training.engine.scoring import ScoreKind, TokenScores
 from training.engine.stage_runner import StageRunner, stage_runner
 from training.loop.settings import LoopSettings
 
@@ -35,6 +35,8 @@ class PhaseContext:
     """The checkpoint that plays and that the actor's stage starts from."""
     critics: Mapping[str, Path]
     """The previous phase's critics, by the names of their folders; empty in the first phase."""
+    start: Path
+    """The checkpoint of phase 0, from which a KL penalty measures."""
     past: tuple[Trajectory, ...]
     """Demonstrations and trajectories of all previous phases, the oldest first."""
     demonstrations: tuple[Trajectory, ...] = ()
@@ -54,6 +56,10 @@ class PhaseContext:
     def score(self, kind: ScoreKind, checkpoint: Path, rows: Sequence[Row]) -> tuple[float, ...]:
         """Scores *rows* with a policy or critic, in the processes in which the stages run."""
         return self.runner.score(kind, checkpoint, rows, self.settings.compute)
+
+    def token_scores(self, checkpoint: Path, rows: Sequence[Row]) -> TokenScores:
+        """A policy's log-probability of every completion token of *rows*, computed like :meth:`score`."""
+        return self.runner.token_scores(checkpoint, rows, self.settings.compute)
 
     @property
     def runner(self) -> StageRunner:

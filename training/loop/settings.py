@@ -16,6 +16,7 @@ from envs.core.record import Record
 from training.engine.settings import Compute, Objective, Optimization
 from training.loop.arms import ARMS, Arm
 from training.loop.curriculum.settings import CurriculumSettings
+from training.mira.group_advantages import GroupSettings
 from training.mira.replay import CAPACITY, Band
 from training.mira.targets import TargetSettings
 from training.serving.settings import ServerSettings
@@ -163,6 +164,8 @@ class LoopSettings(Record):
     curriculum: CurriculumSettings = CurriculumSettings(overlap=False)
     replay: ReplaySettings = ReplaySettings()
     targets: TargetSettings = TargetSettings()
+    groups: GroupSettings = GroupSettings()
+    """For arms with group-relative advantages."""
     potential: CriticSettings = CriticSettings(optimization=Optimization(learning_rate=2e-4, epochs=3, batch_rows=32))
     value: CriticSettings = CriticSettings(optimization=Optimization(learning_rate=2e-4, epochs=1, batch_rows=32))
     actor: ActorSettings = ActorSettings(optimization=Optimization(learning_rate=1e-4, epochs=1, batch_rows=64))
@@ -180,6 +183,16 @@ class LoopSettings(Record):
     are then read no more); or none, so that only the last phase has checkpoints."""
     report_to: tuple[str, ...] = ()
     """Trackers of transformers, such as `tensorboard`."""
+
+    @property
+    def grouped(self) -> bool:
+        """Whether advantages are relative to the attempts at the same task instance."""
+        return ARMS[self.arm].groups
+
+    @property
+    def keeps_rejected(self) -> bool:
+        """Whether answers without an action are read from the traces."""
+        return self.grouped and self.groups.unreadable
 
     @property
     def needs_value(self) -> bool:

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from envs.core.errors import BadInput
-from training.loop.metrics import CriticScores, PhaseMetrics, PlayedRun
+from training.loop.metrics import CriticScores, GroupMetrics, PhaseMetrics, PlayedRun
 
 TENSORBOARD = "tensorboard"
 """Its name in `report_to`, its module, and its folder in the run's."""
@@ -54,6 +54,7 @@ def scalars(metrics: PhaseMetrics) -> dict[str, float]:
     if metrics.phase:
         values |= {f"replay/{name}": float(count) for name, count in metrics.replayed}
         values |= {"actor/rows": metrics.actor_rows, "actor/perplexity": metrics.perplexity}
+    values |= _groups(metrics.groups)
     return dict(_known(values))
 
 
@@ -72,6 +73,19 @@ def _critic(name: str, scores: CriticScores | None) -> dict[str, float | None]:
     if scores is None:
         return {}
     return {f"{name}/absolute_error": scores.absolute_error, f"{name}/spearman": scores.spearman}
+
+
+def _groups(groups: GroupMetrics | None) -> dict[str, float | None]:
+    if groups is None:
+        return {}
+    return {
+        "groups/reward": groups.counts.reward,
+        "groups/informative": groups.counts.share,
+        "groups/rounds": float(groups.rounds),
+        "groups/kl": groups.kl,
+        "groups/clipped": groups.clipped,
+        "groups/browser_share": groups.browser_share,
+    }
 
 
 def _known(values: dict[str, float | None]) -> Iterator[tuple[str, float]]:

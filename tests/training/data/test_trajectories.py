@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from envs.core.trace import (
     BatchPlace,
     Call,
     Commit,
+    Event,
     Footer,
     Header,
     Intent,
@@ -123,6 +125,30 @@ def test_the_readable_answer_is_the_completion(tmp_path: Path, blobs: BlobStore)
     assert not isinstance(episode, LeftOut)
     assert episode.decisions[0].tokens is not None and episode.decisions[0].tokens.completion == (7, 8)
     assert episode.unreadable == 1, "counted, without a row"
+
+
+def test_answers_without_an_action_are_kept_on_request(tmp_path: Path, blobs: BlobStore) -> None:
+    unreadable = call(prompt_token_ids=(1,), completion_token_ids=(9,), logprobs=(-0.5,), error="no action")
+    failed = call(error="connection lost")
+    episode = trajectory(record(tmp_path / "e.jsonl", blobs, ["", ""], calls=(failed, unreadable, SAMPLED)), blobs)
+    assert not isinstance(episode, LeftOut) and episode.rejected == () and episode.unreadable == 2
+    trace = read_trace(tmp_path / "e.jsonl")
+    episode = trajectory(trace, blobs, rejected=True)
+    assert not isinstance(episode, LeftOut) and len(episode.decisions) == 1
+    (refused,) = episode.rejected
+    assert refused.tokens is not None and refused.tokens.completion == (9,) and refused.tokens.logprobs == (-0.5,)
+    assert refused.action is None and not refused.ok
+
+
+def test_a_failure_without_any_action_is_kept_on_request(tmp_path: Path, blobs: BlobStore) -> None:
+    unreadable = call(prompt_token_ids=(1,), completion_token_ids=(9,), error="no action")
+    score = Score(status="failure", reward=0.0, evidence="")
+    event = Event(step=1, name="parse_error", calls=(unreadable,), at=AT)
+    trace = replace(record(tmp_path / "e.jsonl", blobs, [""], outcome="failure", score=score), events=(event,))
+    assert trajectory(trace, blobs) is LeftOut.NO_DECISION
+    episode = trajectory(trace, blobs, rejected=True)
+    assert not isinstance(episode, LeftOut)
+    assert (episode.decisions, episode.done, episode.reward, len(episode.rejected)) == ((), (0,), 0.0, 1)
 
 
 def test_without_token_ids_the_prompt_is_kept_as_text(tmp_path: Path, blobs: BlobStore) -> None:

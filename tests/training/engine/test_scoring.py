@@ -17,7 +17,15 @@ from training.engine.actor import ActorTrainer
 from training.engine.annotate import score_completions, score_states
 from training.engine.checkpoints import load_policy
 from training.engine.launcher import run_launched
-from training.engine.scoring import JOB, ScoreKind, run_scoring, score, score_launched
+from training.engine.scoring import (
+    JOB,
+    ScoreKind,
+    run_scoring,
+    score,
+    score_launched,
+    token_scores,
+    token_scores_launched,
+)
 from training.engine.settings import Compute, Lora, Objective, Optimization
 from training.engine.shared_base_lora import SharedBaseModels
 from training.engine.step_plan import Plan
@@ -44,6 +52,15 @@ def test_two_processes_compute_the_same_scores_as_one(
     assert together == pytest.approx(alone, abs=1e-4)
     assert len(set(together)) == count
     assert not list(tmp_path.iterdir()), "nothing is left"
+
+
+def test_token_scores_sum_to_those_of_actions(tmp_path: Path) -> None:
+    rows = rows_of(5, longest=40)
+    tokens = token_scores(embedded_dir(), rows, COMPUTE)
+    assert [len(own) for own in tokens] == [len(row.completion) for row in rows]
+    assert [sum(own) for own in tokens] == pytest.approx(score("actions", embedded_dir(), rows, COMPUTE), abs=1e-4)
+    launched = token_scores_launched(embedded_dir(), rows, COMPUTE, run=run_scoring, folder=tmp_path / "scoring")
+    assert launched == tokens and not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("kind", ["actions", "states"])

@@ -174,10 +174,16 @@ def test_a_phase_of_broken_episodes_is_an_error(tmp_path: Path) -> None:
     """The broken browser or server would break the next phase, too."""
     run = write_run(tmp_path / "broken", [Play(seed=FIRST, outcome="broken"), Play(seed=FIRST + 1, outcome="broken")])
     options = PhaseContext(
-        settings=LoopSettings(), number=1, folder=tmp_path / "phase-1", policy=embedded_dir(), critics={}, past=()
+        settings=LoopSettings(),
+        number=1,
+        folder=tmp_path / "phase-1",
+        policy=embedded_dir(),
+        start=embedded_dir(),
+        critics={},
+        past=(),
     )
     with pytest.raises(BadInput, match=r"phase 1 has nothing to learn from \(2 broken\).*remove it to play it again"):
-        learn(options, run.path)
+        learn(options, [run.path])
     assert not (tmp_path / "phase-1" / "data").exists()
 
 

@@ -21,7 +21,7 @@ def test_every_arm_is_a_configuration_that_options_override(arm: str) -> None:
     settings = parse_settings({"arm": arm, "phases": 3}, "test")
     assert settings.phases == 3
     assert settings.needs_potential == (arm in {"mira", "mira_anchored", "kl", "td_only", "no_filter"})
-    assert settings.needs_value == (arm != "filtered_bc")
+    assert settings.needs_value == (arm not in {"filtered_bc", "mgrpo"})
     assert parse_settings({"arm": arm, "targets": {"alpha": 0.7}}, "test").targets.alpha == 0.7
 
 

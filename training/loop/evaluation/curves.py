@@ -57,12 +57,20 @@ def _success(run: PlayedRun | None) -> float | None:
     return run.rate if run is not None and run.judged else None
 
 
+def _informative(phase: PhaseMetrics) -> float | None:
+    return phase.groups.counts.share if phase.groups is not None else None
+
+
 CHARTS: Final[Mapping[str, Callable[[PhaseMetrics], float | None]]] = {
     "success, held out": _held_out,
     "success, rollouts": _rollouts,
     "stuck midway, rollouts": _stuck,
 }
 """The charts: the value of a phase by title; None without one."""
+GROUP_CHARTS: Final[Mapping[str, Callable[[PhaseMetrics], float | None]]] = {
+    "groups with different rewards": _informative,
+}
+"""Further charts, drawn only where a run has values."""
 
 
 def phase_curve(arm: str, seed: int, phases: Sequence[PhaseMetrics]) -> Curve:
@@ -71,6 +79,9 @@ def phase_curve(arm: str, seed: int, phases: Sequence[PhaseMetrics]) -> Curve:
     for title, share in CHARTS.items():
         shares = {phase.phase: share(phase) for phase in phases}
         lines[title] = {number: value for number, value in sorted(shares.items()) if value is not None}
+    for title, share in GROUP_CHARTS.items():
+        points = {phase.phase: value for phase in phases if (value := share(phase)) is not None}
+        lines |= {title: points} if points else {}
     return Curve(arm, seed, lines)
 
 

@@ -10,7 +10,10 @@ import pytest
 
 from benchmarks.arms import table
 from envs.core.errors import BadInput
+from tests.agent.episodes import Play, write_run
+from training.loop.loop import Progress
 from training.loop.metrics import PhaseMetrics, PlayedRun
+from training.loop.parts import RunLocation, write_record
 
 TASKS = ["click-link/0", "click-link/1", "click-tab/0", "click-tab/1"]
 EPISODES = {
@@ -68,6 +71,22 @@ def test_a_run_in_two_files_counts_once(tmp_path: Path) -> None:
     assert len(result["curves"]) == 3
 
 
+def test_short_phases_of_an_arm_count_together(tmp_path: Path) -> None:
+    out = tmp_path / "runs" / "mgrpo" / "seed-0"
+    for phase, outcome in ((0, "failure"), (12, "failure"), (24, "success")):
+        write_run(out / f"phase-{phase}" / "run", [Play(task="click-link", outcome=outcome)])
+        write_record(out / f"phase-{phase}" / "evaluation.json", RunLocation(run=Path("run")))
+    phases = tuple(PhaseMetrics(phase=phase, rollouts=ONE_OF_FOUR) for phase in range(1, 25))
+    write_record(out / "progress.json", Progress(arm="mgrpo", seed=0, phases=phases))
+    result = build_table(tmp_path, added=[], rival="mgrpo", strides=["mgrpo=4"])
+    assert result["phase"] == 6
+    assert result["episodes"] == {
+        f"mgrpo seed 0 phase {phase}": [cell] for phase, cell in ((0, "0"), (3, "0"), (6, "1"))
+    }
+    (curve,) = result["curves"]
+    assert [phase["phase"] for phase in curve["phases"]] == [1, 2, 3, 4, 5, 6]
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -75,6 +94,8 @@ def test_a_run_in_two_files_counts_once(tmp_path: Path) -> None:
         ({"last": 3}, "after phase 3"),
         ({"variants": ["a=x", "a=y"]}, "--variant names a twice"),
         ({"variants": ["a"]}, "is no NAME=FOLDER"),
+        ({"strides": ["mgrpo"]}, "is no ARM=N"),
+        ({"strides": ["mgrpo=0"]}, "is no ARM=N"),
         ({"added": []}, "holds no evaluation of any arm"),
     ],
 )

@@ -1,0 +1,133 @@
+"""Runs the training loop for a command and prints its phases."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent.cli.output import (
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    print_json,
+    print_problem,
+    print_table,
+    stderr,
+)
+from agent.cli.tables import Column, FittedTable
+from training.cli.messages import importing, log, reporting_full_disk, watcher_of
+
+if TYPE_CHECKING:
+    from training.loop.loop import Progress
+    from training.loop.metrics import PhaseMetrics
+    from training.loop.settings import LoopSettings
+
+
+def run_loop(settings: LoopSettings, out: Path, *, as_json: bool) -> int:
+    """Runs or continues the loop in *out*, prints its phases and returns the exit code."""
+    from agent.cli.display import RunDisplay
+
+    with reporting_full_disk(out), RunDisplay(stderr, None if as_json else stderr) as display:
+        importing("torch", "accelerate")
+        from training.engine.trainer import TrainingDiverged
+        from training.loop.loop import Loop
+        from training.loop.rollouts import Interrupted
+
+        loop = Loop.open(out, settings, (display,), log, watcher_of(display))
+        try:
+            progress = asyncio.run(loop.run())
+        except Interrupted as error:
+            print_problem(f"{error}; continue with the same command")
+            return EXIT_INTERRUPTED
+        except TrainingDiverged as error:
+            print_problem(str(error))
+            return EXIT_FAILED
+    print_progress(progress, as_json)
+    return EXIT_OK
+
+
+def print_progress(progress: Progress, as_json: bool) -> None:
+    """Prints a table with one row per phase, or JSON."""
+    if as_json:
+        print_json(progress.model_dump(mode="json"))
+        return
+    grouped = any(metrics.groups is not None for metrics in progress.phases)
+    table = FittedTable(*(_GROUP_COLUMNS if grouped else _COLUMNS), title=f"{progress.arm}, seed {progress.seed}")
+    for metrics in progress.phases:
+        table.row(*(_group_cells(metrics) if grouped else _cells(metrics)))
+    print_table(table)
+
+
+def held_out_cell(metrics: PhaseMetrics) -> str:
+    """Success on held-out tasks with its 95 % interval; empty without an evaluation."""
+    held = metrics.evaluation
+    if held is None or not held.judged:
+        return ""
+    return f"{held.rate:.0%} ({100 * held.interval.low:.0f}-{100 * held.interval.high:.0f})"
+
+
+def number_cell(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+_COLUMNS = (
+    Column("phase", right=True),
+    Column("held out\n(95 %)", right=True),
+    Column("roll-\nouts", right=True, drop=1),
+    Column("replayed", right=True, drop=4),
+    Column("rows", right=True, drop=3),
+    Column("A on\nwins", right=True, drop=5),
+    Column("P\nerror", right=True, drop=6),
+    Column("actor\nloss", right=True, drop=2),
+)
+_GROUP_COLUMNS = (
+    Column("phase", right=True),
+    Column("held out\n(95 %)", right=True),
+    Column("roll-\nouts", right=True, drop=1),
+    Column("reward", right=True),
+    Column("groups\nthat differ", right=True, drop=2),
+    Column("rows", right=True, drop=6),
+    Column("KL", right=True, drop=4),
+    Column("clipped", right=True, drop=3),
+    Column("browser", right=True, drop=7),
+    Column("play,\ntrain s", right=True, drop=5),
+)
+
+
+def _cells(metrics: PhaseMetrics) -> tuple[str, ...]:
+    return (
+        str(metrics.phase),
+        held_out_cell(metrics),
+        _rollouts(metrics),
+        str(metrics.replayed.chosen) if metrics.phase else "",
+        str(metrics.actor_rows) if metrics.phase else "",
+        number_cell(metrics.advantage_on_successes),
+        number_cell(metrics.potential.absolute_error if metrics.potential else None),
+        f"{metrics.actor_loss.first:.2f}→{metrics.actor_loss.last:.2f}" if metrics.actor_loss else "",
+    )
+
+
+def _group_cells(metrics: PhaseMetrics) -> tuple[str, ...]:
+    groups = metrics.groups
+    if groups is None:
+        return (str(metrics.phase), held_out_cell(metrics), *("",) * (len(_GROUP_COLUMNS) - 2))
+    played = metrics.seconds.get("rollouts")
+    trained = sum(took for part, took in metrics.seconds.items() if part != "rollouts")
+    return (
+        str(metrics.phase),
+        held_out_cell(metrics),
+        _rollouts(metrics),
+        number_cell(groups.counts.reward),
+        f"{groups.counts.informative}/{groups.counts.groups}",
+        str(metrics.actor_rows),
+        "" if groups.kl is None else f"{groups.kl:.4f}",
+        "" if groups.clipped is None else f"{groups.clipped:.1%}",
+        f"{groups.browser_share:.0%}",
+        "" if played is None else f"{played:.0f}, {trained:.0f}",
+    )
+
+
+def _rollouts(metrics: PhaseMetrics) -> str:
+    own = metrics.rollouts
+    return f"{own.rate:.0%}" if own is not None and own.judged else ""

@@ -1,0 +1,51 @@
+"""`mira train mgrpo`: group-relative policy optimization on live episodes."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from agent.cli.options import Wide
+from training.cli.loop_run import run_loop
+from training.cli.messages import AsJson, Changes, NamedConfig, Out, needs_extra
+
+
+def mgrpo(
+    out: Out,
+    config: NamedConfig = None,
+    start: Annotated[str | None, typer.Option(help="Checkpoint to start from: a folder, or `embedded`.")] = None,
+    suite: Annotated[str | None, typer.Option(help="Suite of the training and evaluation tasks.")] = None,
+    tasks: Annotated[str | None, typer.Option(help="Names of the tasks, separated by commas.")] = None,
+    group: Annotated[int | None, typer.Option(help="Attempts at each task instance.", min=2)] = None,
+    change: Changes = None,
+    wide: Wide = False,
+    as_json: AsJson = False,
+) -> int:
+    """Train on live episodes with group-relative policy optimization (M-GRPO): play groups of attempts, update,
+    evaluate, per phase."""
+    needs_extra()
+    from training.configs import config_file
+    from training.loop.settings import load_settings
+
+    own: dict[str, Any] = {"arm": "mgrpo", "start": start, "rollouts.attempts": group, "pool.names": _names(tasks)}
+    own |= {"evaluation.names": _names(tasks), "pool.suite": suite, "evaluation.suite": suite}
+    if suite is not None and config is None:
+        own |= _evaluation_of(suite, every=tasks is None)
+    options = [f"{key}={json.dumps(value)}" for key, value in own.items() if value is not None]
+    settings = load_settings(None if config is None else config_file(config), [*options, *(change or ())])
+    return run_loop(settings, out, as_json=as_json)
+
+
+def _names(tasks: str | None) -> list[str] | None:
+    return None if tasks is None else [name.strip() for name in tasks.split(",") if name.strip()]
+
+
+def _evaluation_of(suite: str, *, every: bool) -> dict[str, Any]:
+    """Seeds of *suite* that are not trained on, at most ten; *every*: all tasks, of a split where there are splits.
+    Raises BadInput for a suite without training tasks."""
+    from training.loop.curriculum import training_seeds
+
+    values: dict[str, Any] = {"evaluation.seeds": list(range(min(10, training_seeds(suite).start)))}
+    return values | ({"evaluation.split": "validation"} if every and suite == "sites" else {})
