@@ -24,6 +24,8 @@ class Column(StrEnum):
     """The value critic's output for the row's state, in [0, 1]."""
     SUCCESS = "success"
     """The row's trajectory succeeded."""
+    WEIGHT = "weight"
+    """Weight of the row in the actor's loss, with mean 1; without the column every row weighs the same."""
     ALLOWED = "allowed"
     """The actor may learn from the row (:attr:`training.loop.data.PhaseData.allowed`)."""
 

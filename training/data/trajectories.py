@@ -102,6 +102,8 @@ class Trajectory(Record):
     decisions: tuple[Decision, ...]
     unreadable: int = 0
     """Number of answers without an action; they give no rows."""
+    key_step: int | None = None
+    """`Intent.step` at which a failure began, by the failure analyzer; None for a success, and where it is unknown."""
 
     @property
     def identity(self) -> str:
@@ -170,6 +172,7 @@ def trajectory(trace: Trace, blobs: BlobStore, *, texts: bool = False) -> Trajec
         done=done or (0,) * (len(turns) + 1),
         decisions=tuple(decision for decision in decisions if decision is not None),
         unreadable=_unreadable(trace),
+        key_step=None if footer.failure is None else footer.failure.key_step,
     )
 
 

@@ -184,7 +184,7 @@ def _trainer(folder: Path, job: StageJob, model: nn.Module, rows: Sequence[Row],
         return CriticTrainer(
             job.kind, model, plan, torch.tensor(columns[Column.TARGET]), arguments, head_rate=job.head_rate
         )
-    successes = columns.get(Column.SUCCESS)
+    successes, weights = columns.get(Column.SUCCESS), columns.get(Column.WEIGHT)
     return ActorTrainer(
         job.objective,
         model,
@@ -192,5 +192,6 @@ def _trainer(folder: Path, job: StageJob, model: nn.Module, rows: Sequence[Row],
         advantages=torch.tensor(columns[Column.ADVANTAGE]),
         references=torch.tensor(columns[Column.REFERENCE]),
         successes=torch.tensor(successes, dtype=torch.float32) if successes is not None else None,
+        weights=torch.tensor(weights) if weights is not None else None,
         arguments=arguments,
     )

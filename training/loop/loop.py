@@ -30,6 +30,7 @@ from training.engine.checkpoints import base_of, check_adapter, is_adapter, read
 from training.engine.language_model import hidden_width
 from training.engine.preflight import check_trainable
 from training.engine.progress import Watcher, unwatched
+from training.loop.credit_checks import check_credit
 from training.loop.critics import fold_name
 from training.loop.curriculum import (
     Candidate,
@@ -332,6 +333,7 @@ def _check(settings: LoopSettings) -> None:
         raise BadInput("potential.folds: only the value critic is cross-fitted, see value.folds")
     if settings.actor.keep == "digirl" and not settings.needs_value:
         raise BadInput(f"actor.keep 'digirl' needs a value critic, and arm {settings.arm!r} has none")
+    check_credit(settings)
     objective = settings.actor.objective
     if objective.kind != "regression" and (objective.anchor or objective.negative_weight != 1):
         raise BadInput(f"actor.objective.anchor and .negative_weight apply to a regression, not to {objective.kind!r}")

@@ -26,6 +26,7 @@ from training.loop.parts import read_record, write_record
 from training.loop.phase_context import LogFunction, PhaseContext
 from training.loop.rollouts import evaluation_config, play_run, rollout_config
 from training.loop.settings import LoopSettings
+from training.mira.credit import step_weights
 from training.mira.replay import perplexity
 from training.mira.targets import row_advantages
 
@@ -201,7 +202,9 @@ def _columns(context: PhaseContext, data: PhaseData, critics: Critics) -> tuple[
     TrainingDiverged."""
     with context.part("advantages", "scoring every state with the critics"):
         potential, value = score_rows(context, data, critics)
-        advantages = row_advantages(data.trajectories, data.rows, potential, value, context.settings.targets)
+        advantages = row_advantages(
+            data.trajectories, data.rows, potential, value, context.settings.targets, new=data.new
+        )
     nonfinite = check_advantages(advantages, data.rows, data.trajectories, context.settings.actor.max_advantage)
     if nonfinite:
         context.log(f"phase {context.number}: {nonfinite} rows are left out, their advantages are NaN or infinite")
@@ -214,9 +217,9 @@ def _outcomes(data: PhaseData) -> list[bool]:
 
 
 def _actor_rows(context: PhaseContext, data: PhaseData, columns: Columns) -> list[int]:
-    kept = select_rows(
-        context.settings.actor.keep, data.rows, data.trajectories, columns[Column.ADVANTAGE], columns[Column.VALUE]
-    )
+    how = context.settings.actor
+    advantages, values = columns[Column.ADVANTAGE], columns[Column.VALUE]
+    kept = select_rows(how.keep, data.rows, data.trajectories, advantages, values, failures_from=how.failures_from)
     return [place for place in kept if data.allowed[place]]
 
 
@@ -233,8 +236,14 @@ def _actor(context: PhaseContext, data: PhaseData, columns: Columns, places: Seq
             report_to=settings.report_to,
         )
         stored = {**columns, Column.REFERENCE: data.references, Column.SUCCESS: _outcomes(data)}
-        chosen = {column: [values[place] for place in places] for column, values in stored.items()}
-        write_job(folder, job, [data.rows[place] for place in places], chosen)
+        chosen: dict[Column, Sequence[float]] = {
+            column: [values[place] for place in places] for column, values in stored.items()
+        }
+        rows = [data.rows[place] for place in places]
+        weights = step_weights(rows, settings.actor.normalizer)
+        if weights is not None:
+            chosen[Column.WEIGHT] = weights
+        write_job(folder, job, rows, chosen)
     model = context.runner.stage(folder)
     declare_style(model, settings.rollouts.prompt_style)
 
