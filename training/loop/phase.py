@@ -26,6 +26,7 @@ from training.loop.parts import read_record, write_record
 from training.loop.phase_context import LogFunction, PhaseContext
 from training.loop.rollouts import evaluation_config, play_run, rollout_config
 from training.loop.settings import LoopSettings
+from training.loop.stored_values import store_critic_values
 from training.mira.credit import step_weights
 from training.mira.replay import perplexity
 from training.mira.targets import row_advantages
@@ -95,6 +96,7 @@ def learn(context: PhaseContext, run: Path) -> PhaseMetrics:
     data = _data(context, run)
     critics = train_critics(context, data)
     columns, nonfinite = _columns(context, data, critics)
+    store_critic_values(run, context, data, columns)
     places = _actor_rows(context, data, columns)
     with context.part("actor", f"actor on {len(places)} of {len(data.rows)} rows"):
         _actor(context, data, columns, places)
