@@ -31,7 +31,7 @@ from training.engine.language_model import hidden_width
 from training.engine.preflight import check_trainable
 from training.engine.progress import Watcher, unwatched
 from training.loop.credit_checks import check_credit
-from training.loop.critics import fold_name
+from training.loop.critics import PRETRAINING, fold_name
 from training.loop.curriculum import (
     Candidate,
     build_pool,
@@ -50,6 +50,7 @@ from training.loop.metrics import PhaseMetrics, PlayedRun, played_in
 from training.loop.parts import load_or_compute, read_record, run_location, write_json, write_record
 from training.loop.phase import evaluate, finished, run_phase
 from training.loop.phase_context import LogFunction, PhaseContext, phase_seed
+from training.loop.pretraining import pretraining_episodes
 from training.loop.rates import check_rates
 from training.loop.rollouts import check_policy, models_named, rollout_config
 from training.loop.settings import LoopSettings
@@ -105,7 +106,8 @@ class Loop:
     async def run(self) -> Progress:
         """Runs every phase that is not done yet. Raises TrainingDiverged, Interrupted, and BadInput, also for
         demonstrations of held-out instances, before anything is played."""
-        await _check_demonstrations(self.settings.demonstrations, self.log)
+        for name in ("demonstrations", "pretraining"):
+            await _check_learned_from(name, getattr(self.settings, name), self.log)
         async with _judge_of(self.settings):
             pass  # a missing key is found before anything is played
         play = self.settings.rollouts
@@ -178,6 +180,7 @@ class Loop:
             critics=self._critics(number - 1),
             past=(*demonstrations, *self._past(number)),
             demonstrations=demonstrations if number == 1 else (),
+            pretraining=self._pretraining() if number == 1 else (),
             listeners=self.listeners,
             log=self.log,
             watch=self.watch,
@@ -228,7 +231,7 @@ class Loop:
         return run_location(self.folder(number) / "rollouts.json")
 
     def _critics(self, number: int) -> dict[str, Path]:
-        names = ("potential", "value", *(fold_name(part) for part in range(self.settings.value.folds)))
+        names = ("potential", "value", PRETRAINING, *(fold_name(part) for part in range(self.settings.value.folds)))
         models = {name: self.folder(number) / name / "model" for name in names}
         return {name: model for name, model in models.items() if model.exists()}
 
@@ -248,6 +251,13 @@ class Loop:
     def _demonstrations(self) -> tuple[Trajectory, ...]:
         places = [Path(place) for place in self.settings.demonstrations]
         return tuple(trajectory for trajectory in read_runs(places).kept if trajectory.success) if places else ()
+
+    def _pretraining(self) -> tuple[Trajectory, ...]:
+        places = self.settings.pretraining
+        episodes = pretraining_episodes(places, self.settings.rollouts) if places else ()
+        if places and not episodes:
+            raise BadInput("pretraining: these runs hold no success with milestones and prompts")
+        return episodes
 
 
 @asynccontextmanager
@@ -329,28 +339,26 @@ def _check(settings: LoopSettings) -> None:
         raise BadInput(f"curriculum.value_band needs a value critic, and arm {settings.arm!r} has none")
     if settings.curriculum.value_band is not None and settings.value.milestones:
         raise BadInput("curriculum.value_band takes V of tasks before they are opened: set value.milestones to false")
-    if settings.potential.folds != 1:
-        raise BadInput("potential.folds: only the value critic is cross-fitted, see value.folds")
-    if settings.actor.keep == "digirl" and not settings.needs_value:
-        raise BadInput(f"actor.keep 'digirl' needs a value critic, and arm {settings.arm!r} has none")
     check_credit(settings)
     objective = settings.actor.objective
     if objective.kind != "regression" and (objective.anchor or objective.negative_weight != 1):
         raise BadInput(f"actor.objective.anchor and .negative_weight apply to a regression, not to {objective.kind!r}")
-    if settings.demonstrations:
-        discover_traces(settings.demonstrations)
+    for places in (settings.demonstrations, settings.pretraining):
+        if places:
+            discover_traces(places)
 
 
-async def _check_demonstrations(places: Sequence[Path], log: LogFunction) -> None:
+async def _check_learned_from(name: str, places: Sequence[Path], log: LogFunction) -> None:
+    """Raises BadInput where a success below *places*, the setting *name*, is of a held-out instance."""
     files, provenance = discover_traces(places), Provenance()
     for file in files:
         seal = check_chain(file.path)
         check_unedited(file.path, seal)
         provenance.count(seal)
     for notice in provenance.notices():
-        log(f"demonstrations: {notice}")
+        log(f"{name}: {notice}")
     episodes = [read_summary(file.path) for file in files]
     won = [item.header for item in episodes if item.footer is not None and item.footer.outcome == "success"]
     held = await held_out(header.task for header in won)
     if held:
-        raise BadInput(f"demonstrations: {refusal(won, held)}; leave them out")
+        raise BadInput(f"{name}: {refusal(won, held)}; leave them out")

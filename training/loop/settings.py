@@ -178,6 +178,9 @@ class LoopSettings(Record):
     demonstrations: tuple[Path, ...] = ()
     """Runs of an oracle. The potential critic learns from their successes in the first phase, and they may be replayed.
     """
+    pretraining: tuple[Path, ...] = ()
+    """Runs of any agents. The potential critic is trained on their successes with milestones before the first phase,
+    and continues from there; the policy does not learn from them. See :mod:`training.loop.pretraining`."""
     launcher: tuple[str, ...] = ()
     """Command that runs the stages, e.g. `["accelerate", "launch", "--num_processes", "8", "-m"]`; empty: this process.
     """
