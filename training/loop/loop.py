@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
@@ -52,7 +53,7 @@ from training.loop.phase import evaluate, finished, run_phase
 from training.loop.phase_context import LogFunction, PhaseContext, phase_seed
 from training.loop.pretraining import pretraining_episodes
 from training.loop.rates import check_rates
-from training.loop.rollouts import check_policy, models_named, rollout_config
+from training.loop.rollouts import check_policy, models_named, play_run, rollout_config
 from training.loop.settings import LoopSettings
 from training.loop.task_values import start_values
 from training.loop.tracking import check_trackers, phase_tracker
@@ -201,7 +202,10 @@ class Loop:
         path = self.folder(number) / "tasks.json"
         if path.exists():
             return read_record(path, Selection).refs
-        files = [file.path for before in range(1, number) for file in discover_traces([self._run(before)])]
+        runs = [self._run(before) for before in range(1, number)]
+        if self.settings.curriculum.start_tasks:
+            runs.insert(0, await self._start_run(pool))
+        files = [file.path for run in runs for file in discover_traces([run])]
         for file in files:
             check_unedited(file, check_chain(file))
         played = played_tasks(read_summary(file) for file in files)
@@ -226,6 +230,25 @@ class Loop:
                 f" pool of {len(pool)} is used up (pool.size), or curriculum.max_new is reached"
             )
         return load_or_compute(path, Selection, lambda: selection).refs
+
+    async def _start_run(self, pool: Sequence[Candidate]) -> Path:
+        """The run of the start on some of the pool's tasks, whose failures are the first F."""
+        settings = self.settings
+        refs = [task.ref for task in pool]
+        drawn = random.Random(f"start {settings.seed}").sample(refs, min(len(refs), settings.curriculum.start_tasks))
+        once = settings.rollouts.model_copy(update={"attempts": 1})
+        self.log(f"phase 1: playing {len(drawn)} tasks with the start, to choose by its failures")
+        return await play_run(
+            self.folder(1) / "start.json",
+            rollout_config(self.policy(0), once, phase_seed(settings, 0)),
+            self.policy(0),
+            drawn,
+            shared=settings.shared,
+            listeners=self.listeners,
+            log=self.log,
+            server=settings.rollouts.server,
+            ray=settings.rollouts.ray,
+        )
 
     def _run(self, number: int) -> Path:
         return run_location(self.folder(number) / "rollouts.json")
@@ -318,6 +341,8 @@ def _check(settings: LoopSettings) -> None:
         check_name(settings.pool.suite, name)
     if settings.pool.split:
         raise BadInput("pool.split: a pool has training tasks only; choose among them with pool.names")
+    if settings.curriculum.start_tasks > settings.pool.size:
+        raise BadInput("curriculum.start_tasks is more than pool.size: the start cannot play more tasks than there are")
     start = _start_of(settings)
     if settings.start != "embedded":
         check_policy(start)
