@@ -22,6 +22,7 @@ from training.cli import evaluation_tables as tables
 from training.cli.evaluate_grids import evaluate_grids
 from training.cli.evaluate_grounding import evaluate_grounding
 from training.cli.evaluate_planning import evaluate_planning
+from training.cli.value_curves import show_curves
 from training.loop.evaluation.arms import ArmsTable, Cluster, Trial, compare_arms, trials_of
 from training.loop.evaluation.drawing import Phase, check_target, write_phases
 from training.loop.evaluation.phases import Group, parse_arms, parse_phases
@@ -49,7 +50,21 @@ ClusterBy = Annotated[Cluster, typer.Option("--cluster", help="Unit of the boots
 PassAt = Annotated[str, typer.Option("--k", help="Values of k for pass@k, comma-separated.")]
 Resamples = Annotated[int, typer.Option(min=100, max=100_000, help="Number of bootstrap resamples.")]
 DrawSeed = Annotated[int, typer.Option("--seed", min=0, help="Random seed of the bootstrap.")]
-Out = Annotated[Path | None, typer.Option(help="Write the heat maps of --phases to this .svg or .html file.")]
+Curves = Annotated[
+    Path | None,
+    typer.Option(
+        help="Show the critics' curves of one episode, V and P per step: its trace, or a run of one episode.",
+        metavar="EPISODE",
+    ),
+]
+Critics = Annotated[
+    Path | None,
+    typer.Option(help="Phase of `mira train` whose critics score --curves; default: the values stored with the run."),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(help="Write the heat maps of --phases (.svg, .html) or the drawing of --curves (.svg) to this file."),
+]
 Play = Annotated[bool, typer.Option("--play", help="First play tasks of --suite with --policy, like `mira run`.")]
 PlayedInto = Annotated[Path, typer.Option("--runs", help="Folder in which --play creates its run.")]
 
@@ -88,6 +103,8 @@ def evaluate(
     runs: Runs = None,
     phases: Phases = None,
     arm: Arms = None,
+    curves: Curves = None,
+    critics: Critics = None,
     baseline: Baseline = None,
     cluster: ClusterBy = "task",
     k: PassAt = _KS,
@@ -126,8 +143,14 @@ def evaluate(
         "workers": workers,
         "limits": {"max_steps": max_steps},
     }
+    if critics is not None and curves is None:
+        raise BadInput("--critics are those of --curves: add --curves EPISODE")
+    if curves is not None and (play or runs or phases or arm):
+        raise BadInput("--curves shows one episode: leave out runs, --phases, --arm and --play")
+    if curves is not None:
+        return show_curves(curves, critics, out, as_json=as_json)
     if not (play or runs or phases or arm):
-        raise BadInput("nothing to evaluate: use a run's folder, --phases, --arm, or --play with --suite")
+        raise BadInput("nothing to evaluate: use a run's folder, --phases, --arm, --curves, or --play with --suite")
     if not play and (suite or tasks or seeds != "0" or split or config or options.without_none(played_by)):
         raise BadInput("tasks and policy are options of --play: add --play")
     if out is not None and not phases:

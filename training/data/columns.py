@@ -23,10 +23,12 @@ class Column(StrEnum):
     VALUE = "value"
     """The value critic's output for the row's state, in [0, 1]; with group-relative advantages the mean reward of the
     row's group."""
-    WEIGHT = "weight"
-    """Weight of each token of the row in the loss (:func:`training.mira.group_advantages.row_weights`)."""
     SUCCESS = "success"
     """The row's trajectory succeeded."""
+    WEIGHT = "weight"
+    """Weight of the row in the actor's loss, with mean 1 (:func:`training.mira.credit.step_weights`); without the
+    column every row weighs the same. With a loss per token the weight of each token of the row
+    (:func:`training.mira.group_advantages.row_weights`)."""
     ALLOWED = "allowed"
     """The actor may learn from the row (:attr:`training.loop.data.PhaseData.allowed`)."""
 

@@ -104,6 +104,8 @@ class Trajectory(Record):
     """Number of answers without an action; they give no rows of `decisions`."""
     rejected: tuple[Decision, ...] = ()
     """On request the answers without an action whose tokens are known. They have no action and are not carried out."""
+    key_step: int | None = None
+    """`Intent.step` at which a failure began, by the failure analyzer; None for a success, and where it is unknown."""
 
     @property
     def identity(self) -> str:
@@ -176,6 +178,7 @@ def trajectory(trace: Trace, blobs: BlobStore, *, texts: bool = False, rejected:
         decisions=tuple(decision for decision in decisions if decision is not None),
         unreadable=_unreadable(trace),
         rejected=refused,
+        key_step=None if footer.failure is None else footer.failure.key_step,
     )
 
 

@@ -18,7 +18,8 @@ from training.mira.losses import anchor_loss, cloning_loss, regression_loss, web
 
 
 class ActorTrainer(RowsTrainer):
-    """Trains a causal model. Columns: `ADVANTAGE`, `REFERENCE` and, for an objective with an anchor, `SUCCESS`."""
+    """Trains a causal model. Columns: `ADVANTAGE`, `REFERENCE`; for an objective with an anchor `SUCCESS`; for rows
+    of unequal weight `WEIGHT`."""
 
     def __init__(
         self,
@@ -29,6 +30,7 @@ class ActorTrainer(RowsTrainer):
         advantages: Tensor,
         references: Tensor,
         successes: Tensor | None = None,
+        weights: Tensor | None = None,
         arguments: TrainingArguments,
     ) -> None:
         columns = {Column.ADVANTAGE: advantages, Column.REFERENCE: references}
@@ -36,6 +38,8 @@ class ActorTrainer(RowsTrainer):
             if successes is None:
                 raise ValueError("an anchor needs the column of successes")
             columns[Column.SUCCESS] = successes
+        if weights is not None:
+            columns[Column.WEIGHT] = weights
         super().__init__(model, plan, columns, arguments)
         self._objective = objective
 
@@ -52,20 +56,20 @@ class ActorTrainer(RowsTrainer):
 
     def _loss(self, logprob: Tensor, columns: Mapping[Column, Tensor], packed: PackedSequence) -> Tensor:
         advantage, reference = columns[Column.ADVANTAGE], columns[Column.REFERENCE]
-        objective, beta = self._objective, self._objective.beta
+        objective, beta, weight = self._objective, self._objective.beta, columns.get(Column.WEIGHT)
         match objective.kind:
             case "regression":
-                weight = objective.negative_weight
-                loss = regression_loss(logprob, reference, advantage, beta, negative_weight=weight)
+                less = objective.negative_weight
+                loss = regression_loss(logprob, reference, advantage, beta, negative_weight=less, weight=weight)
                 if objective.anchor:
-                    loss = loss + objective.anchor * anchor_loss(logprob, columns[Column.SUCCESS])
+                    loss = loss + objective.anchor * anchor_loss(logprob, columns[Column.SUCCESS], weight)
                 return loss
             case "weighted":
-                return weighted_likelihood_loss(logprob, advantage, beta)
+                return weighted_likelihood_loss(logprob, advantage, beta, weight=weight)
             case "cloning":
-                return cloning_loss(logprob, torch.ones_like(logprob, dtype=torch.bool))
+                return cloning_loss(logprob, torch.ones_like(logprob, dtype=torch.bool), weight)
             case "webrl_code":
                 lengths = torch.bincount(packed.owners, minlength=len(packed.states))[packed.texts]
-                return webrl_code_loss(logprob, reference, advantage, beta, tokens=lengths)
+                return webrl_code_loss(logprob, reference, advantage, beta, tokens=lengths, weight=weight)
             case "clipped":
                 raise ValueError("the clipped surrogate has a loss per token: use ClippedActorTrainer")

@@ -195,7 +195,7 @@ def _trainer(folder: Path, job: StageJob, model: nn.Module, rows: Sequence[Row],
             weights=torch.tensor(columns[Column.WEIGHT]),
             arguments=arguments,
         )
-    successes = columns.get(Column.SUCCESS)
+    successes, weights = columns.get(Column.SUCCESS), columns.get(Column.WEIGHT)
     return ActorTrainer(
         job.objective,
         model,
@@ -203,5 +203,6 @@ def _trainer(folder: Path, job: StageJob, model: nn.Module, rows: Sequence[Row],
         advantages=torch.tensor(columns[Column.ADVANTAGE]),
         references=torch.tensor(columns[Column.REFERENCE]),
         successes=torch.tensor(successes, dtype=torch.float32) if successes is not None else None,
+        weights=torch.tensor(weights) if weights is not None else None,
         arguments=arguments,
     )

@@ -12,6 +12,7 @@ from training.data.rows import Row
 from training.data.trajectories import Trajectory
 from training.engine.trainer import TrainingDiverged
 from training.loop.metrics import CriticScores, GroupMetrics
+from training.mira.credit import FailuresFrom, first_counted
 
 RowSelection = Literal["all", "successes", "positive", "digirl"]
 
@@ -66,13 +67,21 @@ def select_rows(
     trajectories: Sequence[Trajectory],
     advantages: Sequence[float],
     values: Sequence[float],
+    *,
+    failures_from: FailuresFrom = "start",
 ) -> list[int]:
     """Indices of the rows that the actor is trained on, in their order. Rows without a finite advantage are excluded.
 
     `digirl`: rows with a positive advantage in the best `DIGIRL_SHARE` of trajectories by outcome − V(s_0). These are
     the step filter and the instruction filter of Bai et al. 2024, with the value critic in place of a second critic.
+    *failures_from*: failures' rows before that step are excluded, too.
     """
-    places = [place for place, advantage in enumerate(advantages) if math.isfinite(advantage)]
+    first = [first_counted(trajectory, failures_from) for trajectory in trajectories]
+    places = [
+        place
+        for place, (row, advantage) in enumerate(zip(rows, advantages, strict=True))
+        if math.isfinite(advantage) and row.time >= first[row.trajectory]
+    ]
     match keep:
         case "all":
             return places

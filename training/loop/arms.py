@@ -22,6 +22,14 @@ Arm = Literal[
     "awr",
     "filtered_bc",
     "mgrpo",
+    "digirl_shaped",
+    "mira_milestones",
+    "mira_key_step",
+    "mira_last_milestone",
+    "mira_undiscounted",
+    "mira_per_trajectory",
+    "mira_group",
+    "mira_group_value",
 ]
 
 
@@ -38,6 +46,7 @@ class Recipe:
 
 
 _SPARSE: Final = {"alpha": 0.0}
+_SEEN: Final = {"milestones": True}
 _ALL_PERPLEXITIES: Final = {"low": 1.0, "high": 1e9}
 
 ARMS: Final[dict[Arm, Recipe]] = {
@@ -90,5 +99,27 @@ ARMS: Final[dict[Arm, Recipe]] = {
         value=False,
         groups=True,
     ),
+    "digirl_shaped": Recipe(
+        "DigiRL's filters on the shaped reward",
+        {"targets": {"alpha": 0.6}, "actor": {"objective": {"kind": "cloning"}, "keep": "digirl"}},
+    ),
+    "mira_milestones": Recipe(
+        "MiRA whose critics see how many milestones are done", {"value": _SEEN, "potential": _SEEN}
+    ),
+    "mira_key_step": Recipe(
+        "MiRA whose failures count from the failure analyzer's key step", {"actor": {"failures_from": "key_step"}}
+    ),
+    "mira_last_milestone": Recipe(
+        "MiRA whose failures count after the last milestone gained", {"actor": {"failures_from": "last_milestone"}}
+    ),
+    "mira_undiscounted": Recipe("MiRA with γ = 1", {"targets": {"gamma": 1.0}}),
+    "mira_per_trajectory": Recipe(
+        "MiRA whose trajectories weigh the same (1/|τ|), not their steps", {"actor": {"normalizer": "trajectory"}}
+    ),
+    "mira_group": Recipe(
+        "MiRA with the mean of all attempts at an instance as baseline (needs rollouts.attempts above 1)",
+        {"targets": {"group_weight": 1.0}},
+    ),
+    "mira_group_value": Recipe("MiRA with half of that baseline and half of V", {"targets": {"group_weight": 0.5}}),
 }
 assert set(ARMS) == set(get_args(Arm))

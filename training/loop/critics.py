@@ -22,6 +22,9 @@ from training.loop.metrics import CriticScores, critic_scores
 from training.loop.phase_context import PhaseContext
 from training.mira.targets import row_progress, row_values
 
+PRETRAINING = "potential-pretraining"
+"""Folder name of the potential critic after other agents' successes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Critics:
@@ -135,17 +138,28 @@ def _critic(
 ) -> tuple[Path, CriticScores | None]:
     """Trains a critic on *learned*; returns it with the previous critic's scores on *unseen*."""
     before = context.critics.get(kind)
+    if before is None and kind == "potential" and context.pretraining:
+        before = _pretrained(context)
     scores = None
     if before is not None:
         scores = critic_scores(_scores(before, context, unseen.rows), unseen.targets)
-    return _trained(context, kind, learned, name=kind), scores
+    return _trained(context, kind, learned, name=kind, start=before), scores
 
 
-def _trained(context: PhaseContext, kind: CriticKind, learned: _Examples, *, name: str) -> Path:
-    """Runs the stage in the folder *name*, unless it is done. It continues the previous phase's critic of that name;
-    the first one starts from the policy's trunk."""
+def _pretrained(context: PhaseContext) -> Path:
+    """The potential critic after other agents' successes, which the first phase's continues."""
+    rows, labels = _labelled(context, context.pretraining)
+    return _trained(context, "potential", _Examples(rows, labels), name=PRETRAINING)
+
+
+def _trained(
+    context: PhaseContext, kind: CriticKind, learned: _Examples, *, name: str, start: Path | None = None
+) -> Path:
+    """Runs the stage in the folder *name*, unless it is done. It continues *start*, or the previous phase's critic of
+    that name; the first one starts from the policy's trunk."""
     how = context.settings.potential if kind == "potential" else context.settings.value
-    start = context.critics.get(name, context.policy) if how.keep else context.policy
+    before = start or context.critics.get(name)
+    start = before if before is not None and how.keep else context.policy
     folder = context.folder / name
     with context.part(name, f"{name} critic on {len(learned.rows)} rows"):
         if not (folder / "model").exists():
@@ -166,6 +180,11 @@ def _demonstrated(context: PhaseContext, data: PhaseData) -> tuple[Sequence[Row]
     """(rows, progress labels) of the demonstrations that are not replayed already."""
     replayed = {trajectory.identity for trajectory in data.trajectories[data.new :]}
     shown = [trajectory for trajectory in context.demonstrations if trajectory.identity not in replayed]
+    return _labelled(context, shown)
+
+
+def _labelled(context: PhaseContext, shown: Sequence[Trajectory]) -> tuple[Sequence[Row], Sequence[float]]:
+    """(rows as the potential critic reads them, progress labels) of *shown*."""
     model, tokenizer = load_policy(context.policy)
     room = prompt_room(declared_context(model, tokenizer), MAX_ANSWER_TOKENS)
     rows = RowEncoder(tokenizer, context.settings.compute.max_tokens, room).encode(shown).rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
@@ -30,7 +31,8 @@ from training.engine.checkpoints import base_of, check_adapter, is_adapter, read
 from training.engine.language_model import hidden_width
 from training.engine.preflight import check_trainable
 from training.engine.progress import Watcher, unwatched
-from training.loop.critics import fold_name
+from training.loop.credit_checks import check_credit
+from training.loop.critics import PRETRAINING, fold_name
 from training.loop.curriculum import (
     Candidate,
     build_pool,
@@ -49,8 +51,9 @@ from training.loop.metrics import PhaseMetrics, PlayedRun, played_in
 from training.loop.parts import load_or_compute, read_record, write_json, write_record
 from training.loop.phase import evaluate, finished, run_phase
 from training.loop.phase_context import LogFunction, PhaseContext, phase_seed
+from training.loop.pretraining import pretraining_episodes
 from training.loop.rates import check_rates
-from training.loop.rollouts import check_policy, models_named, rollout_config
+from training.loop.rollouts import check_policy, models_named, play_run, rollout_config
 from training.loop.rounds import played_rounds, round_file
 from training.loop.settings import LoopSettings
 from training.loop.task_values import start_values
@@ -107,7 +110,8 @@ class Loop:
     async def run(self) -> Progress:
         """Runs every phase that is not done yet. Raises TrainingDiverged, Interrupted, and BadInput, also for
         demonstrations of held-out instances, before anything is played."""
-        await _check_demonstrations(self.settings.demonstrations, self.log)
+        for name in ("demonstrations", "pretraining"):
+            await _check_learned_from(name, getattr(self.settings, name), self.log)
         async with _judge_of(self.settings):
             pass  # a missing key is found before anything is played
         play = self.settings.rollouts
@@ -181,6 +185,7 @@ class Loop:
             critics=self._critics(number - 1),
             past=(*demonstrations, *self._past(number)),
             demonstrations=demonstrations if number == 1 else (),
+            pretraining=self._pretraining() if number == 1 else (),
             listeners=self.listeners,
             log=self.log,
             watch=self.watch,
@@ -210,6 +215,8 @@ class Loop:
             return read_record(path, Selection).refs
         runs = [run for phase in range(1, number) for run in played_rounds(self.folder(phase))]
         runs += played_rounds(self.folder(number)) if part > 1 else ()
+        if self.settings.curriculum.start_tasks:
+            runs.insert(0, await self._start_run(pool))
         files = [file.path for run in runs for file in discover_traces([run])]
         for file in files:
             check_unedited(file, check_chain(file))
@@ -238,8 +245,27 @@ class Loop:
             )
         return load_or_compute(path, Selection, lambda: selection).refs
 
+    async def _start_run(self, pool: Sequence[Candidate]) -> Path:
+        """The run of the start on some of the pool's tasks, whose failures are the first F."""
+        settings = self.settings
+        refs = [task.ref for task in pool]
+        drawn = random.Random(f"start {settings.seed}").sample(refs, min(len(refs), settings.curriculum.start_tasks))
+        once = settings.rollouts.model_copy(update={"attempts": 1})
+        self.log(f"phase 1: playing {len(drawn)} tasks with the start, to choose by its failures")
+        return await play_run(
+            self.folder(1) / "start.json",
+            rollout_config(self.policy(0), once, phase_seed(settings, 0)),
+            self.policy(0),
+            drawn,
+            shared=settings.shared,
+            listeners=self.listeners,
+            log=self.log,
+            server=settings.rollouts.server,
+            ray=settings.rollouts.ray,
+        )
+
     def _critics(self, number: int) -> dict[str, Path]:
-        names = ("potential", "value", *(fold_name(part) for part in range(self.settings.value.folds)))
+        names = ("potential", "value", PRETRAINING, *(fold_name(part) for part in range(self.settings.value.folds)))
         models = {name: self.folder(number) / name / "model" for name in names}
         return {name: model for name, model in models.items() if model.exists()}
 
@@ -259,6 +285,13 @@ class Loop:
     def _demonstrations(self) -> tuple[Trajectory, ...]:
         places = [Path(place) for place in self.settings.demonstrations]
         return tuple(trajectory for trajectory in read_runs(places).kept if trajectory.success) if places else ()
+
+    def _pretraining(self) -> tuple[Trajectory, ...]:
+        places = self.settings.pretraining
+        episodes = pretraining_episodes(places, self.settings.rollouts) if places else ()
+        if places and not episodes:
+            raise BadInput("pretraining: these runs hold no success with milestones and prompts")
+        return episodes
 
 
 @asynccontextmanager
@@ -319,6 +352,8 @@ def _check(settings: LoopSettings) -> None:
         check_name(settings.pool.suite, name)
     if settings.pool.split:
         raise BadInput("pool.split: a pool has training tasks only; choose among them with pool.names")
+    if settings.curriculum.start_tasks > settings.pool.size:
+        raise BadInput("curriculum.start_tasks is more than pool.size: the start cannot play more tasks than there are")
     start = _start_of(settings)
     if settings.start != "embedded":
         check_policy(start)
@@ -340,16 +375,14 @@ def _check(settings: LoopSettings) -> None:
         raise BadInput(f"curriculum.value_band needs a value critic, and arm {settings.arm!r} has none")
     if settings.curriculum.value_band is not None and settings.value.milestones:
         raise BadInput("curriculum.value_band takes V of tasks before they are opened: set value.milestones to false")
-    if settings.potential.folds != 1:
-        raise BadInput("potential.folds: only the value critic is cross-fitted, see value.folds")
-    if settings.actor.keep == "digirl" and not settings.needs_value:
-        raise BadInput(f"actor.keep 'digirl' needs a value critic, and arm {settings.arm!r} has none")
+    check_credit(settings)
     objective = settings.actor.objective
     if objective.kind != "regression" and (objective.anchor or objective.negative_weight != 1):
         raise BadInput(f"actor.objective.anchor and .negative_weight apply to a regression, not to {objective.kind!r}")
     _check_groups(settings)
-    if settings.demonstrations:
-        discover_traces(settings.demonstrations)
+    for places in (settings.demonstrations, settings.pretraining):
+        if places:
+            discover_traces(places)
 
 
 def _check_groups(settings: LoopSettings) -> None:
@@ -373,16 +406,17 @@ def _check_groups(settings: LoopSettings) -> None:
         raise BadInput(f"arm {settings.arm!r} learns from its own episodes: set replay.per_new to 0, no demonstrations")
 
 
-async def _check_demonstrations(places: Sequence[Path], log: LogFunction) -> None:
+async def _check_learned_from(name: str, places: Sequence[Path], log: LogFunction) -> None:
+    """Raises BadInput where a success below *places*, the setting *name*, is of a held-out instance."""
     files, provenance = discover_traces(places), Provenance()
     for file in files:
         seal = check_chain(file.path)
         check_unedited(file.path, seal)
         provenance.count(seal)
     for notice in provenance.notices():
-        log(f"demonstrations: {notice}")
+        log(f"{name}: {notice}")
     episodes = [read_summary(file.path) for file in files]
     won = [item.header for item in episodes if item.footer is not None and item.footer.outcome == "success"]
     held = await held_out(header.task for header in won)
     if held:
-        raise BadInput(f"demonstrations: {refusal(won, held)}; leave them out")
+        raise BadInput(f"{name}: {refusal(won, held)}; leave them out")

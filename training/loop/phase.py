@@ -29,6 +29,8 @@ from training.loop.phase_context import LogFunction, PhaseContext
 from training.loop.rollouts import evaluation_config, play_run
 from training.loop.rounds import Draw, play_rounds
 from training.loop.settings import LoopSettings
+from training.loop.stored_values import store_critic_values
+from training.mira.credit import step_weights
 from training.mira.replay import perplexity
 from training.mira.targets import row_advantages
 
@@ -87,7 +89,7 @@ def learn(context: PhaseContext, runs: Sequence[Path]) -> PhaseMetrics:
     """Runs all parts of a phase after the rollouts: data, each critic, the actor. Finished parts are skipped. Call it
     within `context.running()`."""
     data = _data(context, runs)
-    chosen = group_rows(context, data) if context.settings.grouped else _critic_rows(context, data)
+    chosen = group_rows(context, data) if context.settings.grouped else _critic_rows(context, data, runs)
     with context.part("actor", f"actor on {len(chosen.rows)} of {len(data.rows)} rows"):
         _actor(context, chosen)
     loss = loss_change(context.folder / "actor")
@@ -195,7 +197,9 @@ def _columns(context: PhaseContext, data: PhaseData, critics: Critics) -> tuple[
     TrainingDiverged."""
     with context.part("advantages", "scoring every state with the critics"):
         potential, value = score_rows(context, data, critics)
-        advantages = row_advantages(data.trajectories, data.rows, potential, value, context.settings.targets)
+        advantages = row_advantages(
+            data.trajectories, data.rows, potential, value, context.settings.targets, new=data.new
+        )
     nonfinite = check_advantages(advantages, data.rows, data.trajectories, context.settings.actor.max_advantage)
     if nonfinite:
         context.log(f"phase {context.number}: {nonfinite} rows are left out, their advantages are NaN or infinite")
@@ -207,20 +211,29 @@ def _outcomes(data: PhaseData) -> list[bool]:
     return [data.trajectories[row.trajectory].success for row in data.rows]
 
 
-def _critic_rows(context: PhaseContext, data: PhaseData) -> ActorRows:
+def _critic_rows(context: PhaseContext, data: PhaseData, runs: Sequence[Path]) -> ActorRows:
     """Trains the critics and selects the rows by their advantages."""
     critics = train_critics(context, data)
     columns, nonfinite = _columns(context, data, critics)
-    kept = select_rows(
-        context.settings.actor.keep, data.rows, data.trajectories, columns[Column.ADVANTAGE], columns[Column.VALUE]
-    )
+    for run in runs:
+        store_critic_values(run, context, data, columns)
+    how = context.settings.actor
+    advantages, values = columns[Column.ADVANTAGE], columns[Column.VALUE]
+    kept = select_rows(how.keep, data.rows, data.trajectories, advantages, values, failures_from=how.failures_from)
     places = [place for place in kept if data.allowed[place]]
     outcomes = _outcomes(data)
     stored = {**columns, Column.REFERENCE: data.references, Column.SUCCESS: outcomes}
+    chosen: dict[Column, Sequence[float]] = {
+        column: [values[place] for place in places] for column, values in stored.items()
+    }
+    rows = tuple(data.rows[place] for place in places)
+    weights = step_weights(rows, how.normalizer)
+    if weights is not None:
+        chosen[Column.WEIGHT] = weights
     return ActorRows(
-        rows=tuple(data.rows[place] for place in places),
-        columns={column: [values[place] for place in places] for column, values in stored.items()},
-        advantages=columns[Column.ADVANTAGE],
+        rows=rows,
+        columns=chosen,
+        advantages=advantages,
         outcomes=outcomes,
         nonfinite=nonfinite,
         potential=critics.scores.get("potential"),

@@ -41,6 +41,8 @@ class PhaseContext:
     """Demonstrations and trajectories of all previous phases, the oldest first."""
     demonstrations: tuple[Trajectory, ...] = ()
     """Successes that the potential critic learns from in the first phase."""
+    pretraining: tuple[Trajectory, ...] = ()
+    """Other agents' successes, on which the potential critic is trained before the first phase's."""
     listeners: tuple[Listener, ...] = ()
     log: LogFunction = print
     watch: Watcher = unwatched

@@ -16,6 +16,7 @@ from envs.core.record import Record
 from training.engine.settings import Compute, Objective, Optimization
 from training.loop.arms import ARMS, Arm
 from training.loop.curriculum.settings import CurriculumSettings
+from training.mira.credit import FailuresFrom, Normalizer
 from training.mira.group_advantages import GroupSettings
 from training.mira.replay import CAPACITY, Band
 from training.mira.targets import TargetSettings
@@ -146,6 +147,11 @@ class ActorSettings(Record):
     keep: Literal["all", "successes", "positive", "digirl"] = "all"
     """Rows to train on: all; those of successes; those with a positive advantage; DigiRL's, see
     :func:`training.loop.advantage_columns.select_rows`."""
+    failures_from: FailuresFrom = "start"
+    """First step of a failure that the actor learns from, see :data:`training.mira.credit.FailuresFrom`. Steps before
+    it are left out; the critics still learn from them."""
+    normalizer: Normalizer = "constant"
+    """What a step of a long trajectory weighs in the loss, see :data:`training.mira.credit.Normalizer`."""
     max_advantage: float = Field(default=20.0, gt=0)
     """A larger advantage stops the loop: rewards are at most 1, so the critics have diverged."""
 
@@ -175,6 +181,9 @@ class LoopSettings(Record):
     demonstrations: tuple[Path, ...] = ()
     """Runs of an oracle. The potential critic learns from their successes in the first phase, and they may be replayed.
     """
+    pretraining: tuple[Path, ...] = ()
+    """Runs of any agents. The potential critic is trained on their successes with milestones before the first phase,
+    and continues from there; the policy does not learn from them. See :mod:`training.loop.pretraining`."""
     launcher: tuple[str, ...] = ()
     """Command that runs the stages, e.g. `["accelerate", "launch", "--num_processes", "8", "-m"]`; empty: this process.
     """

@@ -1,7 +1,8 @@
 """Losses of the critics and the actor, for MiRA and every baseline, as pure functions. Equations are the MiRA paper's.
 
 Shapes: B actions (rows of a batch), L tokens. Log-probabilities are natural. Every loss is a mean over its rows, so it
-does not depend on how rows are padded or packed. The caller weights batches of unequal size.
+does not depend on how rows are padded or packed. The caller weights batches of unequal size. *weight* (B,), where it is
+given, multiplies the rows' terms, see :func:`training.mira.credit.step_weights`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,11 @@ from torch.nn import functional
 
 MAX_WEIGHT = 20.0
 """Bound on `exp(A/β)`, so that one action cannot dominate a batch (as in published AWR implementations)."""
+
+
+def weighted_mean(terms: Tensor, weight: Tensor | None) -> Tensor:
+    """`mean w·terms`, both (B,); the plain mean without *weight*, whose mean over all rows of a stage is 1."""
+    return terms.mean() if weight is None else (weight * terms).mean()
 
 
 def token_logprobs(logits: Tensor, tokens: Tensor) -> Tensor:
@@ -32,7 +38,13 @@ def value_loss(logits: Tensor, target: Tensor) -> Tensor:
 
 
 def regression_loss(
-    logprob: Tensor, reference: Tensor, advantage: Tensor, beta: float, *, negative_weight: float = 1.0
+    logprob: Tensor,
+    reference: Tensor,
+    advantage: Tensor,
+    beta: float,
+    *,
+    negative_weight: float = 1.0,
+    weight: Tensor | None = None,
 ) -> Tensor:
     """MiRA's actor, Eq. 12: `mean (β·(log π − log π_ref) − A)²`. All (B,).
 
@@ -40,36 +52,49 @@ def regression_loss(
     advantage. *negative_weight* multiplies the squared errors of those actions; the mean is still over all rows.
     """
     error = (beta * (logprob - reference) - advantage).square()
-    return torch.where(advantage < 0, negative_weight * error, error).mean()
+    return weighted_mean(torch.where(advantage < 0, negative_weight * error, error), weight)
 
 
-def anchor_loss(logprob: Tensor, success: Tensor) -> Tensor:
+def anchor_loss(logprob: Tensor, success: Tensor, weight: Tensor | None = None) -> Tensor:
     """`−mean success·log π` over all rows, both (B,); *success* is 1 for an action of a successful trajectory, else 0.
 
     Added to a regression, it keeps the likelihood of successful actions, which lowering failures would erode. It is not
     in the paper; iterative RPO (Pang et al. 2024) adds a likelihood term to a preference loss in the same way.
     """
-    return -(success * logprob).mean()
+    return -weighted_mean(success * logprob, weight)
 
 
-def weighted_likelihood_loss(logprob: Tensor, advantage: Tensor, beta: float, max_weight: float = MAX_WEIGHT) -> Tensor:
+def weighted_likelihood_loss(
+    logprob: Tensor,
+    advantage: Tensor,
+    beta: float,
+    max_weight: float = MAX_WEIGHT,
+    *,
+    weight: Tensor | None = None,
+) -> Tensor:
     """`−mean exp(A/β)·log π`, weights at most *max_weight*. All (B,).
 
     With MiRA's advantage it is the KL objective of Eq. 15 and 21; with the plain return's, AWR (Peng et al. 2019). It
     can only raise probabilities.
     """
-    weight = torch.exp(advantage / beta).clamp(max=max_weight)
-    return -(weight.detach() * logprob).mean()
+    likelihood = torch.exp(advantage / beta).clamp(max=max_weight)
+    return -weighted_mean(likelihood.detach() * logprob, weight)
 
 
-def cloning_loss(logprob: Tensor, keep: Tensor) -> Tensor:
+def cloning_loss(logprob: Tensor, keep: Tensor, weight: Tensor | None = None) -> Tensor:
     """Filtered behaviour cloning: `−mean log π` over the rows where *keep* (B,) is True; 0 without such rows."""
-    kept = torch.where(keep, logprob, torch.zeros_like(logprob))
+    kept = torch.where(keep, logprob if weight is None else weight * logprob, torch.zeros_like(logprob))
     return -kept.sum() / keep.sum().clamp(min=1)
 
 
 def webrl_code_loss(
-    logprob: Tensor, reference: Tensor, advantage: Tensor, beta: float, *, tokens: Tensor | None = None
+    logprob: Tensor,
+    reference: Tensor,
+    advantage: Tensor,
+    beta: float,
+    *,
+    tokens: Tensor | None = None,
+    weight: Tensor | None = None,
 ) -> Tensor:
     """The loss of WebRL's published code: `mean SmoothL1(β·log-ratio, 1)/β`, target +1. Unlike in the paper, actions
     without a positive advantage have no loss; the mean is still over all rows.
@@ -80,4 +105,4 @@ def webrl_code_loss(
     if tokens is not None:
         ratio = ratio / tokens.clamp(min=1)
     distance = functional.smooth_l1_loss(beta * ratio, torch.ones_like(ratio), reduction="none") / beta
-    return torch.where(advantage > 0, distance, torch.zeros_like(distance)).mean()
+    return weighted_mean(torch.where(advantage > 0, distance, torch.zeros_like(distance)), weight)

@@ -18,6 +18,7 @@ from training.mira.advantages import (
     value_targets,
     webrl_code_advantages,
 )
+from training.mira.credit import group_baselines, mixed_values
 from training.mira.progress import fit_for_critic, progress_labels
 
 
@@ -37,6 +38,9 @@ class TargetSettings(Record):
     """Use γ inside the difference, as in potential-based shaping."""
     advantage: Literal["eq10", "webrl_code"] = "eq10"
     """`webrl_code`: see :func:`training.mira.advantages.webrl_code_advantages`."""
+    group_weight: float = Field(default=0.0, ge=0, le=1)
+    """Weight w of the mean outcome of all attempts at one instance in the baseline of Eq. 10, `(1−w)·V + w·mean`; 1 is
+    the group's mean alone, 0 the paper's V alone. Replayed trajectories and single attempts have V alone."""
 
 
 def row_advantages(
@@ -45,12 +49,16 @@ def row_advantages(
     potentials: Sequence[float],
     values: Sequence[float],
     settings: TargetSettings,
+    *,
+    new: int | None = None,
 ) -> tuple[float, ...]:
     """`A_t` of every row, from the critics' outputs for its state: *potentials* and *values*, in the order of *rows*.
 
     The state after the last action has no row. Its potential is 1 after a success, like its label. After a failure it
-    is that of the last state, so that nothing is gained. Raises ValueError where a trajectory lacks some of its rows.
+    is that of the last state, so that nothing is gained. *new*: the number of this phase's own trajectories, which come
+    first; None: all. Raises ValueError where a trajectory lacks some of its rows.
     """
+    groups = group_baselines(trajectories, len(trajectories) if new is None else new)
     row_results = [0.0] * len(rows)
     for index, places in _places(trajectories, rows).items():
         trajectory = trajectories[index]
@@ -60,7 +68,9 @@ def row_advantages(
             states.append(1.0 if trajectory.success else states[-1])
             inner = settings.gamma if settings.discounted_shaping else 1.0
             rewards = shaped_rewards(rewards, states, settings.alpha, gamma=inner)
-        own = [values[place] for place in places]
+        discounts = value_targets(len(places), success=True, gamma=settings.gamma, kind=settings.value_target)
+        baseline = groups[index] if settings.group_weight else None
+        own = mixed_values([values[place] for place in places], baseline, settings.group_weight, discounts)
         if settings.advantage == "eq10":
             results = advantages(rewards, own, gamma=settings.gamma, mix=settings.mix)
         else:

@@ -20,6 +20,7 @@ from typing import BinaryIO, Final, NamedTuple
 import jinja2
 
 from agent.episode.refused_origins import name_of
+from agent.inspection.critic_values import read_critic_values
 from agent.inspection.report.charts import CATEGORIES
 from agent.inspection.report.episodes import Cut, EpisodeMaker, Material
 from agent.inspection.report.overview import Overview
@@ -126,6 +127,7 @@ class _ReportWriter:
         text = min(max(_TEXT_BUDGET // max(catalog.steps, 1), _LEAST_TEXT), _MOST_TEXT)
         self._text_chars = text
         self._maker = EpisodeMaker(Cut(text, every, screenshots == "none"), self.gallery)
+        self._critics = lru_cache(maxsize=8)(read_critic_values)
         self._reference = lru_cache(maxsize=8)(self._read_reference)
         loader = jinja2.FileSystemLoader(_HERE)
         self._templates = jinja2.Environment(
@@ -182,7 +184,9 @@ class _ReportWriter:
             if trace.seal.edited is not None:
                 self.problems.append(edited_message(file.path, trace.seal.edited))
             analysis = self._analyses.get((trace.header.run_id, trace.header.episode_id))
-            yield Material(f"e{number}", trace, file.blobs, analysis, self._closest_success(file, trace, analysis))
+            success = self._closest_success(file, trace, analysis)
+            values = self._critics(file.folder).episodes.get(trace.header.episode_id, ())
+            yield Material(f"e{number}", trace, file.blobs, analysis, success, values)
 
     def _closest_success(self, file: EpisodeFile, trace: Trace, analysis: Analysis | None) -> Trace | None:
         """The success to show next to a failure: the one that it was compared with, else the shortest."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from agent.episode.refused_origins import blocked_in, kinds_of, name_of
+from agent.inspection.critic_values import StateValues
 from agent.inspection.report.pairing import align_steps
 from agent.inspection.report.pictures import Gallery
 from agent.inspection.report.views import (
@@ -55,6 +56,8 @@ class Material:
     blobs: BlobStore
     analysis: Analysis | None
     reference: Trace | None
+    values: tuple[StateValues, ...] = ()
+    """Critics' outputs for the states."""
 
 
 class EpisodeMaker:
@@ -87,6 +90,7 @@ class EpisodeMaker:
             reference=_name(material.reference),
             refused=footer.blocked_requests if footer else merge_blocked_origins(blocked_in(trace.steps)),
             events=trace.events,
+            values=material.values,
             parent=f"{header.parent.run_id}/{header.parent.episode_id} at step {header.parent.step}"
             if header.parent
             else "",

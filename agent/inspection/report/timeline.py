@@ -1,4 +1,5 @@
-"""Draws an episode's time line as SVG: steps from left to right, milestones below, key step and loop above."""
+"""Draws an episode's time line as SVG: steps from left to right, milestones and critics' curves below, key step and
+loop above."""
 
 from __future__ import annotations
 
@@ -7,6 +8,8 @@ from typing import Final
 
 from markupsafe import Markup
 
+from agent.inspection.critic_values import StateValues
+from agent.inspection.report.critic_curves import HEIGHT, critic_curves
 from agent.inspection.report.svg import drawing, element, line, text
 from agent.inspection.report.views import MilestoneView, StepView
 from envs.core.trace import Failure, Loop
@@ -21,8 +24,10 @@ def timeline(
     steps: Sequence[StepView],
     milestones: Sequence[MilestoneView],
     failure: Failure | None,
+    values: Sequence[StateValues] = (),
 ) -> Markup:
-    """Draws the time line. Steps link to `#ANCHOR.STEP`; a milestone's cells are lit from the step that reached it."""
+    """Draws the time line. Steps link to `#ANCHOR.STEP`; a milestone's cells are lit from the step that reached it.
+    *values*: of critics, drawn as curves."""
     loop, key_step = (failure.loop, failure.key_step) if failure else (None, None)
     cell = _cell(len(steps))
     arcs = 40.0 if loop is not None else 0.0
@@ -40,6 +45,9 @@ def timeline(
     for row, milestone in enumerate(milestones):
         parts += _milestone(milestone, steps, first_row + row * _ROW, cell)
     height = first_row + len(milestones) * _ROW + 4
+    if values:
+        parts += critic_curves(values, where, height, _LABEL, _LABEL + cell * len(steps))
+        height += HEIGHT
     width = _LABEL + cell * max(len(steps), 1) + 40
     return drawing(width, height, parts, label=f"time line of {len(steps)} steps", class_="timeline")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from agent.inspection.critic_values import StateValues
 from envs.core.notes import Note
 from envs.core.trace import Event, Failure, Flip, Outcome
 from envs.security.blocked_requests import BlockedOrigin
@@ -153,3 +154,5 @@ class EpisodeView:
     """Refused requests of the episode, by origin."""
     events: tuple[Event, ...]
     parent: str
+    values: tuple[StateValues, ...] = ()
+    """Critics' outputs for its states; empty without critics."""

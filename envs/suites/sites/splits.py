@@ -79,3 +79,49 @@ TEST: frozenset[str] = frozenset(
 def split_of(name: str) -> Split:
     """The split of a template. Templates that are not held out are in `train`."""
     return "validation" if name in VALIDATION else "test" if name in TEST else "train"
+
+
+LONG_TEMPLATES: tuple[str, ...] = (
+    "cms-add-redirect",
+    "cms-compare-events",
+    "cms-edit-event",
+    "cms-edit-title",
+    "cms-move-page",
+    "cms-schedule",
+    "cms-unpublish",
+    "code-close-duplicate",
+    "code-move-due",
+    "code-move-two",
+    "code-new-milestone",
+    "code-new-ticket",
+    "code-new-version",
+    "code-wiki-append",
+    "forum-close-topic",
+    "forum-describe-category",
+    "forum-longer-topic",
+    "forum-move-topic",
+    "forum-reply",
+    "forum-vote",
+    "shop-add-address",
+    "shop-add-to-basket",
+    "shop-add-to-wish-list",
+    "shop-admin-change-price",
+    "shop-admin-create-range",
+    "shop-admin-customer-figures",
+    "shop-admin-deactivate-customer",
+    "shop-admin-hide-product",
+    "shop-admin-order-statistics",
+    "shop-admin-readdress",
+    "shop-admin-set-latest-status",
+    "shop-admin-set-order-status",
+    "shop-admin-show-report",
+    "shop-admin-unknown-customer",
+    "shop-dead-coupon",
+    "shop-order",
+    "shop-ship-abroad",
+    "shop-spent-between",
+    "shop-two-in-basket",
+    "shop-which-order",
+)
+"""Training templates for which the solver needs six or more steps (instance 9), so that it matters which of them were
+right."""

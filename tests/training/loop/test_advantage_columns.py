@@ -51,3 +51,15 @@ def test_a_row_without_a_finite_advantage_is_counted_and_left_out(bad: float, ke
     before = select_rows(keep, rows, episodes, finite, (*VALUES, *VALUES))
     after = select_rows(keep, rows, episodes, advantages, (*VALUES, *VALUES))
     assert 0 in before and after == [place for place in before if place != 0]
+
+
+def test_failures_from_the_key_step_leave_out_the_steps_before_it() -> None:
+    """`close` and `lost` gain their first milestone with their first action; a success keeps every step."""
+    analysed = tuple(
+        one if one.success else one.model_copy(update={"key_step": 2 if one.episode_id == "lost-0" else 1})
+        for one in EPISODES
+    )
+    by_key = select_rows("all", ROWS, analysed, ADVANTAGES, VALUES, failures_from="key_step")
+    assert by_key == [0, 1, 3, 4, 5, 6, 7], "of lost, whose key step is its second, the first is left out"
+    by_milestone = select_rows("positive", ROWS, analysed, ADVANTAGES, VALUES, failures_from="last_milestone")
+    assert by_milestone == [0, 4, 7]

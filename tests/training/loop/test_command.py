@@ -115,6 +115,22 @@ WRONG = [
         id="names and a split",
     ),
     pytest.param([*MIRA, "--set", "potential.folds=2"], "potential.folds: only the value critic", id="folds"),
+    pytest.param([*MIRA, "--set", "arm=mira_group"], "set rollouts.attempts to 2 or more", id="a group of one"),
+    pytest.param(
+        [*MIRA, "--set", "arm=filtered_bc", "--set", "rollouts.attempts=2", "--set", "targets.group_weight=1"],
+        "arm 'filtered_bc' uses none",
+        id="a baseline without advantages",
+    ),
+    pytest.param(
+        [*MIRA, "--set", "arm=webrl_code", "--set", "rollouts.attempts=2", "--set", "targets.group_weight=1"],
+        "targets.group_weight is a baseline of Eq. 10",
+        id="a baseline in WebRL's code",
+    ),
+    pytest.param(
+        [*MIRA, "--set", "arm=filtered_bc", "--set", "actor.failures_from=key_step"],
+        "actor.failures_from 'key_step' has no effect",
+        id="failures of successes",
+    ),
     pytest.param(
         [*MIRA, "--set", "arm=mira_anchored", "--set", "actor.objective.kind=weighted"],
         "apply to a regression, not to 'weighted'",

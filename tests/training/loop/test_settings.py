@@ -20,7 +20,8 @@ CONFIGS = Path("training/configs")
 def test_every_arm_is_a_configuration_that_options_override(arm: str) -> None:
     settings = parse_settings({"arm": arm, "phases": 3}, "test")
     assert settings.phases == 3
-    assert settings.needs_potential == (arm in {"mira", "mira_anchored", "kl", "td_only", "no_filter"})
+    shaped = {"kl", "td_only", "no_filter", "digirl_shaped"}
+    assert settings.needs_potential == (arm in shaped or arm.startswith("mira"))
     assert settings.needs_value == (arm not in {"filtered_bc", "mgrpo"})
     assert parse_settings({"arm": arm, "targets": {"alpha": 0.7}}, "test").targets.alpha == 0.7
 

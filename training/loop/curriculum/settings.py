@@ -48,6 +48,10 @@ class CurriculumSettings(Record):
     retry_share: float = Field(default=0.0, ge=0, le=1)
     """Share of the phase that plays failed tasks again unchanged."""
 
+    start_tasks: int = Field(default=0, ge=0)
+    """Number of pool tasks that the start plays once before the first phase. Its failures are the first F of Alg. 2; 0
+    draws the first phase's tasks from the whole pool."""
+
     value_band: ValueBand | None = None
     """WebRL's curriculum: keep only tasks whose start value lies in this band, and add variants of failed tasks to the
     pool. None: MiRA's curriculum."""

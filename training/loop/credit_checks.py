@@ -1,0 +1,35 @@
+"""Refuses combinations of settings of critics and credit that would have no effect, before anything is played."""
+
+from __future__ import annotations
+
+from envs.core.errors import BadInput
+from training.loop.settings import LoopSettings
+
+
+def check_credit(settings: LoopSettings) -> None:
+    """Raises BadInput in one line that names the keys."""
+    _check_critics(settings)
+    actor, targets = settings.actor, settings.targets
+    if actor.failures_from != "start" and actor.keep == "successes":
+        raise BadInput(
+            f"actor.failures_from {actor.failures_from!r} has no effect: actor.keep 'successes' has no failures"
+        )
+    if not targets.group_weight:
+        return
+    if settings.rollouts.attempts < 2:
+        raise BadInput("targets.group_weight needs several attempts at an instance: set rollouts.attempts to 2 or more")
+    if targets.advantage == "webrl_code":
+        raise BadInput(
+            "targets.group_weight is a baseline of Eq. 10, and WebRL's code compares values of two states only"
+        )
+    if not settings.needs_value:
+        raise BadInput(f"targets.group_weight changes advantages, and arm {settings.arm!r} uses none: set it to 0")
+
+
+def _check_critics(settings: LoopSettings) -> None:
+    if settings.potential.folds != 1:
+        raise BadInput("potential.folds: only the value critic is cross-fitted, see value.folds")
+    if settings.actor.keep == "digirl" and not settings.needs_value:
+        raise BadInput(f"actor.keep 'digirl' needs a value critic, and arm {settings.arm!r} has none")
+    if settings.pretraining and not (settings.needs_potential and settings.potential.keep):
+        raise BadInput("pretraining needs a potential critic that is kept: targets.alpha above 0 and potential.keep")
