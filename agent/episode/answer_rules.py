@@ -31,9 +31,8 @@ def action_rule(most: int) -> PromptText:
         words("1. One action a turn, or up to "),
         number(most),
         words(
-            " that fill in a form: typing, selecting and clicking on controls of the page shown now, one a line, "
-            "in the order to do them. What opens, sends or ends something comes last. The rest is dropped as soon "
-            "as one fails or changes the page beyond its own control; then you are asked again."
+            " that fill in a form (typing, selecting, clicking), one a line. What opens, sends or ends something "
+            "comes last. The rest is dropped once one fails or changes the page beyond its own control."
         ),
     )
     return joined("", several)

@@ -19,9 +19,9 @@ from envs.core.actions import Action
 from envs.core.notes import NoteEdit
 
 NOTE_SYNTAX: Final = """\
-# Note: text   keeps a note
-# Note NUMBER: text   replaces a note
-# Forget note NUMBER   removes one"""
+# Note: text
+# Note NUMBER: text   replaces one
+# Forget note NUMBER"""
 
 _LINE: Final = re.compile(
     r"^[ \t>*`-]*#+[ \t]*(?:(?P<forget>(?:forget|remove|delete)[ \t]+note)|note)"
