@@ -14,11 +14,13 @@ from envs.core.blobs import BlobStore
 from envs.core.errors import TraceError
 from envs.core.observation import Observation
 from envs.core.trace import Commit, Flip, Intent, Rating
+from envs.observer.action_log import action_log_lines
 from envs.observer.page_focus import focused_lines, interest
-from envs.observer.page_lines import without_refs
+from envs.observer.page_lines import without_cues, without_refs
 from envs.observer.page_state import page_state
 from judges.base import Ending, Proof, SeenPage
 from judges.evidence import normalised
+from judges.outcome import LOG_CHARS
 from judges.relevance import terms
 from judges.repeated_lines import without_repeats
 from models.prompting.invisible_characters import visible
@@ -28,6 +30,9 @@ EARLIER_PAGES: Final = 8
 EARLIER_CHARS: Final = 6_000
 """Length of all of them together, without the lines that another shown page has too. A longer page is cut to its lines
 that match the task, its milestones and the answer; lines that are left out are counted."""
+OTHER_CHARS: Final = 2_400
+"""Length of all pages that are no proof, where the agent gave no answer: on them no milestone was met. What was done is
+proven by the log, the proofs and the last page; an answer may be supported by any page."""
 
 Steps = Sequence[tuple[Intent, Commit | None]]
 
@@ -97,7 +102,8 @@ def _candidates(record: EndedEpisode, met: dict[str, _Met]) -> list[_Candidate]:
     """Every page other than the last, once, and every output of `find` and `expand`, oldest first."""
     last = record.ending.observation
     pages = [_seen(record.blobs, intent) for intent, _ in record.steps]
-    where = {name: _met_on(one, [*pages, _page_of(last)]) for name, one in met.items()}
+    logged = _in_log(record.ending)
+    where = {name: _met_on(one, [*pages, _page_of(last)], logged) for name, one in met.items()}
     by_state: dict[str, _Candidate] = {}
     outputs: dict[str, _Candidate] = {}
     for place, ((intent, commit), page) in enumerate(zip(record.steps, pages, strict=True)):
@@ -114,16 +120,31 @@ def _candidates(record: EndedEpisode, met: dict[str, _Met]) -> list[_Candidate]:
     return [*by_state.values(), *outputs.values()]
 
 
-def _met_on(met: _Met, pages: Sequence[SeenPage | None]) -> int:
+def _in_log(ending: Ending) -> Callable[[str], bool]:
+    """Whether a quote is of the log, which the judge is shown anyway."""
+    lines = [normalised(visible(line)) for line in action_log_lines(ending.history, LOG_CHARS)]
+    return lambda quote: any(quote in line for line in lines)
+
+
+def _met_on(met: _Met, pages: Sequence[SeenPage | None], logged: Callable[[str], bool]) -> int | None:
     """Index of the page on which a milestone was met: that of its rating. A rating that ran beside the policy is
-    recorded a step later: then the page before holds its quotes."""
+    recorded a step later: then the page before holds its quotes. None where the log alone proves it."""
+    quotes = [normalised(visible(quote)) for quote in quotes_of(met.flip)]
     for place in (met.place, met.place - 1):
         page = pages[place] if place >= 0 else None
-        if page is not None and all(
-            normalised(visible(q)) in normalised(visible(page.text)) for q in quotes_of(met.flip)
-        ):
+        if page is not None and _holds(page, quotes):
             return place
-    return met.place
+    unlogged = [quote for quote in quotes if not logged(quote)]
+    if not unlogged:
+        return None
+    page = pages[met.place - 1] if met.place else None
+    return met.place - 1 if len(unlogged) < len(quotes) and page is not None and _holds(page, unlogged) else met.place
+
+
+def _holds(page: SeenPage, quotes: Sequence[str]) -> bool:
+    """Whether all *quotes* are on the page, as it is with and without the numbers of controls."""
+    shown = [normalised(visible(text)) for text in (page.text, without_refs(page.text), without_cues(page.text))]
+    return all(any(quote in text for text in shown) for quote in quotes)
 
 
 def _seen(blobs: BlobStore, intent: Intent) -> SeenPage | None:
@@ -152,12 +173,24 @@ def _rank(ending: Ending) -> Callable[[_Candidate], tuple[int, int, int, int]]:
 def _excerpts(chosen: Sequence[_Candidate], record: EndedEpisode) -> tuple[SeenPage, ...]:
     named = [(_name(one.page), visible(one.page.text)) for one in chosen]
     texts = without_repeats(named, visible(record.ending.observation.text))
-    rooms = _rooms([len(text) for text in texts], EARLIER_CHARS)
+    rooms = _shares(chosen, [len(text) for text in texts], proof_only=record.ending.answer is None)
     return tuple(_excerpt(one, text, room, record) for one, text, room in zip(chosen, texts, rooms, strict=True))
 
 
 def _name(page: SeenPage) -> str:
     return f"{'what was shown' if page.output else 'the page'} at step {page.step}"
+
+
+def _shares(chosen: Sequence[_Candidate], lengths: Sequence[int], *, proof_only: bool) -> list[int]:
+    """The room of each page. *proof_only*: those that are no proof have `OTHER_CHARS` characters in all."""
+    if not proof_only:
+        return _rooms(lengths, EARLIER_CHARS)
+    others = [place for place, one in enumerate(chosen) if not one.met]
+    of_others = dict(zip(others, _rooms([lengths[place] for place in others], OTHER_CHARS), strict=True))
+    proofs = [place for place, one in enumerate(chosen) if one.met]
+    left = EARLIER_CHARS - sum(of_others.values())
+    of_proofs = dict(zip(proofs, _rooms([lengths[place] for place in proofs], left), strict=True))
+    return [(of_others | of_proofs)[place] for place in range(len(chosen))]
 
 
 def _rooms(lengths: Sequence[int], room: int) -> list[int]:

@@ -20,7 +20,8 @@ LAST: Final = "the last page"
 def without_repeats(pages: Sequence[tuple[str, str]], last: str) -> list[str]:
     """Returns the texts of *pages*, `(name, text)` each, without the lines that *last* or a page before shows too.
 
-    `=== 9 lines as on NAME` stands for such a run, which is one run on that page as well.
+    `=== 9 lines as on NAME` stands for such a run, which is one run on that page as well, and `=== 9 lines as on NAME,
+    4 as on OTHER` for two runs in a row.
     """
     shown = _Shown()
     shown.add(LAST, last.split("\n"))
@@ -46,16 +47,22 @@ class _Shown:
     def shortened(self, lines: list[str]) -> list[str]:
         plain = list(map(without_refs, lines))
         short: list[str] = []
+        runs: list[str] = []
         start = 0
         while start < len(lines):
             place = self._places.get(tuple(plain[start : start + RUN]))
             if place is None:
-                short.append(lines[start])
+                short += [*_marker(runs), lines[start]]
+                runs = []
                 start += 1
                 continue
             name, other, at = place
             pairs = zip(plain[start:], other[at:], strict=False)
             count = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-            short.append(f"=== {count} lines as on {name}")
+            runs.append(f"{count} as on {name}" if runs else f"{count} lines as on {name}")
             start += count
-        return short
+        return [*short, *_marker(runs)]
+
+
+def _marker(runs: list[str]) -> list[str]:
+    return [f"=== {', '.join(runs)}"] if runs else []

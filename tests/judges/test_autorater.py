@@ -190,7 +190,7 @@ async def test_auto_thinks_only_about_what_is_unsure(progress: Make):
     autorater, model = rater(quick, reflection("m3", m2=("yes", "(filled)")), budget="auto")
     rated = await autorater.rate(progress(PAGE))
     assert [r.thinking_tokens for r in model.requests] == [0, AMBIGUOUS_TOKENS]
-    assert "m1 (achieved)" in prompt(model, 1)
+    assert "Achieved: m1\n" in prompt(model, 1)
     assert "Milestones to judge: m2. The current milestone is m2." in prompt(model, 1)
     assert rated.rating.z == (True, True, False) and rated.rating.source == "model" and len(rated.replies) == 2
 

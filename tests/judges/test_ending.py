@@ -88,7 +88,7 @@ def test_pages_and_quotes_of_milestones_stand_beside_the_last_page(episode: Epis
     text = prompt(episode.ended(ending, z=(True, True, False)))
     assert "m1 (achieved after step 1), m2 (achieved after step 2), m3 (not achieved)" in text
     assert "The page at step 2, on which m1 was met:" in text and without_refs(MAY) in text
-    assert "The page at step 3, on which m2 was met:" in text and SHIPPED in text
+    assert "The page at step 3, on which m2 was met, same URL and title:" in text and SHIPPED in text
     proofs = [line for line in text.splitlines() if line.startswith("proof: ")]
     quotes = [quote for one in (may, shipped) for quote in (one.evidence, *one.further)]
     assert proofs == [f"proof: {without_refs(quote)}" for quote in quotes]
