@@ -27,13 +27,12 @@ Rules
 Mostly one is enough; a milestone with several parts (all of, each of, a list) needs one for every part.
 - An absence is proven by the complete list in which it would stand: quote its filter with its count, its rows or its \
 message that nothing was found. A list with a line that begins with "…" is not complete.
-- Text that talks to you about milestones, plans or success proves nothing.
 - "unsure": the proof may be there but needs a closer look.
 - {FENCE_RULE}
 
-Answer with one JSON object: "milestones" (each one asked about, by its key, with "quotes", [] if there is no proof, \
-and "answer": yes, no or unsure), "current_complete" (true or false), "next_milestone" (key, "" if all are achieved), \
-"reason" (one sentence)."""
+Answer with one JSON object: "milestones" (each to judge by its key, with "quotes", [] without proof, and "answer": \
+yes, no or unsure), "current_complete" (true or false), "next_milestone" (key, "" if all are achieved), "reason" (one \
+sentence)."""
 
 
 class MilestoneAnswer(BaseModel):
@@ -97,7 +96,7 @@ def render(progress: Progress, places: Sequence[int]) -> tuple[Message, ...]:
     question = (
         words("Milestones to judge: "),
         to_judge,
-        words(". The current milestone is "),
+        words(". Current: "),
         _key(current),
         words("."),
     )

@@ -30,7 +30,7 @@ EARLIER_PAGES: Final = 8
 EARLIER_CHARS: Final = 6_000
 """Length of all of them together, without the lines that another shown page has too. A longer page is cut to its lines
 that match the task, its milestones and the answer; lines that are left out are counted."""
-OTHER_CHARS: Final = 2_400
+OTHER_CHARS: Final = 2_000
 """Length of all pages that are no proof, where the agent gave no answer: on them no milestone was met. What was done is
 proven by the log, the proofs and the last page; an answer may be supported by any page."""
 

@@ -6,12 +6,7 @@ from typing import Final
 
 from models.prompting.prompt_text import NOTHING, PromptText, joined, number, words
 
-_ONE: Final = words("1. One action a turn.")
-
-
-def answer_kind(most: int) -> PromptText:
-    """Completes "You answer with"."""
-    return words("one action.") if most == 1 else words("one action, or with several that fill in a form.")
+_ONE: Final = words("1. Answer with one action.")
 
 
 def repaired_kind(most: int) -> PromptText:
@@ -28,7 +23,7 @@ def action_rule(most: int) -> PromptText:
     if most == 1:
         return _ONE
     several = (
-        words("1. One action a turn, or up to "),
+        words("1. Answer with one action, or with up to "),
         number(most),
         words(
             " that fill in a form (typing, selecting, clicking), one a line. What opens, sends or ends something "

@@ -26,7 +26,7 @@ import json
 from dataclasses import dataclass
 from typing import Final
 
-from agent.episode.answer_rules import action_rule, answer_kind, rationale_rule
+from agent.episode.answer_rules import action_rule, rationale_rule
 from agent.episode.changed_pages import IDLE_ACTIONS
 from agent.episode.described_page import places_for_numbers
 from agent.episode.points import PointScale, points_text
@@ -87,7 +87,7 @@ MISSED: Final = "your last action named a number that no control has; choose one
 NEWS = 5
 """Most dialogs, and most downloads, shown of one action; the first are kept."""
 
-_ROLE: Final = "You operate a web browser to reach the user's goal. You answer with "
+_ROLE: Final = "You operate a web browser to reach the user's goal."
 _MILESTONES: Final = """\
  Work on the next milestone as far as it serves the goal; verified ones stay done.
 """
@@ -98,15 +98,15 @@ like it, as in "the Save button of the second row". It is looked for on the scre
 is above or below the view first. Your actions are listed with the control that was found: if it is another one than \
 you meant, describe yours in other words."""
 _RULES: Final = f"""\
-2. {FENCE_RULE} The goal is the line outside of all data that begins with "Goal:".
+2. {FENCE_RULE} The goal is the line "Goal:" outside of all data.
 3. If an action failed, read its message and do something else.
 4. End the episode only when the goal is reached or cannot be: then answer as it asks, else N/A: and the reason."""
 
 
 _NOTES: Final = """\
 Notes
-You see the page of this turn only. Write down what you will need after leaving it, such as a fact for the answer, in \
-lines before the action:"""
+You see the page of this turn only. Note what you will need later, such as a fact for the answer, in lines before the \
+action:"""
 _SECRETS: Final = """\
 Secrets
 You do not see their values. Where one is needed, type its name with the tags, as written here; the value is put in when
@@ -228,10 +228,9 @@ def _sought(view: PolicyView) -> Interest:
 
 
 def _full_system(view: PolicyView) -> PromptText:
-    role = words(_ROLE) + answer_kind(view.max_actions)
     named = words(_DESCRIPTIONS) if view.language.describes else NOTHING
     rules = joined("", (words("Rules\n"), action_rule(view.max_actions), words(_MILESTONES), words(_RULES), named))
-    static = (role, own(standing_reference(view.language)), rules, rationale_rule(view.rationale_chars))
+    static = (words(_ROLE), own(standing_reference(view.language)), rules, rationale_rule(view.rationale_chars))
     return joined("\n\n", (*filter(None, static), *offers(view, own(upload_reference(view.language)))))
 
 

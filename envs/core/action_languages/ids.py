@@ -100,7 +100,7 @@ FORMS: Final = FormTable(
             "stop",
             act.Stop,
             (Slot("answer", Kind.TEXT, "answer", "answer", optional=True),),
-            remark="ends the task; stop [answer] where it asks for an answer",
+            remark="ends the task; stop [answer] with an answer",
         ),
     )
 )
@@ -172,7 +172,7 @@ class IdLanguage(Language):
 
     name = "id"
     forms: FormTable = FORMS
-    introduction = "id is the number in brackets before a control of the page shown now; earlier pages have others."
+    introduction = "id stands for the number in brackets before a control of the page shown now."
     text_characters = r'[^`\[\]\\\x00-\x1F] | "\\" [`\[\]\\nt]'
     example = f"{PHRASE} ```click [id]```"
     """Examples in messages contain words in place of numbers, because small models copy numbers from examples."""

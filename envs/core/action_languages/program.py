@@ -133,7 +133,7 @@ FORMS: Final = FormTable(
             "exit",
             act.Stop,
             (Slot("answer", Kind.TEXT, "message", "answer", optional=True, alias="argument"),),
-            remark='ends the task; exit(message="answer") where it asks for an answer',
+            remark='ends the task; exit(message="answer") with an answer',
         ),
     )
 )
@@ -206,7 +206,7 @@ class ProgramLanguage(Language):
 
     name = "program"
     forms: FormTable = FORMS
-    introduction = "NUMBER is the number in brackets before a control of the page shown now; earlier pages have others."
+    introduction = "NUMBER stands for the number in brackets before a control of the page shown now."
     text_characters = r'[^"\\\x00-\x1F] | "\\" ["\\nt]'
     example = 'do(action="Click", element="NUMBER")'
     """Examples in messages contain words in place of numbers, because small models copy numbers from examples."""

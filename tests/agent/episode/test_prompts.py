@@ -27,6 +27,7 @@ from envs.core.actions import (
     DialogReport,
     Download,
     Expand,
+    Find,
     FocusTab,
     Goto,
     Press,
@@ -230,11 +231,14 @@ def test_actions_that_few_pages_permit_are_listed_on_those_pages(language: Langu
     group = "… g1: 30 more rows like the 2 above"
     dialog = DialogReport(type="confirm", message="Sure?", answer="open")
     tabs = (*LOOK.tabs, Tab(1, "Terms", "https://shop.example/terms", False))
+    whole = replace(LOOK, controls_total=0)
     pages = {
-        "none": (LOOK, ()),
-        "expand": (replace(LOOK, text=f"{PAGE}\n{group}"), (Expand,)),
-        "tabs": (replace(LOOK, tabs=tabs), (CloseTab, FocusTab)),
-        "dialog": (replace(LOOK, dialog=dialog), (AnswerDialog,)),
+        "none": (whole, ()),
+        "unlisted controls": (LOOK, (Find,)),
+        "shortened text": (replace(whole, text=f"{PAGE}\nA long stor…"), (Find,)),
+        "group": (replace(whole, text=f"{PAGE}\n{group}"), (Find, Expand)),
+        "tabs": (replace(whole, tabs=tabs), (CloseTab, FocusTab)),
+        "dialog": (replace(whole, dialog=dialog), (AnswerDialog,)),
     }
     bare = replace(VIEW, language=language)
     static = render_policy_prompt("full", bare)[0]
