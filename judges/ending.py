@@ -16,11 +16,12 @@ from envs.core.observation import Observation
 from envs.core.trace import Commit, Flip, Intent, Rating
 from envs.observer.action_log import action_log_lines
 from envs.observer.page_focus import focused_lines, interest
-from envs.observer.page_lines import without_cues, without_refs
+from envs.observer.page_lines import without_refs
 from envs.observer.page_state import page_state
 from judges.base import Ending, Proof, SeenPage
 from judges.evidence import normalised
 from judges.outcome import LOG_CHARS
+from judges.quoted_lines import holds, quoted_lines
 from judges.relevance import terms
 from judges.repeated_lines import without_repeats
 from models.prompting.invisible_characters import visible
@@ -31,8 +32,8 @@ EARLIER_CHARS: Final = 6_000
 """Length of all of them together, without the lines that another shown page has too. A longer page is cut to its lines
 that match the task, its milestones and the answer; lines that are left out are counted."""
 OTHER_CHARS: Final = 2_000
-"""Length of all pages that are no proof, where the agent gave no answer: on them no milestone was met. What was done is
-proven by the log, the proofs and the last page; an answer may be supported by any page."""
+"""Length of all pages on which no milestone was met, where others were met and the agent gave no answer: the log, the
+proofs and the last page show what was done. An answer may be supported by any page."""
 
 Steps = Sequence[tuple[Intent, Commit | None]]
 
@@ -132,19 +133,15 @@ def _met_on(met: _Met, pages: Sequence[SeenPage | None], logged: Callable[[str],
     quotes = [normalised(visible(quote)) for quote in quotes_of(met.flip)]
     for place in (met.place, met.place - 1):
         page = pages[place] if place >= 0 else None
-        if page is not None and _holds(page, quotes):
+        if page is not None and holds(page.text, quotes):
             return place
     unlogged = [quote for quote in quotes if not logged(quote)]
     if not unlogged:
         return None
     page = pages[met.place - 1] if met.place else None
-    return met.place - 1 if len(unlogged) < len(quotes) and page is not None and _holds(page, unlogged) else met.place
-
-
-def _holds(page: SeenPage, quotes: Sequence[str]) -> bool:
-    """Whether all *quotes* are on the page, as it is with and without the numbers of controls."""
-    shown = [normalised(visible(text)) for text in (page.text, without_refs(page.text), without_cues(page.text))]
-    return all(any(quote in text for text in shown) for quote in quotes)
+    return (
+        met.place - 1 if len(unlogged) < len(quotes) and page is not None and holds(page.text, unlogged) else met.place
+    )
 
 
 def _seen(blobs: BlobStore, intent: Intent) -> SeenPage | None:
@@ -172,8 +169,11 @@ def _rank(ending: Ending) -> Callable[[_Candidate], tuple[int, int, int, int]]:
 
 def _excerpts(chosen: Sequence[_Candidate], record: EndedEpisode) -> tuple[SeenPage, ...]:
     named = [(_name(one.page), visible(one.page.text)) for one in chosen]
-    texts = without_repeats(named, visible(record.ending.observation.text))
-    rooms = _shares(chosen, [len(text) for text in texts], proof_only=record.ending.answer is None)
+    met = _met(record)
+    kept = [quoted_lines(text, _quotes(one, met, record)) for one, (_, text) in zip(chosen, named, strict=True)]
+    texts = without_repeats(named, visible(record.ending.observation.text), kept)
+    proof_only = record.ending.answer is None and bool(met)
+    rooms = _shares(chosen, [len(text) for text in texts], proof_only=proof_only)
     return tuple(_excerpt(one, text, room, record) for one, text, room in zip(chosen, texts, rooms, strict=True))
 
 
@@ -204,7 +204,8 @@ def _rooms(lengths: Sequence[int], room: int) -> list[int]:
 
 def _excerpt(one: _Candidate, text: str, room: int, record: EndedEpisode) -> SeenPage:
     if len(text) > room:
-        text = "\n".join(focused_lines(text, interest(*_sought(one, record)), room))
+        whole = quoted_lines(text, _quotes(one, _met(record), record))
+        text = "\n".join(focused_lines(text, interest(*_sought(one, record)), room, whole=whole))
     return replace(one.page, text=without_refs(text), met=one.met)
 
 
@@ -217,3 +218,9 @@ def _sought(one: _Candidate, record: EndedEpisode) -> Iterator[tuple[str, float]
         yield milestone.text, 1.0
         for quote in quotes_of(met[milestone.id].flip):
             yield f'"{quote}"', 3.0
+
+
+def _quotes(one: _Candidate, met: dict[str, _Met], record: EndedEpisode) -> list[str]:
+    """The quotes of the milestones that were met on a page."""
+    ids = (record.ending.milestones[index].id for index in one.met)
+    return [quote for name in ids for quote in quotes_of(met[name].flip)]
