@@ -16,6 +16,7 @@ import asyncio
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -80,12 +81,13 @@ class CountedPolicy:
 
     spec = "scripted"
 
-    def __init__(self, policy: BatchingPolicy, spending: Spending) -> None:
+    def __init__(self, policy: BatchingPolicy, most: int, spending: Spending) -> None:
         self._policy = DemonstrationPolicy(policy, named("large"))
+        self._most = most
         self._spending = spending
 
     async def propose(self, turn: Turn) -> ActionProposal:
-        proposal = await self._policy.propose(turn)
+        proposal = await self._policy.propose(replace(turn, view=replace(turn.view, max_actions=self._most)))
         for call in proposal.calls:
             self._spending.add("policy", call.messages, proposal.raw)
         return proposal
@@ -137,7 +139,7 @@ async def measure(out: Path, most: int) -> dict[str, Any]:
         fsync=False,
         max_actions_per_turn=most,
     )
-    policy = CountedPolicy(BatchingPolicy(recorded(oracle.folder), PROGRAM, most), spending)
+    policy = CountedPolicy(BatchingPolicy(recorded(oracle.folder), PROGRAM, most), most, spending)
     run = await run_suite(config, selection, out, policy=policy)
     roles = {
         role: {"calls": spending.calls[role], "tokens": spending.tokens[role], "new": spending.new[role]}

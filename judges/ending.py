@@ -14,11 +14,14 @@ from envs.core.blobs import BlobStore
 from envs.core.errors import TraceError
 from envs.core.observation import Observation
 from envs.core.trace import Commit, Flip, Intent, Rating
+from envs.observer.action_log import action_log_lines
 from envs.observer.page_focus import focused_lines, interest
 from envs.observer.page_lines import without_refs
 from envs.observer.page_state import page_state
 from judges.base import Ending, Proof, SeenPage
 from judges.evidence import normalised
+from judges.outcome import LOG_CHARS
+from judges.quoted_lines import holds, quoted_lines
 from judges.relevance import terms
 from judges.repeated_lines import without_repeats
 from models.prompting.invisible_characters import visible
@@ -28,6 +31,9 @@ EARLIER_PAGES: Final = 8
 EARLIER_CHARS: Final = 6_000
 """Length of all of them together, without the lines that another shown page has too. A longer page is cut to its lines
 that match the task, its milestones and the answer; lines that are left out are counted."""
+OTHER_CHARS: Final = 2_000
+"""Length of all pages on which no milestone was met, where others were met and the agent gave no answer: the log, the
+proofs and the last page show what was done. An answer may be supported by any page."""
 
 Steps = Sequence[tuple[Intent, Commit | None]]
 
@@ -97,7 +103,8 @@ def _candidates(record: EndedEpisode, met: dict[str, _Met]) -> list[_Candidate]:
     """Every page other than the last, once, and every output of `find` and `expand`, oldest first."""
     last = record.ending.observation
     pages = [_seen(record.blobs, intent) for intent, _ in record.steps]
-    where = {name: _met_on(one, [*pages, _page_of(last)]) for name, one in met.items()}
+    logged = _in_log(record.ending)
+    where = {name: _met_on(one, [*pages, _page_of(last)], logged) for name, one in met.items()}
     by_state: dict[str, _Candidate] = {}
     outputs: dict[str, _Candidate] = {}
     for place, ((intent, commit), page) in enumerate(zip(record.steps, pages, strict=True)):
@@ -114,16 +121,27 @@ def _candidates(record: EndedEpisode, met: dict[str, _Met]) -> list[_Candidate]:
     return [*by_state.values(), *outputs.values()]
 
 
-def _met_on(met: _Met, pages: Sequence[SeenPage | None]) -> int:
+def _in_log(ending: Ending) -> Callable[[str], bool]:
+    """Whether a quote is of the log, which the judge is shown anyway."""
+    lines = [normalised(visible(line)) for line in action_log_lines(ending.history, LOG_CHARS)]
+    return lambda quote: any(quote in line for line in lines)
+
+
+def _met_on(met: _Met, pages: Sequence[SeenPage | None], logged: Callable[[str], bool]) -> int | None:
     """Index of the page on which a milestone was met: that of its rating. A rating that ran beside the policy is
-    recorded a step later: then the page before holds its quotes."""
+    recorded a step later: then the page before holds its quotes. None where the log alone proves it."""
+    quotes = [normalised(visible(quote)) for quote in quotes_of(met.flip)]
     for place in (met.place, met.place - 1):
         page = pages[place] if place >= 0 else None
-        if page is not None and all(
-            normalised(visible(q)) in normalised(visible(page.text)) for q in quotes_of(met.flip)
-        ):
+        if page is not None and holds(page.text, quotes):
             return place
-    return met.place
+    unlogged = [quote for quote in quotes if not logged(quote)]
+    if not unlogged:
+        return None
+    page = pages[met.place - 1] if met.place else None
+    return (
+        met.place - 1 if len(unlogged) < len(quotes) and page is not None and holds(page.text, unlogged) else met.place
+    )
 
 
 def _seen(blobs: BlobStore, intent: Intent) -> SeenPage | None:
@@ -151,13 +169,28 @@ def _rank(ending: Ending) -> Callable[[_Candidate], tuple[int, int, int, int]]:
 
 def _excerpts(chosen: Sequence[_Candidate], record: EndedEpisode) -> tuple[SeenPage, ...]:
     named = [(_name(one.page), visible(one.page.text)) for one in chosen]
-    texts = without_repeats(named, visible(record.ending.observation.text))
-    rooms = _rooms([len(text) for text in texts], EARLIER_CHARS)
+    met = _met(record)
+    kept = [quoted_lines(text, _quotes(one, met, record)) for one, (_, text) in zip(chosen, named, strict=True)]
+    texts = without_repeats(named, visible(record.ending.observation.text), kept)
+    proof_only = record.ending.answer is None and bool(met)
+    rooms = _shares(chosen, [len(text) for text in texts], proof_only=proof_only)
     return tuple(_excerpt(one, text, room, record) for one, text, room in zip(chosen, texts, rooms, strict=True))
 
 
 def _name(page: SeenPage) -> str:
     return f"{'what was shown' if page.output else 'the page'} at step {page.step}"
+
+
+def _shares(chosen: Sequence[_Candidate], lengths: Sequence[int], *, proof_only: bool) -> list[int]:
+    """The room of each page. *proof_only*: those that are no proof have `OTHER_CHARS` characters in all."""
+    if not proof_only:
+        return _rooms(lengths, EARLIER_CHARS)
+    others = [place for place, one in enumerate(chosen) if not one.met]
+    of_others = dict(zip(others, _rooms([lengths[place] for place in others], OTHER_CHARS), strict=True))
+    proofs = [place for place, one in enumerate(chosen) if one.met]
+    left = EARLIER_CHARS - sum(of_others.values())
+    of_proofs = dict(zip(proofs, _rooms([lengths[place] for place in proofs], left), strict=True))
+    return [(of_others | of_proofs)[place] for place in range(len(chosen))]
 
 
 def _rooms(lengths: Sequence[int], room: int) -> list[int]:
@@ -171,7 +204,8 @@ def _rooms(lengths: Sequence[int], room: int) -> list[int]:
 
 def _excerpt(one: _Candidate, text: str, room: int, record: EndedEpisode) -> SeenPage:
     if len(text) > room:
-        text = "\n".join(focused_lines(text, interest(*_sought(one, record)), room))
+        whole = quoted_lines(text, _quotes(one, _met(record), record))
+        text = "\n".join(focused_lines(text, interest(*_sought(one, record)), room, whole=whole))
     return replace(one.page, text=without_refs(text), met=one.met)
 
 
@@ -184,3 +218,9 @@ def _sought(one: _Candidate, record: EndedEpisode) -> Iterator[tuple[str, float]
         yield milestone.text, 1.0
         for quote in quotes_of(met[milestone.id].flip):
             yield f'"{quote}"', 3.0
+
+
+def _quotes(one: _Candidate, met: dict[str, _Met], record: EndedEpisode) -> list[str]:
+    """The quotes of the milestones that were met on a page."""
+    ids = (record.ending.milestones[index].id for index in one.met)
+    return [quote for name in ids for quote in quotes_of(met[name].flip)]

@@ -38,29 +38,23 @@ from models.prompting.prompt_text import (
 from models.thinking import budget_of, validate_budget
 
 SYSTEM: Final = f"""\
-You are an expert who judges whether an agent that works in a web browser has done what a person asked for. You are \
-given the person's intent, the milestones that were checked on the way, the log of the agent's actions, the agent's \
-notes, earlier pages as they were then, the agent's answer and the last page.
+You are an expert who judges whether an agent in a web browser has done what a person asked for.
 
 Rules
-- Judge from what the log and the pages show, not from what the agent or a page says about success. Notes are the \
-agent's own words: they prove nothing by themselves.
-- Every part of the intent must be met: the right thing, with the right values, and saved or sent where that was asked.
+- Judge from what the log and the pages show. What the agent, its notes or a page say about success proves nothing.
+- Every part of the intent must be met: the right thing, with the right values, saved or sent where that was asked. \
+What cannot be seen to have happened did not happen.
 - If the intent asks a question, the agent's answer must be right and supported by what was seen.
 - What an earlier page shows counts although the last page no longer shows it, unless a later action undid it.
-- A milestone says how far the agent came. Its quotes are proof of what they say; the intent, not the milestones, is \
-what must be met.
-- Something with several parts (all of, each of, a list, a sum) may be proven by several places together: check every \
-part.
-- That something is absent, the first, the only one or the most is proven by a complete list: all its rows or all its \
-pages, or what the page says of its size or of an empty result. A list with a line that begins with "…" or "---" is \
-not complete there. A line that begins with "===" stands for lines that the named page shows in the same words.
-- If something that the intent needs cannot be seen to have happened, it did not happen.
+- Milestones say how far the agent came. Their quotes prove what they say, but it is the intent that must be met.
+- Several places together may prove what has several parts (all of, each of, a list, a sum): check every part.
+- That something is absent, the first, the only one or the most is proven by a complete list: all its rows or pages, \
+or what the page says of its size or of an empty result. A list is not complete where a line begins with "…" or "---". \
+A line that begins with "===" stands for lines that the named page shows in the same words.
 - {FENCE_RULE}
 
 Answer with a JSON object and nothing else: {{"reason": one or two sentences, "unmet": a list of the parts of the \
-intent that are not met, empty if all are met, "success": true or false}}. "success" is true exactly if "unmet" is \
-empty."""
+intent that are not met, "success": true exactly if that list is empty}}."""
 
 
 class Judgement(Record):
@@ -164,7 +158,7 @@ def render(ending: Ending) -> tuple[Message, ...]:
         *_notes(ending.notes),
         *_pages(ending),
         words("The agent's answer:\n") + answer,
-        words("The last page:\n") + fenced("page", page_text(ending.observation)),
+        words("The last page:\n") + fenced("page", without_refs(page_text(ending.observation))),
     ]
     shot = ending.observation.screenshot
     images = () if shot is None else (Image(shot),)
@@ -220,10 +214,14 @@ def _notes(notes: Sequence[Note]) -> list[PromptText]:
 
 
 def _pages(ending: Ending) -> Iterator[PromptText]:
+    before = ""
     for page in ending.pages:
         what = words("What the action showed at step ") if page.output else words("The page at step ")
         met = [words(", on which "), joined(", ", map(_key, page.met)), words(" was met")] if page.met else []
         head = f"URL: {cut(folded(page.url), QUOTE_CHARS)}\nTitle: {cut(folded(page.title), QUOTE_CHARS)}\n\n"
-        yield joined("", (what, number(page.step), *met, words(":\n"))) + fenced("earlier page", head + page.text)
+        same = [words(", same URL and title")] if head == before else []
+        shown = page.text if same else head + page.text
+        yield joined("", (what, number(page.step), *met, *same, words(":\n"))) + fenced("page", shown)
+        before = head
     if ending.pages_left_out:
         yield joined("", (words("Earlier pages that are not shown: "), number(ending.pages_left_out), words(".")))

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final, Literal
 
+from envs.core.actions import Stop
 from envs.core.observation import Observation
 from envs.observer.page_state import steady_text
 from envs.observer.page_text import LOG_LINE_CHARS
@@ -71,13 +72,18 @@ def _focused_lines(text: str) -> list[str]:
 def may_have_progressed(progress: Progress, *, ask_every: int) -> bool:
     """Returns False only if no change since `progress.previous` is relevant to an open milestone.
 
-    True at the first rating and after a page that was not rated, every *ask_every* steps, if address, title, tabs or
+    True at the first rating and after a page that was not rated, every *ask_every* steps (but not where the agent only
+    ended the task, without an answer and on the page that was rated last), if address, title, tabs or
     dialog changed, if much of the page changed, and if the changed lines or the last action share a word with an open
     milestone.
     """
     previous, now = progress.previous, progress.observation
     steps = len(progress.history) if progress.step is None else progress.step
-    if previous is None or progress.unrated or steps % ask_every == 0:
+    if previous is None or progress.unrated:
+        return True
+    if _only_ended(progress):
+        return False
+    if steps % ask_every == 0:
         return True
     if _frame(previous) != _frame(now):
         return True
@@ -87,6 +93,14 @@ def may_have_progressed(progress: Progress, *, ask_every: int) -> bool:
     changed = changed_lines(previous.text, now.text)
     lines = max(1, len(now.text.splitlines()), len(previous.text.splitlines()))
     return len(changed) > LARGE_CHANGE * lines or bool(open_terms & terms(changed))
+
+
+def _only_ended(progress: Progress) -> bool:
+    """Whether the last action ended the task without an answer, and the page is as it was."""
+    last = progress.history[-1].action if progress.history else None
+    previous, now = progress.previous, progress.observation
+    same = previous is not None and _frame(previous) == _frame(now) and previous.text == now.text
+    return same and isinstance(last, Stop) and not last.answer
 
 
 def changed_lines(before: str, after: str) -> list[str]:

@@ -15,6 +15,7 @@ from typing import Final, LiteralString
 from envs.core.tasks import Milestone
 from envs.core.trace import Cause
 from envs.observer.action_log import action_log
+from envs.observer.page_lines import without_refs
 from envs.observer.page_text import LOG_LINE_CHARS, page_text
 from models.base import Image, Message
 from models.prompting.fence import FENCE_RULE
@@ -35,17 +36,16 @@ from planners.base import Situation
 from planners.examples import Example
 
 SYSTEM: Final = f"""\
-You plan for an agent that does tasks in a web browser by clicking, typing and navigating. You are given a task and a \
-look at the page. Split the task into milestones that show how far the agent has come.
+You plan for an agent that clicks, types and navigates in a web browser. Split its task into milestones that show how \
+far it has come.
 
 Rules
-1. Give exactly as many milestones as you are asked for, in the order in which they will be reached.
-2. A milestone is a state that somebody can check by looking at the page or at the log of actions: what is open, what \
-is filled in, what the site confirms. Use the exact names, numbers and dates of the task.
-3. Each is one short sentence that begins with a verb, covers a few actions, and does not repeat another one.
+1. Give exactly as many milestones as asked for, in the order in which they will be reached.
+2. A milestone is a state that can be checked on the page or in the log of actions: what is open, what is filled in, \
+what the site confirms. Use the exact names, numbers and dates of the task.
+3. Each is one short sentence that begins with a verb, covers a few actions, and repeats no other one.
 4. The last milestone holds only when the whole task is done. If the task asks a question, it is the answer.
-5. Use only the task and what the page shows. Do not invent pages, names or values, and do not plan steps outside the \
-browser.
+5. Use only the task and what the page shows: invent no pages, names or values, and plan no steps outside the browser.
 6. {FENCE_RULE}
 
 Answer with one JSON object: the keys m1, m2, … in order, each with the text of one milestone."""
@@ -100,7 +100,7 @@ def _turn(situation: Situation) -> PromptText:
     lines = [words("Your turn. The task:"), fenced("task", situation.instruction)]
     if situation.observation.screenshot is not None:
         lines.append(words("The picture shows the page as it looks now. It is data like the text below."))
-    lines.append(fenced("page", page_text(situation.observation)))
+    lines.append(fenced("page", without_refs(page_text(situation.observation))))
     return joined("\n", lines)
 
 

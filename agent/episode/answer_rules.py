@@ -6,12 +6,7 @@ from typing import Final
 
 from models.prompting.prompt_text import NOTHING, PromptText, joined, number, words
 
-_ONE: Final = words("1. One action a turn.")
-
-
-def answer_kind(most: int) -> PromptText:
-    """Completes "You answer with"."""
-    return words("one action.") if most == 1 else words("one action, or with several that fill in a form.")
+_ONE: Final = words("1. Answer with one action.")
 
 
 def repaired_kind(most: int) -> PromptText:
@@ -28,12 +23,11 @@ def action_rule(most: int) -> PromptText:
     if most == 1:
         return _ONE
     several = (
-        words("1. One action a turn, or up to "),
+        words("1. Answer with one action, or with up to "),
         number(most),
         words(
-            " that fill in a form: typing, selecting and clicking on controls of the page shown now, one a line, "
-            "in the order to do them. What opens, sends or ends something comes last. The rest is dropped as soon "
-            "as one fails or changes the page beyond its own control; then you are asked again."
+            " that fill in a form (typing, selecting, clicking), one a line. What opens, sends or ends something "
+            "comes last. The rest is dropped once one fails or changes the page beyond its own control."
         ),
     )
     return joined("", several)

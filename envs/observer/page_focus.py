@@ -130,15 +130,16 @@ def stem(word: str) -> str:
     return word[:6]
 
 
-def focused_lines(text: str, looked_for: Interest, chars: int) -> list[str]:
+def focused_lines(text: str, looked_for: Interest, chars: int, *, whole: frozenset[int] = frozenset()) -> list[str]:
     """Returns the lines of *text* that match *looked_for* best, within *chars* characters including gap lines.
 
-    A text that fits is returned completely. Equal arguments give equal lines.
+    A text that fits is returned completely. The lines *whole* (0-based) are taken first, as far as they fit, and are
+    not cut. Equal arguments give equal lines.
     """
     if len(text) <= chars:
         return text.split("\n")
     lines = [read_line(_GAP.sub(r"\\\g<0>", line)) for line in text.split("\n")]
-    return _Selection(lines, looked_for, chars).lines()
+    return _Selection(lines, looked_for, chars, whole).lines()
 
 
 class Matcher:
@@ -190,14 +191,16 @@ def _rarity(count: int, lines: int) -> float:
 class _Selection:
     """The selection of lines of one page."""
 
-    def __init__(self, lines: list[Line], looked_for: Interest, chars: int) -> None:
+    def __init__(self, lines: list[Line], looked_for: Interest, chars: int, whole: frozenset[int]) -> None:
         self._lines = lines
         matcher = Matcher([line.text for line in lines], looked_for)
         self._scores = _scores(lines, [matcher.match(line.text) for line in lines])
         heads = _heads(lines)
         self._shown = [
-            matcher.cut(line, "" if head is None else lines[head].text) for line, head in zip(lines, heads, strict=True)
+            line.text if index in whole else matcher.cut(line, "" if head is None else lines[head].text)
+            for index, (line, head) in enumerate(zip(lines, heads, strict=True))
         ]
+        self._whole = whole
         self._context = _context(lines, heads)
         self._kept: set[int] = set()
         self._left = chars - GAP_CHARS
@@ -205,6 +208,10 @@ class _Selection:
 
     def lines(self) -> list[str]:
         ranked = sorted(range(len(self._lines)), key=lambda i: (-self._scores[i], i))
+        for index in sorted(self._whole):
+            self._take({index} - self._kept)
+        for index in sorted(self._whole):
+            self._take(self._context[index] - self._kept)
         title = next((i for i, line in enumerate(self._lines) if line.kind == "heading"), None)
         for index in ranked if title is None else [title, *ranked]:
             self._take({index, *self._context[index]} - self._kept)

@@ -72,7 +72,7 @@ async def test_only_open_milestones_are_asked_about_and_anchors_stay(progress: M
     autorater, model = rater(reflection(m2="no", m3="no"))
     rating = (await autorater.rate(progress(PAGE, z=(True, False, False)))).rating
     assert rating.z == (True, False, False) and not rating.flips
-    assert "Milestones to judge: m2, m3. The current milestone is m2." in prompt(model)
+    assert "Milestones to judge: m2, m3. Current: m2." in prompt(model)
 
 
 async def test_an_answer_about_an_anchor_is_invalid(progress: Make):
@@ -190,8 +190,8 @@ async def test_auto_thinks_only_about_what_is_unsure(progress: Make):
     autorater, model = rater(quick, reflection("m3", m2=("yes", "(filled)")), budget="auto")
     rated = await autorater.rate(progress(PAGE))
     assert [r.thinking_tokens for r in model.requests] == [0, AMBIGUOUS_TOKENS]
-    assert "m1 (achieved)" in prompt(model, 1)
-    assert "Milestones to judge: m2. The current milestone is m2." in prompt(model, 1)
+    assert "Achieved: m1\n" in prompt(model, 1)
+    assert "Milestones to judge: m2. Current: m2." in prompt(model, 1)
     assert rated.rating.z == (True, True, False) and rated.rating.source == "model" and len(rated.replies) == 2
 
 
@@ -199,7 +199,7 @@ async def test_the_closer_look_knows_the_current_milestone_although_it_is_not_as
     quick = reflection(m1="no", m2="unsure", m3="no")
     autorater, model = rater(quick, reflection("m1", m2="no"), budget="auto")
     await autorater.rate(progress(PAGE))
-    assert "Milestones to judge: m2. The current milestone is m1." in prompt(model, 1)
+    assert "Milestones to judge: m2. Current: m1." in prompt(model, 1)
 
 
 async def test_auto_looks_again_at_a_claim_without_evidence(progress: Make):

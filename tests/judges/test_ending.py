@@ -19,7 +19,7 @@ from envs.core.trace import Commit, Flip, Intent, ObservationRecord, Rating, Tim
 from envs.observer.page_lines import without_refs
 from envs.observer.page_state import page_state
 from judges.base import Ending, Proof
-from judges.ending import EARLIER_CHARS, EARLIER_PAGES, EndedEpisode, complete_ending
+from judges.ending import EARLIER_CHARS, EARLIER_PAGES, OTHER_CHARS, EndedEpisode, complete_ending
 from judges.outcome import LOG_CHARS, NOTES_CHARS, ModelJudge, render
 from models.base import ModelInvalidAnswer
 from models.providers.scripted_model import ScriptedModel
@@ -88,7 +88,7 @@ def test_pages_and_quotes_of_milestones_stand_beside_the_last_page(episode: Epis
     text = prompt(episode.ended(ending, z=(True, True, False)))
     assert "m1 (achieved after step 1), m2 (achieved after step 2), m3 (not achieved)" in text
     assert "The page at step 2, on which m1 was met:" in text and without_refs(MAY) in text
-    assert "The page at step 3, on which m2 was met:" in text and SHIPPED in text
+    assert "The page at step 3, on which m2 was met, same URL and title:" in text and SHIPPED in text
     proofs = [line for line in text.splitlines() if line.startswith("proof: ")]
     quotes = [quote for one in (may, shipped) for quote in (one.evidence, *one.further)]
     assert proofs == [f"proof: {without_refs(quote)}" for quote in quotes]
@@ -166,3 +166,51 @@ def test_a_page_whose_text_is_lost_is_left_out(episode: Episode, look: Look):
         blob.unlink()
     ending = episode.ended(Ending("x", look("# End"), answer=None), z=(True, False, False))
     assert ending.pages == () and ending.proofs[0].quotes == ("0 records found",)
+
+
+def long_page(name: str) -> str:
+    return "\n".join((f"# {name}", *(f"Row {row} of {name}: {'word ' * 10}" for row in range(60))))
+
+
+def shown_chars(ending: Ending, *, met: bool) -> int:
+    return sum(len(page.text) for page in ending.pages if bool(page.met) is met)
+
+
+def test_pages_without_a_milestone_get_less_room_where_others_prove_and_no_answer_is_given(
+    episode: Episode, look: Look
+):
+    episode.step(long_page("A"))
+    episode.step(long_page("B"), flip("m1", "Row 40 of B"))
+    episode.step(long_page("C"))
+    done = (True, False, False)
+    acted = episode.ended(Ending("Ship all", look("# End"), answer=None), z=done)
+    assert shown_chars(acted, met=False) <= OTHER_CHARS < shown_chars(acted, met=True)
+    assert "Row 40 of B" in acted.pages[1].text
+    answered = episode.ended(Ending("How many rows?", look("# End"), answer="60"), z=done)
+    assert shown_chars(answered, met=False) > OTHER_CHARS, "any page may support an answer"
+
+
+def test_where_nothing_was_met_all_pages_share_the_room(episode: Episode, look: Look):
+    for name in "ABC":
+        episode.step(long_page(name))
+    ending = episode.ended(Ending("Ship all", look("# End"), answer=None))
+    assert shown_chars(ending, met=False) > OTHER_CHARS
+
+
+def test_a_proof_in_the_log_marks_no_page(episode: Episode, look: Look):
+    """The log is shown whole; a milestone that only it proves gives no page the room of a proof."""
+    episode.step("# Home")
+    episode.step(MAY, flip("m1", 'click button "Ship"'))
+    episode.step(SHIPPED, flip("m2", 'click button "Ship"', "Order 7 | shipped"))
+    ending = Ending("Ship all", look("# End"), (clicked("Ship"),), answer=None)
+    pages = episode.ended(ending, z=(True, True, False)).pages
+    assert [page.met for page in pages] == [(), (), (1,)]
+
+
+def test_url_and_title_stand_once_for_pages_in_a_row_that_share_them(episode: Episode, look: Look):
+    episode.step(MAY)
+    episode.step(SHIPPED)
+    episode.step(THANKS, url="http://shop.test/thanks")
+    text = prompt(episode.ended(Ending("Ship all", look("# End"), answer=None)))
+    assert "The page at step 2, same URL and title:\n⟦⟦DATA page⟧⟧\n# Shipments" in text
+    assert "The page at step 3:\n⟦⟦DATA page⟧⟧\nURL: http://shop.test/thanks\nTitle: Shop\n" in text

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from envs.core.actions import ActionResult, DialogReport, Download, Status
+from envs.core.actions import ActionResult, DialogReport, Download, Status, Stop
 from envs.core.observation import Observation, Tab
 from envs.core.past_actions import PastAction
 from judges.base import Progress
@@ -53,6 +53,18 @@ FRAMES = {
 @pytest.mark.parametrize("fields", FRAMES.values(), ids=FRAMES.keys())
 def test_what_frames_the_page_counts_whatever_its_text_says(progress: Make, look: Look, fields: dict[str, Any]):
     assert may_have_progressed(step(progress, look, BEFORE, **fields), ask_every=5)
+
+
+def test_an_end_without_an_answer_on_the_page_rated_last_is_not_asked_about(progress: Make, look: Look):
+    """Not even at a step at which every change counts."""
+
+    def ended(answer: str | None, after: str = BEFORE, **fields: Any) -> bool:
+        stopped = PastAction(Stop(answer=answer), None, ActionResult(status=Status.OK))
+        made = progress(after, previous=look(BEFORE), history=(*ONE_STEP * 4, stopped))
+        return may_have_progressed(replace(made, final=True, **fields), ask_every=5)
+
+    assert not ended(None)
+    assert ended("2 lamps") and ended(None, f"{BEFORE}\nSaved") and ended(None, unrated=True)
 
 
 def test_the_first_rating_always_asks(progress: Make):

@@ -27,6 +27,11 @@ def test_an_earlier_page_is_named_where_the_last_page_lacks_the_lines() -> None:
     assert second == "=== 4 lines as on the page at step 1\nNew"
 
 
+def test_runs_in_a_row_share_a_line() -> None:
+    pages = [("the page at step 1", "a\nb\nc\nNew"), ("the page at step 2", f"{MENU}\na\nb\nc\nNewer")]
+    assert without_repeats(pages, MENU)[1] == "=== 4 lines as on the last page, 3 as on the page at step 1\nNewer"
+
+
 def test_short_runs_stay() -> None:
     assert without_repeats([("the page at step 1", "a\nb")], "a\nb") == ["a\nb"]
 
@@ -46,11 +51,13 @@ def test_every_replaced_run_stands_on_the_page_it_names(pages: list[str], last: 
     for (_, text), short in zip(named, without_repeats(named, last), strict=True):
         left = text.split("\n")
         for line in short.split("\n"):
-            if line.startswith("==="):
-                count = int(line.split()[1])
-                run, left = left[:count], left[count:]
-                source = whole[line.partition(" lines as on ")[2]].split("\n")
-                assert count >= RUN and run in [source[at : at + count] for at in range(len(source))]
-            else:
+            if not line.startswith("==="):
                 assert left.pop(0) == line
+                continue
+            for run_of in line.removeprefix("=== ").replace(" lines", "").split(", "):
+                number, _, source_name = run_of.partition(" as on ")
+                count = int(number)
+                run, left = left[:count], left[count:]
+                source = whole[source_name].split("\n")
+                assert count >= RUN and run in [source[at : at + count] for at in range(len(source))]
         assert not left

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from agent.episode.prompts import PolicyView, offers, one_line, situation
+from agent.episode.prompts import PolicyView, offers, one_line, situation, tab_lines
 from envs.core.actions import ActionResult
 from envs.core.observation import Observation
 from models.base import Image, Message
@@ -75,10 +75,7 @@ def open_tabs(look: Observation) -> tuple[OpenTab, ...]:
 def _page(view: PolicyView, toolset: Toolset, picture: Image | None) -> PromptText:
     look = view.observation
     head = [f"URL: {one_line(look.url)}", f"Title: {one_line(look.title, 200)}"]
-    head += [
-        f"Tab {tab.index}{' (front)' if tab.active else ''}: {one_line(tab.title, 80)} {one_line(tab.url)}"
-        for tab in look.tabs
-    ]
+    head += tab_lines(look)
     if look.dialog is not None:
         head.append(f'Open dialog ({look.dialog.type}), answer it first: "{one_line(look.dialog.message)}"')
     note = [fenced("note", one_line(look.note))] if look.note else []

@@ -20,6 +20,7 @@ _NO_TEXT_ROLES: Final = frozenset(
 _GROUP = re.compile(r"^… (g\d+): ", re.MULTILINE)
 _CUT_LIST = re.compile(r"\[(\d+)\] (?:(?! \[\d+\] ).)* options: (?:(?! \[\d+\] ).)* … \d+ more")
 """A drop-down whose options are not all shown."""
+_SHORTENED = re.compile(r"…|^--- ", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,8 @@ class PageChoices:
     """A dialog blocks the page and must be answered first."""
     coordinates: bool = False
     """Actions at a place of the view are offered."""
+    shortened: bool = False
+    """The text leaves out something of the page, or shortens it."""
 
 
 def page_choices(look: Observation, *, files: Iterable[str] = (), coordinates: bool = False) -> PageChoices:
@@ -63,6 +66,7 @@ def page_choices(look: Observation, *, files: Iterable[str] = (), coordinates: b
         tabs=tuple(tab.index for tab in look.tabs if not tab.active),
         dialog=look.dialog is not None,
         coordinates=coordinates,
+        shortened=bool(_SHORTENED.search(look.text) or look.note or look.controls_total > len(look.elements)),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Final, Literal
@@ -42,7 +42,12 @@ class Language(ABC):
     @cached_property
     def reference(self) -> str:
         """A compact list of the actions and their arguments, for a prompt, without those of `pixels`."""
-        return "\n".join((self.introduction, *map(self._line, self.forms.lines(at_points=False))))
+        return "\n".join((self.introduction, *self.lines(lambda form: True)))
+
+    def lines(self, listed: Callable[[Form], bool]) -> list[str]:
+        """The lines of the reference with the forms that are *listed*, without those of `pixels`."""
+        lines = ([form for form in line if listed(form)] for line in self.forms.lines(at_points=False))
+        return [self._line(line) for line in lines if line]
 
     @cached_property
     def pixels(self) -> str:
@@ -120,9 +125,9 @@ class Language(ABC):
         return Parsed(form.build(numbers), described=described)
 
     def _line(self, forms: Sequence[Form]) -> str:
-        """A line of the reference: the first form, those of the same slots by name, the others whole."""
+        """A line of the reference: the first form, those of the same required slots by name, the others whole."""
         first = forms[0]
-        alike = [form for form in forms[1:] if form.required == first.required and form.action is first.action]
+        alike = [form for form in forms[1:] if form.required == first.required]
         shapes = [self.shape(first), *(self.shape(form) for form in forms[1:] if form not in alike)]
         remarks = [f"also {', '.join(map(self.label, alike))}"] if alike else []
         remarks += [first.remark] if first.remark else []

@@ -52,10 +52,10 @@ FORMS: Final = FormTable(
         Form("right_click", act.Click, (_id(),), {"button": "right"}, beside=True),
         Form("middle_click", act.Click, (_id(),), {"button": "middle"}, beside=True),
         Form("double_click", act.Click, (_id(),), {"count": 2}, beside=True),
+        Form("hover", act.Hover, (_id(),), beside=True),
         Form("type", act.Type, _TYPED, {"clear": True}, remark="replaces what is there; 1 presses Enter afterwards"),
         Form("append", act.Type, _TYPED, {"clear": False}, remark="adds to what is there"),
         Form("select", act.Select, (_id(Kind.LIST), Slot("option", Kind.OPTION, "option", "option"))),
-        Form("hover", act.Hover, (_id(),)),
         Form("press", act.Press, (Slot("keys", Kind.KEYS, "keys", "keys"),), remark="for example Enter or Control+A"),
         Form(
             "scroll",
@@ -72,13 +72,13 @@ FORMS: Final = FormTable(
             "find",
             act.Find,
             (Slot("text", Kind.TEXT, "text", "text"),),
-            remark="shows every line of the page with this text",
+            remark="shows every line with this text",
         ),
         Form(
             "expand",
             act.Expand,
             (Slot("group", Kind.GROUP, "group", "group"), Slot("start", Kind.ROW, "start", "start", optional=True)),
-            remark="shows hidden rows of a group that the page counts; a second [start] is the first row",
+            remark="shows hidden rows of a group; a second [start] is the first row",
         ),
         Form("wait", act.Wait),
         Form(
@@ -100,7 +100,7 @@ FORMS: Final = FormTable(
             "stop",
             act.Stop,
             (Slot("answer", Kind.TEXT, "answer", "answer", optional=True),),
-            remark="ends the task; stop [answer] where it asks for an answer",
+            remark="ends the task; stop [answer] with an answer",
         ),
     )
 )
@@ -172,7 +172,7 @@ class IdLanguage(Language):
 
     name = "id"
     forms: FormTable = FORMS
-    introduction = "id stands for the number in brackets before a control of the page."
+    introduction = "id stands for the number in brackets before a control of the page shown now."
     text_characters = r'[^`\[\]\\\x00-\x1F] | "\\" [`\[\]\\nt]'
     example = f"{PHRASE} ```click [id]```"
     """Examples in messages contain words in place of numbers, because small models copy numbers from examples."""

@@ -18,10 +18,9 @@ from envs.core.action_languages.base import without_thoughts
 from envs.core.actions import Action
 from envs.core.notes import NoteEdit
 
-NOTE_SYNTAX: Final = """\
-# Note: text   keeps a note
-# Note NUMBER: text   replaces a note
-# Forget note NUMBER   removes one"""
+NOTE_SYNTAX: Final = "# Note: text"
+CHANGE_SYNTAX: Final = "`# Note NUMBER: text` replaces one, `# Forget note NUMBER` removes one"
+"""How notes that exist are changed."""
 
 _LINE: Final = re.compile(
     r"^[ \t>*`-]*#+[ \t]*(?:(?P<forget>(?:forget|remove|delete)[ \t]+note)|note)"

@@ -81,15 +81,21 @@ _TYPED: Final = (_argument("text", Kind.TEXT, "text"), _element(Kind.FIELD), _CL
 FORMS: Final = FormTable(
     (
         *_clicks(act.Click, "", _element()),
-        Form("Type", act.Type, _TYPED, {"enter": False}, remark="replaces what is there; clear=False adds to it"),
-        Form("Search", act.Type, _TYPED, {"enter": True}, remark="types, then presses Enter"),
+        Form("Hover", act.Hover, (_element(),), beside=True),
+        Form(
+            "Type",
+            act.Type,
+            _TYPED,
+            {"enter": False},
+            remark='"Search" presses Enter too; clear=False adds to what is there',
+        ),
+        Form("Search", act.Type, _TYPED, {"enter": True}, beside=True),
         Form(
             "Select Dropdown Option",
             act.Select,
             (_argument("option", Kind.OPTION, "label"), _element(Kind.LIST)),
             aliases=("Select",),
         ),
-        Form("Hover", act.Hover, (_element(),)),
         Form("Press Enter", act.Press, (), {"keys": "Enter"}),
         Form("Press Key", act.Press, (_argument("keys", Kind.KEYS, "Control+A"),), aliases=("Press",), beside=True),
         *_scrolls(),
@@ -102,13 +108,13 @@ FORMS: Final = FormTable(
             "Find",
             act.Find,
             (_argument("text", Kind.TEXT, "text"),),
-            remark="shows every line of the page with this text",
+            remark="shows every line with this text",
         ),
         Form(
             "Expand",
             act.Expand,
             (_argument("group", Kind.GROUP, "GROUP"), Slot("start", Kind.ROW, "start", "ROW", optional=True)),
-            remark="shows hidden rows of a group that the page counts, from start=ROW on",
+            remark="shows hidden rows of a group, from start=ROW on",
         ),
         Form("Wait", act.Wait),
         Form(
@@ -127,7 +133,7 @@ FORMS: Final = FormTable(
             "exit",
             act.Stop,
             (Slot("answer", Kind.TEXT, "message", "answer", optional=True, alias="argument"),),
-            remark='ends the task; exit(message="answer") where it asks for an answer',
+            remark='ends the task; exit(message="answer") with an answer',
         ),
     )
 )
@@ -200,7 +206,7 @@ class ProgramLanguage(Language):
 
     name = "program"
     forms: FormTable = FORMS
-    introduction = "NUMBER stands for the number in brackets before a control of the page."
+    introduction = "NUMBER stands for the number in brackets before a control of the page shown now."
     text_characters = r'[^"\\\x00-\x1F] | "\\" ["\\nt]'
     names_controls = True
     example = 'do(action="Click", element="NUMBER")'

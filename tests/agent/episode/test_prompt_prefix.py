@@ -57,7 +57,7 @@ def test_a_prompt_begins_with_the_prompt_before_up_to_the_last_action() -> None:
     whole = [length >= earlier.index("⟦⟦END actions⟧⟧") for length, earlier in zip(shared, prompts, strict=False)]
     assert sum(whole) >= STEPS - 2 - 3 - 1, "except where a milestone is reached, and once for a summary"
     shares = [length / len(later) for length, later in zip(shared, prompts[1:], strict=True)]
-    assert mean(shares) >= 0.6
+    assert mean(shares) >= 0.55, "besides a page that is new at each step"
 
 
 def test_what_changes_at_each_step_comes_last() -> None:

@@ -15,18 +15,27 @@ from agent.episode.prompts import (
     one_line,
     render_policy_prompt,
 )
+from agent.episode.resources import Provided
 from envs.core.action_languages import IDS, PROGRAM, Language
+from envs.core.action_languages.note_lines import CHANGE_SYNTAX
+from envs.core.action_languages.situations import SITUATIONS, standing_reference
 from envs.core.actions import (
     Action,
     ActionResult,
+    AnswerDialog,
     Click,
+    CloseTab,
     DialogReport,
     Download,
+    Expand,
+    Find,
+    FocusTab,
     Goto,
     Press,
     Select,
     Status,
     Type,
+    Upload,
     Wait,
 )
 from envs.core.notes import Note
@@ -210,11 +219,51 @@ def test_the_full_prompt_has_its_static_part_first(language: Language) -> None:
     other, _ = render_policy_prompt("full", replace(view, instruction="else", observation=replace(LOOK, text="other")))
     assert (system.role, user.role) == ("system", "user")
     assert system == other, "a server's prefix cache hits"
-    assert view.language.reference in system.text
-    assert "[x] 1. The email is typed\n[ ] 2. The form is sent   <- next" in user.text
+    assert standing_reference(view.language) in system.text
+    assert "1. The email is typed\n2. The form is sent\n" in user.text
     assert "the same action was repeated 3 times" in user.text
     assert user.text.index("Your actions") < user.text.index(f"{OPEN}DATA page{CLOSE}")
     assert "Verified: 1. Next: 2.\n" in user.text, "outside the data, where no milestone can forge it"
+
+
+@pytest.mark.parametrize("language", [PROGRAM, IDS], ids=["program", "id"])
+def test_actions_that_few_pages_permit_are_listed_on_those_pages(language: Language) -> None:
+    """The static part does not depend on the page; every action of the reference is in one of the two parts."""
+    group = "… g1: 30 more rows like the 2 above"
+    dialog = DialogReport(type="confirm", message="Sure?", answer="open")
+    tabs = (*LOOK.tabs, Tab(1, "Terms", "https://shop.example/terms", False))
+    whole = replace(LOOK, controls_total=0)
+    pages = {
+        "none": (whole, ()),
+        "unlisted controls": (LOOK, (Find,)),
+        "shortened text": (replace(whole, text=f"{PAGE}\nA long stor…"), (Find,)),
+        "group": (replace(whole, text=f"{PAGE}\n{group}"), (Find, Expand)),
+        "tabs": (replace(whole, tabs=tabs), (CloseTab, FocusTab)),
+        "dialog": (replace(whole, dialog=dialog), (AnswerDialog,)),
+    }
+    bare = replace(VIEW, language=language)
+    static = render_policy_prompt("full", bare)[0]
+    for look, kinds in pages.values():
+        system, user = render_policy_prompt("full", replace(bare, observation=look))
+        listed = user.text.partition("Also possible now\n")[2].partition("\n\n")[0].splitlines()
+        assert system == static
+        assert listed == language.lines(lambda form, kinds=kinds: form.action in kinds)
+    files = Provided(files=("a.txt",))
+    system = render_policy_prompt("full", replace(bare, provided=files))[0].text
+    assert language.lines(lambda form: form.action is Upload)[0] in system.removeprefix(static.text)
+    assert not any(form.action in SITUATIONS for form in language.forms.forms if language.shape(form) in static.text)
+
+
+def test_what_a_page_does_not_have_takes_no_line() -> None:
+    shown = render_policy_prompt("full", VIEW)[1].text
+    assert "Tab 0" not in shown, "address and title describe the only tab"
+    assert "Scrolled: 0 px above the view, 120 px below" in shown and "Controls not listed: 2 of 2" in shown
+    whole = replace(LOOK, scroll=(0, 0), controls_total=0)
+    bare = render_policy_prompt("full", replace(VIEW, observation=whole))[1].text
+    assert "Scrolled" not in bare and "Controls not listed" not in bare
+    tabs = (*LOOK.tabs, Tab(1, "Terms", "https://shop.example/terms", False))
+    two = render_policy_prompt("full", replace(VIEW, observation=replace(LOOK, tabs=tabs)))[1].text
+    assert "Tab 0 (front): Log in https://shop.example/login\nTab 1: Terms https://shop.example/terms\n" in two
 
 
 def test_how_to_say_that_a_goal_cannot_be_reached_is_left_to_the_goal() -> None:
@@ -227,9 +276,12 @@ def test_notes_are_offered_and_shown_in_full_prompts_only() -> None:
     notes = (Note(number=1, text="the total is 7"), Note(number=3, text="Ana paid"))
     view = replace(VIEW, notes=notes, note_remarks=("note 3 was replaced; it said: Ben paid",), max_notes=5)
     system, user = (message.text for message in render_policy_prompt("full", view))
-    assert "# Note: text   keeps a note" in system
-    assert "At most 5 notes, each on one line of at most 400 characters." in system
-    assert f"Your notes\n{OPEN}DATA notes{CLOSE}\n1. the total is 7\n3. Ana paid\n{OPEN}END notes{CLOSE}" in user
+    assert "# Note: text\nAt most" in system and "# Forget note" not in system
+    assert "At most 5, each on one line of at most 400 characters." in system
+    assert (
+        f"Your notes ({CHANGE_SYNTAX})\n{OPEN}DATA notes{CLOSE}\n1. the total is 7\n3. Ana paid\n{OPEN}END notes{CLOSE}"
+        in user
+    )
     assert "- note 3 was replaced; it said: Ben paid" in user
     bare = "".join(message.text for message in render_policy_prompt("full", VIEW))
     assert "# Note" not in bare and "Your notes" not in bare

@@ -31,8 +31,8 @@ MAKES_MESSAGES = {
 """Places where a message is made of a string: text of a page is fenced before."""
 CALLS_OWN = {
     "agent/episode/points.py": 1,  # the reference of the actions at points
-    "agent/episode/prompts.py": 1,  # the reference of the action language
-    "agent/episode/short_prompts.py": 6,  # shapes of actions; thought and answer of an example, from a profile's file
+    "agent/episode/prompts.py": 3,  # the reference of the action language: standing, of uploads, of this page
+    "agent/episode/short_prompts.py": 6,  # shapes of actions; thought, control and answer of an example of a profile
     "planners/prompts.py": 1,  # examples of the package's data files
     "training/loop/curriculum/model_similarity.py": 1,  # rules with a computed number
 }
