@@ -13,7 +13,6 @@ from envs.observer.page_lines import without_refs
 from envs.observer.page_text import page_text
 from judges.base import Progress
 from judges.evidence import LOG_CHARS
-from judges.known_navigation import rated_page
 from models.base import Image, Message
 from models.prompting.fence import FENCE_RULE
 from models.prompting.prompt_text import PromptText, fenced, fenced_lines, joined, message, number, words
@@ -105,7 +104,7 @@ def render(progress: Progress, places: Sequence[int]) -> tuple[Message, ...]:
         fenced("task", progress.instruction),
         _plan(progress),
         fenced("log", action_log(progress.history, LOG_CHARS)),
-        fenced("page", rated_page(progress, without_refs(page_text(observation)))),
+        fenced("page", without_refs(page_text(observation))),
         joined("", question),
     ]
     images = () if observation.screenshot is None else (Image(observation.screenshot),)

@@ -99,7 +99,9 @@ def _only_ended(progress: Progress) -> bool:
     """Whether the last action ended the task without an answer, and the page is as it was."""
     last = progress.history[-1].action if progress.history else None
     previous, now = progress.previous, progress.observation
-    same = previous is not None and _frame(previous) == _frame(now) and previous.text == now.text
+    same = (
+        previous is not None and _frame(previous) == _frame(now) and steady_text(previous.text) == steady_text(now.text)
+    )
     return same and isinstance(last, Stop) and not last.answer
 
 

@@ -105,8 +105,8 @@ _RULES: Final = f"""\
 
 _NOTES: Final = """\
 Notes
-You see the page of this turn only. Note what you will need later, such as a fact for the answer, in lines before the \
-action:"""
+You see the page of this turn only. Note what you will need later, such as a fact for the answer, before the action:
+"""
 _SECRETS: Final = """\
 Secrets
 You do not see their values. Where one is needed, type its name with the tags, as written here; the value is put in when
@@ -240,9 +240,8 @@ def notes_offer(view: PolicyView) -> list[PromptText]:
     """How notes are written, where the run keeps any."""
     if not view.max_notes:
         return []
-    most = (words("At most "), number(view.max_notes), words(", each on one line of at most "))
-    bound = joined("", (*most, number(NOTE_CHARS), words(" characters.")))
-    return [joined("\n", (words(_NOTES), words(NOTE_SYNTAX), bound))]
+    most = (words(NOTE_SYNTAX), words("   on one line of at most "), number(NOTE_CHARS), words(" characters; "))
+    return [joined("", (words(_NOTES), *most, number(view.max_notes), words(" notes at most")))]
 
 
 def provided_parts(provided: Provided, upload: PromptText = NOTHING) -> list[PromptText]:
@@ -281,7 +280,7 @@ def situation(view: PolicyView, *, brief: bool = False) -> list[PromptText]:
     if view.history and not brief:
         history = view.history if view.points is None else tuple(map(view.points.to_model, view.history))
         log = fenced_lines("actions", action_log_lines(history, view.history_chars))
-        parts.append(words("Your actions, oldest first\n") + log)
+        parts.append(words("Your actions\n") + log)
     if view.notes or view.note_remarks:
         parts.append(notes_part(view))
     if problems := _full_problems(view):

@@ -47,6 +47,8 @@ class PageChoices:
     """A dialog blocks the page and must be answered first."""
     coordinates: bool = False
     """Actions at a place of the view are offered."""
+    has_lists: bool = False
+    """There is a drop-down, which may be disabled until another control of the page is used."""
     shortened: bool = False
     """The text leaves out something of the page, or shortens it."""
 
@@ -66,6 +68,7 @@ def page_choices(look: Observation, *, files: Iterable[str] = (), coordinates: b
         tabs=tuple(tab.index for tab in look.tabs if not tab.active),
         dialog=look.dialog is not None,
         coordinates=coordinates,
+        has_lists=any(element.options for element in look.elements),
         shortened=bool(_SHORTENED.search(look.text) or look.note or look.controls_total > len(look.elements)),
     )
 

@@ -14,6 +14,7 @@ from envs.core.action_languages.form_language import Language
 from envs.core.record import Record
 
 SITUATIONS: Final[Mapping[type[Record], Callable[[PageChoices], bool]]] = {
+    act.Select: lambda choices: choices.has_lists,
     act.Find: lambda choices: choices.shortened,
     act.Expand: lambda choices: bool(choices.groups),
     act.FocusTab: lambda choices: bool(choices.tabs),

@@ -62,6 +62,6 @@ def test_a_prompt_begins_with_the_prompt_before_up_to_the_last_action() -> None:
 
 def test_what_changes_at_each_step_comes_last() -> None:
     shown = text(replace(view(50), problems=("the page was lost",)))
-    parts = ("Notes\n", "Goal: ", "\nPlan\n", "Your actions, ", "Your notes", "\nProblems\n", "\nThe page\n")
+    parts = ("Notes\n", "Goal: ", "\nPlan\n", "Your actions", "Your notes", "\nProblems\n", "\nThe page\n")
     places = [shown.index(part) for part in parts]
     assert places == sorted(places)

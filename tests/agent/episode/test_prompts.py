@@ -39,7 +39,7 @@ from envs.core.actions import (
     Wait,
 )
 from envs.core.notes import Note
-from envs.core.observation import ElementKey, Observation, Tab
+from envs.core.observation import Element, ElementKey, Observation, Tab
 from envs.core.past_actions import PastAction
 from envs.core.tasks import Milestone
 from models.prompting.fence import CLOSE, OPEN
@@ -69,6 +69,9 @@ VIEW = PolicyView(
     problems=("old problem", "the same action was repeated 3 times"),
 )
 SAVE = ElementKey("", "button", "Save", 0, "00000000")
+SIZES = Element(
+    1, ElementKey("", "combobox", "Size", 0, "0" * 8), "select", ("disabled",), None, ("S", "M"), None, True
+)
 OK = ActionResult(status=Status.OK)
 
 
@@ -240,6 +243,7 @@ def test_actions_that_few_pages_permit_are_listed_on_those_pages(language: Langu
         "group": (replace(whole, text=f"{PAGE}\n{group}"), (Find, Expand)),
         "tabs": (replace(whole, tabs=tabs), (CloseTab, FocusTab)),
         "dialog": (replace(whole, dialog=dialog), (AnswerDialog,)),
+        "disabled list": (replace(whole, elements=(SIZES,)), (Select,)),
     }
     bare = replace(VIEW, language=language)
     static = render_policy_prompt("full", bare)[0]
@@ -276,8 +280,8 @@ def test_notes_are_offered_and_shown_in_full_prompts_only() -> None:
     notes = (Note(number=1, text="the total is 7"), Note(number=3, text="Ana paid"))
     view = replace(VIEW, notes=notes, note_remarks=("note 3 was replaced; it said: Ben paid",), max_notes=5)
     system, user = (message.text for message in render_policy_prompt("full", view))
-    assert "# Note: text\nAt most" in system and "# Forget note" not in system
-    assert "At most 5, each on one line of at most 400 characters." in system
+    assert "# Note: text   on one line of at most 400 characters; 5 notes at most" in system
+    assert "# Forget note" not in system
     assert (
         f"Your notes ({CHANGE_SYNTAX})\n{OPEN}DATA notes{CLOSE}\n1. the total is 7\n3. Ana paid\n{OPEN}END notes{CLOSE}"
         in user

@@ -282,6 +282,7 @@ def test_choices_are_read_from_the_observation() -> None:
         groups=("g1",),
         tabs=(1,),
         dialog=True,
+        has_lists=True,
         shortened=True,
     )
 
