@@ -16,10 +16,10 @@ from models.base import ChatReply, ChatRequest, ModelBusy, ModelTruncated, Usage
 from models.vision.coordinates import Size
 from models.vision.grounding import GroundingPrompt, subject_of
 from models.vision.profiles import PROFILES, profile_named
-from training.grounding.answering import Prediction, answer_all, digest_of
+from training.grounding.answering import answer_all
 from training.grounding.scores import score_all, summarise
-from training.grounding.stored_answers import Asked, StoredAnswers
 from training.grpo.examples import Example, Facts, write_examples
+from training.grpo.predictions import Asked, Prediction, StoredAnswers, digest_of
 from training.grpo.rewards import PointTarget
 
 SIZE = (200, 100)
