@@ -70,7 +70,8 @@ PlayedInto = Annotated[Path, typer.Option("--runs", help="Folder in which --play
 
 app = typer.Typer(
     cls=GroupWithDefault,
-    help="Evaluate runs: success, pass@k, failures, cost and milestones; compare phases and arms.",
+    help="Evaluate runs: success, pass@k, failures, cost and milestones; compare phases and arms.\n\n"
+    "`mira eval RUN` is short for `mira eval of-runs RUN`.",
 )
 """`mira eval RUN…` and `mira eval grounding …`."""
 app.command("grounding")(evaluate_grounding)

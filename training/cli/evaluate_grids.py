@@ -16,8 +16,8 @@ from envs.core.errors import BadInput
 from training.cli.messages import reporting_full_disk
 
 if TYPE_CHECKING:
-    from training.grounding.answering import Prediction
     from training.grpo.examples import Example
+    from training.grpo.predictions import Prediction
 
 
 def evaluate_grids(
@@ -37,9 +37,9 @@ def evaluate_grids(
     as_json: options.Json = False,
 ) -> int:
     """Evaluate a model on grid puzzles: solved, proximity, near misses, by kind, with intervals."""
-    from training.grounding.answering import check_predictions, read_predictions
     from training.grpo.examples import read_example_files
     from training.grpo.grid_scores import check_puzzles, score_grids
+    from training.grpo.predictions import check_predictions, read_predictions
     from training.loop.evaluation.drawing import percent
 
     if (policy is None) == (predictions is None):
@@ -85,9 +85,8 @@ def _ask(
 ) -> dict[str, Prediction]:
     """Asks the model for what *out* lacks."""
     from models.specs import make_model
-    from training.grounding.answering import digest_of
-    from training.grounding.stored_answers import Asked, StoredAnswers
     from training.grpo.grid_scores import answer_puzzles
+    from training.grpo.predictions import Asked, StoredAnswers, digest_of
 
     stored = StoredAnswers.open(out, Asked(policy=spec, examples=digest_of(examples)))
     missing = [example for example in examples if example.name not in stored.answers]

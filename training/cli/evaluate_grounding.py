@@ -17,9 +17,9 @@ from training.cli.messages import reporting_full_disk
 
 if TYPE_CHECKING:
     from models.vision.grounding import GroundingPrompt
-    from training.grounding.answering import Prediction
     from training.grounding.scores import GroundingScore
     from training.grpo.examples import Example
+    from training.grpo.predictions import Prediction
 
 
 def evaluate_grounding(
@@ -43,10 +43,11 @@ def evaluate_grounding(
     as_json: options.Json = False,
 ) -> int:
     """Evaluate a model on examples of grounding: accuracy by group with intervals, offsets, a report with pictures."""
-    from training.grounding.answering import asked_point, check_predictions, read_predictions
+    from training.grounding.answering import asked_point
     from training.grounding.picturing import write_offsets, write_report
     from training.grounding.scores import score_all, summarise
     from training.grpo.examples import check_images, read_example_files
+    from training.grpo.predictions import check_predictions, read_predictions
 
     if (policy is None) == (predictions is None):
         raise BadInput("name either a model, --policy, or a file of --predictions")
@@ -88,8 +89,8 @@ def _ask(
     """Asks the model for what *out* lacks."""
     from agent.run.grounders import form_of_model
     from models.specs import make_model
-    from training.grounding.answering import answer_all, digest_of
-    from training.grounding.stored_answers import Asked, StoredAnswers
+    from training.grounding.answering import answer_all
+    from training.grpo.predictions import Asked, StoredAnswers, digest_of
 
     form: GroundingPrompt | None = form_of_model(spec, profile)
     if form is None:

@@ -1,18 +1,13 @@
-"""Asks a model where the elements of examples are, once each, and stores its answers as they come."""
+"""Asks a model where the elements of examples are, once each."""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from pydantic import ValidationError
-
 from envs.core.errors import BadInput
-from envs.core.plain_values import first_problem
 from envs.core.record import Record, storable
 from models.asking import complete
 from models.base import ChatModel, ChatRequest, ModelError
@@ -21,25 +16,12 @@ from models.vision.coordinates import Size
 from models.vision.grounding import GroundingPrompt, PointProblem, read_point, subject_of
 from models.vision.pictures import picture_for, picture_size
 from training.grpo.examples import Example
+from training.grpo.predictions import Prediction
 from training.grpo.rewards import PointTarget
 
 ANSWER_TOKENS: Final = 128
 THOUGHT_TOKENS: Final = 512
 _PNG: Final = b"\x89PNG"
-
-
-class Prediction(Record):
-    """A model's answer to one example, or a point from elsewhere."""
-
-    name: str
-    """Of the example."""
-    point: tuple[float, float] | None = None
-    """In pixels of the image file; None if the answer names no usable point."""
-    answer: str = ""
-    problem: str = ""
-    """Why there is no point."""
-    tokens: int = 0
-    """Of the answer, thought included, as far as the model counts them."""
 
 
 class AskedPoint(Record):
@@ -127,43 +109,3 @@ def _as_png(picture: bytes) -> bytes:
     except (OSError, ValueError) as error:
         raise BadInput(f"an image cannot be read: {error}") from None
     return out.getvalue()
-
-
-def read_predictions(path: Path) -> dict[str, Prediction]:
-    """Reads a JSON Lines file of predictions, by name of the example. Raises BadInput. A last line that was cut when
-    its writer was killed is ignored."""
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise BadInput(f"predictions {str(path)!r} cannot be read: {reason}") from None
-    by_name: dict[str, Prediction] = {}
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            prediction = Prediction.model_validate_json(line)
-        except ValidationError as error:
-            if number == len(lines):
-                continue
-            raise BadInput(f"{path}:{number}: no prediction: {first_problem(error)}") from None
-        by_name[prediction.name] = prediction
-    return by_name
-
-
-def check_predictions(predictions: Mapping[str, Prediction], examples: Iterable[Example]) -> None:
-    """Raises BadInput if *predictions* name an example that is not there, or lack one."""
-    names = [example.name for example in examples]
-    if unknown := next(iter(predictions.keys() - set(names)), None):
-        raise BadInput(f"the predictions name {unknown!r}, which is no example")
-    if missing := next((name for name in names if name not in predictions), None):
-        raise BadInput(f"the predictions lack the example {missing!r}")
-
-
-def digest_of(examples: Sequence[Example]) -> str:
-    """Identifies what is asked: prompts, targets and pictures."""
-    digest = hashlib.sha256()
-    for example in examples:
-        digest.update(example.model_copy(update={"image": None}).model_dump_json().encode())
-        digest.update(example.picture or b"")
-    return digest.hexdigest()[:16]

@@ -200,12 +200,12 @@ def _example(name: str, page: Page, shot: Shot, chosen: Chosen, settings: DataSe
         source=page.template.source,
         template=page.template.id,
         split=split_of(page.template, settings.seed),
-        distractors=tuple(tuple(each.box) for each in chosen.distractors),
+        distractors=tuple(each.box for each in chosen.distractors),
     )
     return Example(
         name=name,
         messages=(("user", question.text),),
-        target=PointTarget(box=tuple(chosen.seen.box), size=shot.size),
+        target=PointTarget(box=chosen.seen.box, size=shot.size),
         image=Path("images") / f"{page.id}.png",
         facts=facts,
     )

@@ -78,7 +78,7 @@ def _plot(known: Sequence[tuple[tuple[float, float], bool]], without: int) -> It
         x, y = (middle + max(-_MOST, min(_MOST, each)) * unit for each in (across, down))
         yield element("circle", cx=x, cy=y, r=3, class_="hit" if correct else "miss")
     yield text(_EDGE, 20, "offset from the centre, in half sizes of the box", class_="tick")
-    note = f"{len(known)} points, {outside} of them farther away (at the edge), {without} answers without a point"
+    note = f"{len(known)} points, {outside} of them drawn at the edge; {without} answers have none"
     yield text(_EDGE, _SIDE + 8, note, class_="tick")
 
 

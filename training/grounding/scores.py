@@ -9,8 +9,8 @@ from typing import Final
 
 from envs.core.record import Record
 from judges.statistics import Estimate, clustered_mean, proportion
-from training.grounding.answering import Prediction
 from training.grpo.examples import Example, Facts
+from training.grpo.predictions import Prediction
 from training.grpo.rewards import PointTarget
 from training.grpo.rewards.geometry import Box, Point, distance, gaussian_proximity
 from training.grpo.rewards.ssl import zone_value

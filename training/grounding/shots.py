@@ -35,6 +35,7 @@ ROLES: Final[Mapping[str, str]] = {
     "combobox": "drop-down list",
     "menuitem": "menu item",
     "gridcell": "cell",
+    "clickable": "area",
     "radio": "radio button",
 }
 """Words for roles in instructions; others are their own words."""

@@ -47,13 +47,13 @@ async def running_sites(folder: Path) -> AsyncIterator[Sites]:
             raise ResetFailed(f"a site does not start: {group.exceptions[0]}") from None
         templates: list[Template] = []
         for name in names:
-            templates += await _find(name, fleet[name].address)
+            templates += await find_pages(name, fleet[name].address)
         yield Sites(tuple(templates), {KINDS[name].origin: fleet[name].address for name in names})
     finally:
         await fleet.close()
 
 
-async def _find(name: SiteName, address: tuple[str, int]) -> list[Template]:
+async def find_pages(name: SiteName, address: tuple[str, int]) -> list[Template]:
     """The first page of each form, breadth first from the start page."""
     origin = KINDS[name].origin
     found: dict[str, Template] = {}

@@ -12,8 +12,8 @@ from judges.statistics import Estimate, clustered_mean, proportion
 from models.asking import complete
 from models.base import ChatModel, ChatRequest, Message, ModelError
 from models.vision.answers import read_completion
-from training.grounding.answering import Prediction
 from training.grpo.examples import Example
+from training.grpo.predictions import Prediction
 from training.grpo.rewards import GridTarget, MazeTarget, SudokuTarget, is_right, proximity_score
 from training.grpo.rewards.ssl import NEAR_MISS
 

@@ -16,10 +16,10 @@ from models.base import ChatReply, ChatRequest, ModelBusy, ModelTruncated, Usage
 from models.vision.coordinates import Size
 from models.vision.grounding import GroundingPrompt, subject_of
 from models.vision.profiles import PROFILES, profile_named
-from training.grounding.answering import Prediction, answer_all, digest_of
+from training.grounding.answering import answer_all
 from training.grounding.scores import score_all, summarise
-from training.grounding.stored_answers import Asked, StoredAnswers
 from training.grpo.examples import Example, Facts, write_examples
+from training.grpo.predictions import Asked, Prediction, StoredAnswers, digest_of
 from training.grpo.rewards import PointTarget
 
 SIZE = (200, 100)
@@ -88,7 +88,7 @@ def test_saved_predictions_are_scored_drawn_and_grouped(
     assert page.count('class="tier t0"') == page.count('class="other"') == 8 and page.count('class="way"') == 7
     plot = (out / "offsets.svg").read_text()
     assert plot.count('class="hit"') == 5 and plot.count('class="miss"') == 2
-    assert "7 points, 1 of them farther away" in plot
+    assert "7 points, 1 of them drawn at the edge; 1 answers have none" in plot
     assert _mira(monkeypatch, *words) == 0
     assert "62.5% (31-86)" in capsys.readouterr().out
 

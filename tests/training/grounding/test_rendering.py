@@ -31,7 +31,7 @@ PAGE = """<!doctype html><meta charset=utf-8><style>*{margin:0;padding:0;border:
 border:0;padding:0}</style><button aria-label="Shadow"><svg width=10 height=10></svg></button></template></x-a>
 <iframe style="position:absolute;left:20px;top:100px;width:200px;height:80px;border:3px solid" srcdoc='<style>
 *{margin:0;padding:0;border:0}button{position:absolute;left:7px;top:9px;width:50px;height:20px}</style><button>Framed</button>'></iframe>
-<input type=checkbox aria-label="Ticked" style="position:absolute;left:320px;top:200px;width:20px;height:20px">
+<input type=checkbox aria-label="Ticked" style="position:absolute;left:360px;top:200px;width:20px;height:20px">
 <button style="left:20px;top:220px;width:100px;height:40px">Covered</button>
 <div style="position:absolute;left:0;top:215px;width:200px;height:60px;background:#fff"></div>
 <button style="left:220px;top:220px;width:80px;height:40px">Half covered</button>
@@ -73,7 +73,7 @@ async def test_boxes_are_in_pixels_of_the_file_clipped_and_on_top(two_to_one: Br
         "Plain": (40, 20, 240, 100),
         "Shadow": (400, 20, 520, 80),
         "Framed": (60, 224, 160, 264),  # 20 + 3 of the frame's border + 7
-        "Ticked": (640, 400, 680, 440),
+        "Ticked": (720, 400, 760, 440),
     }
     assert {seen.control.name: seen.text for seen in shot.seen} == {
         "Plain": True,

@@ -14,7 +14,7 @@ from agent.run.grounders import form_of_model
 from models.vision.grounding import GroundingPrompt
 from tests.docs.documented import block_commands
 from tests.tiny_models.vision_language import ARCHITECTURES
-from training.grounding.answering import read_predictions
+from training.grpo.predictions import read_predictions
 
 pytestmark = pytest.mark.slow
 

@@ -10,9 +10,9 @@ import pytest
 
 from agent.cli import main
 from models.base import ChatReply, ChatRequest, Usage
-from training.grounding.answering import Prediction
 from training.grpo.examples import write_examples
 from training.grpo.grid_scores import answer_puzzles, score_grids
+from training.grpo.predictions import Prediction
 from training.grpo.puzzles import make_puzzles
 from training.grpo.rewards import MazeTarget, SudokuTarget
 

@@ -1,7 +1,9 @@
-"""Keeps a model's answers in a folder, so that an interrupted evaluation continues."""
+"""Answers of a model to examples: read from a file, or kept in a folder so that an interrupted evaluation continues."""
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -10,8 +12,63 @@ from pydantic import ValidationError
 
 from envs.core.atomic_write import write_atomically
 from envs.core.errors import BadInput
+from envs.core.plain_values import first_problem
 from envs.core.record import Record
-from training.grounding.answering import Prediction, read_predictions
+from training.grpo.examples import Example
+
+
+class Prediction(Record):
+    """A model's answer to one example, or a point from elsewhere."""
+
+    name: str
+    """Of the example."""
+    point: tuple[float, float] | None = None
+    """In pixels of the image file; None if the answer names no usable point, or is asked for none."""
+    answer: str = ""
+    problem: str = ""
+    """Why there is no point."""
+    tokens: int = 0
+    """Of the answer, thought included, as far as the model counts them."""
+
+
+def read_predictions(path: Path) -> dict[str, Prediction]:
+    """Reads a JSON Lines file of predictions, by name of the example. Raises BadInput. A last line that was cut when
+    its writer was killed is ignored."""
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise BadInput(f"predictions {str(path)!r} cannot be read: {reason}") from None
+    by_name: dict[str, Prediction] = {}
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            prediction = Prediction.model_validate_json(line)
+        except ValidationError as error:
+            if number == len(lines):
+                continue
+            raise BadInput(f"{path}:{number}: no prediction: {first_problem(error)}") from None
+        by_name[prediction.name] = prediction
+    return by_name
+
+
+def check_predictions(predictions: Mapping[str, Prediction], examples: Iterable[Example]) -> None:
+    """Raises BadInput if *predictions* name an example that is not there, or lack one."""
+    names = [example.name for example in examples]
+    if unknown := next(iter(predictions.keys() - set(names)), None):
+        raise BadInput(f"the predictions name {unknown!r}, which is no example")
+    if missing := next((name for name in names if name not in predictions), None):
+        raise BadInput(f"the predictions lack the example {missing!r}")
+
+
+def digest_of(examples: Sequence[Example]) -> str:
+    """Identifies what is asked: prompts, targets and pictures."""
+    digest = hashlib.sha256()
+    for example in examples:
+        digest.update(example.model_copy(update={"image": None}).model_dump_json().encode())
+        digest.update(example.picture or b"")
+    return digest.hexdigest()[:16]
 
 
 class Asked(Record):
@@ -23,7 +80,7 @@ class Asked(Record):
     think: bool = False
     resolution: bool = False
     examples: str
-    """:func:`training.grounding.answering.digest_of`."""
+    """:func:`digest_of`."""
 
 
 class StoredAnswers:
