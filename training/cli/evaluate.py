@@ -51,7 +51,11 @@ Out = Annotated[Path | None, typer.Option(help="Write the heat maps of --phases 
 Play = Annotated[bool, typer.Option("--play", help="First play tasks of --suite with --policy, like `mira run`.")]
 PlayedInto = Annotated[Path, typer.Option("--runs", help="Folder in which --play creates its run.")]
 
-app = typer.Typer(cls=GroupWithDefault, no_args_is_help=False)
+app = typer.Typer(
+    cls=GroupWithDefault,
+    help="Evaluate runs: success, pass@k, failures, cost and milestones; compare phases and arms.\n\n"
+    "`mira eval RUN` is short for `mira eval of-runs RUN`.",
+)
 """`mira eval RUN…` and `mira eval planning …`."""
 app.command("planning")(evaluate_planning)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 from collections.abc import Iterable, Sequence
@@ -119,6 +120,16 @@ def _relative(example: Example, folder: Path) -> Example:
     if example.image is None:
         return example
     return example.model_copy(update={"image": Path(os.path.relpath(example.image.resolve(), folder))})
+
+
+def examples_digest(examples: Iterable[Example]) -> str:
+    """16 hex digits that identify what a policy learns from: names, prompts, targets and pictures, without facts."""
+    digest = hashlib.sha256()
+    for example in examples:
+        shown = example.model_copy(update={"image": None}).model_dump_json(exclude={"facts"})
+        digest.update(shown.encode())
+        digest.update(example.picture or b"")
+    return digest.hexdigest()[:16]
 
 
 def count_shared_prompts(examples: Sequence[Example], others: Sequence[Example]) -> int:

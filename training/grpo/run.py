@@ -10,7 +10,6 @@ OUT/
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 import sys
@@ -44,7 +43,7 @@ from training.engine.progress import ReportSteps, Watcher, unwatched
 from training.engine.trainer import SaveByTheClock, TrainingDiverged, settle_sharding, train_on, whole_model
 from training.grpo.completion_length import check_completion_lengths
 from training.grpo.evaluation import Evaluation, measure, tokenizer_of
-from training.grpo.examples import Example, count_shared_prompts, read_examples, write_examples
+from training.grpo.examples import Example, count_shared_prompts, examples_digest, read_examples, write_examples
 from training.grpo.frames import DECLARED_PROFILE, keeps_aspect, limit_pixels, shown_size
 from training.grpo.rewards import PointTarget, StepTarget, has_places, places_of
 from training.grpo.settings import GrpoSettings
@@ -130,7 +129,10 @@ def train_grpo(
     if problem := rate_problem(bound):
         warnings = (*warnings, problem)
     inputs = GrpoInputs(
-        start=weights_digest(policy), examples=_digest(examples), held_out=_digest(held_out), settings=settings
+        start=weights_digest(policy),
+        examples=examples_digest(examples),
+        held_out=examples_digest(held_out),
+        settings=settings,
     )
     if load_or_compute(out / "grpo.json", GrpoInputs, lambda: inputs) != inputs:
         raise BadInput(f"{str(out)!r} holds a GRPO run of another start, other examples or other settings")
@@ -384,12 +386,3 @@ def _profile(examples: Sequence[Example]) -> str:
     """The profile of the examples' prompts, where their style has several; empty where profiles differ."""
     profiles = {profile_of_messages(example.messages) for example in examples}
     return profiles.pop() if len(profiles) == 1 else ""
-
-
-def _digest(examples: Sequence[Example]) -> str:
-    digest = hashlib.sha256()
-    for example in examples:
-        shown = example.model_copy(update={"image": None}).model_dump_json(exclude={"facts"})
-        digest.update(shown.encode())
-        digest.update(example.picture or b"")
-    return digest.hexdigest()[:16]
