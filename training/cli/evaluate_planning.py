@@ -29,7 +29,8 @@ def evaluate_planning(
         Path | None, typer.Option(help="Score this file of predictions instead: name and answer.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder for predictions.jsonl and score.json.")
+        Path | None,
+        typer.Option("--out", "-o", help="Folder for predictions.jsonl and score.json; an interrupted one continues."),
     ] = None,
     vision_profile: Annotated[
         str, typer.Option(help="Family of the model, which says its coordinates, as `mira models` lists them; or auto.")
@@ -77,7 +78,7 @@ def evaluate_planning(
         asking.check_complete(given, steps)
     else:
         assert policy is not None
-        given, name = _ask(policy, profile, base_url, steps, max_tokens, workers, quiet=as_json), policy
+        given, name = _ask(policy, profile, base_url, steps, out, max_tokens, workers, quiet=as_json), policy
     score = summarise(name, score_answers(steps, given, lambda step: asking.scale_in(step, space, profile)))
     if out is not None:
         _write(out, given, score)
@@ -93,32 +94,40 @@ def _ask(
     profile: VisionProfile,
     base_url: str | None,
     steps: Sequence[AskedStep],
+    out: Path | None,
     max_tokens: int,
     workers: int,
     *,
     quiet: bool,
 ) -> dict[str, StepAnswer]:
+    """Asks the model for what *out* lacks."""
     from models.specs import make_model
+    from training.grpo.examples import examples_digest
     from training.grpo.planning.answers import answer_all
+    from training.grpo.planning.stored import Asked, StoredAnswers
 
-    given: dict[str, StepAnswer] = {}
+    digest = examples_digest(step.example for step in steps)
+    stored = StoredAnswers(out, Asked(policy=spec, profile=profile.name, max_tokens=max_tokens, examples=digest))
+    missing = [step for step in steps if step.example.name not in stored.given]
+    if not missing:
+        return stored.given
 
     async def ask() -> None:
         model = make_model(spec, base_url=base_url)
         try:
-            await answer_all(model, steps, profile, keep, max_tokens=max_tokens, workers=workers)
+            await answer_all(model, missing, profile, keep, max_tokens=max_tokens, workers=workers)
         finally:
             await model.aclose()
 
     with counting("steps", len(steps), quiet=quiet) as watch:
 
         def keep(answer: StepAnswer) -> None:
-            given[answer.name] = answer
-            watch(len(given))
+            stored.add(answer)
+            watch(len(stored.given))
 
-        watch(0)
+        watch(len(stored.given))
         asyncio.run(ask())
-    return given
+    return stored.given
 
 
 def _write(out: Path, given: dict[str, StepAnswer], score: PlanningScore) -> None:

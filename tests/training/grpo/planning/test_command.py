@@ -160,3 +160,23 @@ def test_examples_without_an_action_are_not_planned(
     assert mira(monkeypatch, "data", "import", "folder", "folder", "-o", "x.jsonl") == 0
     assert mira(monkeypatch, "eval", "planning", "x.jsonl", "--predictions", "x.jsonl") == 2
     assert "asks for no action: make the file with --ask step" in " ".join(capsys.readouterr().err.split())
+
+
+def test_an_interrupted_evaluation_continues(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert mira(monkeypatch, "data", "import", "aitz", "aitz", "-o", "steps.jsonl") == 0
+    Path("script.json").write_text(json.dumps(["exit()", "go_backward()"]))
+    evaluate = ["eval", "planning", "steps.jsonl", "--policy", "scripted:script.json", "-o", "out"]
+    assert mira(monkeypatch, *evaluate) == 0
+    kept = Path("out/predictions.jsonl")
+    whole = kept.read_text()
+    first, second = whole.splitlines()
+    kept.write_text(f"{first}\n{second[:-9]}")
+    Path("script.json").write_text(json.dumps(["go_backward()"]))
+    assert mira(monkeypatch, *evaluate) == 0
+    assert kept.read_text() == whole
+    Path("script.json").unlink()
+    assert mira(monkeypatch, *evaluate) == 0, "nothing is left to ask"
+    assert mira(monkeypatch, *evaluate, "--max-tokens", "9") == 2
+    assert "was begun with another max_tokens" in " ".join(capsys.readouterr().err.split())
