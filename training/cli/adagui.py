@@ -35,7 +35,7 @@ def adagui_data(
     base_url: BaseUrl = None,
     as_json: AsJson = False,
 ) -> int:
-    """Write thoughts for the hard ones of the examples (AdaGUI-R1, Alg. 1); `mira train sft` imitates them."""
+    """Write thoughts for hard examples, as AdaGUI-R1 does, for `mira train sft` to imitate."""
     needs_extra()
     from agent.cli.display import RunDisplay
     from models.base import ModelError, ModelUnavailable

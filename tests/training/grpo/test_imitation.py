@@ -19,7 +19,7 @@ from tests.training.grpo.rewards.examples import CLICK, POINT
 from tests.training.grpo.vision_cases import row_alone, vision_examples
 from training.grpo.examples import Example, holds_examples, write_examples
 from training.grpo.imitation import ImitationSettings, answer_to_imitate, imitate
-from training.grpo.rewards import StepTarget
+from training.grpo.rewards import MazeTarget, StepTarget
 from training.grpo.run import load_start
 from training.toy_models.puzzles import fresh_model
 
@@ -214,3 +214,26 @@ async def test_play_reads_thoughts_of_what_was_trained_and_counts_their_tokens(t
     for reply in (thoughtful, quick):
         assert reply.completion_token_ids is not None
         assert reply.usage.tokens_thinking + reply.usage.tokens_out == len(reply.completion_token_ids)
+
+
+def test_grpo_keeps_the_declaration_of_its_start(tmp_path: Path) -> None:
+    from models.local.prompt_style import declare_thoughts, declares_thoughts
+    from training.grpo.run import train_grpo
+    from training.grpo.settings import parse_settings
+
+    start = fresh_model(tmp_path / "start", width=32, layers=1)
+    declare_thoughts(start)
+    options = {
+        "recipe": "adagui/full",
+        "group": 2,
+        "answer_tokens": 4,
+        "steps": 1,
+        "optimization": {"batch_rows": 2},
+        "compute": {"max_tokens": 256, "cpu": True, "lora": "none"},
+        "kl": 0.0,
+    }
+    maze = MazeTarget(rows=("S.G",), path="RR")
+    result = train_grpo(
+        [example(maze)], str(start), tmp_path / "run", parse_settings(options, "here"), log=lambda _: None
+    )
+    assert declares_thoughts(result.model)
