@@ -116,7 +116,7 @@ def plain_loss(rows: list[Row], weights: Tensor) -> tuple[float, Tensor]:
     return total.item(), gradient(model)
 
 
-def no_reward(completions: list[str], **_: object) -> list[float]:
+def no_reward(completions: list[str], **_: object) -> list[float | None]:
     return [0.0] * len(completions)
 
 
