@@ -8,6 +8,7 @@ import inspect
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -46,7 +47,8 @@ hypothesis.settings.load_profile("busy machine")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that share a Chromium of the session run in the session's event loop.
 
-    Files with slow tests come first: with `--no-loadscope-reorder` no worker is left with a long file at the end.
+    Files with slow tests come first, then those with many tests: with `--no-loadscope-reorder` no worker is left with a
+    long file at the end.
     """
     for item in items:
         if {"chromium", "shared_chromium"} & {*getattr(item, "fixturenames", ())} and inspect.iscoroutinefunction(
@@ -54,7 +56,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         ):
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in slow)
+    tests = Counter(item.path for item in items)
+    items.sort(key=lambda item: (item.path not in slow, -tests[item.path]))
 
 
 class Site:

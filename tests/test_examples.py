@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.timing import HANG_S
+from tests.agent.mira_process import run_program
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
@@ -46,15 +43,7 @@ CASES = [
 @pytest.mark.browser
 @pytest.mark.parametrize(("name", "options", "expected"), CASES)
 def test_the_example_runs(name: str, options: list[str], expected: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, str(EXAMPLES / f"{name}.py"), "--out", str(tmp_path), *options],
-        capture_output=True,
-        text=True,
-        timeout=HANG_S,
-        check=False,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
+    done = run_program(EXAMPLES / f"{name}.py", "--out", tmp_path, *options, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert re.search(expected, done.stdout), done.stdout
 

@@ -12,6 +12,8 @@ from envs.core.action_languages import PROGRAM
 
 FORM = """<!doctype html><title>Shop</title><h1>Shop</h1>
 <form method=post action=/buy><input name=who aria-label=Name><button>Buy</button></form><a href=/about>About</a>"""
+TICKING = "<!doctype html><title>Clock</title><p id=p>0</p><script>setInterval(() => p.textContent++, 300)</script>"
+"""A page on which `wait` ends at the next tick: where nothing happens, it takes all of `SettleSettings.max_s`."""
 
 
 class Shop:

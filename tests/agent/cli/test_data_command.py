@@ -5,21 +5,19 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
 from envs.suites.wheel_data import DATA
-from tests.timing import HANG_S
+from tests.agent.mira_process import run_mira
 
 
 def mira(*words: str, cache: Path) -> subprocess.CompletedProcess[str]:
     """The command with a cache of its own and without a package index."""
     env = os.environ | {"XDG_CACHE_HOME": str(cache), "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": ""}
-    command = [sys.executable, "-m", "agent.cli", "data", *words]
-    return subprocess.run(command, capture_output=True, text=True, env=env, timeout=HANG_S, check=False)
+    return run_mira("data", *words, env=env)
 
 
 def test_the_list_shows_what_is_cached(tmp_path: Path) -> None:

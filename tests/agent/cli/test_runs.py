@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from envs.core.trace_store import read_trace
 from tests.agent.mira_process import run_mira
-from tests.agent.shop import Shop
-from tests.timing import HANG_S
+from tests.agent.shop import TICKING, Shop
 
 ROOT = Path(__file__).parents[3]
 BUY = 'do(action="Click", element="2")'
@@ -62,11 +60,12 @@ def test_no_notice_of_approval_without_approve(shop: Shop, tmp_path: Path) -> No
 def test_an_unjudged_open_task_is_done_only_if_the_policy_stopped(
     shop: Shop, tmp_path: Path, answers: list[str], options: list[str], code: int
 ) -> None:
+    if "--max-steps" in options:
+        shop.front = TICKING
     done = mira_run(shop, tmp_path, answers, "--json", *options)
     (episode,) = json.loads(done.stdout)["episodes"]
     assert (episode["outcome"], done.returncode) == ("unjudged", code)
-    resumed = [sys.executable, "-m", "agent.cli", "resume", json.loads(done.stdout)["folder"], "--json"]
-    again = subprocess.run(resumed, capture_output=True, text=True, timeout=HANG_S, check=False, cwd=ROOT)
+    again = run_mira("resume", json.loads(done.stdout)["folder"], "--json")
     assert again.returncode == code, "resume returns the same code"
 
 
@@ -75,8 +74,7 @@ def test_steps_and_replays_name_the_element(shop: Shop, tmp_path: Path) -> None:
     done = mira_run(shop, tmp_path, [BUY, STOP])
     assert f'  step 1: click button "Buy"  {BUY}  (ok)' in done.stdout.splitlines()
     (path,) = (tmp_path / "runs").glob("*/episodes/*.jsonl")
-    command = [sys.executable, "-m", "agent.cli", "replay", str(path), "--yes"]
-    again = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False, cwd=ROOT)
+    again = run_mira("replay", path, "--yes")
     assert again.stderr.startswith('starting Chromium\nstep 1: click button "Buy"  ')
     assert 'click button "Buy"' in again.stdout and BUY in again.stdout
 

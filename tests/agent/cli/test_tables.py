@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,7 @@ from agent.cli.terminal import Terminal, printable
 from envs.core.actions import Click, Drag, Stop, Type
 from envs.core.trace import Failure
 from tests.agent.episodes import Play, write_run
-from tests.timing import HANG_S
+from tests.agent.mira_process import run_mira
 
 ROOT = Path(__file__).parents[3]
 EVIL = "\x1b[2J\x1b]0;owned\x07\x9b31mred\r\u202egone"
@@ -193,19 +191,10 @@ COMMANDS = [
 def mira(runs: Path, words: Sequence[str], **environment: str) -> str:
     """The output of the command on a pipe, with stderr."""
     places = {"runs": str(runs), "a": str(runs / "20260101-120000-aaaaaa"), "b": str(runs / "20260101-120000-bbbbbb")}
-    done = subprocess.run(
-        [sys.executable, "-m", "agent.cli", *(word.format(**places) for word in words)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=HANG_S,
-        check=False,
-        cwd=ROOT,
-        env={**{name: value for name, value in os.environ.items() if name != "COLUMNS"}, **environment},
-    )
-    assert done.returncode == 0, done.stdout
-    return done.stdout
+    env = {**{name: value for name, value in os.environ.items() if name != "COLUMNS"}, **environment}
+    done = run_mira(*(word.format(**places) for word in words), env=env)
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)

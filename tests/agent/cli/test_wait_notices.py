@@ -18,6 +18,7 @@ from agent.cli.wait_notices import Notices
 from agent.progress import RunStarted
 from envs.core.wait_notices import waiting_for
 from models.embedded import embedded_dir
+from tests.agent.mira_process import run_mira
 from tests.agent.shop import Shop
 from tests.timing import HANG_S
 
@@ -141,8 +142,7 @@ def test_a_terminal_has_a_spinner_before_the_first_line(shop: Shop, tmp_path: Pa
 )
 def test_wrong_input_is_reported_before_anything_is_loaded(tmp_path: Path, words: list[str]) -> None:
     """Symptom: a mistyped origin was reported only after a model and a browser were loaded."""
-    command_line = command(tmp_path, "Find it", "--url", "http://127.0.0.1:9/", *words)
-    done = subprocess.run(command_line, capture_output=True, text=True, timeout=HANG_S, check=False, cwd=ROOT)
+    done = run_mira("run", "Find it", "--url", "http://127.0.0.1:9/", *words, "--out", tmp_path / "runs")
     assert done.returncode == 2 and done.stderr.startswith("mira: ") and done.stderr.count("\n") == 1
 
 

@@ -232,7 +232,8 @@ async def test_the_thirty_are_asked_about_by_what_they_do_and_never_by_their_nam
     assert all("submit" in decisions[name] for name in sent)
 
 
-BUTTON = "<form method=post action=/x><button autofocus>More</button></form>"
+BUTTON = "<form method=post action=/x><button id=more>More</button></form><script>more.focus()</script>"
+"""The script focuses the button at once; `autofocus` takes effect with a later frame."""
 SORT = "<form method=post action=/x><select aria-label=More onchange='form.submit()'><option>a<option>b</select></form>"
 FILE = "<form method=post action=/x><input type=file aria-label=More onchange='form.submit()'></form>"
 AMOUNT = "<form method=post action=/x oninput='submit()'><input aria-label=More></form>"

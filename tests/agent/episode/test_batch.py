@@ -26,7 +26,7 @@ from tests.agent.roles import ORDER, Roles
 from tests.agent.shop import Shop, config
 from tests.models.providers.servers import Received, misbehaving_server
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(120), pytest.mark.usefixtures("shared_chromium")]
 
 ORDERED = [Type(ref=1, text="bob"), Click(ref=2)]
 THOUGHT = "The form is empty, so I fill in Kestrel7-Quartz and send it; then the order is done and I can stop."

@@ -15,7 +15,7 @@ from envs.core.tasks import TaskSelection
 from tests.agent.batching import BatchingPolicy, recorded
 from tests.agent.shop import config
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(120), pytest.mark.usefixtures("shared_chromium")]
 
 FORMS = TaskSelection("miniwob", ("login-user", "multi-orderings", "click-checkboxes-large"), (0,))
 

@@ -18,7 +18,7 @@ from tests.agent.batching import ScriptedAnswers
 from tests.agent.shop import config
 from tests.conftest import Site
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(180), pytest.mark.usefixtures("shared_chromium")]
 
 Named = Callable[[Observation], Action]
 

@@ -88,6 +88,7 @@ def _small_model(path: Path) -> str:
 
 
 @pytest.mark.browser
+@pytest.mark.usefixtures("shared_chromium")
 async def test_one_small_model_plans_acts_and_rates_without_a_key(shop: Shop, tmp_path: Path) -> None:
     result = await run_task(
         "Order for bob",

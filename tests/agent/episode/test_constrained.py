@@ -47,10 +47,13 @@ def proposed(model: LocalModel, language: Language, seed: int, *, constrained: b
     return asyncio.run(policy.propose(replace(TURN, view=replace(PAGE, language=language))))
 
 
+@pytest.mark.parametrize(
+    "seeds", [range(2), pytest.param(range(2, 6), marks=pytest.mark.heavy)], ids=["two seeds", "further seeds"]
+)
 @pytest.mark.parametrize("language", LANGUAGES.values(), ids=LANGUAGES)
-def test_a_random_model_answers_with_valid_actions(random_model: LocalModel, language: Language) -> None:
+def test_a_random_model_answers_with_valid_actions(random_model: LocalModel, language: Language, seeds: range) -> None:
     refs = {element.ref for element in ELEMENTS}
-    for seed in range(4):
+    for seed in seeds:
         proposal = proposed(random_model, language, seed, constrained=True, most=3)
         assert proposal.action is not None, proposal.error
         assert len(proposal.calls) == 1, "no answer was sent back for repair"

@@ -74,7 +74,12 @@ async def play(out: Path, script: list[str], style: PromptStyle, **values: objec
 
 
 @pytest.mark.parametrize(
-    ("cause", "style"), [*((cause, "compact") for cause in TROUBLES), ("milestone_lost", "full"), ("loop", "full")]
+    ("cause", "style"),
+    [
+        *((cause, "compact") for cause in TROUBLES),
+        ("loop", "full"),
+        pytest.param("milestone_lost", "full", marks=pytest.mark.heavy),
+    ],
 )
 async def test_a_hidden_plan_leaves_the_prompts_of_no_plan(tmp_path: Path, cause: Cause, style: PromptStyle) -> None:
     script = TROUBLES[cause]

@@ -42,6 +42,7 @@ async def prompts_of(shop: Shop, folder: Path, style: Style, answers: list[str])
 
 
 @pytest.mark.browser
+@pytest.mark.usefixtures("shared_chromium")
 @pytest.mark.parametrize("style", ["full", "compact"])
 @pytest.mark.parametrize("miss", ['do(action="Click", element="7")', 'do(action="Drag", element="1", to="7")'])
 async def test_after_a_number_that_is_not_there_the_controls_are_listed(
@@ -60,6 +61,7 @@ async def test_after_a_number_that_is_not_there_the_controls_are_listed(
 
 
 @pytest.mark.browser
+@pytest.mark.usefixtures("shared_chromium")
 async def test_the_controls_listed_are_those_of_the_page_shown_now(shop: Shop, tmp_path: Path) -> None:
     shop.front = "<title>T</title><p id=p><button>Old</button></p><script>setInterval(() => { if (p.dataset.x) "
     shop.front += "p.innerHTML = '<a href=/about>New</a>'; p.dataset.x = 1 }, 20)</script>"
@@ -68,6 +70,7 @@ async def test_the_controls_listed_are_those_of_the_page_shown_now(shop: Shop, t
 
 
 @pytest.mark.browser
+@pytest.mark.usefixtures("shared_chromium")
 async def test_a_secret_in_the_name_of_a_control_is_not_shown(
     shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,6 +154,7 @@ def test_the_reference_names_no_number_that_could_be_copied(language: Language) 
 
 
 @pytest.mark.browser
+@pytest.mark.usefixtures("shared_chromium")
 async def test_a_repair_says_which_controls_there_are(shop: Shop, tmp_path: Path) -> None:
     shop.front = FORM
     _, repair = await prompts_of(shop, tmp_path, "full", ['do(action="Click", element="Submit")'])

@@ -24,6 +24,7 @@ PROBLEM = "your last {} actions: nothing changed on the page"
 
 
 @pytest.mark.browser
+@pytest.mark.usefixtures("shared_chromium")
 @pytest.mark.timeout(90)
 @pytest.mark.parametrize("style", ["full", "compact"])
 async def test_three_idle_actions_are_a_problem_without_a_planner(shop: Shop, tmp_path: Path, style: Style) -> None:

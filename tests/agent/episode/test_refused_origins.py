@@ -108,6 +108,7 @@ def test_each_origin_is_reported_at_one_turn_also_after_a_resume(tmp_path: Path)
 
 
 @pytest.mark.browser
+@pytest.mark.usefixtures("shared_chromium")
 async def test_refused_scripts_are_reported_from_the_first_prompt_to_the_footer(shop: Shop, tmp_path: Path) -> None:
     shop.front = FRONT
     events: list[Event] = []
@@ -140,6 +141,7 @@ async def test_refused_scripts_are_reported_from_the_first_prompt_to_the_footer(
 
 
 @pytest.mark.browser
+@pytest.mark.usefixtures("shared_chromium")
 async def test_the_compact_prompt_has_the_line_too(shop: Shop, tmp_path: Path) -> None:
     shop.front = FRONT
     prompts: list[str] = []
@@ -154,6 +156,7 @@ async def test_the_compact_prompt_has_the_line_too(shop: Shop, tmp_path: Path) -
 
 
 @pytest.mark.browser
+@pytest.mark.usefixtures("shared_chromium")
 async def test_a_resumed_episode_keeps_what_was_refused_before(shop: Shop, tmp_path: Path) -> None:
     shop.front = FRONT
 

@@ -18,7 +18,7 @@ from envs.core.trace_store import read_trace
 from models.providers.scripted_model import ScriptedModel
 from tests.agent.shop import Shop, config
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("shared_chromium")]
 
 ROWS = "".join(
     f"<tr><td>Invoice {n}</td><td>Ana {n}</td><td><a data-x style='cursor:pointer' "

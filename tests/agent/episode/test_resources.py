@@ -17,7 +17,7 @@ from envs.core.action_languages import PROGRAM
 from models.base import ChatRequest
 from models.providers.scripted_model import ScriptedModel
 from tests.agent.episode.test_prompts import VIEW
-from tests.agent.shop import Shop, config
+from tests.agent.shop import TICKING, Shop, config
 
 PROVIDED = Provided((("PASSWORD", "http://shop.example"), ("PIN", "*.pay.example")), ("cv.pdf", 'a "b".txt', "x/y\nz"))
 
@@ -57,10 +57,12 @@ def test_the_compact_prompt_stays_as_small_models_are_trained_on_it() -> None:
 
 
 @pytest.mark.browser
+@pytest.mark.usefixtures("shared_chromium")
 async def test_every_prompt_of_a_run_names_them_also_after_a_resume(
     shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Symptom: the prompt did not list secrets and files, so the policy had to guess their names."""
+    shop.front = TICKING
     monkeypatch.setenv("SHOP_PW", "tulip-4711")
     files = tmp_path / "files"
     (files / "more").mkdir(parents=True)

@@ -22,9 +22,9 @@ from envs.core.trace_store import RunLock, RunLocked, Trace, read_trace
 from envs.security.allowlist_proxy import AllowlistProxy
 from models.base import ChatReply, ChatRequest, ModelTimeout, Usage
 from models.providers.scripted_model import Answer, ScriptedModel
-from tests.agent.shop import Shop, config, scripted
+from tests.agent.shop import TICKING, Shop, config, scripted
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("shared_chromium")]
 
 ORDER = (Type(ref=1, text="bob"), Click(ref=2), Stop(answer="ordered"))
 
@@ -110,6 +110,7 @@ async def test_overlapped_reflection_counts_one_step_later_and_ends_alike(tmp_pa
 
 
 async def test_a_limit_ends_the_episode_as_a_result(shop: Shop, tmp_path: Path) -> None:
+    shop.front = TICKING
     script = [Scroll(direction="down"), Wait()] * 20
     run = await run_open(
         config(limits={"max_steps": 4}, planner="none"), "Look", shop.url, tmp_path, policy=scripted(script)
@@ -119,6 +120,8 @@ async def test_a_limit_ends_the_episode_as_a_result(shop: Shop, tmp_path: Path) 
 
 
 async def test_tokens_and_cost_are_limits_too(shop: Shop, tmp_path: Path) -> None:
+    shop.front = TICKING
+
     async def answer(request: ChatRequest) -> Answer:
         usage = Usage(tokens_in=90, tokens_out=10, cost_usd=0.5)
         return ChatReply('do(action="Wait")', usage, "m", 0.0)
@@ -152,6 +155,7 @@ async def test_a_bug_in_a_policy_is_recorded_by_type(shop: Shop, tmp_path: Path)
 
 
 async def test_unparsable_answers_are_reported_repaired_and_bounded(shop: Shop, tmp_path: Path) -> None:
+    shop.front = TICKING
     model = ScriptedModel(["I think so", 'do(action="Wait")', "hm", "hm", "hm", "hm", "exit()"])
     settings = config(limits={"max_parse_errors": 2})
     run = await run_open(settings, "x", shop.url, tmp_path, policy=ModelPolicy(model, PROGRAM, "full"))

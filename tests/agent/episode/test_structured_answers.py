@@ -71,6 +71,7 @@ def test_a_reference_within_the_schema_is_followed() -> None:
 
 
 @pytest.mark.browser
+@pytest.mark.usefixtures("shared_chromium")
 async def test_the_error_is_reported_and_the_policy_asked_again(shop: Shop, tmp_path: Path) -> None:
     path = tmp_path / "schema.json"
     path.write_text(json.dumps(SCHEMA), encoding="utf-8")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from tests.agent.mira_process import run_mira
 from tests.timing import HANG_S
 
 ROOT = Path(__file__).parents[3]
@@ -41,7 +42,7 @@ def python(folder: Path, *words: str, packages: tuple[Path, ...] = (ACME,)) -> s
 
 
 def mira(folder: Path, *words: str, packages: tuple[Path, ...] = (ACME,)) -> subprocess.CompletedProcess[str]:
-    return python(folder, "-m", "agent.cli", *words, packages=packages)
+    return run_mira(*words, cwd=folder, env={**os.environ, "COLUMNS": "200"}, packages=packages)
 
 
 def package(folder: Path, name: str, entry_points: str) -> Path:

@@ -14,7 +14,7 @@ from agent.run.runner import run_open
 from tests.agent.episode.test_run_episode import ORDER
 from tests.agent.shop import Shop, config, scripted
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("shared_chromium")]
 
 
 async def order(shop: Shop, out: Path, requests: list[ApprovalRequest]) -> EpisodeResult:

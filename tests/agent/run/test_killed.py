@@ -95,7 +95,7 @@ def committed(trace: Trace) -> list[Action]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(3000)
-@pytest.mark.parametrize(("times", "seeds"), [(6, SEEDS), pytest.param(79, 50, marks=pytest.mark.heavy)])
+@pytest.mark.parametrize(("times", "seeds"), [(4, SEEDS), pytest.param(79, 50, marks=pytest.mark.heavy)])
 def test_killed_many_times_and_resumed_to_the_same_end(tmp_path: Path, home: Path, times: int, seeds: int) -> None:
     chance = random.Random(7)
     killed = tmp_path / "killed"

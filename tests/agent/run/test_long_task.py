@@ -18,7 +18,7 @@ from envs.core.trace_store import read_trace
 from tests.agent.run.corridor import CODE, FACT, GOAL, Corridor, reader, settings
 from tests.timing import HANG_S
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(240), pytest.mark.usefixtures("shared_chromium")]
 
 ROOT = Path(__file__).parents[3]
 

@@ -35,6 +35,7 @@ def make_older(run: RunFolder) -> None:
 
 
 @pytest.mark.browser
+@pytest.mark.usefixtures("shared_chromium")
 async def test_an_older_run_resumes_from_its_trace(shop: Shop, tmp_path: Path) -> None:
     run = RunFolder(await cut_run(shop, tmp_path))
     make_older(run)
@@ -47,6 +48,7 @@ async def test_an_older_run_resumes_from_its_trace(shop: Shop, tmp_path: Path) -
 
 
 @pytest.mark.browser
+@pytest.mark.usefixtures("shared_chromium")
 async def test_a_run_stores_the_present_keys_alone(shop: Shop, tmp_path: Path) -> None:
     settings = config(**OLD_KEYS, vain_temperature=0.25)
     run = await run_open(settings, "Order", shop.url, tmp_path, policy=scripted(()))

@@ -18,7 +18,7 @@ from agent.run.runner import resume, run_open, run_task
 from models.local.prompt_style import declare_style
 from tests.agent.mira_process import run_mira
 from tests.agent.roles import Roles
-from tests.agent.shop import Shop, config, scripted
+from tests.agent.shop import TICKING, Shop, config, scripted
 from tests.models.providers.servers import misbehaving_server
 
 ROOT = Path(__file__).parents[3]
@@ -109,6 +109,7 @@ def roles_of(run: Path) -> tuple[str, str]:
 
 @pytest.mark.browser
 def test_the_first_line_warns_of_an_open_task_without_plan_and_verdict(shop: Shop, tmp_path: Path) -> None:
+    shop.front = TICKING
     (tmp_path / "answers.json").write_text(json.dumps(['do(action="Wait")'] * 3))
     policy = f"scripted:{tmp_path / 'answers.json'}"
     words = ("run", "Wait", "--url", shop.url, "--policy", policy, "--max-steps", "2")
@@ -121,6 +122,7 @@ def test_the_first_line_warns_of_an_open_task_without_plan_and_verdict(shop: Sho
 
 
 @pytest.mark.browser
+@pytest.mark.usefixtures("shared_chromium")
 async def test_the_command_and_python_choose_alike_and_say_so(shop: Shop, tmp_path: Path) -> None:
     async with misbehaving_server(Roles()) as server:
         words = ("run", "Order for bob", "--url", shop.url, "--policy", "openai:m", "--base-url", server.openai_url)
@@ -138,6 +140,7 @@ async def test_the_command_and_python_choose_alike_and_say_so(shop: Shop, tmp_pa
 
 
 @pytest.mark.browser
+@pytest.mark.usefixtures("shared_chromium")
 async def test_a_resumed_run_keeps_who_it_began_with(shop: Shop, tmp_path: Path) -> None:
     roles = Roles("policy", 1)
     async with misbehaving_server(roles) as server:
@@ -151,6 +154,7 @@ async def test_a_resumed_run_keeps_who_it_began_with(shop: Shop, tmp_path: Path)
 
 
 @pytest.mark.browser
+@pytest.mark.usefixtures("shared_chromium")
 async def test_a_policy_from_python_is_no_model(shop: Shop, tmp_path: Path) -> None:
     run = await run_open(config(limits={"max_steps": 1}), "x", shop.url, tmp_path, policy=scripted([]))
     assert roles_of(run.folder) == SMALL

@@ -43,7 +43,7 @@ from training.loop.evaluation.reading import read_played
 
 ROOT = Path(__file__).parents[3]
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("shared_chromium")]
 
 
 async def ordered(server: MisbehavingServer, shop: Shop, out: Path, **settings: Any) -> EpisodeResult:

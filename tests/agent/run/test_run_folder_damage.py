@@ -14,7 +14,7 @@ from envs.core.trace_store import read_trace
 from tests.agent.episode.test_run_episode import ORDER
 from tests.agent.shop import Shop, config, scripted
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("shared_chromium")]
 
 
 async def cut_run(shop: Shop, out: Path) -> Path:

@@ -84,13 +84,20 @@ class Web:
                 self.send_header("Content-Length", str(len(content)))
                 self.end_headers()
                 half = len(content) // 2
-                self.wfile.write(content[:half])
-                self.wfile.flush()
+                self._send(content[:half])
                 outer._closing.wait(answer.pause_s)
                 if answer.gate is not None:
                     answer.gate.reached.set()
                     answer.gate.open.wait(HANG_S)
-                self.wfile.write(content[half:])
+                self._send(content[half:])
+
+            def _send(self, content: bytes) -> None:
+                """A browser that has left must not keep a gate from being reached."""
+                try:
+                    self.wfile.write(content)
+                    self.wfile.flush()
+                except OSError:
+                    self.close_connection = True
 
             do_POST = do_GET  # noqa: N815 - the name is the standard library's
 

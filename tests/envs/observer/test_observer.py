@@ -34,7 +34,7 @@ CASES = [
         "states",
         "<input type=checkbox checked aria-label=c><button disabled>No</button>"
         "<fieldset disabled><input aria-label=f value=v></fieldset><button aria-expanded=false>Menu</button>"
-        "<input required readonly aria-label=rr value=x><input autofocus aria-label=foc>"
+        "<input required readonly aria-label=rr value=x><input id=foc aria-label=foc><script>foc.focus()</script>"
         "<div role=tab aria-selected=true>Tab</div><div role=checkbox aria-checked=mixed>Mixed</div>"
         "<details><summary>More</summary>hidden <button>hid</button></details>",
         [

@@ -161,6 +161,7 @@ async def test_generated_pages(page: Page) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.heavy
 async def test_hundreds_of_generated_pages(page: Page) -> None:
     assert await wrong_seeds(page, range(1000, 1300)) == []
 

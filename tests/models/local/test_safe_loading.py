@@ -209,11 +209,8 @@ def test_sharded_safetensors_are_read(tmp_path: Path) -> None:
 CODE = "open({mark!r}, 'w').close()\n"
 
 
-@pytest.mark.parametrize("answer", ["", "y\n" * 20], ids=["no terminal", "yes to everything"])
-@pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json", "processor_config.json"])
-def test_code_in_a_checkpoint_is_not_run(tmp_path: Path, checkpoint: Path, file: str, answer: str) -> None:
-    """By default transformers asks on a terminal; `trust_remote_code` is always false."""
-    mark = tmp_path / "ran"
+def with_code(checkpoint: Path, file: str, mark: Path) -> None:
+    """Lets *file* of *checkpoint* name code of its own, which writes *mark*."""
     for module in ("modeling_evil", "tokenization_evil", "processing_evil", "configuration_evil"):
         (checkpoint / f"{module}.py").write_text(CODE.format(mark=str(mark)))
     auto_map = {
@@ -228,15 +225,29 @@ def test_code_in_a_checkpoint_is_not_run(tmp_path: Path, checkpoint: Path, file:
     stored = json.loads(path.read_text()) if path.exists() else {}
     model_type = {"model_type": "evil"} if file == "config.json" else {}
     path.write_text(json.dumps({**stored, **model_type, "auto_map": auto_map, "tokenizer_class": "Evil"}))
+
+
+@pytest.mark.parametrize("answer", ["", "y\n" * 60], ids=["no terminal", "yes to everything"])
+def test_code_in_a_checkpoint_is_not_run(tmp_path: Path, answer: str) -> None:
+    """By default transformers asks on a terminal; `trust_remote_code` is always false. One process reads all three."""
+    marks: dict[str, Path] = {}
+    for file in ("config.json", "tokenizer_config.json", "processor_config.json"):
+        shutil.copytree(embedded_dir(), tmp_path / file)
+        marks[file] = tmp_path / f"ran-{file}"
+        with_code(tmp_path / file, file, marks[file])
     code = (
         "import sys; from pathlib import Path\n"
         "from tests.models.local.test_safe_loading import READERS\n"
-        "for read in READERS.values():\n"
-        "    try:\n        read(Path(sys.argv[1]))\n    except Exception as error:\n        print(error)\n"
+        "for checkpoint in sys.argv[1:]:\n"
+        "    for read in READERS.values():\n"
+        "        try:\n            read(Path(checkpoint))\n"
+        "        except Exception as error:\n            print(error)\n"
+        "    print('read', checkpoint)\n"
     )
-    command = [sys.executable, "-c", code, str(checkpoint)]
+    command = [sys.executable, "-c", code, *(str(tmp_path / file) for file in marks)]
     done = subprocess.run(command, check=True, timeout=HANG_S, input=answer, capture_output=True, text=True)
-    assert not mark.exists(), done.stdout
+    assert [file for file, mark in marks.items() if mark.exists()] == [], done.stdout
+    assert sum(line.startswith("read ") for line in done.stdout.splitlines()) == len(marks)
 
 
 def test_a_chat_template_runs_in_a_sandbox(tmp_path: Path, checkpoint: Path) -> None:

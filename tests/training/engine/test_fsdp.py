@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,16 @@ from envs.core.errors import BadInput
 from models.embedded import embedded_dir
 from tests.training.engine.critics import save_critic
 from tests.training.engine.fsdp_on_cpu import SHARDED, WHAT_ACCELERATE_TELLS
+from tests.training.engine.kept_processes import KeptProcesses
 from tests.training.engine.test_trainer import weights_of
 from tests.training.engine.token_rows import rows_of
 from training.data.cache import write_rows
 from training.data.columns import Column
+from training.engine import sft
 from training.engine.checkpoints import load_policy
-from training.engine.scoring import score
+from training.engine.scoring import score, score_launched
 from training.engine.settings import Compute, Lora, Objective, Optimization
+from training.engine.sft import SupervisedJob, supervised
 from training.engine.stage_jobs import StageJob, launch, write_job
 from training.engine.step_plan import Plan
 from training.engine.trainer import TrainingDiverged
@@ -32,10 +35,11 @@ ROWS = rows_of(24, longest=60)
 COMPUTE = Compute(cpu=True, threads=1, pack_tokens=150, save_minutes=1e-9)
 
 
-@pytest.fixture(autouse=True)
-def asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in WHAT_ACCELERATE_TELLS.items():
-        monkeypatch.setenv(name, value)
+@pytest.fixture(scope="module")
+def sharded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeptProcesses]:
+    kept = KeptProcesses(SHARDED, tmp_path_factory.mktemp("sharded") / "workers", WHAT_ACCELERATE_TELLS)
+    yield kept
+    kept.close()
 
 
 @pytest.fixture(scope="module")
@@ -57,12 +61,10 @@ def job_of(kind: Any, start: Path, **compute: Any) -> tuple[StageJob, dict[Colum
     return job, columns if kind == "actor" else {Column.TARGET: ramp}
 
 
-def alone(folder: Path, job: StageJob, columns: dict[Column, list[float]], monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The result of one process."""
+def alone(folder: Path, job: StageJob, columns: dict[Column, list[float]]) -> Path:
+    """The result of this process."""
     write_job(folder, job, ROWS, columns)
-    with monkeypatch.context() as without:
-        without.delenv("ACCELERATE_USE_FSDP")
-        return launch(folder, (sys.executable, "-m"))
+    return launch(folder)
 
 
 def assert_alike(first: Path, second: Path, start: Path) -> None:
@@ -75,35 +77,34 @@ def assert_alike(first: Path, second: Path, start: Path) -> None:
     assert learned > 1e-3
 
 
-@pytest.mark.parametrize("lora", [None, Lora(rank=4, alpha=8)], ids=["every weight", "adapter"])
-def test_an_actor(tmp_path: Path, lora: Lora | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    job, columns = job_of("actor", embedded_dir(), lora=lora)
-    write_job(tmp_path / "sharded", job, ROWS, columns)
-    trained = launch(tmp_path / "sharded", SHARDED)
-    assert_alike(alone(tmp_path / "alone", job, columns, monkeypatch), trained, embedded_dir())
-    assert load_policy(trained)[1].encode("a") == load_policy(embedded_dir())[1].encode("a")
-    assert not (tmp_path / "sharded" / "checkpoints").exists()
-
-
-def test_a_critic_resumes_from_a_sharded_checkpoint(
-    tmp_path: Path, critic: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_critic_resumes_from_a_sharded_checkpoint(sharded: KeptProcesses, tmp_path: Path, critic: Path) -> None:
     """Its third and last step fails at first; the head has its own learning rate."""
     job, columns = job_of("value", critic)
     job = job.model_copy(update={"head_rate": 3e-3})
     folder = tmp_path / "sharded"
     write_job(folder, job, ROWS, {Column.TARGET: _spoiled(columns[Column.TARGET], job)})
     with pytest.raises(TrainingDiverged, match="step 3"):
-        launch(folder, SHARDED)
+        sharded.run(folder)
     assert [path.name for path in (folder / "checkpoints").glob("checkpoint-*")] == ["checkpoint-2"]
     write_rows(folder / "rows.parquet", ROWS, columns)
-    trained = launch(folder, SHARDED)
-    assert_alike(alone(tmp_path / "alone", job, columns, monkeypatch), trained, critic)
+    sharded.run(folder)
+    assert_alike(alone(tmp_path / "alone", job, columns), folder / "model", critic)
+
+
+@pytest.mark.parametrize("lora", [None, Lora(rank=4, alpha=8)], ids=["every weight", "adapter"])
+def test_an_actor(sharded: KeptProcesses, tmp_path: Path, lora: Lora | None) -> None:
+    job, columns = job_of("actor", embedded_dir(), lora=lora)
+    write_job(tmp_path / "sharded", job, ROWS, columns)
+    sharded.run(tmp_path / "sharded")
+    trained = tmp_path / "sharded" / "model"
+    assert_alike(alone(tmp_path / "alone", job, columns), trained, embedded_dir())
+    assert load_policy(trained)[1].encode("a") == load_policy(embedded_dir())[1].encode("a")
+    assert not (tmp_path / "sharded" / "checkpoints").exists()
 
 
 @pytest.mark.parametrize("kind", ["actor", "value"])
 def test_bfloat16_training_starts_with_zero_log_ratios(
-    tmp_path: Path, critic: Path, kind: Any, monkeypatch: pytest.MonkeyPatch
+    sharded: KeptProcesses, tmp_path: Path, critic: Path, kind: Any
 ) -> None:
     """FSDP would cast the weights themselves; the rounding makes another policy."""
     job, columns = job_of(kind, critic if kind == "value" else embedded_dir(), bf16=True)
@@ -111,12 +112,12 @@ def test_bfloat16_training_starts_with_zero_log_ratios(
     if kind == "actor":
         columns |= {Column.REFERENCE: list(score("actions", job.start, ROWS, job.compute))}
     write_job(tmp_path / "sharded", job, ROWS, columns)
-    launch(tmp_path / "sharded", SHARDED)
+    sharded.run(tmp_path / "sharded")
     logged = json.loads((tmp_path / "sharded" / "log.json").read_text(encoding="utf-8"))[0]
     if kind == "actor":
         assert abs(logged["log_ratio"]) < 1e-4 and logged["log_ratio_spread"] < 1e-4
     else:
-        alone(tmp_path / "alone", job, columns, monkeypatch)
+        alone(tmp_path / "alone", job, columns)
         expected = json.loads((tmp_path / "alone" / "log.json").read_text(encoding="utf-8"))[0]
         assert logged["loss"] == pytest.approx(expected["loss"], abs=1e-5)
 
@@ -128,26 +129,53 @@ def _spoiled(targets: list[float], job: StageJob) -> list[float]:
     return [math.nan if place == last else value for place, value in enumerate(targets)]
 
 
-@pytest.mark.parametrize(
-    ("compute", "environ", "logged"),
-    [
-        ({"lean": True, "lora": Lora(rank=4)}, {}, "use either lean or FSDP"),
-        ({}, {"FSDP_VERSION": "1", "FSDP_CPU_RAM_EFFICIENT_LOADING": "false"}, "--fsdp_version 2"),
-    ],
-    ids=["lean", "FSDP 1"],
-)
-def test_unsupported_sharding_is_refused(  # noqa: PLR0917 - fixtures
-    tmp_path: Path,
-    compute: Any,
-    environ: dict[str, str],
-    logged: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+def test_scores_of_processes_that_shard_stages(sharded: KeptProcesses, tmp_path: Path, critic: Path) -> None:
+    """A critic that such a session trained is scored in it; each process has the full model."""
+    expected = score("states", critic, ROWS, COMPUTE)
+    scores = score_launched("states", critic, ROWS, COMPUTE, folder=tmp_path / "scoring", run=sharded.run)
+    assert scores == pytest.approx(expected, abs=1e-4)
+    assert len(set(scores)) == len(ROWS)
+
+
+def test_fine_tuning(sharded: KeptProcesses, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert_fine_tuned_alike(sharded, tmp_path, monkeypatch)
+
+
+def assert_fine_tuned_alike(processes: KeptProcesses, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if one of them needs more passes for its rows than the other."""
+    how, rows = Optimization(learning_rate=1e-3, batch_rows=8, epochs=3), rows_of(16)
+    compute = Compute(cpu=True, threads=1, max_tokens=60, lora=Lora(rank=4), pack_tokens=60)
+    job = SupervisedJob(start=embedded_dir(), optimization=how, compute=compute)
+    one = supervised(job, rows, folder / "alone")
+
+    def run(launcher: tuple[str, ...], job: Path) -> None:
+        processes.run(job)
+
+    monkeypatch.setattr(sft, "run_launched", run)
+    two = supervised(job, rows, folder / "together", launcher=("kept",))
+    start, sequence, together = (load_policy(at)[0].state_dict() for at in (embedded_dir(), one, two))
+    apart = max((sequence[name] - together[name]).abs().max().item() for name in sequence)
+    moved = max((sequence[name] - start[name]).abs().max().item() for name in sequence)
+    assert apart < 1e-4, "up to the order of sums"
+    assert moved > 1e-3
+    assert sorted(path.name for path in (folder / "together").iterdir()) == ["log.json", "model"]
+
+
+def test_lean_models_are_not_sharded(sharded: KeptProcesses, tmp_path: Path) -> None:
+    """The last job of these processes: it ends them."""
+    job, columns = job_of("value", embedded_dir(), lean=True, lora=Lora(rank=4))
+    write_job(tmp_path, job, ROWS, columns)
+    with pytest.raises(BadInput, match="ended with exit code"):
+        sharded.run(tmp_path)
+    assert "use either lean or FSDP" in sharded.errors()
+
+
+def test_fsdp_1_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    environ = {**WHAT_ACCELERATE_TELLS, "FSDP_VERSION": "1", "FSDP_CPU_RAM_EFFICIENT_LOADING": "false"}
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
-    job, columns = job_of("value", embedded_dir(), **compute)
+    job, columns = job_of("value", embedded_dir())
     write_job(tmp_path, job, ROWS, columns)
     with pytest.raises(BadInput, match="ended with exit code"):
         launch(tmp_path, SHARDED)
-    assert logged in capfd.readouterr().err
+    assert "--fsdp_version 2" in capfd.readouterr().err

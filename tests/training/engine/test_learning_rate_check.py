@@ -153,7 +153,16 @@ def moved(settings: LoopSettings, start: Path, out: Path) -> tuple[float, float]
     return sum(changes[::2]) / 8, sum(changes[1::2]) / 8
 
 
-@pytest.mark.parametrize("name", ["smoke", "tiny", "tiny-miniwob-long", "smollm2", "gemma3-12b", "gemma3-12b-full"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "smoke",
+        "smollm2",
+        "gemma3-12b",
+        "gemma3-12b-full",
+        *(pytest.param(name, marks=pytest.mark.heavy) for name in ("tiny", "tiny-miniwob-long")),
+    ],
+)
 def test_the_rates_of_shipped_configurations_move_log_probabilities(name: str, wide: Path, tmp_path: Path) -> None:
     start = wide if name.startswith("gemma3-12b") else embedded_dir()
     up, down = moved(load_settings(CONFIGS / f"{name}.toml"), start, tmp_path / "actor")

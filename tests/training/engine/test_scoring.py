@@ -10,8 +10,6 @@ import torch
 
 from envs.core.errors import BadInput
 from models.embedded import embedded_dir
-from tests.training.engine.critics import save_critic
-from tests.training.engine.fsdp_on_cpu import TWO
 from tests.training.engine.token_rows import rows_of
 from training.engine.actor import ActorTrainer
 from training.engine.annotate import score_completions, score_states
@@ -32,26 +30,6 @@ from training.engine.step_plan import Plan
 from training.engine.trainer import train, training_arguments
 
 COMPUTE = Compute(cpu=True, threads=1, pack_tokens=100)
-
-
-@pytest.fixture(scope="module")
-def critic(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_critic(tmp_path_factory.mktemp("critic") / "model", std=0.02)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("kind", "count"), [("actions", 7), ("states", 1)], ids=["actions", "fewer than processes"])
-def test_two_processes_compute_the_same_scores_as_one(
-    tmp_path: Path, critic: Path, kind: ScoreKind, count: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
-    rows, checkpoint = rows_of(count, longest=40), critic if kind == "states" else embedded_dir()
-    alone = score(kind, checkpoint, rows, COMPUTE)
-    run = partial(run_launched, TWO)
-    together = score_launched(kind, checkpoint, rows, COMPUTE, folder=tmp_path / "scoring", run=run)
-    assert together == pytest.approx(alone, abs=1e-4)
-    assert len(set(together)) == count
-    assert not list(tmp_path.iterdir()), "nothing is left"
 
 
 def test_token_scores_sum_to_those_of_actions(tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from transformers import TrainerCallback
 
 from envs.core.errors import BadInput
 from models.embedded import embedded_dir
-from tests.training.engine.fsdp_on_cpu import TWO
 from tests.training.engine.token_rows import rows_of
 from training.data.columns import Column
 from training.data.packing import pack, sum_by_row
@@ -304,49 +303,6 @@ def test_a_diverging_launched_stage_raises_as_in_this_process(tmp_path: Path) ->
     with pytest.raises(TrainingDiverged) as error:
         launch(tmp_path, (sys.executable, "-m"))
     assert "\n" not in str(error.value)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["actor", pytest.param("value", marks=pytest.mark.heavy)])  # test_fsdp.py trains both
-def test_two_processes_train_the_same_as_one(tmp_path: Path, kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gloo on this machine, with checkpoints at every step."""
-    monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
-    rows = rows_of(24, longest=60)
-    columns: dict[Column, list[float]] = {Column.TARGET: torch.linspace(0, 1, len(rows)).tolist()}
-    if kind == "actor":
-        advantage, reference = columns_of(rows, load_policy(embedded_dir())[0])
-        columns = {
-            Column.ADVANTAGE: advantage.tolist(),
-            Column.REFERENCE: reference.tolist(),
-            Column.SUCCESS: [1.0] * len(rows),
-        }
-    job = StageJob(
-        kind=kind,
-        start=embedded_dir(),
-        optimization=Optimization(learning_rate=1e-3, batch_rows=8),
-        objective=HALF,
-        compute=Compute(cpu=True, threads=1, pack_tokens=150, save_minutes=1e-9),
-    )
-    for name, launcher in (("one", ()), ("two", TWO)):
-        write_job(tmp_path / name, job, rows, columns)
-        launch(tmp_path / name, launcher)
-    alone, together = weights_of(tmp_path / "one" / "model"), weights_of(tmp_path / "two" / "model")
-    assert alone.keys() == together.keys()
-    if kind == "actor":
-        before = weights_of(embedded_dir())
-        assert any(
-            not torch.allclose(alone[name], before[name].float(), atol=1e-4) for name in before.keys() & alone.keys()
-        )
-    assert max((alone[name] - together[name]).abs().max().item() for name in alone) < 2e-4, "up to the order of sums"
-    alone, together = (
-        [row for row in json.loads((tmp_path / name / "log.json").read_text()) if "loss" in row]
-        for name in ("one", "two")
-    )
-    assert len(alone) == len(together) == 3
-    for row, same in zip(alone, together, strict=True):
-        assert {name: same[name] for name in row if name not in ("epoch", "step")} == pytest.approx(
-            {name: row[name] for name in row if name not in ("epoch", "step")}, rel=1e-2, abs=1e-3
-        ), "logged numbers cover the rows of both"
 
 
 def weights_of(folder: Path) -> dict[str, Tensor]:

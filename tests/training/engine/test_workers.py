@@ -60,31 +60,37 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("launcher", "compute", "environ"),
-    [(TWO, COMPUTE, {}), (TWO, LEAN, {}), (SHARDED, COMPUTE, WHAT_ACCELERATE_TELLS)],
-    ids=["whole models", "lean", "parts of one"],
+    ("launcher", "computes", "environ"),
+    [
+        pytest.param(TWO, {"whole": COMPUTE, "lean": LEAN}, {}, id="whole models, then lean"),
+        # test_fsdp.py runs its stages, scores and fine-tunings in one session
+        pytest.param(SHARDED, {"parts": COMPUTE}, WHAT_ACCELERATE_TELLS, marks=pytest.mark.heavy, id="parts of one"),
+    ],
 )
 def test_a_phase_starts_its_processes_once(  # noqa: PLR0917 - fixtures
     tmp_path: Path,
     launcher: tuple[str, ...],
-    compute: Compute,
+    computes: dict[str, Compute],
     environ: dict[str, str],
     started: list[Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It was five to seven starts, each with its own load of the weights."""
-    with stage_runner((), tmp_path / "alone") as runner:
-        alone = phase(runner, tmp_path / "alone", compute)
+    alone: dict[str, tuple[Path, Path]] = {}
+    for name, compute in computes.items():
+        with stage_runner((), tmp_path / "alone") as runner:
+            alone[name] = phase(runner, tmp_path / "alone" / name, compute)
     for name, value in {"ACCELERATE_USE_CPU": "true", **environ}.items():
         monkeypatch.setenv(name, value)
     with stage_runner(launcher, tmp_path / "together") as runner:
-        together = phase(runner, tmp_path / "together", compute)
+        together = {name: phase(runner, tmp_path / "together" / name, compute) for name, compute in computes.items()}
     assert len(started) == 1
-    assert sorted(path.name for path in (tmp_path / "together").iterdir()) == ["actor", "value"], "nothing is left"
+    assert {path.name for path in (tmp_path / "together").iterdir()} == set(computes), "nothing is left"
     monkeypatch.delenv("ACCELERATE_USE_FSDP", raising=False)
     kinds: tuple[ScoreKind, ScoreKind] = ("states", "actions")
-    for kind, own, expected in zip(kinds, together, alone, strict=True):
-        assert score(kind, own, ROWS, compute) == pytest.approx(score(kind, expected, ROWS, compute), abs=2e-3)
+    for name, compute in computes.items():
+        for kind, own, expected in zip(kinds, together[name], alone[name], strict=True):
+            assert score(kind, own, ROWS, compute) == pytest.approx(score(kind, expected, ROWS, compute), abs=2e-3)
 
 
 @pytest.mark.slow

@@ -132,7 +132,10 @@ def test_several_reward_functions_count_by_their_weights() -> None:
     assert group_stats(one_missing, torch.ones(2), 4).kept.tolist() == [False, True, True, True]
 
 
-@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize(
+    "value",
+    [pytest.param(value, marks=pytest.mark.heavy if value in VALUES[1:5] else ()) for value in VALUES],
+)
 def test_equal_rewards_leave_the_weights_as_they_are(start: Path, tmp_path: Path, value: float) -> None:
     variants: dict[str, dict[str, Any]] = {
         "scaled": {},

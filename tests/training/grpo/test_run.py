@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -135,6 +136,14 @@ def test_it_learns(start: Path, tmp_path: Path, proximity: str) -> None:
     assert sum(right[-5:]) / 5 > sum(right[:5]) / 5 + 0.15
 
 
+@pytest.fixture(scope="module")
+def trained(start: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run of one step."""
+    out = tmp_path_factory.mktemp("trained") / "run"
+    train_grpo(TRAIN, str(start), out, settings(steps=1), held_out=HELD_OUT, log=silent)
+    return out
+
+
 @pytest.mark.parametrize(
     ("options", "changes", "says"),
     [
@@ -146,10 +155,10 @@ def test_it_learns(start: Path, tmp_path: Path, proximity: str) -> None:
         pytest.param({"examples": TRAIN[:3]}, {}, "a step takes 4 prompts", id="too few"),
     ],
 )
-def test_invalid_runs_are_rejected(
-    start: Path, tmp_path: Path, options: dict[str, Any], changes: dict[str, Any], says: str
+def test_invalid_runs_are_rejected(  # noqa: PLR0917 - fixtures
+    start: Path, trained: Path, tmp_path: Path, options: dict[str, Any], changes: dict[str, Any], says: str
 ) -> None:
-    train_grpo(TRAIN, str(start), tmp_path / "run", settings(steps=1), held_out=HELD_OUT, log=silent)
+    shutil.copytree(trained, tmp_path / "run")
     before = (tmp_path / "run" / "model" / "model.safetensors").stat().st_mtime_ns
     questions: dict[str, Any] = {"examples": TRAIN, "start": str(start), "held_out": HELD_OUT, **options}
     with pytest.raises(BadInput, match=says):

@@ -84,7 +84,7 @@ def test_sharding_divides_what_is_held_and_adds_what_is_gathered(config: Path) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["gemma3-12b", "gemma3-12b-full"])
+@pytest.mark.parametrize("name", ["gemma3-12b", pytest.param("gemma3-12b-full", marks=pytest.mark.heavy)])
 def test_the_papers_size_fits_8_gpus_of_80_gb(name: str) -> None:
     settings = load_settings(config_file(name))
     described, model = model_config(None, settings, name)
@@ -94,6 +94,21 @@ def test_the_papers_size_fits_8_gpus_of_80_gb(name: str) -> None:
     assert result.usable - result.largest.total > 2 * GB
     assert all(rate.times_least > 1.5 for rate in result.rates)
     assert settings.rollouts.server is not None, "the loop plays on vLLM"
+
+
+def test_the_configuration_for_every_weight_shards_them(config: Path) -> None:
+    """On a tiny Gemma 3: the plan of the published size takes half a minute."""
+    from transformers import AutoConfig
+
+    settings = load_settings(config_file("gemma3-12b-full"))
+    settings = settings.model_copy(update={"compute": settings.compute.model_copy(update=SHORT)})
+    described = AutoConfig.from_pretrained(config.parent / "start")
+    result = plan_training(settings, described, "tiny", gpus=None, gpu_bytes=80 * GB)
+    assert (result.processes, result.sharded) == (8, True)
+    assert settings.phases and all(peak.gathered > 0 for peak in result.peaks if peak.stage != "scoring")
+
+
+SHORT = {"max_tokens": 64, "pack_tokens": 64}
 
 
 def test_architectures_are_known_by_the_names_of_configurations() -> None:

@@ -20,7 +20,7 @@ from tests.agent.inspection.replay import orders as pages
 from tests.agent.inspection.replay.orders import Orders
 from tests.agent.shop import scripted
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("shared_chromium")]
 
 
 async def parent(orders: Orders, out: Path) -> Path:

@@ -19,7 +19,7 @@ from tests.agent.inspection.replay import orders as pages
 from tests.agent.inspection.replay.orders import Orders, Rows
 from tests.agent.shop import config, scripted
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("shared_chromium")]
 
 HELP_THEN_SHIP_18 = (Click(ref=4), Back(), Click(ref=2), Stop(answer="done"))
 QUICK = ReplayOptions(patience_s=0)

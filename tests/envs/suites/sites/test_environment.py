@@ -75,7 +75,14 @@ async def solve(environment: SitesEnvironment, task: TaskRef) -> Score | None:
 
 @pytest.mark.parametrize(
     "name",
-    ["shop-product-fact", "shop-add-to-wish-list", "forum-like", "code-comment", "cms-edit-title", "map-address"],
+    [
+        "shop-product-fact",
+        pytest.param("shop-add-to-wish-list", marks=pytest.mark.heavy),  # test_shop_tasks.py proves others of the shop
+        "forum-like",
+        "code-comment",
+        "cms-edit-title",
+        "map-address",
+    ],
 )
 async def test_an_instance_of_every_site_is_proven(environment: SitesEnvironment, name: str) -> None:
     proof = await prove(environment, TaskRef(suite="sites", name=name, seed=1), random_agent=False)
