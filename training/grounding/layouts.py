@@ -78,7 +78,7 @@ class _Page:
         self.rng = rng
         self.shape = shape
         self.look = look
-        self.language = language
+        self.language: words.Language = language
         self.controls: list[Control] = []
         self.titles = rng.sample(words.TITLES, len(words.TITLES))
         self.fields = rng.sample(words.FIELDS, len(words.FIELDS))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from html import unescape
 from pathlib import Path
@@ -36,7 +36,7 @@ class Sites(NamedTuple):
 
 
 @asynccontextmanager
-async def running_sites(folder: Path) -> AsyncIterator[Sites]:
+async def running_sites(folder: Path) -> AsyncGenerator[Sites]:
     """Starts a copy of each site below *folder*. Raises BadInput without the extra `sites`, and ResetFailed."""
     fleet = Fleet(folder)
     names: Sequence[SiteName] = tuple(KINDS)
@@ -64,7 +64,7 @@ async def find_pages(name: SiteName, address: tuple[str, int]) -> list[Template]
                 break
             path = queue.pop(0)
             reply = await client.get(path, headers={"Host": KINDS[name].host})
-            if reply.status_code != httpx.codes.OK or "text/html" not in reply.headers.get("content-type", ""):
+            if not reply.is_success or "text/html" not in reply.headers.get("content-type", ""):
                 continue
             form = page_form(path)
             found.setdefault(form, Template("sites", f"{name}{form}", origin + path))

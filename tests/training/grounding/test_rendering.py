@@ -142,8 +142,9 @@ async def test_a_data_set_continues_and_each_of_its_boxes_is_what_the_instructio
     for page in pages:
         shown = [each for each in examples if each.name.startswith(f"{page.id}/")]
         assert shown and {each.facts and each.facts.split for each in shown} == {split_of(page.template, 5)}
-        size = {"width": page.size.width, "height": page.size.height}
-        opened = await chromium.new_page(viewport=size, device_scale_factor=page.size.scale)
+        opened = await chromium.new_page(
+            viewport={"width": page.size.width, "height": page.size.height}, device_scale_factor=page.size.scale
+        )
         generated = generate(5, int(page.template.page), f"{page.variant} {page.size}")
         site.pages["/"] = generated.html
         await opened.goto(site.url())
@@ -152,6 +153,6 @@ async def test_a_data_set_continues_and_each_of_its_boxes_is_what_the_instructio
             box, scale = example.target.region, page.size.scale
             name, *edges = await opened.evaluate(_AT, [box.centre.x / scale, box.centre.y / scale])
             assert f'"{name}"' in example.facts.subject or example.facts.asks == "function"
-            wide = [max(0, edges[0]), max(0, edges[1]), min(size["width"], edges[2]), min(size["height"], edges[3])]
+            wide = [max(0, edges[0]), max(0, edges[1]), min(page.size.width, edges[2]), min(page.size.height, edges[3])]
             assert box == pytest.approx([edge * scale for edge in wide], abs=1)
         await opened.close()
