@@ -122,7 +122,7 @@ async def answer_all(
     deadline_s: float = 300.0,
 ) -> None:
     """Asks for each of *steps*, and gives each answer to *store*. Raises :class:`models.base.ModelError` if the model
-    cannot be reached; an answer that cannot be used is an empty one."""
+    cannot be reached; an answer that cannot be used, such as one that was cut off, is empty, all of it thought."""
     queue = list(reversed(steps))
 
     async def work() -> None:
@@ -152,7 +152,8 @@ async def _answer(
     except ModelError as error:
         if not error.answered:
             raise
-        return StepAnswer(name=step.example.name, answer="")
+        spent = None if error.usage is None else error.usage.tokens_out + error.usage.tokens_thinking
+        return StepAnswer(name=step.example.name, answer="", tokens=spent, thought_tokens=spent)
     answer, usage = storable(reply.text), reply.usage
     return StepAnswer(
         name=step.example.name,
