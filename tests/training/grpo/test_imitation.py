@@ -102,7 +102,7 @@ def test_vision_models_learn(
         total -= float(row_alone(model, processor, each, answer).sum())
         count += len(answer)
     assert result.first_loss == pytest.approx(total / count, abs=2e-3) and result.tokens == count
-    assert result.last_loss is not None and result.last_loss < result.first_loss
+    assert result.first_loss is not None and result.last_loss is not None and result.last_loss < result.first_loss
     learned = load_start(result.model, vision=True)[0].state_dict()
     frozen = [key for key in learned if "vision" in key or "visual" in key]
     assert frozen and all(torch.equal(learned[key], model.state_dict()[key]) for key in frozen)
