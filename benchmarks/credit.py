@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from benchmarks.credit_rollouts import RUN, labels_of
 from envs.core.errors import BadInput
-from judges.statistics import Estimate, average_ranks, resampled
+from judges.statistics import Estimate, average_ranks, clustered_mean, resampled
 from training.data.rows import RowEncoder
 from training.data.trajectories import Trajectory
 from training.engine.checkpoints import load_tokenizer
@@ -40,7 +40,7 @@ from training.loop.data import PhaseData, ReplayCounts, read_runs
 from training.loop.parts import write_json
 from training.loop.phase_context import PhaseContext
 from training.loop.settings import LoopSettings, load_settings
-from training.mira.credit import step_weights
+from training.mira.credit import FailuresFrom, first_counted, step_weights
 from training.mira.targets import row_advantages
 
 ARMS = (
@@ -115,7 +115,7 @@ def critics_of(settings: LoopSettings, data: PhaseData, out: Path) -> tuple[Sequ
     learned = {
         "value": both.value.model_dump(),
         "potential": both.potential.model_dump(),
-        "targets": (both.targets.gamma, both.targets.value_target),
+        "discount": 1.0 if both.targets.value_target == "outcome" else both.targets.gamma,
         "start": both.start,
         "rows": len(data.rows),
     }
@@ -228,6 +228,7 @@ def main() -> None:
     except BadInput as error:
         parser.error(str(error))
     print(summary(data.trajectories, judged), flush=True)
+    print(counted(data, judged, args.resamples), flush=True)
     print(f"| arm | {' | '.join(MEASURES)} | AUROC in failures |")
     print("|---" * (len(MEASURES) + 2) + "|", flush=True)
     record: dict[str, dict[str, dict[str, object]]] = {}
@@ -250,6 +251,22 @@ def summary(trajectories: Sequence[Trajectory], judged: Judged) -> str:
         f"{len(trajectories)} episodes, {won} solved; {len(judged.right)} steps, {int(judged.right.sum())} right, "
         f"in failures {len(lost)}, {int(lost.sum())} right\n"
     )
+
+
+def counted(data: PhaseData, judged: Judged, resamples: int) -> str:
+    """A table: of failures' steps, how many are right before and from where `actor.failures_from` counts them."""
+    lines = ["| failures' steps | steps | right, 95 % over tasks |", "|---|---|---|"]
+    chosen: tuple[FailuresFrom, ...] = ("start", "key_step", "last_milestone")
+    for how in chosen:
+        first = [first_counted(trajectory, how) for trajectory in data.trajectories]
+        rows = [data.rows[place] for place in judged.places]
+        after = np.array([row.time >= first[row.trajectory] for row in rows])
+        for name, some in (("left out", ~after & ~judged.won), ("counted", after & ~judged.won)):
+            right = [float(value) for value in judged.right[some]]
+            if right:
+                found = clustered_mean(right, judged.tasks[some].tolist(), resamples=resamples, seed=0)
+                lines.append(f"| `{how}`: {name} | {len(right)} | {cell(found)} |")
+    return "\n".join(lines) + "\n"
 
 
 def cell(value: Estimate) -> str:
