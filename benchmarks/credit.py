@@ -12,7 +12,7 @@ an arm that clones gives each step that it keeps the advantage 1. Killed, the sa
 - right, down: of the right steps, those that are pushed down. wrong, up: of the wrong steps, those that are pulled up.
 - pressure: the part of all |A| that lies on steps where its sign is right; weighted as in the actor's loss.
 
-Intervals resample tasks (names), whose episodes are alike.
+Intervals resample tasks (names), whose episodes are alike; a difference of two arms is resampled as one number.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from benchmarks.credit_rollouts import RUN, labels_of
 from envs.core.errors import BadInput
-from judges.statistics import Estimate, average_ranks, resampled
+from judges.statistics import Estimate, average_ranks, clustered_mean, resampled
 from training.data.rows import RowEncoder
 from training.data.trajectories import Trajectory
 from training.engine.checkpoints import load_tokenizer
@@ -40,7 +40,7 @@ from training.loop.data import PhaseData, ReplayCounts, read_runs
 from training.loop.parts import write_json
 from training.loop.phase_context import PhaseContext
 from training.loop.settings import LoopSettings, load_settings
-from training.mira.credit import step_weights
+from training.mira.credit import FailuresFrom, first_counted, step_weights
 from training.mira.targets import row_advantages
 
 ARMS = (
@@ -52,6 +52,7 @@ ARMS = (
     "mira+targets.alpha=0.6",
     "mira_milestones",
     "mira_key_step",
+    "mira_credit",
     "mira_last_milestone",
     "mira_undiscounted",
     "mira_per_trajectory",
@@ -115,7 +116,7 @@ def critics_of(settings: LoopSettings, data: PhaseData, out: Path) -> tuple[Sequ
     learned = {
         "value": both.value.model_dump(),
         "potential": both.potential.model_dump(),
-        "targets": (both.targets.gamma, both.targets.value_target),
+        "discount": 1.0 if both.targets.value_target == "outcome" else both.targets.gamma,
         "start": both.start,
         "rows": len(data.rows),
     }
@@ -189,8 +190,14 @@ MEASURES: dict[str, Measure] = {
 }
 
 
-def over_tasks(measure: Measure, one: Columns, resamples: int) -> Estimate:
-    """*measure* with the percentile bootstrap's interval over tasks; a task that is drawn twice counts as two."""
+def over_tasks(measure: Measure, one: Columns, resamples: int, less: Columns | None = None) -> Estimate:
+    """*measure* with the percentile bootstrap's interval over tasks; a task that is drawn twice counts as two.
+
+    *less*: another arm's columns of the same rows, whose measure is subtracted in every resample.
+    """
+    if less is not None:
+        both = _stacked(one, less)
+        return over_tasks(lambda rows: measure(_half(rows, 0)) - measure(_half(rows, 1)), both, resamples)
     draw, names = np.random.default_rng(0), np.unique(one.tasks)
     places = {name: np.flatnonzero(one.tasks == name) for name in names}
     samples: list[float] = []
@@ -206,6 +213,17 @@ def over_tasks(measure: Measure, one: Columns, resamples: int) -> Estimate:
     return resampled(value, known, len(names))
 
 
+def _stacked(one: Columns, other: Columns) -> Columns:
+    """Columns of N rows with two advantages and weights each, (N, 2)."""
+    return one._replace(
+        advantage=np.stack((one.advantage, other.advantage), 1), weight=np.stack((one.weight, other.weight), 1)
+    )
+
+
+def _half(both: Columns, place: int) -> Columns:
+    return both._replace(advantage=both.advantage[:, place], weight=both.weight[:, place])
+
+
 def columns_of(judged: Judged, advantage: Floats, weight: Floats, only: Bools | None = None) -> Columns:
     places = np.array(judged.places)
     some = np.ones(len(places), dtype=bool) if only is None else only
@@ -218,6 +236,7 @@ def main() -> None:
     parser.add_argument("-c", "--config", type=Path, default=Path("training/configs/tiny-miniwob-long.toml"))
     parser.add_argument("--out", type=Path, required=True, help="folder of the critics")
     parser.add_argument("--arms", default=",".join(ARMS))
+    parser.add_argument("--baseline", default="digirl", help="arm whose AUROC is subtracted from the others'")
     parser.add_argument("--resamples", type=int, default=500)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
@@ -228,8 +247,10 @@ def main() -> None:
     except BadInput as error:
         parser.error(str(error))
     print(summary(data.trajectories, judged), flush=True)
-    print(f"| arm | {' | '.join(MEASURES)} | AUROC in failures |")
-    print("|---" * (len(MEASURES) + 2) + "|", flush=True)
+    print(counted(data, judged, args.resamples), flush=True)
+    print(f"| arm | {' | '.join(MEASURES)} | AUROC in failures | AUROC less {args.baseline} |")
+    print("|---" * (len(MEASURES) + 3) + "|", flush=True)
+    base = columns_of(judged, *effective(settings_of(args.config, args.baseline), data, args.out))
     record: dict[str, dict[str, dict[str, object]]] = {}
     for arm, settings in arms.items():
         advantage, weight = effective(settings, data, args.out)
@@ -237,6 +258,7 @@ def main() -> None:
         found = {name: over_tasks(measure, whole, args.resamples) for name, measure in MEASURES.items()}
         lost = columns_of(judged, advantage, weight, ~judged.won)
         found["AUROC in failures"] = over_tasks(MEASURES["AUROC"], lost, args.resamples)
+        found["difference"] = over_tasks(MEASURES["AUROC"], whole, args.resamples, less=base)
         record[arm] = {name: value.model_dump() for name, value in found.items()}
         print(f"| {arm} | {' | '.join(map(cell, found.values()))} |", flush=True)
     if args.json is not None:
@@ -252,10 +274,26 @@ def summary(trajectories: Sequence[Trajectory], judged: Judged) -> str:
     )
 
 
+def counted(data: PhaseData, judged: Judged, resamples: int) -> str:
+    """A table: of failures' steps, how many are right before and from where `actor.failures_from` counts them."""
+    lines = ["| failures' steps | steps | right, 95 % over tasks |", "|---|---|---|"]
+    chosen: tuple[FailuresFrom, ...] = ("start", "key_step", "last_milestone")
+    for how in chosen:
+        first = [first_counted(trajectory, how) for trajectory in data.trajectories]
+        rows = [data.rows[place] for place in judged.places]
+        after = np.array([row.time >= first[row.trajectory] for row in rows])
+        for name, some in (("left out", ~after & ~judged.won), ("counted", after & ~judged.won)):
+            right = [float(value) for value in judged.right[some]]
+            if right:
+                found = clustered_mean(right, judged.tasks[some].tolist(), resamples=resamples, seed=0)
+                lines.append(f"| `{how}`: {name} | {len(right)} | {cell(found)} |")
+    return "\n".join(lines) + "\n"
+
+
 def cell(value: Estimate) -> str:
     if value.value is None:
         return ""
-    return f"{value.value:.2f}" + ("" if value.low is None else f" ({value.low:.2f}-{value.high:.2f})")
+    return f"{value.value:.2f}" + ("" if value.low is None else f" ({value.low:.2f} to {value.high:.2f})")
 
 
 if __name__ == "__main__":

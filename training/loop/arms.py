@@ -30,6 +30,7 @@ Arm = Literal[
     "mira_per_trajectory",
     "mira_group",
     "mira_group_value",
+    "mira_credit",
 ]
 
 
@@ -119,6 +120,10 @@ ARMS: Final[dict[Arm, Recipe]] = {
     "mira_group": Recipe(
         "MiRA with the mean of all attempts at an instance as baseline (needs rollouts.attempts above 1)",
         {"targets": {"group_weight": 1.0}},
+    ),
+    "mira_credit": Recipe(
+        "MiRA with γ = 1, a value critic that sees the milestones, and failures from the key step",
+        {"targets": {"gamma": 1.0}, "value": _SEEN, "actor": {"failures_from": "key_step"}},
     ),
     "mira_group_value": Recipe("MiRA with half of that baseline and half of V", {"targets": {"group_weight": 0.5}}),
 }

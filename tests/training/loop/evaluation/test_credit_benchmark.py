@@ -43,6 +43,13 @@ def test_an_interval_is_over_tasks() -> None:
     assert found.value == 0.5 and found.low is not None and found.high is not None and found.low < 0.5 < found.high
 
 
+def test_a_difference_of_two_arms_is_resampled_as_one_number() -> None:
+    one = columns(*((float(right), right, task) for task in "abcdef" for right in (True, False)))
+    assert over_tasks(MEASURES["pressure"], one, 20, less=one).value == 0.0
+    worse = one._replace(advantage=1 - one.advantage)
+    assert over_tasks(MEASURES["AUROC"], one, 20, less=worse).value == 1.0
+
+
 def test_an_arm_that_clones_pulls_up_what_it_keeps(tmp_path: Path) -> None:
     episodes = (acted("a", ((1,), (2,)), success=True), acted("b", ((3,),), success=False))
     rows = rows_of(episodes)
