@@ -123,7 +123,7 @@ def critics_of(settings: LoopSettings, data: PhaseData, out: Path) -> tuple[Sequ
     key = hashlib.sha256(json.dumps(learned, sort_keys=True).encode()).hexdigest()[:12]
     stored = out / key / "scores.json"
     if not stored.exists():
-        context = PhaseContext(both, 1, out / key, Path(both.start), {}, ())
+        context = PhaseContext(both, 1, out / key, Path(both.start), {}, Path(both.start), ())
         with context.running():
             potential, value = score_rows(context, data, train_critics(context, data))
         write_json(stored, {"potential": potential, "value": value})

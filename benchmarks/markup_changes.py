@@ -28,9 +28,15 @@ class RebuildingChromium(Chromium):
         self._other = browser
 
     async def session(
-        self, settings: SessionSettings, boundary: AllowlistProxy, folder: Path, secrets: SecretVault = NO_SECRETS
+        self,
+        settings: SessionSettings,
+        boundary: AllowlistProxy,
+        folder: Path,
+        secrets: SecretVault = NO_SECRETS,
+        *,
+        device_scale: float = 1.0,
     ) -> BrowserSession:
-        opened = await self._other.session(settings, boundary, folder, secrets)
+        opened = await self._other.session(settings, boundary, folder, secrets, device_scale=device_scale)
         await opened.context.add_init_script(path=SCRIPT)
         return opened
 

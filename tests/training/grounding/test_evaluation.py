@@ -197,7 +197,7 @@ async def test_an_interrupted_evaluation_asks_for_the_rest_only(examples: tuple[
 def test_questions_are_read_back(profile: Any) -> None:
     for think in (False, True):
         for resolution in (False, True):
-            form = GroundingPrompt(think, resolution, profile)
+            form = GroundingPrompt(think, resolution, profile=profile)
             element = form.where_is('the "Where is it?" button', Size(9, 8)).text
             assert subject_of(element) == ("where_is", 'the "Where is it?" button')
             goal = form.where_to_click("Buy a lamp. Then pay", Size(9, 8)).text

@@ -49,7 +49,7 @@ def test_the_first_phases_critic_continues_the_one_that_learned_from_them(tmp_pa
     settings = load_settings(None, ["potential.optimization.epochs=1", "potential.milestones=true"])
 
     def trained(folder: Path, settings: LoopSettings) -> Path:
-        context = PhaseContext(settings, 1, folder, embedded_dir(), {}, (), pretraining=others)
+        context = PhaseContext(settings, 1, folder, embedded_dir(), {}, embedded_dir(), (), pretraining=others)
         with context.running():
             critics = train_critics(context, data)
         assert critics.scores.keys() == {"potential"}, "it is scored on the phase's successes, which it has not seen"

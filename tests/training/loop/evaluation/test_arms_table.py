@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks.arms import table
 from envs.core.errors import BadInput
+from envs.core.trace import Outcome
 from tests.agent.episodes import Play, write_run
 from training.loop.loop import Progress
 from training.loop.metrics import PhaseMetrics, PlayedRun
@@ -73,7 +74,8 @@ def test_a_run_in_two_files_counts_once(tmp_path: Path) -> None:
 
 def test_short_phases_of_an_arm_count_together(tmp_path: Path) -> None:
     out = tmp_path / "runs" / "mgrpo" / "seed-0"
-    for phase, outcome in ((0, "failure"), (12, "failure"), (24, "success")):
+    outcomes: tuple[tuple[int, Outcome], ...] = ((0, "failure"), (12, "failure"), (24, "success"))
+    for phase, outcome in outcomes:
         write_run(out / f"phase-{phase}" / "run", [Play(task="click-link", outcome=outcome)])
         write_record(out / f"phase-{phase}" / "evaluation.json", RunLocation(run=Path("run")))
     phases = tuple(PhaseMetrics(phase=phase, rollouts=ONE_OF_FOUR) for phase in range(1, 25))

@@ -97,7 +97,7 @@ def test_a_phase_stores_the_values_of_its_own_run(tmp_path: Path) -> None:
     columns = {Column.VALUE: (0.2, 0.3, 0.9), Column.POTENTIAL: (0.1, 0.5, 0.9)}
 
     def context(settings: LoopSettings, folder: Path) -> PhaseContext:
-        return PhaseContext(settings, 1, folder, tmp_path, {}, ())
+        return PhaseContext(settings, 1, folder, tmp_path, {}, tmp_path, ())
 
     settings = load_settings(None, [])
     store_critic_values(run, context(settings, tmp_path / "elsewhere"), data, columns)
