@@ -18,8 +18,8 @@ from training.cli.messages import reporting_full_disk
 if TYPE_CHECKING:
     from judges.statistics import Estimate
     from models.vision.profiles import VisionProfile
-    from training.grpo.planning.answers import AskedStep, StepAnswer
-    from training.grpo.planning.report import PlanningScore, StepMetrics
+    from training.step_accuracy.answers import AskedStep, StepAnswer
+    from training.step_accuracy.report import PlanningScore, StepMetrics
 
 
 def evaluate_planning(
@@ -55,8 +55,8 @@ def evaluate_planning(
     from models.vision.profiles import GENERAL, profile_named
     from training.grpo.examples import check_images, read_example_files
     from training.grpo.frames import parse_coordinates
-    from training.grpo.planning import answers as asking
-    from training.grpo.planning.report import score_answers, summarise
+    from training.step_accuracy import answers as asking
+    from training.step_accuracy.report import score_answers, summarise
 
     if (policy is None) == (predictions is None):
         raise BadInput("name either a model, --policy, or a file of --predictions")
@@ -103,8 +103,8 @@ def _ask(
     """Asks the model for what *out* lacks."""
     from models.specs import make_model
     from training.grpo.examples import examples_digest
-    from training.grpo.planning.answers import answer_all
-    from training.grpo.planning.stored import Asked, StoredAnswers
+    from training.step_accuracy.answers import answer_all
+    from training.step_accuracy.stored import Asked, StoredAnswers
 
     digest = examples_digest(step.example for step in steps)
     stored = StoredAnswers(out, Asked(policy=spec, profile=profile.name, max_tokens=max_tokens, examples=digest))

@@ -166,7 +166,7 @@ def completed(shell: str, line: str) -> str:
     [
         ("bash", "mira re", ["resume", "replay", "report"], "show"),
         ("bash", "mira run --pl", ["--planner"], "--policy"),
-        ("bash", "mira train m", ["mira"], "grpo"),
+        ("bash", "mira train m", ["mira", "mgrpo"], "sft"),
         ("bash", "mira train mira --co", ["--config"], "--out"),
         ("bash", "mira sites u", ["up"], "down"),
         ("bash", "mira --ver", ["--version"], "run"),

@@ -22,9 +22,14 @@ MAKES_MESSAGES = {
     "agent/episode/policy.py": 1,  # the model's own answer, as its turn
     "agent/episode/short_prompts.py": 1,  # the answer of a worked example, from a profile's file
     "training/data/trajectories.py": 1,  # prompts as they were recorded
+    "training/grpo/adaptive/prompts.py": 1,  # a recorded prompt with a fenced thought
+    "training/grpo/adaptive/steps.py": 2,  # prompts as they were recorded
     "training/grpo/evaluation.py": 1,
+    "training/grpo/grid_scores.py": 1,  # puzzles as they are in a file of examples
+    "training/grpo/imitation.py": 1,
     "training/grpo/trainer.py": 1,
     "training/loop/task_values.py": 1,  # goals alone, for their vectors
+    "training/step_accuracy/answers.py": 2,  # prompts as they are in a file of examples
     "training/serving/verify.py": 1,  # a fixed probe
     "training/toy_models/puzzles.py": 1,  # puzzles of this package
 }

@@ -18,6 +18,7 @@ from training.loop.loop import Loop
 from training.loop.metrics import PhaseMetrics
 from training.loop.parts import read_record
 from training.loop.phase_context import PhaseContext
+from training.loop.rounds import Draw
 from training.loop.settings import load_settings
 
 NAMES = 'pool.names=["click-button","login-user","enter-text"]'
@@ -38,7 +39,7 @@ def test_the_failures_of_the_start_choose_the_first_tasks(monkeypatch: pytest.Mo
     async def evaluate(*_: Any, **__: Any) -> Path:
         return measured
 
-    async def run_phase(context: PhaseContext, tasks: tuple[TaskRef, ...]) -> PhaseMetrics:
+    async def run_phase(context: PhaseContext, tasks: tuple[TaskRef, ...], draw: Draw) -> PhaseMetrics:
         return PhaseMetrics(phase=context.number, rows=len(tasks))
 
     for stub in (play_run, evaluate, run_phase):

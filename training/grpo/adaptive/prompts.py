@@ -54,7 +54,7 @@ class Equivalence(Record):
 
 def first_thought(prompt: str, images: tuple[Image, ...], right: str) -> tuple[Message, ...]:
     """Asks for a thought that leads to the action *right* (line 1)."""
-    return _asked(_THOUGHT_SYSTEM, images, fenced("agent prompt", prompt), fenced("right action", right))
+    return _asked(words(_THOUGHT_SYSTEM), images, fenced("agent prompt", prompt), fenced("right action", right))
 
 
 def revised_thought(
@@ -67,7 +67,7 @@ def revised_thought(
         fenced("first reasoning", thought),
         fenced("wrong action", predicted),
     )
-    return _asked(_REVISE_SYSTEM, images, *parts)
+    return _asked(words(_REVISE_SYSTEM), images, *parts)
 
 
 def predicted_from(messages: tuple[Message, ...], thought: str) -> tuple[Message, ...]:
@@ -86,11 +86,11 @@ def predicted_from(messages: tuple[Message, ...], thought: str) -> tuple[Message
 
 def equivalence(right: str, predicted: str) -> tuple[Message, ...]:
     """Asks whether two actions are equivalent (line 3)."""
-    return _asked(_JUDGE_SYSTEM, (), fenced("first action", right), fenced("second action", predicted))
+    return _asked(words(_JUDGE_SYSTEM), (), fenced("first action", right), fenced("second action", predicted))
 
 
-def _asked(system: str, images: tuple[Image, ...], *parts: PromptText) -> tuple[Message, ...]:
-    return Message("system", system), message("user", joined("\n\n", parts), images)
+def _asked(system: PromptText, images: tuple[Image, ...], *parts: PromptText) -> tuple[Message, ...]:
+    return message("system", system), message("user", joined("\n\n", parts), images)
 
 
 def clean_thought(text: str) -> str:

@@ -6,8 +6,8 @@ import pytest
 
 from envs.core.actions import Action, Click, ClickAt, Goto, Press, Scroll, Select, Stop, Type, Wait
 from training.data_sets import items
-from training.grpo.planning.rules import StepScore, StepType, score_step, similarity, step_type, word_f1
 from training.grpo.rewards import PointTarget, StepTarget
+from training.step_accuracy.rules import StepScore, StepType, score_step, similarity, step_type, word_f1
 
 SIZE = (1_000, 2_000)
 

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from envs.core.atomic_write import write_atomically
 from envs.core.errors import BadInput
 from envs.core.record import Record
-from training.grpo.planning.answers import StepAnswer, read_answers
+from training.step_accuracy.answers import StepAnswer, read_answers
 
 ANSWERS: Final = "predictions.jsonl"
 _ASKED: Final = "asked.json"

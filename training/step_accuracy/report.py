@@ -9,8 +9,8 @@ from typing import Final
 from envs.core.record import Record
 from judges.statistics import Estimate, clustered_mean, proportion
 from models.vision.answers import Scale
-from training.grpo.planning.answers import AskedStep, StepAnswer, action_in
-from training.grpo.planning.rules import StepScore, score_step
+from training.step_accuracy.answers import AskedStep, StepAnswer, action_in
+from training.step_accuracy.rules import StepScore, score_step
 
 RESAMPLES: Final = 2_000
 
@@ -25,7 +25,7 @@ class Rate(Record):
 
 
 class StepMetrics(Record):
-    """The metrics of :mod:`training.grpo.planning.rules` over some steps."""
+    """The metrics of :mod:`training.step_accuracy.rules` over some steps."""
 
     steps: int
     type: Rate
