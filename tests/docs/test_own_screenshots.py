@@ -67,7 +67,7 @@ def test_from_a_folder_to_a_play(
     }
     commands = [list(command.words[1:]) for command in block_commands("mira") if command.place.startswith(PAGE)]
     names = [words[0] if words[0] == "run" else words[1] for words in commands]
-    assert names == ["import", "import", "grpo", "show", "run", "import", "import", "planning"]
+    assert names == ["import", "import", "grpo", "show", "grounding", "run", "import", "import", "planning"]
     for words in commands:
         extra = [word for setting in QUICK for word in ("--set", setting)] if words[1] == "grpo" else []
         extra += ["--max-tokens", "16", "--out", "runs/planning"] if words[1] == "planning" else []
@@ -76,6 +76,7 @@ def test_from_a_folder_to_a_play(
     assert [one.update for one in read_held_out(Path("runs/own/trained"))] == [0, 1]
     declared = json.loads(Path("runs/own/trained/model/mira.json").read_text())
     assert declared == {"vision_profile": "qwen2.5-vl", "grounding": "plain"} | declared
+    assert (Path("runs/own/answers") / "report.html").is_file()
     answers = [json.loads(line) for line in Path("runs/planning/predictions.jsonl").read_text().splitlines()]
     assert len(answers) == 2 and all(answer["tokens"] > 0 for answer in answers)
     (file,) = discover_traces([Path("runs")])
