@@ -93,7 +93,7 @@ class TextEntry:
         if held["start"] and self.replaced and not self.acted():
             await self._resume(text[int(held["start"]) :])
             held = await self._read(text)
-        # A blank that is missing may be taken out by the page, or be a key that a field lost while it was rendered again.
+        # A missing blank may be taken out by the page, or be a key that a field lost while it was rendered again.
         lost = held["holds"] == "lost" or (held["holds"] == "changed" and self.replaced)
         if lost and self.cleared and not self.acted() and await self.target.call(ENTER_AT_ONCE, text):
             held = await self._read(text)
