@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -43,6 +44,25 @@ class TypedReply(Generic[T]):
     answer: T
     """Parsed."""
     reply: ChatReply
+
+
+async def answer_each(
+    items: Sequence[T], answer: Callable[[T], Awaitable[M]], store: Callable[[M], None], *, workers: int = 1
+) -> None:
+    """Answers each of *items*, in their order, at most *workers* at once, and gives each answer to *store* as it comes.
+    The first exception of *answer* ends the others and is raised."""
+    queue = list(reversed(items))
+
+    async def work() -> None:
+        while queue:
+            store(await answer(queue.pop()))
+
+    tasks = [asyncio.create_task(work()) for _ in range(min(workers, len(items)))]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 _END: ContextVar[float | None] = ContextVar("end", default=None)

@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agent.cli import options
-from agent.cli.output import EXIT_OK, counting, print_json, print_table
+from agent.cli.output import EXIT_OK, print_json, print_table
 from agent.cli.tables import Column, FittedTable
-from envs.core.errors import BadInput
+from training.cli.asking import Limit, Policy, Predictions, Workers, ask_for_missing, check_source
 from training.cli.messages import reporting_full_disk
 
 if TYPE_CHECKING:
+    from models.base import ChatModel
     from training.grpo.examples import Example
     from training.grpo.predictions import Prediction
 
 
 def evaluate_grids(
     files: Annotated[list[Path], typer.Argument(help="JSON Lines files of puzzles.", metavar="PUZZLES")],
-    policy: Annotated[str | None, typer.Option(help="Model spec.")] = None,
-    predictions: Annotated[
-        Path | None, typer.Option(help="Score this file of predictions instead: name, and answer.")
-    ] = None,
+    policy: Policy = None,
+    predictions: Predictions = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Folder for answers; an interrupted evaluation continues.")
     ] = None,
     max_tokens: Annotated[int, typer.Option(min=1, help="Most visible tokens of an answer.")] = 2048,
-    limit: Annotated[int | None, typer.Option(min=1, help="Use the first puzzles only.")] = None,
-    workers: Annotated[int, typer.Option(min=1, max=256, help="Questions in flight.")] = 1,
+    limit: Limit = None,
+    workers: Workers = 1,
     base_url: options.BaseUrl = None,
     wide: options.Wide = False,
     as_json: options.Json = False,
@@ -39,15 +37,14 @@ def evaluate_grids(
     """Evaluate a model on grid puzzles: solved, proximity, near misses, by kind, with intervals."""
     from training.grpo.examples import read_example_files
     from training.grpo.grid_scores import check_puzzles, score_grids
-    from training.grpo.predictions import check_predictions, read_predictions
+    from training.grpo.predictions import Prediction, check_predictions, read_predictions
     from training.loop.evaluation.drawing import percent
 
-    if (policy is None) == (predictions is None):
-        raise BadInput("name either a model, --policy, or a file of --predictions")
+    check_source(policy, predictions)
     examples = read_example_files(files)[:limit]
     check_puzzles(examples)
     if predictions is not None:
-        answers = read_predictions(predictions)
+        answers = read_predictions(predictions, Prediction)
         check_predictions(answers, examples)
     else:
         assert policy is not None
@@ -84,26 +81,16 @@ def _ask(
     quiet: bool,
 ) -> dict[str, Prediction]:
     """Asks the model for what *out* lacks."""
-    from models.specs import make_model
+    from training.grpo.examples import examples_digest
     from training.grpo.grid_scores import answer_puzzles
-    from training.grpo.predictions import Asked, StoredAnswers, digest_of
+    from training.grpo.predictions import Asked, Prediction, StoredAnswers
 
-    stored = StoredAnswers.open(out, Asked(policy=spec, examples=digest_of(examples)))
-    missing = [example for example in examples if example.name not in stored.answers]
-    if not missing:
-        return stored.answers
-    with stored, counting("puzzles", len(examples), quiet=quiet) as watch:
+    asked = Asked(policy=spec, max_tokens=max_tokens, examples=examples_digest(examples))
 
-        def keep(prediction: Prediction) -> None:
-            stored.add(prediction)
-            watch(len(stored.answers))
+    async def answer(model: ChatModel, missing: Sequence[Example], keep: Callable[[Prediction], None]) -> None:
+        await answer_puzzles(model, missing, keep, max_tokens=max_tokens, workers=workers)
 
-        async def ask() -> None:
-            model = make_model(spec, base_url=base_url)
-            try:
-                await answer_puzzles(model, missing, keep, max_tokens=max_tokens, workers=workers)
-            finally:
-                await model.aclose()
-
-        asyncio.run(ask())
-    return stored.answers
+    stored = StoredAnswers.open(out, asked, Prediction)
+    return ask_for_missing(
+        spec, base_url, examples, lambda example: example.name, stored, answer, noun="puzzles", quiet=quiet
+    )

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agent.cli import options
-from agent.cli.output import EXIT_OK, counting, print_json, print_table, stdout
+from agent.cli.output import EXIT_OK, print_json, print_table, stdout
 from agent.cli.tables import Column, FittedTable
 from envs.core.errors import BadInput
+from training.cli.asking import Family, Limit, Workers, ask_for_missing, check_source
 from training.cli.messages import reporting_full_disk
 
 if TYPE_CHECKING:
-    from models.vision.grounding import GroundingPrompt
+    from models.base import ChatModel
     from training.grounding.scores import GroundingScore
     from training.grpo.examples import Example
     from training.grpo.predictions import Prediction
@@ -32,12 +32,10 @@ def evaluate_grounding(
         Path | None,
         typer.Option("--out", "-o", help="Folder for answers, numbers, plot and report; an interrupted one continues."),
     ] = None,
-    vision_profile: Annotated[
-        str, typer.Option(help="Family of the model, which says its coordinates, as `mira models` lists them; or auto.")
-    ] = "auto",
-    limit: Annotated[int | None, typer.Option(min=1, help="Use the first examples only.")] = None,
+    vision_profile: Family = "auto",
+    limit: Limit = None,
     shown: Annotated[int, typer.Option(min=0, max=10_000, help="Examples in the report, wrong ones first.")] = 60,
-    workers: Annotated[int, typer.Option(min=1, max=256, help="Questions in flight.")] = 1,
+    workers: Workers = 1,
     base_url: options.BaseUrl = None,
     wide: options.Wide = False,
     as_json: options.Json = False,
@@ -47,16 +45,15 @@ def evaluate_grounding(
     from training.grounding.picturing import write_offsets, write_report
     from training.grounding.scores import score_all, summarise
     from training.grpo.examples import check_images, read_example_files
-    from training.grpo.predictions import check_predictions, read_predictions
+    from training.grpo.predictions import Prediction, check_predictions, read_predictions
 
-    if (policy is None) == (predictions is None):
-        raise BadInput("name either a model, --policy, or a file of --predictions")
+    check_source(policy, predictions)
     examples = read_example_files(files)[:limit]
     for example in examples:
         asked_point(example)
     check_images(examples)
     if predictions is not None:
-        answers, name = read_predictions(predictions), str(predictions)
+        answers, name = read_predictions(predictions, Prediction), str(predictions)
         check_predictions(answers, examples)
     else:
         assert policy is not None
@@ -88,11 +85,11 @@ def _ask(
 ) -> dict[str, Prediction]:
     """Asks the model for what *out* lacks."""
     from agent.run.grounders import form_of_model
-    from models.specs import make_model
     from training.grounding.answering import answer_all
-    from training.grpo.predictions import Asked, StoredAnswers, digest_of
+    from training.grpo.examples import examples_digest
+    from training.grpo.predictions import Asked, Prediction, StoredAnswers
 
-    form: GroundingPrompt | None = form_of_model(spec, profile)
+    form = form_of_model(spec, profile)
     if form is None:
         raise BadInput(f"--policy: {spec} reads text only; name a model that sees pictures")
     asked = Asked(
@@ -100,29 +97,16 @@ def _ask(
         profile=form.profile.name,
         think=form.think,
         resolution=form.resolution,
-        examples=digest_of(examples),
+        examples=examples_digest(examples),
     )
-    stored = StoredAnswers.open(out, asked)
-    missing = [example for example in examples if example.name not in stored.answers]
-    if not missing:
-        return stored.answers
 
-    async def ask(form: GroundingPrompt) -> None:
-        model = make_model(spec, base_url=base_url)
-        try:
-            await answer_all(model, form, missing, keep, workers=workers)
-        finally:
-            await model.aclose()
+    async def answer(model: ChatModel, missing: Sequence[Example], keep: Callable[[Prediction], None]) -> None:
+        await answer_all(model, form, missing, keep, workers=workers)
 
-    with stored, counting("examples", len(examples), quiet=quiet) as watch:
-
-        def keep(prediction: Prediction) -> None:
-            stored.add(prediction)
-            watch(len(stored.answers))
-
-        watch(len(stored.answers))
-        asyncio.run(ask(form))
-    return stored.answers
+    stored = StoredAnswers.open(out, asked, Prediction)
+    return ask_for_missing(
+        spec, base_url, examples, lambda example: example.name, stored, answer, noun="examples", quiet=quiet
+    )
 
 
 def _print(score: GroundingScore, out: Path | None) -> None:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agent.cli import options
-from agent.cli.output import EXIT_OK, counting, print_json, print_table, stdout
+from agent.cli.output import EXIT_OK, print_json, print_table, stdout
 from agent.cli.tables import Column, FittedTable
 from envs.core.errors import BadInput
+from training.cli.asking import Family, Limit, Policy, Predictions, Workers, ask_for_missing, check_source
 from training.cli.messages import reporting_full_disk
 
 if TYPE_CHECKING:
     from judges.statistics import Estimate
+    from models.base import ChatModel
     from models.vision.profiles import VisionProfile
     from training.step_accuracy.answers import AskedStep, StepAnswer
     from training.step_accuracy.report import PlanningScore, StepMetrics
@@ -24,17 +25,13 @@ if TYPE_CHECKING:
 
 def evaluate_planning(
     files: Annotated[list[Path], typer.Argument(help="JSON Lines files of step examples.", metavar="EXAMPLES")],
-    policy: Annotated[str | None, typer.Option(help="Model spec.")] = None,
-    predictions: Annotated[
-        Path | None, typer.Option(help="Score this file of predictions instead: name and answer.")
-    ] = None,
+    policy: Policy = None,
+    predictions: Predictions = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="Folder for predictions.jsonl and score.json; an interrupted one continues."),
     ] = None,
-    vision_profile: Annotated[
-        str, typer.Option(help="Family of the model, which says its coordinates, as `mira models` lists them; or auto.")
-    ] = "auto",
+    vision_profile: Family = "auto",
     coordinates: Annotated[
         str | None,
         typer.Option(
@@ -43,8 +40,8 @@ def evaluate_planning(
         ),
     ] = None,
     max_tokens: Annotated[int, typer.Option(min=1, help="Longest visible answer in tokens.")] = 512,
-    limit: Annotated[int | None, typer.Option(min=1, help="Use the first examples only.")] = None,
-    workers: Annotated[int, typer.Option(min=1, max=256, help="Questions in flight.")] = 1,
+    limit: Limit = None,
+    workers: Workers = 1,
     base_url: options.BaseUrl = None,
     wide: options.Wide = False,
     as_json: options.Json = False,
@@ -55,11 +52,11 @@ def evaluate_planning(
     from models.vision.profiles import GENERAL, profile_named
     from training.grpo.examples import check_images, read_example_files
     from training.grpo.frames import parse_coordinates
+    from training.grpo.predictions import check_predictions, read_predictions
     from training.step_accuracy import answers as asking
     from training.step_accuracy.report import score_answers, summarise
 
-    if (policy is None) == (predictions is None):
-        raise BadInput("name either a model, --policy, or a file of --predictions")
+    check_source(policy, predictions)
     examples = read_example_files(files)[:limit]
     check_images(examples)
     steps = asking.asked_steps(examples)
@@ -74,8 +71,8 @@ def evaluate_planning(
     space = profile.space if coordinates is None else CoordinateSpace(parse_coordinates(coordinates))
     asking.check_units(steps, space)
     if predictions is not None:
-        given, name = asking.read_answers(predictions), str(predictions)
-        asking.check_complete(given, steps)
+        given, name = read_predictions(predictions, asking.StepAnswer), str(predictions)
+        check_predictions(given, examples)
     else:
         assert policy is not None
         given, name = _ask(policy, profile, base_url, steps, out, max_tokens, workers, quiet=as_json), policy
@@ -101,33 +98,20 @@ def _ask(
     quiet: bool,
 ) -> dict[str, StepAnswer]:
     """Asks the model for what *out* lacks."""
-    from models.specs import make_model
     from training.grpo.examples import examples_digest
-    from training.step_accuracy.answers import answer_all
-    from training.step_accuracy.stored import Asked, StoredAnswers
+    from training.grpo.predictions import Asked, StoredAnswers
+    from training.step_accuracy.answers import StepAnswer, answer_all
 
     digest = examples_digest(step.example for step in steps)
-    stored = StoredAnswers(out, Asked(policy=spec, profile=profile.name, max_tokens=max_tokens, examples=digest))
-    missing = [step for step in steps if step.example.name not in stored.given]
-    if not missing:
-        return stored.given
+    asked = Asked(policy=spec, profile=profile.name, max_tokens=max_tokens, examples=digest)
 
-    async def ask() -> None:
-        model = make_model(spec, base_url=base_url)
-        try:
-            await answer_all(model, missing, profile, keep, max_tokens=max_tokens, workers=workers)
-        finally:
-            await model.aclose()
+    async def answer(model: ChatModel, missing: Sequence[AskedStep], keep: Callable[[StepAnswer], None]) -> None:
+        await answer_all(model, missing, profile, keep, max_tokens=max_tokens, workers=workers)
 
-    with counting("steps", len(steps), quiet=quiet) as watch:
-
-        def keep(answer: StepAnswer) -> None:
-            stored.add(answer)
-            watch(len(stored.given))
-
-        watch(len(stored.given))
-        asyncio.run(ask())
-    return stored.given
+    stored = StoredAnswers.open(out, asked, StepAnswer)
+    return ask_for_missing(
+        spec, base_url, steps, lambda step: step.example.name, stored, answer, noun="steps", quiet=quiet
+    )
 
 
 def _write(out: Path, given: dict[str, StepAnswer], score: PlanningScore) -> None:

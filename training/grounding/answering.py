@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import io
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from envs.core.errors import BadInput
 from envs.core.record import Record, storable
-from models.asking import complete
+from models.asking import answer_each, complete
 from models.base import ChatModel, ChatRequest, ModelError
 from models.prompting.prompt_text import message
 from models.vision.coordinates import Size
 from models.vision.grounding import GroundingPrompt, PointProblem, read_point, subject_of
 from models.vision.pictures import picture_for, picture_size
-from training.grpo.examples import Example
+from training.grpo.examples import Example, picture_as_png
 from training.grpo.predictions import Prediction
 from training.grpo.rewards import PointTarget
 
 ANSWER_TOKENS: Final = 128
 THOUGHT_TOKENS: Final = 512
-_PNG: Final = b"\x89PNG"
 
 
 class AskedPoint(Record):
@@ -58,23 +56,16 @@ async def answer_all(
     """Asks for the place of each of *examples* once, at temperature 0, and gives each answer to *store*.
 
     Raises :class:`models.base.ModelError` if the model cannot be reached; an answer that cannot be used counts."""
-    queue = list(reversed(examples))
 
-    async def work() -> None:
-        while queue:
-            store(await _answer(model, form, queue.pop(), deadline_s))
+    async def answer(example: Example) -> Prediction:
+        return await _answer(model, form, example, deadline_s)
 
-    tasks = [asyncio.create_task(work()) for _ in range(min(workers, len(examples)))]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
+    await answer_each(examples, answer, store, workers=workers)
 
 
 async def _answer(model: ChatModel, form: GroundingPrompt, example: Example, deadline_s: float) -> Prediction:
     asked = asked_point(example)
-    png = await asyncio.to_thread(_as_png, example.picture or b"")
+    png = await asyncio.to_thread(picture_as_png, example)
     size = picture_size(png)
     image, frame = await asyncio.to_thread(picture_for, form.profile, png, (int(size.width), int(size.height)))
     ask = form.where_is if asked.where_is else form.where_to_click
@@ -94,18 +85,3 @@ async def _answer(model: ChatModel, form: GroundingPrompt, example: Example, dea
     if isinstance(point, PointProblem):
         return Prediction(name=example.name, answer=answer, problem=point.value, tokens=tokens)
     return Prediction(name=example.name, point=(point.x, point.y), answer=answer, tokens=tokens)
-
-
-def _as_png(picture: bytes) -> bytes:
-    """*picture* as PNG, which models are sent."""
-    if picture.startswith(_PNG):
-        return picture
-    from PIL import Image
-
-    out = io.BytesIO()
-    try:
-        with Image.open(io.BytesIO(picture)) as opened:
-            opened.convert("RGB").save(out, format="PNG")
-    except (OSError, ValueError) as error:
-        raise BadInput(f"an image cannot be read: {error}") from None
-    return out.getvalue()

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from random import Random
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import Field, FiniteFloat, ValidationError
 
@@ -19,6 +19,8 @@ from envs.core.errors import BadInput
 from envs.core.plain_values import first_problem
 from envs.core.record import Record
 from training.grpo.rewards import Target, places_of
+
+_PNG: Final = b"\x89PNG"
 
 Role = Literal["system", "user", "assistant"]
 
@@ -97,6 +99,22 @@ class Example(Record):
             return self.image.read_bytes()
         except OSError as error:
             raise BadInput(f"example {self.name!r}: image {str(self.image)!r}: {error.strerror}") from error
+
+
+def picture_as_png(example: Example) -> bytes:
+    """The image of *example* as PNG, which models are sent. Raises BadInput if it cannot be read."""
+    picture = example.picture or b""
+    if picture.startswith(_PNG):
+        return picture
+    from PIL import Image
+
+    out = io.BytesIO()
+    try:
+        with Image.open(io.BytesIO(picture)) as opened:
+            opened.convert("RGB").save(out, format="PNG")
+    except (OSError, ValueError) as error:
+        raise BadInput(f"example {example.name!r}: its image cannot be read: {error}") from None
+    return out.getvalue()
 
 
 def read_examples(path: Path, *, empty: bool = False) -> tuple[Example, ...]:

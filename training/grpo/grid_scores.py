@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 
 from envs.core.errors import BadInput
 from envs.core.record import Record, storable
 from judges.statistics import Estimate, clustered_mean, proportion
-from models.asking import complete
+from models.asking import answer_each, complete
 from models.base import ChatModel, ChatRequest, Message, ModelError
 from models.vision.answers import read_completion
 from training.grpo.examples import Example
@@ -54,30 +53,19 @@ async def answer_puzzles(
     """Asks for the answer to each of *examples* once, at temperature 0, and gives each answer to *store*.
 
     Raises :class:`models.base.ModelError` if the model cannot be reached; an answer that cannot be used counts."""
-    queue = list(reversed(examples))
 
-    async def work() -> None:
-        while queue:
-            example = queue.pop()
-            messages = tuple(Message(role, text) for role, text in example.messages)
-            try:
-                reply = await complete(
-                    model, ChatRequest(messages=messages, max_tokens=max_tokens, deadline_s=deadline_s)
-                )
-            except ModelError as error:
-                if not error.answered:
-                    raise
-                store(Prediction(name=example.name, problem=storable(str(error).splitlines()[0])))
-            else:
-                tokens = reply.usage.tokens_out + reply.usage.tokens_thinking
-                store(Prediction(name=example.name, answer=storable(reply.text), tokens=tokens))
+    async def answer(example: Example) -> Prediction:
+        messages = tuple(Message(role, text) for role, text in example.messages)
+        try:
+            reply = await complete(model, ChatRequest(messages=messages, max_tokens=max_tokens, deadline_s=deadline_s))
+        except ModelError as error:
+            if not error.answered:
+                raise
+            return Prediction(name=example.name, problem=storable(str(error).splitlines()[0]))
+        tokens = reply.usage.tokens_out + reply.usage.tokens_thinking
+        return Prediction(name=example.name, answer=storable(reply.text), tokens=tokens)
 
-    tasks = [asyncio.create_task(work()) for _ in range(min(workers, len(examples)))]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
+    await answer_each(examples, answer, store, workers=workers)
 
 
 def score_grids(examples: Sequence[Example], predictions: Mapping[str, Prediction]) -> tuple[GridScore, ...]:

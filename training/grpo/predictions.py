@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, Generic, Self, TypeVar
 
 from pydantic import ValidationError
 
@@ -17,11 +16,19 @@ from envs.core.record import Record
 from training.grpo.examples import Example
 
 
-class Prediction(Record):
-    """A model's answer to one example, or a point from elsewhere."""
+class Answer(Record):
+    """An answer to one example."""
 
     name: str
     """Of the example."""
+
+
+A = TypeVar("A", bound=Answer)
+
+
+class Prediction(Answer):
+    """A model's answer to one example, or a point from elsewhere."""
+
     point: tuple[float, float] | None = None
     """In pixels of the image file; None if the answer names no usable point, or is asked for none."""
     answer: str = ""
@@ -31,44 +38,32 @@ class Prediction(Record):
     """Of the answer, thought included, as far as the model counts them."""
 
 
-def read_predictions(path: Path) -> dict[str, Prediction]:
-    """Reads a JSON Lines file of predictions, by name of the example. Raises BadInput. A last line that was cut when
-    its writer was killed is ignored."""
+def read_predictions(path: Path, kind: type[A]) -> dict[str, A]:
+    """Reads a JSON Lines file of predictions of *kind*, by name of the example. Raises BadInput."""
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise BadInput(f"predictions {str(path)!r} cannot be read: {reason}") from None
-    by_name: dict[str, Prediction] = {}
+    by_name: dict[str, A] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
-            prediction = Prediction.model_validate_json(line)
+            prediction = kind.model_validate_json(line)
         except ValidationError as error:
-            if number == len(lines):
-                continue
             raise BadInput(f"{path}:{number}: no prediction: {first_problem(error)}") from None
         by_name[prediction.name] = prediction
     return by_name
 
 
-def check_predictions(predictions: Mapping[str, Prediction], examples: Iterable[Example]) -> None:
+def check_predictions(predictions: Mapping[str, Answer], examples: Iterable[Example]) -> None:
     """Raises BadInput if *predictions* name an example that is not there, or lack one."""
     names = [example.name for example in examples]
     if unknown := next(iter(predictions.keys() - set(names)), None):
         raise BadInput(f"the predictions name {unknown!r}, which is no example")
     if missing := next((name for name in names if name not in predictions), None):
         raise BadInput(f"the predictions lack the example {missing!r}")
-
-
-def digest_of(examples: Sequence[Example]) -> str:
-    """Identifies what is asked: prompts, targets and pictures."""
-    digest = hashlib.sha256()
-    for example in examples:
-        digest.update(example.model_copy(update={"image": None}).model_dump_json().encode())
-        digest.update(example.picture or b"")
-    return digest.hexdigest()[:16]
 
 
 class Asked(Record):
@@ -79,21 +74,24 @@ class Asked(Record):
     """Of a model that sees."""
     think: bool = False
     resolution: bool = False
+    max_tokens: int | None = None
+    """Longest visible answer, where that can be set."""
     examples: str
-    """:func:`digest_of`."""
+    """:func:`training.grpo.examples.examples_digest`."""
 
 
-class StoredAnswers:
+class StoredAnswers(Generic[A]):
     """Answers by name of the example; in memory only where no folder is named."""
 
-    def __init__(self, answers: dict[str, Prediction], file: Path | None) -> None:
+    def __init__(self, answers: dict[str, A], file: Path | None) -> None:
         self.answers = answers
         self._file = file
         self._out: IO[str] | None = None
 
     @classmethod
-    def open(cls, out: Path | None, asked: Asked) -> Self:
-        """The answers that *out* holds. Raises BadInput if it holds those to other questions."""
+    def open(cls, out: Path | None, asked: Asked, kind: type[A]) -> Self:
+        """The answers of *kind* that *out* holds. A last line that was cut when its writer was killed is dropped.
+        Raises BadInput if *out* holds other files, or answers to other questions."""
         if out is None:
             return cls({}, None)
         settings, file = out / "asked.json", out / "predictions.jsonl"
@@ -104,10 +102,10 @@ class StoredAnswers:
             write_atomically(settings, asked.model_dump_json(indent=1) + "\n")
         elif (changed := _changed(settings, asked)) != "":
             raise BadInput(f"--out {str(out)!r} was begun with another {changed}: name a new folder")
-        answers = read_predictions(file) if file.is_file() else {}
-        if answers:  # a line that was cut ends here
-            write_atomically(file, "".join(f"{each.model_dump_json()}\n" for each in answers.values()))
-        return cls(answers, file)
+        if not file.is_file():
+            return cls({}, file)
+        _drop_cut_line(file)
+        return cls(read_predictions(file, kind), file)
 
     def __enter__(self) -> Self:
         self._out = None if self._file is None else self._file.open("a", encoding="utf-8")
@@ -117,17 +115,23 @@ class StoredAnswers:
         if self._out is not None:
             self._out.close()
 
-    def add(self, prediction: Prediction) -> None:
+    def add(self, prediction: A) -> None:
         self.answers[prediction.name] = prediction
         if self._out is not None:
             self._out.write(prediction.model_dump_json() + "\n")
             self._out.flush()
 
 
+def _drop_cut_line(file: Path) -> None:
+    text = file.read_text(encoding="utf-8", errors="replace")
+    if not text.endswith("\n"):
+        write_atomically(file, text[: text.rfind("\n") + 1])
+
+
 def _changed(file: Path, asked: Asked) -> str:
     """The names of what differs from what *file* says; empty if nothing does."""
     try:
         before = Asked.model_validate_json(file.read_text("utf-8"))
-    except ValidationError:
+    except (OSError, ValidationError):
         raise BadInput(f"{str(file)!r} holds no settings of an evaluation: name a new folder") from None
     return " and ".join(name for name, value in asked if value != getattr(before, name))

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Final
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from envs.core.actions import Action
 from envs.core.errors import BadInput
-from envs.core.plain_values import first_problem
-from envs.core.record import Record, storable
-from models.asking import complete
+from envs.core.record import storable
+from models.asking import answer_each, complete
 from models.base import ChatModel, ChatRequest, Image, Message, ModelError
 from models.vision.answers import UNSCALED, Scale, read_completion
 from models.vision.coordinates import CoordinateSpace, ImageFrame
@@ -24,18 +20,15 @@ from models.vision.grounding import UNITS
 from models.vision.pictures import picture_for
 from models.vision.profiles import GENERAL, VisionProfile
 from training.data_sets.items import Size
-from training.grpo.examples import Example, image_size
+from training.grpo.examples import Example, image_size, picture_as_png
+from training.grpo.predictions import Answer
 from training.grpo.rewards import StepTarget, extract_thought
 from training.grpo.rewards.targets import parse_action
 
-_PNG: Final = b"\x89PNG"
 
-
-class StepAnswer(Record):
+class StepAnswer(Answer):
     """One line of a file of predictions."""
 
-    name: str
-    """Of the example."""
     answer: str
     """The whole text, thought included. Empty: the model gave none."""
     tokens: int | None = Field(default=None, ge=0)
@@ -123,18 +116,11 @@ async def answer_all(
 ) -> None:
     """Asks for each of *steps*, and gives each answer to *store*. Raises :class:`models.base.ModelError` if the model
     cannot be reached; an answer that cannot be used, such as one that was cut off, is empty, all of it thought."""
-    queue = list(reversed(steps))
 
-    async def work() -> None:
-        while queue:
-            store(await _answer(model, queue.pop(), profile, max_tokens, deadline_s))
+    async def answer(step: AskedStep) -> StepAnswer:
+        return await _answer(model, step, profile, max_tokens, deadline_s)
 
-    tasks = [asyncio.create_task(work()) for _ in range(min(workers, len(steps)))]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
+    await answer_each(steps, answer, store, workers=workers)
 
 
 async def _answer(
@@ -142,7 +128,7 @@ async def _answer(
 ) -> StepAnswer:
     images: tuple[Image, ...] = ()
     if step.example.image is not None:
-        png = await asyncio.to_thread(_as_png, step.example.picture or b"")
+        png = await asyncio.to_thread(picture_as_png, step.example)
         image, _ = await asyncio.to_thread(picture_for, profile, png, step.size)
         images = (image,)
     *before, (role, text) = step.example.messages
@@ -167,43 +153,3 @@ def _share(step: AskedStep, answer: str, tokens: int) -> int:
     """Tokens of the thought in *answer*, by its share of the characters: a served model does not say where they end."""
     thought = extract_thought(step.target, read_completion(answer))
     return round(tokens * len(thought) / len(answer)) if answer else 0
-
-
-def _as_png(picture: bytes) -> bytes:
-    """*picture* as PNG, which models are sent."""
-    if picture.startswith(_PNG):
-        return picture
-    from PIL import Image as Pillow
-
-    out = io.BytesIO()
-    with Pillow.open(io.BytesIO(picture)) as opened:
-        opened.convert("RGB").save(out, format="PNG")
-    return out.getvalue()
-
-
-def read_answers(path: Path) -> dict[str, StepAnswer]:
-    """Reads a JSON Lines file of predictions, by name of the example. Raises BadInput."""
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise BadInput(f"predictions {str(path)!r} cannot be read: {reason}") from None
-    by_name: dict[str, StepAnswer] = {}
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            answer = StepAnswer.model_validate_json(line)
-        except ValidationError as error:
-            raise BadInput(f"{path}:{number}: no prediction: {first_problem(error)}") from None
-        by_name[answer.name] = answer
-    return by_name
-
-
-def check_complete(answers: Mapping[str, StepAnswer], steps: Sequence[AskedStep]) -> None:
-    """Raises BadInput if *answers* name an example that is not there, or lack one."""
-    names = [step.example.name for step in steps]
-    if unknown := next(iter(answers.keys() - set(names)), None):
-        raise BadInput(f"the predictions name {unknown!r}, which is no example")
-    if missing := next((name for name in names if name not in answers), None):
-        raise BadInput(f"the predictions lack the example {missing!r}")

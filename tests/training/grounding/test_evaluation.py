@@ -18,8 +18,8 @@ from models.vision.grounding import GroundingPrompt, subject_of
 from models.vision.profiles import PROFILES, profile_named
 from training.grounding.answering import answer_all
 from training.grounding.scores import score_all, summarise
-from training.grpo.examples import Example, Facts, write_examples
-from training.grpo.predictions import Asked, Prediction, StoredAnswers, digest_of
+from training.grpo.examples import Example, Facts, examples_digest, write_examples
+from training.grpo.predictions import Asked, Prediction, StoredAnswers
 from training.grpo.rewards import PointTarget
 
 SIZE = (200, 100)
@@ -173,24 +173,24 @@ async def test_answers_are_in_the_models_own_coordinates_and_a_cut_one_is_wrong(
 
 
 def _asked(policy: str, form: GroundingPrompt, examples: tuple[Example, ...]) -> Asked:
-    return Asked(policy=policy, profile=form.profile.name, think=form.think, examples=digest_of(examples))
+    return Asked(policy=policy, profile=form.profile.name, think=form.think, examples=examples_digest(examples))
 
 
 async def test_an_interrupted_evaluation_asks_for_the_rest_only(examples: tuple[Example, ...], tmp_path: Path) -> None:
     out, form = tmp_path / "out", GroundingPrompt()
     down = ModelBusy("down")
-    with StoredAnswers.open(out, _asked("scripted", form, examples)) as stored, pytest.raises(ModelBusy):
+    with StoredAnswers.open(out, _asked("scripted", form, examples), Prediction) as stored, pytest.raises(ModelBusy):
         await answer_all(Scripted("70, 40", "71, 41", down), form, examples, stored.add)
     with (out / "predictions.jsonl").open("a") as file:
         file.write('{"name": "2", "poi')  # killed while it wrote
-    again = StoredAnswers.open(out, _asked("scripted", form, examples))
+    again = StoredAnswers.open(out, _asked("scripted", form, examples), Prediction)
     assert {name: each.point for name, each in again.answers.items()} == {"0": (70, 40), "1": (71, 41)}
     with again:
         await answer_all(Scripted("1, 1"), form, examples[2:3], again.add)
-    assert len(StoredAnswers.open(out, _asked("scripted", form, examples)).answers) == 3
+    assert len(StoredAnswers.open(out, _asked("scripted", form, examples), Prediction).answers) == 3
     for other in (("another", form, examples), ("scripted", GroundingPrompt(think=True), examples)):
         with pytest.raises(Exception, match=r"begun with another (policy|think)"):
-            StoredAnswers.open(out, _asked(*other))
+            StoredAnswers.open(out, _asked(*other), Prediction)
 
 
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)

@@ -14,7 +14,7 @@ from agent.run.grounders import form_of_model
 from models.vision.grounding import GroundingPrompt
 from tests.docs.documented import block_commands
 from tests.tiny_models.vision_language import ARCHITECTURES
-from training.grpo.predictions import read_predictions
+from training.grpo.predictions import Prediction, read_predictions
 
 pytestmark = pytest.mark.slow
 
@@ -73,7 +73,7 @@ def test_the_documented_path(
     score = json.loads(capsys.readouterr().out)
     assert score["examples"] == 4 and score["clusters"] == 2
     assert {group["name"] for group in score["groups"]} == {"text", "icon"}
-    answers = read_predictions(Path("runs/own-test/predictions.jsonl"))
+    answers = read_predictions(Path("runs/own-test/predictions.jsonl"), Prediction)
     assert sorted(answers) == ["0", "1", "2", "3"] and all(each.answer or each.problem for each in answers.values())
     assert Path("runs/own-test/report.html").read_text().count("data:image/jpeg") == 4
     form = form_of_model("local:runs/own/model")
