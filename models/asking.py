@@ -165,6 +165,18 @@ async def ask_text(
                 repair = (said, Message("user", complaint(error)))
 
 
+async def complete_or_empty(model: ChatModel, request: ChatRequest, spent: Sequence[ChatReply] = ()) -> ChatReply:
+    """Sends the request. A truncated or empty answer is a reply without text, not an error. The usage of the calls
+    *spent* before is added to an error."""
+    try:
+        return await complete(model, request)
+    except ModelError as error:
+        if isinstance(error, ModelTruncated | ModelInvalidAnswer) and error.usage is not None:
+            return ChatReply("", error.usage, model.spec, error.seconds, error.attempts)
+        charge(error, spent)
+        raise
+
+
 def charge(error: ModelError, spent: Sequence[ChatReply]) -> None:
     """Adds usage, time and attempts of the replies *spent* to *error*."""
     for reply in spent:

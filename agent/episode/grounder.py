@@ -9,16 +9,13 @@ from typing import Final, assert_never
 from agent.episode.policy import ModelCall
 from envs.core.observation import Observation
 from envs.core.record import storable
-from models.asking import charge, complete
+from models.asking import complete_or_empty
 from models.base import (
     Budget,
     ChatModel,
     ChatReply,
     ChatRequest,
     Message,
-    ModelError,
-    ModelInvalidAnswer,
-    ModelTruncated,
 )
 from models.prompting.prompt_text import PromptText, message, words
 from models.thinking import budget_of
@@ -91,13 +88,7 @@ class ModelGrounder:
             seed=self._seed,
             deadline_s=self._deadline_s,
         )
-        try:
-            return await complete(self._model, request)
-        except ModelError as error:
-            if isinstance(error, ModelTruncated | ModelInvalidAnswer) and error.usage is not None:
-                return ChatReply("", error.usage, self.spec, error.seconds, error.attempts)
-            charge(error, [call.reply for call in before])
-            raise
+        return await complete_or_empty(self._model, request, [call.reply for call in before])
 
 
 def _complaint(problem: PointProblem) -> PromptText:

@@ -27,7 +27,7 @@ from envs.core.past_actions import PastAction
 from envs.core.record import storable
 from envs.core.tasks import TaskRef
 from envs.observer.nearest_controls import nearest_controls
-from models.asking import charge, complete
+from models.asking import complete_or_empty
 from models.base import (
     Budget,
     ChatModel,
@@ -35,9 +35,6 @@ from models.base import (
     ChatRequest,
     Image,
     Message,
-    ModelError,
-    ModelInvalidAnswer,
-    ModelTruncated,
 )
 from models.prompting.prompt_text import PromptText, cut, fenced, joined, message, on_one_line, words
 from models.thinking import budget_of
@@ -315,13 +312,7 @@ class ModelPolicy:
             grammar=self._grammar(turn) if self.constrained else None,
             deadline_s=self._deadline_s,
         )
-        try:
-            return await complete(self._model, request)
-        except ModelError as error:
-            if isinstance(error, ModelTruncated | ModelInvalidAnswer) and error.usage is not None:
-                return ChatReply("", error.usage, self.spec, error.seconds, error.attempts)
-            charge(error, [call.reply for call in before])  # no answer: the policy is not at fault
-            raise
+        return await complete_or_empty(self._model, request, [call.reply for call in before])
 
     def _grammar(self, turn: Turn) -> str:
         view = turn.view

@@ -10,6 +10,7 @@ import typer
 from agent.cli.output import EXIT_OK, print_json, stdout
 from envs.core.errors import BadInput
 from training.cli.messages import AsJson, log
+from training.cli.question_options import Coordinates, Resolution, Think
 
 NAMES = (
     "screenspot, screenspot-v2, screenspot-pro, android-control, gui-odyssey, aitz, omniact, mind2web, gui-r1-3k, "
@@ -37,17 +38,9 @@ def import_examples(
     low: Annotated[
         bool, typer.Option("--low", help="Also show the instruction of the single step (AndroidControl-Low).")
     ] = False,
-    think: Annotated[bool, typer.Option("--think", help="Ask for a thought before the answer.")] = False,
-    resolution: Annotated[
-        bool, typer.Option("--resolution", help="Include the size of the screenshot in the prompt.")
-    ] = False,
-    coordinates: Annotated[
-        str,
-        typer.Option(
-            help="Units of the coordinates that prompts ask for: pixels, resized, thousand or unit; train with equal "
-            "`coordinates`."
-        ),
-    ] = "pixels",
+    think: Think = False,
+    resolution: Resolution = False,
+    coordinates: Coordinates = "pixels",
     as_json: AsJson = False,
 ) -> int:
     """Convert a published data set, or your own screenshots, to examples for `mira train grpo` and `mira eval`."""

@@ -14,6 +14,7 @@ from agent.cli.tables import Column, FittedTable
 from envs.core.errors import BadInput
 from models.vision.grounding import AnswerShape
 from training.cli.messages import AsJson, Changes, Config, importing, log, needs_extra, reporting_full_disk, watcher_of
+from training.cli.question_options import Coordinates, Resolution, Think
 from training.cli.recipes import RecipeName, with_recipe
 
 if TYPE_CHECKING:
@@ -110,17 +111,9 @@ def examples(
             "policy's prompt. All but step need screenshots."
         ),
     ] = "step",
-    think: Annotated[bool, typer.Option("--think", help="Ask for a thought before the answer.")] = False,
-    resolution: Annotated[
-        bool, typer.Option("--resolution", help="Include the size of the screenshot in the prompt.")
-    ] = False,
-    coordinates: Annotated[
-        str,
-        typer.Option(
-            help="Units of the coordinates that prompts ask for: pixels, resized, thousand or unit; train with equal "
-            "`coordinates`."
-        ),
-    ] = "pixels",
+    think: Think = False,
+    resolution: Resolution = False,
+    coordinates: Coordinates = "pixels",
     answer: Annotated[
         AnswerShape, typer.Option(help="What questions for a place ask for; all but point are for GuirlVG's box rows.")
     ] = AnswerShape.POINT,

@@ -35,13 +35,9 @@ class Stage(StrEnum):
     """Nothing is trained: the start itself."""
 
 
-class Recipe(Record):
-    """One row of a paper's table."""
+class _Row(Record):
+    """A row in a file."""
 
-    name: str
-    """`PAPER/ROW`."""
-    paper: str
-    """Title in short."""
     place: str
     """Table, figure or section, and the row's name there."""
     result: Mapping[str, float] = Field(default_factory=dict[str, float])
@@ -55,22 +51,19 @@ class Recipe(Record):
     """Settings of `mira train adagui-data` for its first stage, by key."""
     notes: tuple[str, ...] = ()
 
+
+class Recipe(_Row):
+    """One row of a paper's table."""
+
+    name: str
+    """`PAPER/ROW`."""
+    paper: str
+    """Title in short."""
+
     @property
     def reward(self) -> str:
         """The name of its reward's entry."""
         return self.name.partition("/")[0]
-
-
-class _Row(Record):
-    """A row in a file."""
-
-    place: str
-    result: Mapping[str, float] = Field(default_factory=dict[str, float])
-    stage: Stage = Stage.GRPO
-    of: str = ""
-    settings: Mapping[str, Any] = Field(default_factory=dict[str, Any])
-    data: Mapping[str, Any] = Field(default_factory=dict[str, Any])
-    notes: tuple[str, ...] = ()
 
 
 class _File(Record):
