@@ -120,7 +120,8 @@ def _print(score: GroundingScore, out: Path | None) -> None:
     offset = "-" if score.median_offset is None else f"{score.median_offset:.0f} px"
     stdout.print(
         f"proximity {score.proximity:.2f} · tier {score.tier:.2f} · median offset {offset} · "
-        f"{score.without_point} answers without a point · {score.tokens:.1f} tokens an answer",
+        f"{score.without_point} answers without a point"
+        + (f" · {score.tokens:.1f} tokens an answer" if score.tokens else ""),
         highlight=False,
     )
     if out is not None:

@@ -253,7 +253,7 @@ def test_the_answer_names_its_control() -> None:
     assert answers
     for answer in answers:
         thought, element, action = answer.splitlines()
-        assert thought.startswith("# Thought: To do: ") and element.startswith("# Element: ")
+        assert thought.startswith("# Thought: Done: ") and " To do: " in thought and element.startswith("# Element: ")
         ref = PROGRAM.parse(action).action.model_dump()["ref"]
         assert f"[{ref}] {element.removeprefix('# Element: ')}" in named[1].text
     assert "# Element:" not in "".join(message.text for message in render_prompt(SMALL, VIEW))
