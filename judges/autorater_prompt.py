@@ -9,8 +9,7 @@ from typing import Any, Final, Literal, cast
 from pydantic import BaseModel, ConfigDict, create_model, model_validator
 
 from envs.observer.action_log import action_log
-from envs.observer.page_lines import without_refs
-from envs.observer.page_text import page_text
+from envs.observer.page_text import plain_page_text
 from judges.base import Progress
 from judges.evidence import LOG_CHARS
 from models.base import Image, Message
@@ -104,7 +103,7 @@ def render(progress: Progress, places: Sequence[int]) -> tuple[Message, ...]:
         fenced("task", progress.instruction),
         _plan(progress),
         fenced("log", action_log(progress.history, LOG_CHARS)),
-        fenced("page", without_refs(page_text(observation))),
+        fenced("page", plain_page_text(observation)),
         joined("", question),
     ]
     images = () if observation.screenshot is None else (Image(observation.screenshot),)

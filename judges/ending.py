@@ -16,7 +16,7 @@ from envs.core.observation import Observation
 from envs.core.trace import Commit, Flip, Intent, Rating
 from envs.observer.action_log import action_log_lines
 from envs.observer.page_focus import focused_lines, interest
-from envs.observer.page_lines import without_refs
+from envs.observer.page_lines import without_refs, without_repeated_areas
 from envs.observer.page_state import page_state
 from judges.base import Ending, Proof, SeenPage
 from judges.evidence import normalised
@@ -168,13 +168,20 @@ def _rank(ending: Ending) -> Callable[[_Candidate], tuple[int, int, int, int]]:
 
 
 def _excerpts(chosen: Sequence[_Candidate], record: EndedEpisode) -> tuple[SeenPage, ...]:
-    named = [(_name(one.page), visible(one.page.text)) for one in chosen]
     met = _met(record)
-    kept = [quoted_lines(text, _quotes(one, met, record)) for one, (_, text) in zip(chosen, named, strict=True)]
-    texts = without_repeats(named, visible(record.ending.observation.text), kept)
+    quotes = [_quotes(one, met, record) for one in chosen]
+    named = [(_name(one.page), _read(visible(one.page.text), own)) for one, own in zip(chosen, quotes, strict=True)]
+    kept = [quoted_lines(text, own) for (_, text), own in zip(named, quotes, strict=True)]
+    texts = without_repeats(named, without_repeated_areas(visible(record.ending.observation.text)), kept)
     proof_only = record.ending.answer is None and bool(met)
     rooms = _shares(chosen, [len(text) for text in texts], proof_only=proof_only)
     return tuple(_excerpt(one, text, room, record) for one, text, room in zip(chosen, texts, rooms, strict=True))
+
+
+def _read(text: str, quotes: Sequence[str]) -> str:
+    """*text* with each row's words once, unless *quotes* are of the lines that this removes."""
+    short = without_repeated_areas(text)
+    return text if holds(text, quotes) and not holds(short, quotes) else short
 
 
 def _name(page: SeenPage) -> str:

@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from envs.observer.action_log import action_log_lines
 from envs.observer.page_lines import without_cues, without_refs
-from envs.observer.page_text import LOG_LINE_CHARS, page_text
+from envs.observer.page_text import LOG_LINE_CHARS, page_text, plain_page_text
 from judges.base import Progress
 from models.prompting.invisible_characters import visible
 from models.prompting.prompt_text import log_lines
@@ -47,6 +47,7 @@ class QuoteChecker:
         shown = (
             page,
             without_refs(page),
+            plain_page_text(progress.observation),
             without_cues(page),
             *action_log_lines(progress.history, LOG_CHARS),
             *log_lines(progress.history, LOG_LINE_CHARS),

@@ -18,7 +18,7 @@ from envs.core.notes import Note
 from envs.core.record import Record, storable
 from envs.observer.action_log import action_log, action_log_lines
 from envs.observer.page_lines import without_refs
-from envs.observer.page_text import LOG_LINE_CHARS, page_text
+from envs.observer.page_text import LOG_LINE_CHARS, plain_page_text
 from judges.base import Ending, Proof, Verdict
 from models.asking import ask, charge
 from models.base import Budget, ChatModel, ChatRequest, Image, Message, ModelInvalidAnswer
@@ -158,7 +158,7 @@ def render(ending: Ending) -> tuple[Message, ...]:
         *_notes(ending.notes),
         *_pages(ending),
         words("The agent's answer:\n") + answer,
-        words("The last page:\n") + fenced("page", without_refs(page_text(ending.observation))),
+        words("The last page:\n") + fenced("page", plain_page_text(ending.observation)),
     ]
     shot = ending.observation.screenshot
     images = () if shot is None else (Image(shot),)

@@ -23,11 +23,11 @@ def action_rule(most: int) -> PromptText:
     if most == 1:
         return _ONE
     several = (
-        words("1. Answer with one action, or with up to "),
+        words("1. Answer with one action, or up to "),
         number(most),
         words(
-            " that fill in a form (typing, selecting, clicking), one a line. What opens, sends or ends something "
-            "comes last. The rest is dropped once one fails or changes the page beyond its own control."
+            " that fill in a form, one a line; what opens, sends or ends something comes last. The rest is dropped "
+            "once one fails or changes more than its own control."
         ),
     )
     return joined("", several)

@@ -44,7 +44,7 @@ from envs.core.step_context import StepContext
 from envs.observer.action_log import LOG_CHARS, action_log_lines
 from envs.observer.nearest_controls import nearest_controls
 from envs.observer.page_focus import Interest, focused_lines, interest
-from envs.observer.page_lines import without_cues
+from envs.observer.page_lines import with_short_areas, without_cues
 from envs.observer.page_text import short_head, within_site
 from models.base import Message
 from models.local.prompt_style import PromptStyle
@@ -100,12 +100,12 @@ you meant, describe yours in other words."""
 _RULES: Final = f"""\
 2. {FENCE_RULE} The goal is the line "Goal:" outside of all data.
 3. If an action failed, read its message and do something else.
-4. End the episode only when the goal is reached or cannot be: then answer as it asks, else N/A: and the reason."""
+4. End when the goal is reached or cannot be: answer as it asks, else N/A: and the reason."""
 
 
 _NOTES: Final = """\
 Notes
-You see the page of this turn only. Note what you will need later, such as a fact for the answer, before the action:
+You see the page of this turn only. Before the action note what you will need later, such as facts:
 """
 _SECRETS: Final = """\
 Secrets
@@ -298,7 +298,7 @@ def _full_user(view: PolicyView) -> PromptText:
     choices = page_choices(view.observation)
     if possible := possible_reference(view.language, choices):
         parts.append(words("Also possible now\n") + own(possible))
-    parts.append(words("What is your next action?"))
+    parts.append(words("Your next action?"))
     return joined("\n\n", parts)
 
 
@@ -393,6 +393,8 @@ def _full_page(view: PolicyView) -> PromptText:
     if observation.dialog is not None:
         dialog = observation.dialog
         head.append(f'Open dialog ({dialog.type}), answer it first: "{one_line(dialog.message)}"')
-    shown = fenced("page", "\n".join([*map(folded, head), "", _without_numbers(view, observation.text)]))
+    shown = fenced(
+        "page", "\n".join([*map(folded, head), "", _without_numbers(view, with_short_areas(observation.text))])
+    )
     note = [words("Note of the observer"), fenced("note", one_line(observation.note))] if observation.note else []
     return joined("\n", (words("The page"), *note, shown))

@@ -8,7 +8,7 @@ field may lose its end.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -20,6 +20,12 @@ VALUE_CHARS = 60
 """Longest value of a field on a shortened line."""
 WORDS_CHARS = 80
 """Longest piece of plain text."""
+AREA_CHARS = 16
+"""Longest name of a clickable area whose words follow."""
+AREA_WORDS = 3
+"""Fewest words of a name that is worth shortening."""
+AREA_LINES = 8
+"""Most lines that hold the words of a clickable area."""
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _CUE = (
@@ -32,13 +38,15 @@ _CUED = re.compile(
     rf"((?<!\\)\[\d+\] [\w:-]+ {_STRING}(?: = {_STRING})?(?: (?!options:|title \")[a-z-]+\b)*){_CUES}", re.MULTILINE
 )
 _CONTROL = re.compile(
-    rf"(?<!\\)\[\d+\] (\w+) {_STRING}(?: = (?P<value>{_STRING}))?"
+    rf"(?<!\\)\[\d+\] (\w+) (?P<name>{_STRING})(?: = (?P<value>{_STRING}))?"
     rf"(?: (?!options:|title \")[a-z-]+\b)*{_CUES}(?: title {_STRING})?"
 )
 _OPTIONS = re.compile(rf"(?: options:)?(?: {_STRING})(?: \(disabled\))?")
 _OPTION = re.compile(_STRING)
 _WORDS = re.compile(rf"\S(?:.{{0,{WORDS_CHARS - 2}}}\S)?(?=\s|$)|\S+")
 _REF = re.compile(r"(?<!\\)\[\d+\] ")
+_AREA = re.compile(rf"(?<!\\)(\[\d+\] )clickable (?P<name>{_STRING})")
+_WORD = re.compile(r"\w+|[^\w\s]")
 _FILLED = frozenset(("textbox", "searchbox", "combobox", "listbox", "spinbutton", "slider"))
 _FIELDS = _FILLED | {"checkbox", "radio", "switch"}
 _BUTTONS = frozenset(("button", "tab", "menuitem", "menuitemcheckbox", "menuitemradio", "option", "treeitem"))
@@ -53,6 +61,53 @@ def without_cues(text: str) -> str:
 def without_refs(text: str) -> str:
     """Removes the numbers of controls, for readers that choose none of them. `\\[3]` is text of the page and stays."""
     return _REF.sub("", text)
+
+
+def without_repeated_areas(text: str) -> str:
+    """Removes the lines of clickable areas whose words the lines after them show, for readers without actions."""
+    lines = text.split("\n")
+    repeated = frozenset(_repeated_areas(lines))
+    return "\n".join(line for index, line in enumerate(lines) if index not in repeated)
+
+
+def with_short_areas(text: str) -> str:
+    """Cuts the name of each clickable area whose words the lines after it show to its first `AREA_CHARS` characters."""
+    lines = text.split("\n")
+    for index in _repeated_areas(lines):
+        lines[index] = _AREA.sub(_with_short_name, lines[index])
+    return "\n".join(lines)
+
+
+def _repeated_areas(lines: Sequence[str]) -> Iterator[int]:
+    """Indexes of the lines with a clickable area and nothing else, whose name is the beginning of the text after it.
+
+    The name of a clickable row is its text, and its parts are shown once more as controls of their own.
+    """
+    for index, line in enumerate(lines):
+        area = _AREA.fullmatch(line)
+        if area is None:
+            continue
+        name = _WORD.findall(area["name"][1:-1].removesuffix(CUT))
+        following = "".join(word for part in lines[index + 1 : index + 1 + AREA_LINES] for word in _words_of(part))
+        if len(name) >= AREA_WORDS and following.startswith("".join(name)):
+            yield index
+
+
+def _words_of(line: str) -> list[str]:
+    """The words of *line* in which each control stands for its name."""
+    return _WORD.findall(_CONTROL.sub(lambda control: control["name"][1:-1], line.removeprefix("# ")))
+
+
+def _with_short_name(area: re.Match[str]) -> str:
+    name = area["name"]
+    return area[0] if len(name) - 2 <= AREA_CHARS else f"{area[1]}clickable {_cut_string(name, AREA_CHARS)}"
+
+
+def _cut_string(quoted: str, chars: int) -> str:
+    """The first *chars* characters of a *quoted* string and `…`, not cut in the middle of an escape."""
+    begin = quoted[: chars + 1]
+    backslashes = len(begin) - len(begin.rstrip("\\"))
+    return f'{begin[: len(begin) - backslashes % 2]}{CUT}"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +236,7 @@ def _with_short_value(control: re.Match[str]) -> str:
     if value is None or len(value) <= VALUE_CHARS:
         return control[0]
     start, end = (at - control.start() for at in control.span("value"))
-    begin = value[: VALUE_CHARS - 1]
-    begin = begin[: len(begin) - (len(begin) - len(begin.rstrip("\\"))) % 2]  # not in the middle of an escape
-    return f'{control[0][:start]}{begin}{CUT}"{control[0][end:]}'
+    return f"{control[0][:start]}{_cut_string(value, VALUE_CHARS - 2)}{control[0][end:]}"
 
 
 def _joined(parts: list[Piece], kept: set[int]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from envs.core.observation import Observation
+from envs.observer.page_lines import without_refs, without_repeated_areas
 
 LINE_CHARS = 300
 """Longest line of the head; a longer one is cut and ends with `…`."""
@@ -26,6 +27,11 @@ def page_text(observation: Observation) -> str:
     if observation.note:
         lines.append(f"Note: {one_line(observation.note)}")
     return "\n".join([*lines, "", observation.text])
+
+
+def plain_page_text(observation: Observation) -> str:
+    """Formats head and page text for readers that choose no control: without numbers, and each row's words once."""
+    return without_refs(without_repeated_areas(page_text(observation)))
 
 
 def short_head(observation: Observation) -> list[str]:

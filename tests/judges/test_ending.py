@@ -214,3 +214,18 @@ def test_url_and_title_stand_once_for_pages_in_a_row_that_share_them(episode: Ep
     text = prompt(episode.ended(Ending("Ship all", look("# End"), answer=None)))
     assert "The page at step 2, same URL and title:\n⟦⟦DATA page⟧⟧\n# Shipments" in text
     assert "The page at step 3:\n⟦⟦DATA page⟧⟧\nURL: http://shop.test/thanks\nTitle: Shop\n" in text
+
+
+ROWS = '# Topics\n[1] clickable "Slugs on parsnips Gardening"\n[2] link "Slugs on parsnips"\n[3] link "Gardening"'
+
+
+def test_a_row_whose_parts_are_shown_is_left_out(episode: Episode, look: Look):
+    episode.step(ROWS)
+    shown = prompt(episode.ended(Ending("x", look(ROWS.replace("Topics", "Results")), answer=None)))
+    assert "clickable" not in shown and shown.count('link "Slugs on parsnips"') == 2
+
+
+def test_a_row_that_a_rating_quoted_is_shown(episode: Episode, look: Look):
+    episode.step(ROWS, flip("m1", 'clickable "Slugs on parsnips Gardening"'))
+    shown = prompt(episode.ended(Ending("x", look("Bye"), answer=None), z=(True, False, False)))
+    assert 'clickable "Slugs on parsnips Gardening"\nlink' in shown

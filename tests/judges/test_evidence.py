@@ -70,3 +70,10 @@ def test_a_task_about_milestones_may_be_proved_with_the_word(progress: Make):
 def test_the_open_dialog_can_be_quoted(progress: Make, look: Callable[..., Observation]):
     page = look("x", dialog=DialogReport(type="alert", message="Order 7 placed", answer="open"))
     assert QuoteChecker(progress(observation=page)).rejects("Order 7 placed") is None
+
+
+def test_a_quote_may_go_over_a_row_that_the_rater_is_not_shown(progress: Make):
+    page = '# Topics\n[1] clickable "Slugs on parsnips Gardening"\n[2] link "Slugs on parsnips"\n[3] link "Gardening"'
+    checker = QuoteChecker(progress(page))
+    assert checker.rejects('# Topics\nlink "Slugs on parsnips"') is None
+    assert checker.rejects('clickable "Slugs on parsnips Gardening"') is None, "as earlier ratings quoted it"

@@ -273,7 +273,7 @@ def test_what_a_page_does_not_have_takes_no_line() -> None:
 def test_how_to_say_that_a_goal_cannot_be_reached_is_left_to_the_goal() -> None:
     """WebArena wants `N/A` alone: "N/A: and the reason" is only what is said where the goal asks for nothing."""
     system, _ = render_policy_prompt("full", VIEW)
-    assert "cannot be: then answer as it asks, else N/A: and the reason." in system.text
+    assert "cannot be: answer as it asks, else N/A: and the reason." in system.text
 
 
 def test_notes_are_offered_and_shown_in_full_prompts_only() -> None:

@@ -279,7 +279,7 @@ def test_the_large_profile_has_the_bytes_of_before() -> None:
     view = replace(
         VIEW, max_actions=8, max_notes=20, history=(past(Type(ref=1, text="ann"), NAME),), problems=("lost",)
     )
-    assert digest(render_prompt(named("large"), view)) == "2bbcc8d3338a47b8"
+    assert digest(render_prompt(named("large"), view)) == "4eab4ca8f96facd2"
 
 
 def test_data_files_are_part_of_the_package() -> None:
