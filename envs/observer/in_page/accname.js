@@ -97,9 +97,32 @@ function inputName(element) {
   return clean(valueOf(element)) || (type === 'submit' ? 'Submit' : type === 'reset' ? 'Reset' : '');
 }
 
+let labelsByRoot = null; // during a walk: root → Map of its labelled elements to their labels
+
+/** Begins or ends a walk. An element's own list of labels searches the whole tree, so a walk reads all labels once. */
+const collectLabels = (walking) => void (labelsByRoot = walking ? new Map() : null);
+
+function labelsAround(element) {
+  if (labelsByRoot === null) return labelsOf(element) ?? [];
+  const root = getRootNode(element);
+  if (!labelsByRoot.has(root)) labelsByRoot.set(root, labelsIn(root));
+  return labelsByRoot.get(root).get(element) ?? [];
+}
+
+function labelsIn(root) {
+  const labels = new Map();
+  for (const label of nodeType(root) === 9 ? documentQueryAll(root, 'label') : fragmentQueryAll(root, 'label')) {
+    const target = labelTarget(label);
+    if (!target) continue;
+    if (labels.has(target)) labels.get(target).push(label);
+    else labels.set(target, [label]);
+  }
+  return labels;
+}
+
 function labelText(element, naming) {
-  const labels = labelsOf(element);
-  if (!labels || !labels.length) return '';
+  const labels = labelsAround(element);
+  if (!labels.length) return '';
   const content = (label, all) => contentOf(label, naming, { all, without: element, embeds: true });
   const texts = firstOf(labels, NAMED_BY, (label) => clean(attr(label, 'aria-label')) || content(label, false) ||
     (isHidden(label) ? content(label, true) : ''));

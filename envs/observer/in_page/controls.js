@@ -148,7 +148,7 @@ class PageLook extends Look {
 
   emit(element, tag, role, inner) {
     const full = attempt(() => fullName(element, tag, role, this.settings.nameChars, inner.reveal), '');
-    const control = { element, tag, role, reveal: inner.reveal, name: cut(full, this.settings.nameChars), uncut: '', cut: full.length > this.settings.nameChars,
+    const control = { element, tag, role, reveal: inner.reveal, opacity: inner.element === element ? inner.opacity : '', name: cut(full, this.settings.nameChars), uncut: '', cut: full.length > this.settings.nameChars,
       labelled: hasAttr(element, 'aria-label') || hasAttr(element, 'aria-labelledby'), states: [], cues: [], value: null, options: [],
       moreOptions: 0, title: '', depth: inner.control ? inner.control.depth + 1 : 0, frame: inner.frame, hash: inner.hash, dropped: false, id: this.controls.length, ordinal: 0 };
     control.title = attempt(() => descriptionOf(element, full), '');

@@ -21,7 +21,7 @@ function flatAbove(node) {
   if (slot) return slot;
   const parent = parentNode(node);
   const closed = parent && nodeType(parent) === 1 ? closedRoots.get(parent) : null;
-  if (closed) for (const one of rootQueryAll(closed, 'slot')) if (assignedNodes(one).includes(node)) return one;
+  if (closed) for (const one of fragmentQueryAll(closed, 'slot')) if (assignedNodes(one).includes(node)) return one;
   return flatParent(node);
 }
 

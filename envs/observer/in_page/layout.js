@@ -12,7 +12,7 @@ const LOOSE = { kind: 'line', rows: 0 };
 
 function renderControl(control) {
   let text = `${REF}${control.id}${END} ${control.role} ${quoted(control.name)}`;
-  if (control.value) text += ` = ${quoted(control.value)}`;
+  if (control.value && !isNamedByValue(control)) text += ` = ${quoted(control.value)}`;
   if (control.states.length) text += ' ' + control.states.join(' ');
   if (control.cues.length) text += ` (${control.cues.join(' ')})`;
   if (control.title) text += ` title ${quoted(control.title)}`;
@@ -23,6 +23,9 @@ function renderControl(control) {
   }
   return text;
 }
+
+/** Whether a drop-down is named by the part that shows its value, as Select2's are. */
+const isNamedByValue = ({ role, tag, name, value }) => role === 'combobox' && tag !== 'input' && tag !== 'select' && name === value;
 
 const renderOpen = (frame) =>
   `--- frame ${FRAME}${frame.index}${END} ${quoted(frame.title)} ${escaped(cut(clean(frame.url), 200)).replace(/ /g, '%20')}`;

@@ -96,7 +96,6 @@ const elementAt = ofRoot(method, 'elementFromPoint');
 const elementsAt = ofRoot(method, 'elementsFromPoint');
 const sheetsOf = ofRoot(getter, 'styleSheets');
 const adoptedSheets = ofRoot(getter, 'adoptedStyleSheets');
-const rootQueryAll = method(DocumentFragment.prototype, 'querySelectorAll');
 const byId = (root, id) => (nodeType(root) === 9 ? Document : DocumentFragment).prototype.getElementById.call(root, id);
 
 const XHTML = 'http://www.w3.org/1999/xhtml';

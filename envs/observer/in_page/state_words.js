@@ -48,19 +48,34 @@ const TURNING_WORDS = new Set(('not non un no never de if when on hide show only
 const ACTS = new RegExp('^(?:save|send|submit|ok|okay|apply|confirm|continue|next|create|add|new|publish|update|search|go|log ?in|log ?out|sign ?(?:in|up|out)|' +
   'delete|remove|cancel|close|buy|check ?out|order|pay|get|try|start|donate|subscribe|contact|register|join|download|upload|edit|reset|clear|yes|no|back)\\b', 'i');
 
-const tokensOf = (element) => attr(element, 'class').split(/\s+/, 40).filter(Boolean);
-const segmented = new Map(); // class token → its words and whether it is a single word
+const NO_TOKENS = Object.freeze([]);
+function tokensOf(element) {
+  const classes = attr(element, 'class');
+  return classes ? classes.split(/\s+/, 40).filter(Boolean) : NO_TOKENS;
+}
+const meanings = new Map(); // class token → its words, see meaningOf
 
-/** The words of a class: `Button_active__x3f` → button, active. Classes with a variant (`hover:…`) have none. */
-function segmentsOf(token) {
-  let segments = segmented.get(token);
-  if (segments) return segments;
-  if (segmented.size > 5000) segmented.clear();
+/** The words of a class, and what the last of them may say: a state, an icon, the direction of a caret. */
+function meaningOf(token) {
+  let known = meanings.get(token);
+  if (known) return known;
+  if (meanings.size > 5000) meanings.clear();
+  const segments = divided(token);
+  const text = segments.join('-');
+  const icon = ICONS.find(([pattern]) => pattern.test(text));
+  const caret = CARET.exec(text);
+  known = { segments, state: CLASS_WORDS[segments[segments.length - 1]], drawn: icon ? icon[1] : '', caret: caret ? caret[1] : '' };
+  meanings.set(token, known);
+  return known;
+}
+
+const segmentsOf = (token) => meaningOf(token).segments;
+
+/** `Button_active__x3f` → button, active. Classes with a variant (`hover:…`) have no words. */
+function divided(token) {
   let body = /[:[\]/!@]/.test(token) || token.length > 80 ? '' : token;
   body = body.replace(/^([A-Za-z][A-Za-z0-9]*_[A-Za-z0-9_-]+)__[A-Za-z0-9+-]{3,10}$/, '$1').replace(/(?<=[A-Za-z])_{1,2}(?=[A-Za-z0-9]*\d)[A-Za-z0-9]{3,10}$/, '');
-  segments = body.replace(/([a-z0-9])([A-Z])/g, '$1-$2').toLowerCase().split(/[-_]+/).filter(Boolean);
-  segmented.set(token, segments);
-  return segments;
+  return body.replace(/([a-z0-9])([A-Z])/g, '$1-$2').toLowerCase().split(/[-_]+/).filter(Boolean);
 }
 
 /** A word that is part of the control's name tells its topic: `delete-selected` of "Delete selected". */

@@ -19,13 +19,15 @@ let pressedLooks = new Map(); // key of a pressed control → the same and its e
 function readCues(look, controls) {
   const fresh = controls.filter((control) => !control.examined).slice(0, MAX_CUED);
   if (!fresh.length) return false;
-  const counts = holdings(fresh);
+  const ancestors = fresh.map((control) => attempt(() => ancestorsOf(control.element), []));
+  const counts = holdings(ancestors);
   const seen = [];
-  for (const control of fresh) {
+  for (let i = 0; i < fresh.length; i++) {
+    const control = fresh[i];
     control.examined = true;
     if (!CUE_ROLES.has(control.role) || UNCUED_TAGS.has(control.tag)) continue;
     try {
-      seen.push(examine(control, look, counts));
+      seen.push(examine(control, ancestors[i], look, counts));
     } catch {
       continue; // it has no cues
     }
@@ -40,20 +42,25 @@ function readCues(look, controls) {
 
 const UNCUED_TAGS = new Set(['input', 'select', 'textarea']); // they tell their state themselves
 
-/** The number of controls in each element that is close around a control. */
-function holdings(controls) {
+/** The nodes close around an element, from its parent on. */
+function ancestorsOf(element) {
+  const found = [];
+  for (let outer = flatParent(element); outer && found.length <= MAX_OUTER; outer = flatParent(outer)) found.push(outer);
+  return found;
+}
+
+/** The number of controls in each node that is close around a control. */
+function holdings(ancestors) {
   const counts = new Map();
-  for (const { element } of controls) {
-    for (let outer = flatParent(element), i = 0; outer && i < MAX_OUTER + 1; outer = flatParent(outer), i++) counts.set(outer, (counts.get(outer) ?? 0) + 1);
-  }
+  for (const around of ancestors) for (const outer of around) counts.set(outer, (counts.get(outer) ?? 0) + 1);
   return counts;
 }
 
 /** Everything about a control that does not depend on other controls. */
-function examine(control, look, counts) {
-  const outer = outerOf(control.element, look, counts);
+function examine(control, ancestors, look, counts) {
+  const outer = outerOf(control.element, ancestors, look, counts);
   const inner = innerOf(control.element, look);
-  const one = { control, outer, inner, cues: new Map(), known: new Set(), caret: '', name: control.name.toLowerCase() };
+  const one = { control, ancestors, outer, inner, cues: new Map(), known: new Set(), caret: '', name: control.name.toLowerCase() };
   if (control.states.includes('disabled')) one.known.add('bar');
   if (control.tag === 'summary') one.known.add('fold');
   const parts = partsOf(one);
@@ -65,10 +72,11 @@ function examine(control, look, counts) {
 }
 
 /** The elements around a control that hold nothing else, and the row that holds no other control. */
-function outerOf(element, look, counts) {
+function outerOf(element, ancestors, look, counts) {
   const found = [];
   let bare = true;
-  for (let child = element, outer = flatParent(element); outer && found.length < MAX_OUTER; child = outer, outer = flatParent(outer)) {
+  for (let i = 0; i < ancestors.length && i < MAX_OUTER; i++) {
+    const [child, outer] = [i ? ancestors[i - 1] : element, ancestors[i]];
     if (nodeType(outer) !== 1 || counts.get(outer) !== 1 || look.emitted.has(outer)) break;
     const tag = tagOf(outer);
     if (tag === 'body' || tag === 'form' || tag === 'main') break;
@@ -148,7 +156,7 @@ function declaredByValue(one, element, name) {
 }
 
 function declaredByName(one, element, name, custom) {
-  const cue = ATTRIBUTE_CUES[name.startsWith('data-') ? name.replace(/^data-(?:is-)?/, '') : name];
+  const cue = ATTRIBUTE_CUES[name.startsWith('data-is-') ? name.slice(8) : name.startsWith('data-') ? name.slice(5) : name];
   if (!cue) return;
   const value = attr(element, name).toLowerCase();
   if (/^(?:|true|1|yes|on)$/.test(value) || (custom && value === name)) addCue(one, cue);
@@ -162,19 +170,13 @@ function addCue(one, cue) {
 
 function classWords(one, element) {
   for (const token of tokensOf(element)) {
-    const segments = segmentsOf(token);
-    const last = segments[segments.length - 1];
-    const found = CLASS_WORDS[last];
-    if (found && isState(one, token, segments, found)) add(one, found.family, found.cue + '?');
-    if (element !== one.control.element || !one.name || isBlank(element)) icon(one, segments.join('-'));
+    const { segments, state, drawn, caret } = meaningOf(token);
+    if (state && isState(one, token, segments, state)) add(one, state.family, state.cue + '?');
+    if ((drawn || caret) && (element !== one.control.element || !one.name || isBlank(element))) {
+      if (drawn) add(one, 'choice', drawn + '?');
+      if (caret) one.caret = caret;
+    }
   }
-}
-
-function icon(one, text) {
-  const drawn = ICONS.find(([pattern]) => pattern.test(text));
-  if (drawn) add(one, 'choice', drawn[1] + '?');
-  const caret = CARET.exec(text);
-  if (caret) one.caret = caret[1];
 }
 
 function ligature(one, element) {
@@ -186,7 +188,7 @@ function ligature(one, element) {
 
 /** A faint control that the pointer cannot use looks disabled. */
 function faint(one) {
-  if (one.known.has('bar') || one.cues.has('bar')) return;
+  if (one.control.opacity === '1' || one.known.has('bar') || one.cues.has('bar')) return;
   const style = getComputedStyle(one.control.element);
   if (Number(style.opacity) < 0.75 && (style.cursor === 'not-allowed' || style.pointerEvents === 'none')) add(one, 'bar', 'disabled?');
 }
@@ -197,26 +199,27 @@ function groupsOf(seen) {
   for (const one of seen) {
     let path = one.control.role;
     one.places = [];
-    for (let unit = one.control.element, i = 0; unit && i <= MAX_OUTER; i++) {
-      const outer = flatParent(unit);
-      if (!outer || nodeType(outer) !== 1) break;
+    let unit = one.control.element;
+    for (const outer of one.ancestors) {
+      if (nodeType(outer) !== 1) break;
       path += ' ' + localName(unit);
-      one.places.push({ unit, outer, path });
       let paths = kinds.get(outer);
       if (!paths) kinds.set(outer, (paths = new Map()));
-      if (!paths.has(path)) paths.set(path, []);
-      paths.get(path).push(one);
+      let members = paths.get(path);
+      if (!members) paths.set(path, (members = []));
+      members.push(one);
+      one.places.push({ unit, members });
       unit = outer;
     }
   }
   const groups = new Map();
   for (const one of seen) {
-    const place = one.places.find(({ outer, path }) => kinds.get(outer).get(path).length > 1);
-    const members = place && kinds.get(place.outer).get(place.path);
-    if (!members || members.length < 3) continue;
+    const place = one.places.find(({ members }) => members.length > 1);
+    if (!place || place.members.length < 3) continue;
     one.unit = place.unit;
-    if (!groups.has(members)) groups.set(members, []);
-    groups.get(members).push(one);
+    const group = groups.get(place.members);
+    if (group) group.push(one);
+    else groups.set(place.members, [one]);
   }
   const areApart = (group) => {
     const units = new Set(group.map((one) => one.unit));
@@ -269,6 +272,8 @@ function oddLook(group) {
 
 /** The only member whose classes or inline styles differ from those of all others; null if none, undefined if several do. */
 function apart(group) {
+  const declared = styleAttributes(group[0]);
+  if (group.every((one, i) => !i || styleAttributes(one) === declared)) return null;
   const counts = new Map();
   const sets = group.map((one) => {
     const set = new Set(styling(one));
@@ -289,12 +294,21 @@ function apart(group) {
 
 const styleTokens = (element, where) => [...tokensOf(element), ...attr(element, 'style').split(';', 20).map((rule) => rule.trim()).filter(Boolean)]
   .map((token) => where + token.replace(/\d{3,}/g, '#'));
-const styling = (one) => [...pathOfUnit(one).flatMap((element, i) => styleTokens(element, `${i} `)), ...one.inner.slice(0, 4).flatMap((element) => styleTokens(element, '+ '))];
+const STYLED_INNER = 4; // elements inside a control whose classes and inline styles count
+const styling = (one) => [...pathOfUnit(one).flatMap((element, i) => styleTokens(element, `${i} `)), ...one.inner.slice(0, STYLED_INNER).flatMap((element) => styleTokens(element, '+ '))];
+
+/** The attributes that `styling` reads, unparsed: members of most groups have the same ones. */
+function styleAttributes(one) {
+  let text = '';
+  for (const element of pathOfUnit(one)) text += `${attr(element, 'class')}\n${attr(element, 'style')}\n`;
+  for (let i = 0; i < one.inner.length && i < STYLED_INNER; i++) text += `\r${attr(one.inner[i], 'class')}\n${attr(one.inner[i], 'style')}`;
+  return text;
+}
 
 /** The elements from a control to the sibling that holds it. */
 function pathOfUnit(one) {
   const path = [one.control.element];
-  while (path[path.length - 1] !== one.unit && path.length <= MAX_OUTER) path.push(flatParent(path[path.length - 1]));
+  while (path[path.length - 1] !== one.unit && path.length <= MAX_OUTER) path.push(one.ancestors[path.length - 1]);
   return path;
 }
 
@@ -308,11 +322,10 @@ function isOther({ one, tokens }) {
   return tokens.some((token) => segmentsOf(token.slice(token.indexOf(' ') + 1)).some((word) => OTHER_WORDS.has(word) || PASSING_WORDS.has(word)));
 }
 
-const LOOK = ['backgroundColor', 'color', 'fontWeight', 'borderTopColor', 'borderTopWidth', 'borderBottomColor', 'borderBottomWidth', 'borderLeftColor',
-  'borderLeftWidth', 'boxShadow', 'backgroundImage', 'textDecorationLine'];
+const LOOK = ['backgroundColor', 'color', 'fontWeight', 'borderColor', 'borderWidth', 'boxShadow', 'backgroundImage', 'textDecorationLine'];
 const AROUND = ['content', 'backgroundColor', 'borderBottomColor'];
 
-/** The computed look of a control and its unit; `solid` leaves out the text's colour and weight. */
+/** The computed look of a control and its unit. */
 function lookOf(one) {
   const elements = one.unit === one.control.element ? [one.unit] : [one.unit, one.control.element];
   const styles = elements.map((element) => getComputedStyle(element));
@@ -325,30 +338,43 @@ function lookOf(one) {
     const style = getComputedStyle(element);
     values.push(style.backgroundColor, style.borderTopColor, style.opacity, style.color);
   }
-  const solid = values.filter((_, i) => i >= LOOK.length * styles.length || ![1, 2].includes(i % LOOK.length));
   const opacity = Number(styles[0].opacity);
-  return { text: values.join('|') + opacity, solid: solid.join('|'), opacity };
+  return { text: values.join('|') + opacity, values, styled: styles.length, opacity };
 }
+
+/** A look without the text's colour and weight. */
+const solidOf = ({ values, styled }) => values.filter((_, i) => i >= LOOK.length * styled || ![1, 2].includes(i % LOOK.length)).join('|');
 
 /** A weaker look is no choice; a long row needs more than another colour or weight of its text (unread, overdue). */
 function isPicked(one, look, other) {
   if (look.text === other.text || look.opacity < other.opacity) return false;
   if (one.cues.has('bar') || one.control.states.includes('disabled')) return false;
-  return look.solid !== other.solid || one.name.length <= 40;
+  return one.name.length <= 40 || solidOf(look) !== solidOf(other);
 }
 
-/** What may change with a state: classes, icons and attributes of a control and its parts. */
-function signature(one) {
-  return partsOf(one).map((element, i) => {
-    const classes = tokensOf(element).filter((token) => !segmentsOf(token).some((word) => PASSING_WORDS.has(word)));
-    const drawn = i ? DRAWN_BY.map((name) => attr(element, name)) : [];
-    return [...classes.sort(), ...drawn, isIconText(element, i)].join(' ').trim();
-  }).filter((part) => part).join('\n');
+/** What may change with a state: classes, icons and attributes of a control and its parts. Most are never compared, so
+ *  the text is parsed then: parts end with U+0001, the fields of a part with U+0002. */
+function drawnNow(one) {
+  let text = '';
+  partsOf(one).forEach((element, i) => {
+    text += attr(element, 'class');
+    if (i) text += `\u0002${DRAWN_BY.map((name) => attr(element, name)).join('\u0002')}\u0002${iconText(element)}`;
+    text += '\u0001';
+  });
+  return text;
 }
+
+/** Whether two texts of `drawnNow` differ in nothing but the order of classes, and classes that come and go. */
+const isDrawnAlike = (before, now) => before === now || withoutPassing(before) === withoutPassing(now);
+const withoutPassing = (text) => text.split('\u0001').map((part) => {
+  const [classes, ...drawn] = part.split('\u0002');
+  const lasting = classes.split(/\s+/, 40).filter((token) => token && !segmentsOf(token).some((word) => PASSING_WORDS.has(word)));
+  return [...lasting.sort(), ...drawn].join(' ').trim();
+}).filter((part) => part).join('\n');
 
 const DRAWN_BY = ['src', 'd', 'href', 'xlink:href', 'fill', 'name', 'icon'];
 const partsOf = (one) => [one.control.element, ...one.outer, ...one.inner];
-const isIconText = (element, i) => (i && !isBlank(element) && isIcon(element) ? textContent(element) : '');
+const iconText = (element) => (!isBlank(element) && isIcon(element) ? textContent(element) : '');
 const inlineStyles = (one) => partsOf(one).map((element) => attr(element, 'style')).filter((style) => style).join('\n');
 const shownCues = (one) => [...one.cues.values(), ...one.control.states.filter((state) => state !== 'focused')].join(' ');
 
@@ -360,7 +386,7 @@ function hasChanged(one) {
   if (!first) return false;
   if (first.pressed && first.styles !== inlineStyles(one)) return true;
   if ((!first.pressed && !first.reached && !matches(element, ':hover, :focus'))) return false;
-  if (first.look === signature(one)) return false;
+  if (isDrawnAlike(first.drawn, drawnNow(one))) return false;
   return (first.reached = true);
 }
 
@@ -379,7 +405,7 @@ function conclude(one, budget) {
 }
 
 const remember = (one) => firstLooks.set(one.control.element,
-  { look: signature(one), styles: inlineStyles(one), shown: shownCues(one), caret: one.caret, pressed: false, reached: false });
+  { drawn: drawnNow(one), styles: inlineStyles(one), shown: shownCues(one), caret: one.caret, pressed: false, reached: false });
 
 /** The first look of a control, or of a pressed one in its place that a script replaced. */
 function firstLook({ control }) {

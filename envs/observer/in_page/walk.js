@@ -51,9 +51,11 @@ class Look {
   run(nodes, milliseconds) {
     const end = performance.now() + milliseconds;
     const last = this.nodes + nodes;
+    collectLabels(true);
     while (this.stack.length && this.nodes < last && (this.nodes % 64 || performance.now() < end)) {
       this.step(this.stack.pop());
     }
+    collectLabels(false);
     this.flush();
     rankControls(this.controls);
     return this;
@@ -85,7 +87,7 @@ class Look {
     const layers = attempt(() => layersOf(page), null);
     this.documents.push({ path, holder, inner: 0, layers, behind: 0 });
     const context = { layers, covered: layers !== null, clear: false, inert: false, frame: this.documents.length - 1, text: true, visible: true,
-      pointer: false, placed: false, control: null, row: null, group: null, label: false, reveal: false, hash: fnv('') };
+      pointer: false, placed: false, control: null, row: null, group: null, label: false, reveal: false, hash: fnv(''), element: null, opacity: '' };
     if (layers) this.stack.push(() => this.tellBehind(context));
     if (top) this.stack.push({ node: top, context });
   }
@@ -114,8 +116,9 @@ class Look {
     if (this.settings.skip && matches(element, this.settings.skip)) return;
     const style = getComputedStyle(element);
     const role = roleOf(element, tag);
-    const hidden = style.display === 'none' ? 'display' : style.opacity === '0' && !(tag === 'input' && isControl(role, tag)) ? 'opacity' : '';
-    const inner = { ...context, visible: style.visibility === 'visible', pointer: style.cursor === 'pointer' };
+    const { opacity } = style;
+    const hidden = style.display === 'none' ? 'display' : opacity === '0' && !(tag === 'input' && isControl(role, tag)) ? 'opacity' : '';
+    const inner = { ...context, element, opacity, visible: style.visibility === 'visible', pointer: style.cursor === 'pointer' };
     if (context.layers) this.enterLayer(element, style, context, inner);
     if (hidden || (!inner.visible && !context.reveal && hasAttributes(element))) {
       const revealed = !inner.covered && this.enterRevealed(element, hidden || 'visibility', context, inner);

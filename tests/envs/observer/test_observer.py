@@ -218,6 +218,23 @@ async def test_elements_say_what_the_text_says(page: Page) -> None:
     assert seen.controls_total == 2
 
 
+async def test_a_drop_down_that_is_named_by_its_value_shows_it_once(page: Page) -> None:
+    facade = "<span role=combobox aria-expanded=false tabindex=0 {}><span id=chosen>Pick a status</span></span>"
+    seen = await look(page, facade.format("aria-labelledby=chosen") + facade.format("aria-label=Status"))
+    assert seen.text == '[1] combobox "Pick a status" collapsed  [2] combobox "Status" = "Pick a status" collapsed'
+    assert [element.value for element in seen.elements] == ["Pick a status", "Pick a status"]
+
+
+async def test_labels_of_a_shadow_tree_and_several_labels_name_a_field(page: Page) -> None:
+    inside = "<label for=a>Inner</label><input id=a>"
+    seen = await look(
+        page,
+        "<label for=a>First</label> <label>Second <input id=a></label> <button id=b>Go</button><label for=b>Now</label>"
+        f"<div><template shadowrootmode=open>{inside}</template></div>",
+    )
+    assert [element.key.name for element in seen.elements] == ["First Second", "Now", "Inner"]
+
+
 async def test_skipped_parts_are_not_shown(page: Page) -> None:
     seen = await look(page, "<div id=query>Goal <b>text</b></div><p>Rest", skip="#query")
     assert seen.text == "Rest"
