@@ -26,6 +26,7 @@ from envs.core.atomic_write import write_atomically
 from envs.core.errors import BadInput
 from envs.core.record import Record
 from models.embedded import embedded_dir
+from models.local.loading import reading_old_names
 from models.local.prompt_style import (
     PromptStyle,
     declare_style,
@@ -42,6 +43,7 @@ from training.engine.checkpoints import (
     weights_digest,
     write_folder_atomically,
 )
+from training.engine.half_weights import copy_trained_weights, is_held_in_bfloat16
 from training.engine.language_model import hidden_width
 from training.engine.launcher import run_launched
 from training.engine.learning_rate_check import UpdateBound, rate_problem
@@ -61,7 +63,7 @@ from training.grpo.frames import DECLARED_PROFILE, keeps_aspect, limit_pixels, s
 from training.grpo.prompts import ask_as
 from training.grpo.rewards import PointTarget, StepTarget, has_places, places_of
 from training.grpo.settings import GrpoSettings
-from training.grpo.trainer import build_rewarder, build_trainer, check_fit, count_updates, token_count
+from training.grpo.trainer import adapters_of, build_rewarder, build_trainer, check_fit, count_updates, token_count
 from training.grpo.vision_models import load_vision_model
 from training.loop.parts import load_or_compute, read_record, write_record
 
@@ -161,7 +163,8 @@ def train_grpo(
         _launch(policy, examples, held_out, out, settings)
     elif not (out / "model").exists():
         style, thoughts = style_of(examples, policy), declares_thoughts(policy)
-        _train(model, processor, _TrainingJob(examples, held_out, out, settings, style, thoughts, log, watch))
+        job = _TrainingJob(policy, examples, held_out, out, settings, style, thoughts, log, watch)
+        _train(model, processor, job)
     return read_result(out)
 
 
@@ -191,7 +194,7 @@ def run_launched_part(folder: Path, watch: Watcher) -> None:
     held_out = read_examples(folder / "held_out_examples.jsonl", empty=True)
     model, processor = load_start(job.start, vision=examples[0].image is not None)
     style, thoughts = style_of(examples, job.start), declares_thoughts(job.start)
-    run = _TrainingJob(examples, held_out, folder, job.settings, style, thoughts, _log_stderr, watch)
+    run = _TrainingJob(job.start, examples, held_out, folder, job.settings, style, thoughts, _log_stderr, watch)
     _train(model, processor, run)
 
 
@@ -283,6 +286,7 @@ class _LogExcludedRows(TrainerCallback):
 
 @dataclass(frozen=True, slots=True)
 class _TrainingJob:
+    start: Path
     examples: Sequence[Example]
     held_out: Sequence[Example]
     out: Path
@@ -306,7 +310,9 @@ def _train(model: Any, processor: Any, job: _TrainingJob) -> None:
         done = {evaluation.update: evaluation for evaluation in read_held_out(out)}
         if not job.held_out or update in done or not trainer.is_world_process_zero():
             return
-        metrics = measure(trainer.accelerator.unwrap_model(trainer.model), processor, job.held_out, settings, job.watch)
+        policy = trainer.accelerator.unwrap_model(trainer.model)
+        with trainer.accelerator.autocast():
+            metrics = measure(policy, processor, job.held_out, settings, job.watch)
         done[update] = HeldOutEvaluation(update=update, measured=metrics)
         lines = "".join(f"{done[key].model_dump_json()}\n" for key in sorted(done))
         write_atomically(out / "held_out.jsonl", lines)
@@ -323,6 +329,8 @@ def _train(model: Any, processor: Any, job: _TrainingJob) -> None:
     evaluate(trainer.state.global_step)
     learned = whole_model(trainer, lambda: model)
     if learned is not None:
+        if is_held_in_bfloat16(learned):
+            learned = _in_float32(learned, job)
         write_atomically(out / "log.json", json.dumps(trainer.state.log_history, indent=1) + "\n")
         save_start(
             learned,
@@ -336,6 +344,17 @@ def _train(model: Any, processor: Any, job: _TrainingJob) -> None:
         if job.thoughts:
             declare_thoughts(out / "model")
         shutil.rmtree(out / "checkpoints", ignore_errors=True)
+
+
+def _in_float32(learned: Any, job: _TrainingJob) -> Any:
+    """The adapters of *learned* on the float32 weights of the start: merged into bfloat16, their sum is rounded."""
+    from peft import get_peft_model
+
+    exact, _ = load_start(job.start, vision=job.examples[0].image is not None)
+    with reading_old_names():
+        exact = get_peft_model(exact, adapters_of(job.settings))
+    copy_trained_weights(learned, exact)
+    return exact
 
 
 def save_start(

@@ -24,6 +24,7 @@ from models.local.loading import reading_old_names
 from models.local.vision_loading import pad_left
 from models.prompting.prompt_tokens import PromptTokens
 from training.engine.checkpoints import lora_config
+from training.engine.half_weights import hold_frozen_in_bfloat16
 from training.engine.trainer import one_device, shared_arguments
 from training.grpo.batch_check import PER_TOKEN, check_fields, check_rows, padded_marks
 from training.grpo.evaluation import chat_turns, template_opening, tokenizer_of
@@ -142,7 +143,8 @@ def group_trainer() -> Any:
             return [list(self._prompts.encode(_messages(turns), self._room)) for turns in prompts], None, {}
 
         def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
-            with reading_old_names():
+            """Samples under the autocast of the updates: TRL samples from an adapted model without it."""
+            with reading_old_names(), self.accelerator.autocast():
                 scored = super()._generate_and_score_completions(inputs)
             shape = scored["prompt_ids"].shape, scored["completion_ids"].shape[1]
             scored.update(padded_marks(self._marks, *shape, scored["prompt_ids"].device))
@@ -215,13 +217,9 @@ def build_dataset(examples: Sequence[Example], processor: Any) -> Any:
 
 def build_trainer(model: Any, processor: Any, examples: Sequence[Example], settings: GrpoSettings, out: Path) -> Any:
     """Builds the trainer. *processor*: the tokenizer, or the processor of a vision model. Raises BadInput."""
-    lora = settings.compute.lora
-    adapters: Any = None if lora is None else lora_config(lora)
-    if settings.freeze_vision and adapters is not None:
-        adapters.exclude_modules = rf".*({'|'.join(VISION)}).*"
-    elif settings.freeze_vision:
-        for name, weight in model.named_parameters():
-            weight.requires_grad_(not any(part in name for part in VISION))
+    adapters = adapters_of(settings)
+    if settings.freeze_vision and adapters is None:
+        freeze_vision(model)
     pad_left(processor)
     limit_pixels(processor, settings.min_pixels, settings.max_pixels)
     rewarder, opening = build_rewarder(settings, processor), template_opening(processor)
@@ -241,7 +239,25 @@ def build_trainer(model: Any, processor: Any, examples: Sequence[Example], setti
     if trainer.ref_model is not None:
         # TRL loads the reference from the folder in the model's configuration, the base of a merged adapter.
         trainer.accelerator.unwrap_model(trainer.ref_model).load_state_dict(start)
+    if adapters is not None:
+        hold_frozen_in_bfloat16(trainer.accelerator.unwrap_model(trainer.model), settings.compute)
     return trainer
+
+
+def adapters_of(settings: GrpoSettings) -> Any:
+    """Returns PEFT's configuration of the run's adapters; None if every weight is trained."""
+    if settings.compute.lora is None:
+        return None
+    adapters = lora_config(settings.compute.lora)
+    if settings.freeze_vision:
+        adapters.exclude_modules = rf".*({'|'.join(VISION)}).*"
+    return adapters
+
+
+def freeze_vision(model: Any) -> None:
+    """Freezes the weights of the image encoder."""
+    for name, weight in model.named_parameters():
+        weight.requires_grad_(not any(part in name for part in VISION))
 
 
 def count_updates(settings: GrpoSettings, examples: int) -> int:

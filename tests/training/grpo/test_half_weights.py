@@ -1,0 +1,107 @@
+"""GRPO with adapters in bfloat16: frozen weights take half the memory, and the run learns the same to the bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import nn
+
+from tests.tiny_models.vision_language import ARCHITECTURES
+from tests.training.grpo.vision_cases import vision_examples
+from training.engine.settings import Compute
+from training.grpo import trainer as trainer_module
+from training.grpo.examples import Example
+from training.grpo.puzzles import make_puzzles
+from training.grpo.rewards import UNSCALED, Rewarder, Scale, Score, Target
+from training.grpo.run import load_start, train_grpo
+from training.grpo.settings import GrpoSettings, parse_settings
+from training.grpo.trainer import build_trainer, token_count
+from training.toy_models.puzzles import fresh_model
+
+MAZES = make_puzzles("maze", 12, seed=0, size=3)
+
+
+def settings(**changes: Any) -> GrpoSettings:
+    options: dict[str, Any] = {
+        "recipe": "ssl",
+        "group": 4,
+        "answer_tokens": 6,
+        "micro_rows": 8,
+        "steps": 2,
+        "kl": 0.01,
+        "optimization": {"batch_rows": 8, "learning_rate": 1e-2, "warmup": 0},
+        "compute": {"max_tokens": 256, "threads": 1, "cpu": True, "bf16": True, "lora": {"rank": 4}},
+    }
+    return parse_settings({**options, **changes}, "here")
+
+
+def _float32(model: nn.Module, compute: Compute, *, frozen: bool = False) -> nn.Module:
+    del compute, frozen
+    return model
+
+
+class _PlaceRewarder(Rewarder):
+    """Rewards a completion by its place in the group: a model with random weights is never right."""
+
+    def of_group(
+        self, target: Target, completions: Sequence[str], picture: bytes | None = None, scale: Scale = UNSCALED
+    ) -> list[Score]:
+        return [Score(float(place), {}) for place in range(len(completions))]
+
+
+@pytest.fixture(autouse=True)
+def rewards_by_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    def build(config: GrpoSettings, processor: Any) -> Rewarder:
+        return _PlaceRewarder(config.reward, token_count(processor))
+
+    monkeypatch.setattr(trainer_module, "build_rewarder", build)
+
+
+def silent(_: str) -> None:
+    pass
+
+
+Case = tuple[Path, Sequence[Example]]
+
+
+@pytest.fixture(params=["text", *ARCHITECTURES])
+def case(
+    request: pytest.FixtureRequest,
+    starts: Callable[[str], Path],
+    images: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Case:
+    if request.param == "text":
+        return fresh_model(tmp_path_factory.mktemp("start") / "model", width=32, layers=2), MAZES
+    return starts(request.param), vision_examples(images)
+
+
+def test_frozen_linear_layers_are_held_in_bfloat16(case: Case, tmp_path: Path) -> None:
+    start, examples = case
+    model, processor = load_start(start, vision=examples[0].image is not None)
+    trainer = build_trainer(model, processor, examples, settings(), tmp_path)
+    linear = [part for part in trainer.model.modules() if isinstance(part, nn.Linear)]
+    head = trainer.model.get_output_embeddings()
+    held = {part.weight.dtype for part in linear if not part.weight.requires_grad and part is not head}
+    assert held == {torch.bfloat16}
+    assert {part.weight.dtype for part in linear if part.weight.requires_grad} == {torch.float32}, "adapters"
+
+
+def test_a_run_learns_the_same_and_saves_float32_weights(
+    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reference, which is the model without its adapters, and evaluations on held-out examples included."""
+    start, examples = case
+    half = train_grpo(examples[:6], str(start), tmp_path / "half", settings(), held_out=examples[6:8], log=silent)
+    monkeypatch.setattr(trainer_module, "hold_frozen_in_bfloat16", _float32)
+    whole = train_grpo(examples[:6], str(start), tmp_path / "whole", settings(), held_out=examples[6:8], log=silent)
+    one, other, before = (load_file(folder / "model.safetensors") for folder in (half.model, whole.model, start))
+    assert {weight.dtype for weight in one.values()} == {torch.float32}
+    assert all(torch.equal(one[name], other[name]) for name in other)
+    assert any(not torch.equal(one[name], before[name]) for name in before), "it has learned"
+    assert [h.measured.correct for h in half.held_out] == [h.measured.correct for h in whole.held_out]
