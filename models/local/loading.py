@@ -172,12 +172,13 @@ def _with_adapter(model: Any, adapter: Path) -> Any:
 
 @contextmanager
 def reading_old_names() -> Generates[None]:
-    """Ignores the deprecation warning about `is_gradient_checkpointing`.
+    """Ignores the deprecation warnings about the old names of activation checkpointing.
 
-    PEFT 0.21 reads it when it attaches an adapter, TRL 1.16 when it generates, and transformers 5.24 warns.
+    PEFT 0.21 uses them when it attaches an adapter, TRL 1.16 when it generates, and transformers 5.24 warns.
     """
+    names = "`(is_gradient_checkpointing|gradient_checkpointing_(enable|disable))` is deprecated"
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "`is_gradient_checkpointing` is deprecated", FutureWarning)
+        warnings.filterwarnings("ignore", names, FutureWarning)
         yield
 
 

@@ -2,48 +2,71 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agent.cli.options import Wide
 from agent.cli.output import EXIT_OK, print_json, print_table, stdout
 from agent.cli.tables import Column, FittedTable
+from envs.core.errors import BadInput
 from training.cli.messages import AsJson, Changes, importing, needs_extra
+from training.cli.recipes import RecipeName, with_recipe
 
 if TYPE_CHECKING:
     from training.loop.planning import TrainingPlan
 
-Configuration = Annotated[str, typer.Argument(help="TOML file, or the name of a built-in one.", metavar="CONFIG")]
+Configuration = Annotated[
+    str | None,
+    typer.Argument(help="TOML file of `mira train mira` or `mira train grpo`, or a built-in one.", metavar="CONFIG"),
+]
 Model = Annotated[
     str | None,
     typer.Option(help="Folder of a checkpoint, or a known architecture such as gemma3-12b; default: the start."),
 ]
 Gpus = Annotated[int | None, typer.Option(min=1, help="Number of GPUs; default: the launcher's processes.")]
 GpuMemory = Annotated[float, typer.Option(min=0.1, help="Memory of one GPU in GB (10⁹ bytes).")]
+ImageSize = Annotated[
+    str | None, typer.Option("--image", help="For GRPO: size of the screenshots, e.g. 1280x800; default: no images.")
+]
+PromptTokens = Annotated[
+    int | None, typer.Option(min=1, help="For GRPO: tokens of the longest prompt, with its image.")
+]
 
 
 def plan(
-    config: Configuration,
+    config: Configuration = None,
+    recipe: RecipeName = None,
     model: Model = None,
+    image: ImageSize = None,
+    prompt_tokens: PromptTokens = None,
     gpus: Gpus = None,
     gpu_memory: GpuMemory = 80.0,
     change: Changes = None,
+    wide: Wide = False,
     as_json: AsJson = False,
 ) -> int:
-    """Show whether a configuration of `mira train mira` can learn and fits its GPUs; exit code 2 if not."""
+    """Show whether a configuration of `mira train mira` or `grpo` can learn and fits its GPUs; exit code 2 if not."""
     needs_extra()
     from training.configs import config_file
 
-    path = config_file(config)
+    if config is None and recipe is None:
+        raise BadInput("name a CONFIG, or a --recipe of `mira train grpo`")
+    path = None if config is None else config_file(config)
     importing("torch", "transformers")
     from training.engine.memory_plan import GB
-    from training.loop.planning import model_config, plan_training
-    from training.loop.settings import load_settings
 
-    settings = load_settings(path, change or ())
-    described, name = model_config(model, settings, Path(path).stem)
-    result = plan_training(settings, described, name, gpus=gpus, gpu_bytes=round(gpu_memory * GB))
+    changes = with_recipe(recipe, change)
+    gpu_bytes = round(gpu_memory * GB)
+    if recipe is not None or (path is not None and _is_for_grpo(path)):
+        result = _plan_grpo(path, changes, model, _size(image), prompt=prompt_tokens, gpus=gpus, gpu_bytes=gpu_bytes)
+    elif image is not None or prompt_tokens is not None:
+        raise BadInput("--image and --prompt-tokens are for configurations of `mira train grpo`")
+    else:
+        result = _plan_loop(path, changes, model, gpus=gpus, gpu_bytes=gpu_bytes)
     if as_json:
         print_json(result.model_dump(mode="json"))
     else:
@@ -52,19 +75,60 @@ def plan(
     return EXIT_OK
 
 
+def _is_for_grpo(path: Path) -> bool:
+    """Whether the keys of a TOML file are those of `mira train grpo` rather than of `mira train mira`."""
+    from training.grpo.settings import GrpoSettings
+    from training.loop.settings import LoopSettings, values_of
+
+    keys = set(values_of(path, ()))
+    return len(keys & set(GrpoSettings.model_fields)) > len(keys & set(LoopSettings.model_fields))
+
+
+def _plan_loop(path: Path | None, changes: Sequence[str], model: str | None, **gpus: Any) -> TrainingPlan:
+    from training.loop.planning import model_config, plan_training
+    from training.loop.settings import load_settings
+
+    settings = load_settings(path, changes)
+    described, name = model_config(model, settings.start, "" if path is None else path.stem)
+    return plan_training(settings, described, name, **gpus)
+
+
+def _plan_grpo(
+    path: Path | None, changes: Sequence[str], model: str | None, image: tuple[int, int] | None, **limits: Any
+) -> TrainingPlan:
+    importing("torch", "TRL")
+    from training.grpo.planning import plan_grpo
+    from training.grpo.settings import load_settings
+    from training.loop.planning import model_config
+
+    settings = load_settings(path, changes)
+    described, name = model_config(model, "embedded", "")
+    return plan_grpo(settings, described, name, image=image, **limits)
+
+
+def _size(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    found = re.fullmatch(r"([1-9]\d{0,4})x([1-9]\d{0,4})", text)
+    if found is None:
+        raise BadInput(f"--image {text!r}: give width and height in pixels, e.g. 1280x800")
+    return int(found[1]), int(found[2])
+
+
 def _print(result: TrainingPlan) -> None:
     from training.engine.memory_plan import GB, RESERVE
 
     split = "weights sharded" if result.sharded else "each with the whole model"
+    roles = [(name, drop) for name, drop in _ROLES if drop is None or any(getattr(one, name) for one in result.peaks)]
     table = FittedTable(
         Column("stage", wrap=8),
-        *(Column(name, right=True, drop=drop) for name, drop in _ROLES),
+        *(Column(name, right=True, drop=drop or 0) for name, drop in roles),
         Column("total", right=True),
         Column("left", right=True),
         title=f"GB a process at the peak: {result.model}, {result.processes} processes, {split}",
     )
     for peak in result.peaks:
-        numbers = (getattr(peak, name) for name, _ in _ROLES)
+        numbers = (getattr(peak, name) for name, _ in roles)
         cells = (f"{number / GB:.1f}" for number in (*numbers, peak.total, result.usable - peak.total))
         table.row(peak.stage, *cells)
     print_table(table)
@@ -79,10 +143,13 @@ def _print(result: TrainingPlan) -> None:
 
 
 _ROLES = (
-    ("weights", 0),
+    ("weights", None),
+    ("reference", 6),
     ("gradients", 3),
     ("optimizer", 2),
     ("gathered", 5),
-    ("activations", 0),
+    ("cache", 7),
+    ("activations", None),
     ("logits", 4),
 )
+"""Roles, and the order in which a narrow terminal drops their columns. Those that are 0 in all stages are left out."""

@@ -54,24 +54,29 @@ class Peak(Record):
     """Full weights and gradients of the layers that are computed, where they are sharded."""
     activations: int = 0
     logits: int = 0
+    cache: int = 0
+    """Keys and values of the tokens while completions are sampled."""
     update: int = 0
     """Temporaries of the optimizer step, which has no activations and logits."""
 
     @property
     def total(self) -> int:
-        held = self.weights + self.reference + self.gradients + self.optimizer
+        held = self.weights + self.reference + self.gradients + self.optimizer + self.cache
         return held + max(self.gathered + self.activations + self.logits, self.update)
 
 
-class _LiveBytes(TorchDispatchMode):
-    """Counts the bytes of live tensors that operations make. `peak` is the largest sum, as (others, logits)."""
+class LiveBytes(TorchDispatchMode):
+    """Counts the bytes of live tensors that operations make, as (others, logits): `now`, and the largest sum, `peak`.
+
+    Tensors of the storages *known* do not count.
+    """
 
     def __init__(self, vocabulary: int, known: set[int]) -> None:
         super().__init__()
         self._vocabulary = vocabulary
         self._known = known
         self._sizes: dict[int, tuple[int, int]] = {}
-        self._now = (0, 0)
+        self.now = (0, 0)
         self.peak = (0, 0)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -82,22 +87,22 @@ class _LiveBytes(TorchDispatchMode):
         return out
 
     def _count(self, tensor: Tensor) -> None:
-        storage, key = tensor.untyped_storage(), _storage_key(tensor)
+        storage, key = tensor.untyped_storage(), storage_key(tensor)
         if key in self._sizes or key in self._known:
             return
         is_logits = tensor.dim() > 1 and tensor.shape[-1] == self._vocabulary
         size = (0, storage.nbytes()) if is_logits else (storage.nbytes(), 0)
         self._sizes[key] = size
         self._add(size, 1)
-        if sum(self._now) > sum(self.peak):
-            self.peak = self._now
+        if sum(self.now) > sum(self.peak):
+            self.peak = self.now
         weakref.finalize(storage, self._forget, key)
 
     def _forget(self, key: int) -> None:
         self._add(self._sizes.pop(key, (0, 0)), -1)
 
     def _add(self, size: tuple[int, int], sign: int) -> None:
-        self._now = self._now[0] + sign * size[0], self._now[1] + sign * size[1]
+        self.now = self.now[0] + sign * size[0], self.now[1] + sign * size[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +133,7 @@ def plan_pass(planned: Pass, sharing: Sharing | None = None) -> Peak:
         for weight in trained:
             weight.grad = torch.zeros_like(weight)
     held = [*model.parameters(), *model.buffers(), *(weight.grad for weight in trained if weight.grad is not None)]
-    live = _LiveBytes(planned.vocabulary, set(map(_storage_key, held)))
+    live = LiveBytes(planned.vocabulary, set(map(storage_key, held)))
     with mode, live, torch.set_grad_enabled(planned.trains):
         output = planned.run(model)
         if planned.trains:
@@ -150,7 +155,7 @@ def plan_pass(planned: Pass, sharing: Sharing | None = None) -> Peak:
     )
 
 
-def _storage_key(tensor: Tensor) -> int:
+def storage_key(tensor: Tensor) -> int:
     """Identifies the storage, which views share."""
     storage: Any = tensor.untyped_storage()
     return storage._cdata

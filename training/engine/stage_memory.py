@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import Any
 
@@ -43,6 +43,11 @@ def stage_peaks(
         maker = _Maker(shape, compute, sequence, torch.device(device))
         return tuple(plan_pass(planned, sharing) for planned in maker.passes(critics=critics))
 
+    return for_all_layers(config, peaks)
+
+
+def for_all_layers(config: Any, peaks: Callable[[Any], tuple[Peak, ...]]) -> tuple[Peak, ...]:
+    """*peaks* of *config*; those of a deep model are extrapolated from configurations with fewer layers."""
     layers, period = config.get_text_config().num_hidden_layers, layer_period(config)
     first = period * math.ceil(LEAST_LAYERS / period)
     if layers <= first + period:

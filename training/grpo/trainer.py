@@ -271,6 +271,21 @@ def count_updates(settings: GrpoSettings, examples: int) -> int:
     return settings.steps or settings.optimization.epochs * (examples // prompts) * settings.reuse
 
 
+def rows_of_process(settings: GrpoSettings, processes: int) -> int:
+    """Returns the number of completions that a process samples for a step. Raises BadInput if a step's groups cannot be
+    divided evenly among the processes."""
+    batch, group = settings.optimization.batch_rows, settings.group
+    own, left = divmod(batch, processes * group)
+    if left:
+        raise BadInput(f"optimization.batch_rows {batch} is no multiple of {processes} processes by groups of {group}")
+    return own * group
+
+
+def micro_batch(settings: GrpoSettings, rows: int) -> int:
+    """Returns the number of completions in one pass: the largest divisor of *rows* up to `micro_rows`."""
+    return max(size for size in range(1, settings.micro_rows + 1) if rows % size == 0)
+
+
 def _config(out: Path, settings: GrpoSettings, examples: int) -> Any:
     """Builds TRL's arguments and sets every default explicitly. Raises BadInput if a step's groups cannot be divided
     evenly among the processes."""
@@ -278,15 +293,8 @@ def _config(out: Path, settings: GrpoSettings, examples: int) -> Any:
     from trl.trainer.grpo_config import GRPOConfig
 
     how, compute = settings.optimization, settings.compute
-    processes = PartialState(cpu=compute.cpu).num_processes
-    own, left = divmod(how.batch_rows, processes * settings.group)
-    if left:
-        raise BadInput(
-            f"optimization.batch_rows {how.batch_rows} is no multiple of {processes} processes by groups of "
-            f"{settings.group}"
-        )
-    rows = own * settings.group
-    micro = max(size for size in range(1, settings.micro_rows + 1) if rows % size == 0)
+    rows = rows_of_process(settings, PartialState(cpu=compute.cpu).num_processes)
+    micro = micro_batch(settings, rows)
     steps = count_updates(settings, examples)
     arguments = GRPOConfig(
         output_dir=str(out),

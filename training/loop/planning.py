@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+from pydantic import Field
 
 from envs.core.errors import BadInput
 from envs.core.record import Record
@@ -35,7 +38,7 @@ class RateMargin(Record):
 
 
 class TrainingPlan(Record):
-    """What a phase needs."""
+    """What a phase, or a run of GRPO, needs."""
 
     model: str
     processes: int
@@ -43,6 +46,8 @@ class TrainingPlan(Record):
     gpu_bytes: int
     peaks: tuple[Peak, ...]
     rates: tuple[RateMargin, ...]
+    advice: Mapping[str, str] = Field(default_factory=lambda: _ADVICE, exclude=True)
+    """What makes each role smaller."""
 
     @property
     def usable(self) -> int:
@@ -57,12 +62,11 @@ class TrainingPlan(Record):
         """Raises BadInput where a stage does not fit."""
         peak = self.largest
         if peak.total > self.usable:
-            most = max(
-                ("weights", "gradients", "optimizer", "gathered", "activations", "logits"), key=peak.__getattribute__
-            )
+            most = max(self.advice, key=peak.__getattribute__)
             raise BadInput(
                 f"the {peak.stage} needs {peak.total / GB:.1f} GB in each of {self.processes} processes, and a GPU of "
-                f"{self.gpu_bytes / GB:.0f} GB has {self.usable / GB:.1f} GB for it; most are {most}: {_ADVICE[most]}"
+                f"{self.gpu_bytes / GB:.0f} GB has {self.usable / GB:.1f} GB for it; most are {most}: "
+                f"{self.advice[most]}"
             )
 
 
@@ -107,20 +111,18 @@ def launched_processes(launcher: tuple[str, ...]) -> int:
     return 1
 
 
-def model_config(model: str | None, settings: LoopSettings, config_name: str) -> tuple[Any, str]:
+def model_config(model: str | None, start: str, config_name: str) -> tuple[Any, str]:
     """(transformers configuration, its name) of *model*: a checkpoint's folder, or the name of a shipped architecture.
 
-    None takes the start; where it is no folder, the architecture that *config_name* begins with. Raises BadInput.
+    None takes *start*; where it is no folder, the architecture that *config_name* begins with. Raises BadInput.
     """
     if model is None:
-        start = embedded_dir() if settings.start == "embedded" else Path(settings.start)
-        if start.is_dir():
-            return read_config(start), settings.start
+        folder = embedded_dir() if start == "embedded" else Path(start)
+        if folder.is_dir():
+            return read_config(folder), start
         model = next((name for name in reversed(architectures()) if config_name.startswith(name)), None)
         if model is None:
-            raise BadInput(
-                f"start {settings.start!r} does not exist: name a checkpoint or an architecture with --model"
-            )
+            raise BadInput(f"start {start!r} does not exist: name a checkpoint or an architecture with --model")
     if Path(model).is_dir():
         return read_config(Path(model)), model
     if model not in architectures():

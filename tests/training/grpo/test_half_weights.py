@@ -70,14 +70,9 @@ Case = tuple[Path, Sequence[Example]]
 
 
 @pytest.fixture(params=["text", *ARCHITECTURES])
-def case(
-    request: pytest.FixtureRequest,
-    starts: Callable[[str], Path],
-    images: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Case:
+def case(request: pytest.FixtureRequest, starts: Callable[[str], Path], images: Path, tmp_path: Path) -> Case:
     if request.param == "text":
-        return fresh_model(tmp_path_factory.mktemp("start") / "model", width=32, layers=2), MAZES
+        return fresh_model(tmp_path / "start", width=32, layers=2), MAZES
     return starts(request.param), vision_examples(images)
 
 

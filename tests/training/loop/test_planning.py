@@ -87,7 +87,7 @@ def test_sharding_divides_what_is_held_and_adds_what_is_gathered(config: Path) -
 @pytest.mark.parametrize("name", ["gemma3-12b", pytest.param("gemma3-12b-full", marks=pytest.mark.heavy)])
 def test_the_papers_size_fits_8_gpus_of_80_gb(name: str) -> None:
     settings = load_settings(config_file(name))
-    described, model = model_config(None, settings, name)
+    described, model = model_config(None, settings.start, name)
     result = plan_training(settings, described, model, gpus=None, gpu_bytes=80 * GB)
     assert result.processes == 8 and model == "gemma3-12b"
     result.check()
@@ -113,7 +113,7 @@ SHORT = {"max_tokens": 64, "pack_tokens": 64}
 
 
 def test_architectures_are_known_by_the_names_of_configurations() -> None:
-    assert set(architectures()) <= {path.stem for path in HERE.glob("*.toml")}
+    assert {name for name in architectures() if "-vl-" not in name} <= {path.stem for path in HERE.glob("*.toml")}
     assert launched_processes(("torchrun", "--nproc_per_node", "4", "-m")) == 4
     assert launched_processes(()) == 1
 
