@@ -78,11 +78,10 @@ async def _make(
 ) -> AdaptiveSummary:
     from models.specs import make_model
     from models.vision.checkpoints import vision_profile
-    from models.vision.coordinates import CoordinateSpace
     from training.grpo.adaptive.data import make_adaptive
     from training.grpo.adaptive.steps import SeeingModel, StepMaker
 
-    space = None if settings.coordinates == "auto" else CoordinateSpace(settings.coordinates)
+    space = None if settings.coordinates == "auto" else settings.coordinates
     seeing = {spec: vision_profile(spec) for spec in specs}
     if blind := [spec for spec, profile in seeing.items() if profile is None and examples[0].image is not None]:
         raise BadInput(f"the examples have images, and {blind[0]} reads text only")

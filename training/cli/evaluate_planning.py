@@ -48,7 +48,6 @@ def evaluate_planning(
 ) -> int:
     """Evaluate a model on single steps: Type, GR and SR by OS-Atlas' rules, TM and EM by AITZ', thinking tokens."""
     from models.vision.checkpoints import vision_profile as profile_of
-    from models.vision.coordinates import CoordinateSpace
     from models.vision.profiles import GENERAL, profile_named
     from training.grpo.examples import check_images, read_example_files
     from training.grpo.frames import parse_coordinates
@@ -68,7 +67,7 @@ def evaluate_planning(
         if any(step.example.image is not None for step in steps):
             raise BadInput(f"--policy: {policy} reads text only, and these examples show screenshots")
         profile = GENERAL
-    space = profile.space if coordinates is None else CoordinateSpace(parse_coordinates(coordinates))
+    space = profile.space if coordinates is None else parse_coordinates(coordinates)
     asking.check_units(steps, space)
     if predictions is not None:
         given, name = read_predictions(predictions, asking.StepAnswer), str(predictions)

@@ -23,7 +23,7 @@ from training.data_sets.items import Exclusion, Item, Picture, Step
 from training.data_sets.prompts import step_prompt
 from training.data_sets.registry import DATA_SETS, Ask
 from training.grpo.examples import Example, Facts
-from training.grpo.frames import DECLARED_PROFILE, Coordinates
+from training.grpo.frames import DECLARED_PROFILE
 from training.grpo.rewards import PointTarget, StepTarget
 from training.grpo.rewards.targets import points_of
 
@@ -43,7 +43,7 @@ class ImportOptions:
     """Steps: add the instruction of the single step, where the data set has one."""
     think: bool = False
     resolution: bool = False
-    coordinates: Coordinates = "pixels"
+    coordinates: CoordinateSpace = CoordinateSpace.PIXELS
 
 
 @dataclass(slots=True)
@@ -107,7 +107,7 @@ def _example(item: Item, source: str, ask: Ask, options: ImportOptions, images: 
 
 def _question(item: Item, ask: Ask, options: ImportOptions) -> str:
     if ask == "step":
-        space = CoordinateSpace(options.coordinates)
+        space = options.coordinates
         return step_prompt(item, space=space, low=options.low, think=options.think, resolution=options.resolution).text
     profile = profile_named(DECLARED_PROFILE[options.coordinates])
     form = GroundingPrompt(think=options.think, resolution=options.resolution, profile=profile)

@@ -26,7 +26,7 @@ from envs.browser.chromium import Chromium
 from envs.core.atomic_write import replacing, write_atomically
 from envs.core.errors import BadInput, EnvError
 from envs.core.record import Record
-from models.vision.coordinates import Size
+from models.vision.coordinates import CoordinateSpace, Size
 from models.vision.grounding import GroundingPrompt
 from models.vision.profiles import profile_named
 from training.grounding.choosing import Choice, Chosen, choose
@@ -34,7 +34,7 @@ from training.grounding.rendering import LayoutServer, Page, Renderer, Servers, 
 from training.grounding.shots import Shot
 from training.grounding.templates import Template, ViewSize, split_of
 from training.grpo.examples import Example, Facts, Split, write_examples
-from training.grpo.frames import DECLARED_PROFILE, Coordinates
+from training.grpo.frames import DECLARED_PROFILE
 from training.grpo.rewards import PointTarget
 
 SPLITS: Final[tuple[Split, ...]] = get_args(Split)
@@ -47,7 +47,7 @@ class DataSettings(Record):
     seed: int = 0
     per_page: int = Field(default=6, ge=1, le=100)
     """Most examples of one picture."""
-    coordinates: Coordinates = "pixels"
+    coordinates: CoordinateSpace = CoordinateSpace.PIXELS
     think: bool = False
     resolution: bool = False
 

@@ -8,44 +8,37 @@ when they are parsed, so that rewards that measure distances (LPO, Distance@80) 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final
 
 from envs.core.errors import BadInput
 from models.vision.coordinates import CoordinateSpace
-from models.vision.grounding import UNITS as IN_WORDS
 from training.grpo.examples import Example, image_size
 from training.grpo.rewards import Scale, places_of
 
-Coordinates = Literal["pixels", "resized", "thousand", "unit"]
-"""`pixels`: of the image file. `resized`: of the image as the processor resizes it. `thousand`: 0 to 1000 across and
-down. `unit`: 0 to 1."""
 Size = tuple[int, int]
 """Width and height in pixels."""
-EXTENT: Final = {"thousand": 1_000.0, "unit": 1.0}
-_COORDINATES: Final[tuple[Coordinates, ...]] = get_args(Coordinates)
-UNITS: Final[Mapping[Coordinates, str]] = {name: IN_WORDS[CoordinateSpace(name)] for name in _COORDINATES}
-"""How a prompt asks for coordinates."""
-DECLARED_PROFILE: Final[Mapping[Coordinates, str]] = {
-    "pixels": "general",
-    "resized": "qwen2.5-vl",
-    "thousand": "thousand",
-    "unit": "unit",
+EXTENT: Final = {CoordinateSpace.THOUSAND: 1_000.0, CoordinateSpace.UNIT: 1.0}
+DECLARED_PROFILE: Final[Mapping[CoordinateSpace, str]] = {
+    CoordinateSpace.PIXELS: "general",
+    CoordinateSpace.RESIZED: "qwen2.5-vl",
+    CoordinateSpace.THOUSAND: "thousand",
+    CoordinateSpace.UNIT: "unit",
 }
 """The profile of :mod:`models.vision.profiles` in whose coordinates a trained model answers."""
 
 
-def parse_coordinates(name: str) -> Coordinates:
+def parse_coordinates(name: str) -> CoordinateSpace:
     """Returns the units of *name*. Raises BadInput."""
-    for units in UNITS:
-        if units == name:
-            return units
-    raise BadInput(f"--coordinates {name!r}: use {', '.join(UNITS)}")
+    try:
+        return CoordinateSpace(name)
+    except ValueError:
+        raise BadInput(f"--coordinates {name!r}: use {', '.join(CoordinateSpace)}") from None
 
 
 class AnswerFrames:
     """Converts the coordinates of a model's answers."""
 
-    def __init__(self, processor: Any, coordinates: Coordinates) -> None:
+    def __init__(self, processor: Any, coordinates: CoordinateSpace) -> None:
         self._processor = processor
         self._coordinates = coordinates
         self._shown: dict[Size, Size] = {}
@@ -53,7 +46,7 @@ class AnswerFrames:
     def scale(self, example: Example) -> Scale:
         """Pixels of the example's image file per unit of an answer, across and down; 1 without an image. Raises
         BadInput if the processor resizes images in parts, or if the image is invalid."""
-        if self._coordinates == "pixels" or example.image is None:
+        if self._coordinates is CoordinateSpace.PIXELS or example.image is None:
             return 1.0, 1.0
         size = _file_size(example)
         extent = EXTENT.get(self._coordinates)

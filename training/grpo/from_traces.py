@@ -32,13 +32,13 @@ from envs.core.tasks import TaskRef
 from envs.core.trace import Intent
 from envs.core.trace_store import BlobStore, Trace
 from models.prompting.prompt_text import quoted
-from models.vision.coordinates import Size
-from models.vision.grounding import THINK, AnswerShape, GroundingPrompt
+from models.vision.coordinates import CoordinateSpace, Size
+from models.vision.grounding import THINK, UNITS, AnswerShape, GroundingPrompt
 from models.vision.profiles import profile_named
 from training.data.provenance import Provenance
 from training.data.trajectories import Decision, trajectory
 from training.grpo.examples import Example, Facts, Role, image_size
-from training.grpo.frames import DECLARED_PROFILE, UNITS, Coordinates
+from training.grpo.frames import DECLARED_PROFILE
 from training.grpo.rewards import PointTarget, StepTarget
 from training.grpo.rewards.targets import points_of, scaled_action
 
@@ -73,7 +73,7 @@ class ExampleOptions:
     """State the size of the screenshot (GuirlVG, §3.7: better omitted in training and stated in evaluation)."""
     held_out: frozenset[TaskRef] = frozenset()
     """Instances whose steps are excluded."""
-    coordinates: Coordinates = "pixels"
+    coordinates: CoordinateSpace = CoordinateSpace.PIXELS
     """Units of the coordinates that prompts ask for."""
     pictures: bool = True
     """For `step`: show the screenshots and ask for click coordinates, if any step has a screenshot."""

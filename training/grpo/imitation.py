@@ -25,6 +25,7 @@ from models.embedded import embedded_dir
 from models.local.loading import declared_context, reading_old_names
 from models.local.prompt_style import declare_style, declare_thoughts
 from models.prompting.prompt_tokens import PromptTokens
+from models.vision.coordinates import CoordinateSpace
 from models.vision.grounding import AnswerShape
 from training.data.rows import Row
 from training.engine.checkpoints import lora_config, select_device, weights_digest
@@ -35,7 +36,7 @@ from training.engine.trainer import SaveByTheClock, one_device, shared_arguments
 from training.grpo.completion_length import right_answer
 from training.grpo.evaluation import encode_prompts, template_opening, tokenizer_of
 from training.grpo.examples import Example, check_images, examples_digest, share_of
-from training.grpo.frames import DECLARED_PROFILE, AnswerFrames, Coordinates, limit_pixels
+from training.grpo.frames import DECLARED_PROFILE, AnswerFrames, limit_pixels
 from training.grpo.prompts import PromptSettings, ask_as
 from training.grpo.recipes import Stage, layered, recipe_named
 from training.grpo.rewards import PointTarget, Scale
@@ -50,7 +51,7 @@ class ImitationSettings(Record):
 
     prompt: PromptSettings | None = None
     """The form in which questions are asked again; None: as the examples ask them."""
-    coordinates: Coordinates = "pixels"
+    coordinates: CoordinateSpace = CoordinateSpace.PIXELS
     """Units of the coordinates in answers, see :attr:`training.grpo.settings.GrpoSettings.coordinates`."""
     min_pixels: int | None = Field(default=None, ge=1)
     max_pixels: int | None = Field(default=None, ge=1)

@@ -35,6 +35,7 @@ from models.local.prompt_style import (
     declares_thoughts,
 )
 from models.vision.checkpoints import declare_profile
+from models.vision.coordinates import CoordinateSpace
 from models.vision.grounding import GroundingPrompt, declare_form, prompt_form
 from training.engine.checkpoints import (
     load_policy,
@@ -364,7 +365,7 @@ def save_start(
     style: PromptStyle | None = None,
     *,
     profile: str = "",
-    vision: str = DECLARED_PROFILE["pixels"],
+    vision: str = DECLARED_PROFILE[CoordinateSpace.PIXELS],
     form: GroundingPrompt | None = None,
 ) -> None:
     """Writes a checkpoint to *out* for :func:`load_start` and servers: weights with any adapter merged, the tokenizer
@@ -403,7 +404,7 @@ def _coordinate_warnings(examples: Sequence[Example], settings: GrpoSettings) ->
 
 def _resizing_warnings(examples: Sequence[Example], settings: GrpoSettings, processor: Any) -> tuple[str, ...]:
     """Returns a warning if the processor resizes images with targets and answers are read in pixels of the files."""
-    if examples[0].image is None or settings.coordinates != "pixels" or not keeps_aspect(processor):
+    if examples[0].image is None or settings.coordinates is not CoordinateSpace.PIXELS or not keeps_aspect(processor):
         return ()
     sizes = dict.fromkeys(place.size for example in examples for place in places_of(example.target))
     resized = ((size, shown_size(processor, size) or size) for size in sizes)

@@ -11,8 +11,8 @@ from pydantic import BeforeValidator, Field, model_validator
 from envs.core.errors import BadInput
 from envs.core.plain_values import Layer, checked, merged, source_of
 from envs.core.record import Record
+from models.vision.coordinates import CoordinateSpace
 from training.engine.settings import Compute, Optimization, none_if_named
-from training.grpo.frames import Coordinates
 from training.grpo.prompts import PromptSettings
 from training.grpo.recipes import Stage, layered, recipe_named
 from training.grpo.rewards import RewardSettings
@@ -40,7 +40,7 @@ class GrpoSettings(Record):
     answer_tokens: int = Field(default=128, ge=1)
     """Completion length limit in tokens, thought included. No paper states it; a warning names correct answers that do
     not fit."""
-    coordinates: Coordinates = "pixels"
+    coordinates: CoordinateSpace = CoordinateSpace.PIXELS
     """Units of the coordinates in answers: `pixels` of the image file, of the `resized` image (Qwen2.5-VL), 0 to
     `thousand` (Qwen3-VL), or `unit`, 0 to 1. Targets are always in pixels of the file."""
     min_pixels: int | None = Field(default=None, ge=1)

@@ -10,11 +10,12 @@ import pytest
 from PIL import Image
 
 from envs.core.errors import BadInput
+from models.vision.coordinates import CoordinateSpace
 from tests.training.grpo.rewards.examples import words
 from tests.training.grpo.vision_cases import vision_examples, vision_settings
 from training.grpo.evaluation import encode_prompts
 from training.grpo.examples import Example
-from training.grpo.frames import AnswerFrames, Coordinates, limit_pixels, parse_coordinates, shown_size
+from training.grpo.frames import AnswerFrames, limit_pixels, parse_coordinates, shown_size
 from training.grpo.rewards import PointTarget, Rewarder, StepTarget, is_right, read_completion
 from training.grpo.rewards.targets import parse_action
 from training.grpo.run import load_start, train_grpo
@@ -23,7 +24,7 @@ from training.grpo.trainer import GroupReward
 from training.grpo.vision_models import load_processor
 
 WIDE = (1920, 1080)
-COORDINATES: tuple[Coordinates, ...] = ("thousand", "pixels")
+COORDINATES = (CoordinateSpace.THOUSAND, CoordinateSpace.PIXELS)
 BOX = (960.0, 270.0, 1056.0, 324.0)
 """Its centre, (1008, 297), is at 0.525 and 0.275 of `WIDE`."""
 
@@ -41,7 +42,7 @@ def example(picture: Path) -> Example:
     return Example(name="w", messages=(("user", "?"),), target=PointTarget(box=BOX, size=WIDE), image=picture)
 
 
-def centre(coordinates: Coordinates, shown: tuple[int, int]) -> tuple[float, float]:
+def centre(coordinates: CoordinateSpace, shown: tuple[int, int]) -> tuple[float, float]:
     """The centre of `BOX` as a model writes it."""
     extent = {"pixels": WIDE, "resized": shown, "thousand": (1000, 1000), "unit": (1, 1)}[coordinates]
     return 0.525 * extent[0], 0.275 * extent[1]
@@ -50,7 +51,7 @@ def centre(coordinates: Coordinates, shown: tuple[int, int]) -> tuple[float, flo
 @pytest.mark.parametrize("recipe", RECIPES)
 @pytest.mark.parametrize("coordinates", ["resized", "thousand", "unit"])
 def test_a_place_has_the_same_reward_in_every_unit(
-    starts: Callable[[str], Path], example: Example, recipe: str, coordinates: Coordinates
+    starts: Callable[[str], Path], example: Example, recipe: str, coordinates: CoordinateSpace
 ) -> None:
     processor = load_processor(starts("Qwen2.5-VL"))
     shown = shown_size(processor, WIDE)
@@ -114,7 +115,7 @@ def test_the_group_is_rewarded_in_the_units_of_its_example(starts: Callable[[str
     processor = load_processor(starts("Qwen2.5-VL"))
     rewarder = Rewarder(parse_settings({"recipe": "ssl"}, "here").reward, words)
     ids = [processor.tokenizer.encode(text) for text in ("525, 275", "1008, 297")]
-    totals: dict[Coordinates, list[float | None]] = {}
+    totals: dict[CoordinateSpace, list[float | None]] = {}
     for coordinates in COORDINATES:
         frames = AnswerFrames(processor, coordinates)
         reward = GroupReward([example], rewarder, 2, processor.tokenizer, scale=frames.scale)

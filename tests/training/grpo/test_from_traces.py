@@ -17,7 +17,7 @@ from envs.core.errors import BadInput
 from envs.core.grounding import Grounding
 from envs.core.tasks import TaskRef
 from models.local.prompt_style import declared_style
-from models.vision.coordinates import ImageFrame, Point, Size
+from models.vision.coordinates import CoordinateSpace, ImageFrame, Point, Size
 from models.vision.grounding import GroundingPrompt
 from models.vision.profiles import profile_named
 from tests.agent.boxes_grounder import FromBoxes, WatchedGrounder
@@ -25,7 +25,7 @@ from tests.agent.episode.test_prompts import LOOK
 from tests.agent.episodes import Play, png, write_run
 from training.grounding.answering import AskedPoint, asked_point
 from training.grpo.examples import read_examples, write_examples
-from training.grpo.frames import DECLARED_PROFILE, Coordinates
+from training.grpo.frames import DECLARED_PROFILE
 from training.grpo.from_traces import THINK, ExampleOptions, ExclusionReason, ExtractedExamples, extract_examples
 from training.grpo.rewards import PointTarget, Rewarder, StepTarget, is_right, read_completion
 from training.grpo.run import form_of, train_grpo
@@ -92,7 +92,7 @@ def test_prompts_of_each_kind(tmp_path: Path, asking: dict[str, Any], text: str)
     ("think", "coordinates"),
     [(False, "pixels"), (True, "pixels"), (True, "resized"), (False, "thousand"), (False, "unit")],
 )
-def test_a_grounder_is_asked_what_it_was_trained_on(tmp_path: Path, think: bool, coordinates: Coordinates) -> None:
+def test_a_grounder_is_asked_what_it_was_trained_on(tmp_path: Path, think: bool, coordinates: CoordinateSpace) -> None:
     """Examples of described controls, of named ones, and the prompts of a run have one form, which is declared."""
     profile = profile_named(DECLARED_PROFILE[coordinates])
     asking: dict[str, Any] = {"think": think, "coordinates": coordinates}

@@ -11,7 +11,7 @@ from pydantic import Field
 from envs.core.errors import BadInput
 from envs.core.plain_values import Layer, checked, merged
 from envs.core.record import Record
-from training.grpo.frames import Coordinates
+from models.vision.coordinates import CoordinateSpace
 from training.grpo.recipes import data_settings, recipe_named
 from training.loop.settings import SET, values_of
 
@@ -34,7 +34,7 @@ class AdaptiveSettings(Record):
     decide: bool = False
     """Write the paper's instruction (App. A.4) into the prompts: first decide whether the step needs a thought. Off,
     prompts stay those that the agent sends, so that the trained policy plays with them."""
-    coordinates: Coordinates | Literal["auto"] = "auto"
+    coordinates: CoordinateSpace | Literal["auto"] = "auto"
     """Units of the coordinates that both models answer in; `auto`: those of each model's family."""
     answer_tokens: int = Field(default=512, ge=1)
     """Limit of a sampled or predicted answer."""
