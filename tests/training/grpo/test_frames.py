@@ -49,7 +49,7 @@ def centre(coordinates: CoordinateSpace, shown: tuple[int, int]) -> tuple[float,
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-@pytest.mark.parametrize("coordinates", ["resized", "thousand", "unit"])
+@pytest.mark.parametrize("coordinates", [one for one in CoordinateSpace if one is not CoordinateSpace.PIXELS])
 def test_a_place_has_the_same_reward_in_every_unit(
     starts: Callable[[str], Path], example: Example, recipe: str, coordinates: CoordinateSpace
 ) -> None:
@@ -60,7 +60,7 @@ def test_a_place_has_the_same_reward_in_every_unit(
     for offset in (0.0, 0.01, 0.02, 0.1):
         texts = [
             f"{x + offset * extent_x:.4f}, {y + offset * extent_y:.4f}"
-            for unit in ("pixels", coordinates)
+            for unit in (CoordinateSpace.PIXELS, coordinates)
             for x, y in [centre(unit, shown)]
             for extent_x, extent_y in [(x / 0.525, y / 0.275)]
         ]
@@ -85,7 +85,7 @@ def test_a_square_image_is_a_frame_too(
 ) -> None:
     processor = load_processor(starts(name))
     assert shown_size(processor, WIDE) == size
-    assert AnswerFrames(processor, "resized").scale(example) == (1920 / size[0], 1080 / size[1])
+    assert AnswerFrames(processor, CoordinateSpace.RESIZED).scale(example) == (1920 / size[0], 1080 / size[1])
 
 
 def test_unknown_units_are_refused() -> None:
@@ -95,7 +95,7 @@ def test_unknown_units_are_refused() -> None:
 
 def test_tiles_are_no_frame(starts: Callable[[str], Path], example: Example) -> None:
     with pytest.raises(BadInput, match="cuts it into tiles"):
-        AnswerFrames(load_processor(starts("SmolVLM")), "resized").scale(example)
+        AnswerFrames(load_processor(starts("SmolVLM")), CoordinateSpace.RESIZED).scale(example)
 
 
 def test_the_points_of_an_action_are_converted_its_element_is_not() -> None:
