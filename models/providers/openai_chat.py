@@ -28,7 +28,7 @@ from models.base import (
 from models.prices import own_prices, price_table
 from models.prompting.fence import defuse
 from models.providers.failures import connection_failure, cut_at, status_failure, unreadable_answer
-from models.providers.openai_dialect import Dialect
+from models.providers.openai_dialect import Dialect, names_schema
 from models.providers.openai_wire import WireChoice, WireUsage, wire_error, wire_reply
 from models.schema_export import exported
 from models.structured import Draft, checked_reply
@@ -127,7 +127,8 @@ class OpenAIChat:
         problem = wire_error(response.text)
         reason = quoted(problem.message or response.reason_phrase, self._key)
         status = response.status_code
-        if status in (400, 422):
+        # llama-cpp-python answers a request that it cannot read with 500
+        if status in (400, 422) or (status == 500 and names_schema(problem.param, problem.message)):
             simpler = dialect.without(problem.param, problem.message, effort)
             if simpler is not None:
                 return simpler

@@ -98,6 +98,9 @@ class Dialect:
     """The server refused the first name of the limit."""
     schema_in_prompt: bool = False
     """`response_format` was refused: the schema is described in a system message."""
+    json_object: bool = False
+    """The server takes a `response_format` without a schema's name: llama-cpp-python enforces the schema beside it,
+    others any JSON object."""
     dropped: frozenset[str] = frozenset()
     """Optional parameters that the server has refused."""
 
@@ -122,6 +125,8 @@ class Dialect:
             schema = exported(request.schema)
             named = {"name": schema.name, "schema": schema.json_schema, "strict": schema.strict}
             body["response_format"] = {"type": "json_schema", "json_schema": named}
+        elif request.schema is not None and self.json_object:
+            body["response_format"] = {"type": "json_object", "schema": exported(request.schema).json_schema}
         thinks = request.effort not in (None, "none")
         if request.grammar is not None and request.schema is None and not thinks:
             body.update(self._grammar(request.grammar))
@@ -143,8 +148,11 @@ class Dialect:
         Servers without `error.param` name it in the message. A wrong *value* (a limit too large) is the caller's error
         and changes nothing.
         """
-        if not self.schema_in_prompt and _names(parameter, message, "response_format", "json_schema"):
-            return replace(self, schema_in_prompt=True)
+        if names_schema(parameter, message):
+            if not self.schema_in_prompt:
+                return replace(self, schema_in_prompt=True, json_object=_names(None, message, "json_object"))
+            if self.json_object:
+                return replace(self, json_object=False)
         if not _UNKNOWN.search(message):
             return None
         if not self.limit_swapped and _names(parameter, message, self.limit):
@@ -164,6 +172,7 @@ class Dialect:
             limit=self.limit if self.limit_swapped else learned.limit,
             limit_swapped=self.limit_swapped or learned.limit_swapped,
             schema_in_prompt=self.schema_in_prompt or learned.schema_in_prompt,
+            json_object=learned.json_object and (self.json_object or not self.schema_in_prompt),
             dropped=self.dropped | learned.dropped,
         )
 
@@ -192,6 +201,11 @@ class Dialect:
         if request.seed is not None:
             sampling["seed"] = request.seed
         return sampling
+
+
+def names_schema(parameter: str | None, message: str) -> bool:
+    """Whether a server refused the form of structured answers."""
+    return _names(parameter, message, "response_format", "json_schema")
 
 
 def _names(parameter: str | None, message: str, *names: str) -> bool:

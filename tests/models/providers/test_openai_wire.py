@@ -322,6 +322,44 @@ async def test_a_refused_parameter_is_replaced_once_and_remembered(refused: str,
     assert instead in server.requests[1].body
 
 
+LLAMA_CPP_PYTHON = (
+    "1 validation error:\n  {'type': 'literal_error', 'loc': ('body', 'response_format', 'type'), "
+    "'msg': \"Input should be 'text' or 'json_object'\", 'input': 'json_schema'}"
+)
+"""Its server's message, with status 500."""
+
+
+@pytest.mark.parametrize("takes_schema", [True, False])
+async def test_a_server_that_knows_only_json_objects_gets_the_schema_beside_them(takes_schema: bool) -> None:
+    def act(received: Received) -> Act:
+        asked = received.body.get("response_format", {})
+        if asked.get("type") == "json_schema":
+            return Status(500, LLAMA_CPP_PYTHON)
+        if "schema" in asked and not takes_schema:
+            return Status(422, "response_format: extra fields not permitted")
+        return Reply('{"success": "yes"}')
+
+    async with misbehaving_server(act) as server:
+        chat = client("openai", server)
+        for _ in range(2):
+            reply = await chat.complete(request(schema=Verdict))
+            assert reply.parsed == Verdict(success="yes")
+        await chat.aclose()
+    asked = [received.body.get("response_format") for received in server.requests]
+    schema = asked[0]["json_schema"]["schema"]
+    as_object = {"type": "json_object", "schema": schema}
+    assert asked[1:] == ([as_object, as_object] if takes_schema else [as_object, None, None])
+    assert "JSON Schema" in prompt_text(server.requests[-1]), "a server may ignore the schema"
+
+
+async def test_a_failure_of_the_server_is_no_refusal() -> None:
+    async with misbehaving_server([Status(500, "out of memory"), Reply('{"success": "yes"}')]) as server:
+        chat = client("openai", server)
+        await chat.complete(request(schema=Verdict))
+        await chat.aclose()
+    assert [received.body["response_format"]["type"] for received in server.requests] == ["json_schema"] * 2
+
+
 async def test_retries_end_when_a_server_refuses_everything() -> None:
     async with misbehaving_server(lambda r: Status(400, "Unsupported: " + " ".join(r.body))) as server:
         chat = client("openai", server)
