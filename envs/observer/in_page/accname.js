@@ -111,7 +111,7 @@ function labelsAround(element) {
 
 function labelsIn(root) {
   const labels = new Map();
-  for (const label of nodeType(root) === 9 ? documentQueryAll(root, 'label') : fragmentQueryAll(root, 'label')) {
+  for (const label of allIn(root, 'label')) {
     const target = labelTarget(label);
     if (!target) continue;
     if (labels.has(target)) labels.get(target).push(label);

@@ -79,6 +79,7 @@ const execCommand = method(Document.prototype, 'execCommand');
 const documentQueryAll = method(Document.prototype, 'querySelectorAll');
 const animationsOf = method(Document.prototype, 'getAnimations');
 const fragmentQueryAll = method(DocumentFragment.prototype, 'querySelectorAll');
+const allIn = (root, selector) => (nodeType(root) === 9 ? documentQueryAll : fragmentQueryAll)(root, selector);
 const modalOf = (page) => documentQuery(page, ':modal');
 
 /** Properties of documents and shadow roots, which are on separate prototypes. */

@@ -62,7 +62,6 @@ function watchInnerRoots() {
   }
 }
 
-const allIn = (root, selector) => (nodeType(root) === 9 ? documentQueryAll : fragmentQueryAll)(root, selector);
 
 function innerDocument(element) {
   try {

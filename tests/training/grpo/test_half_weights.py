@@ -12,32 +12,25 @@ from safetensors.torch import load_file
 from torch import nn
 
 from tests.tiny_models.vision_language import ARCHITECTURES
-from tests.training.grpo.vision_cases import vision_examples
+from tests.training.grpo.vision_cases import vision_examples, vision_settings
 from training.engine.settings import Compute
 from training.grpo import trainer as trainer_module
 from training.grpo.examples import Example
 from training.grpo.puzzles import make_puzzles
 from training.grpo.rewards import UNSCALED, Rewarder, Scale, Score, Target
 from training.grpo.run import load_start, train_grpo
-from training.grpo.settings import GrpoSettings, parse_settings
+from training.grpo.settings import GrpoSettings
 from training.grpo.trainer import build_trainer, token_count
 from training.toy_models.puzzles import fresh_model
 
 MAZES = make_puzzles("maze", 12, seed=0, size=3)
 
 
-def settings(**changes: Any) -> GrpoSettings:
-    options: dict[str, Any] = {
-        "recipe": "ssl",
-        "group": 4,
-        "answer_tokens": 6,
-        "micro_rows": 8,
-        "steps": 2,
-        "kl": 0.01,
-        "optimization": {"batch_rows": 8, "learning_rate": 1e-2, "warmup": 0},
-        "compute": {"max_tokens": 256, "threads": 1, "cpu": True, "bf16": True, "lora": {"rank": 4}},
-    }
-    return parse_settings({**options, **changes}, "here")
+SETTINGS = vision_settings(
+    kl=0.01,
+    optimization={"batch_rows": 8, "learning_rate": 1e-2, "warmup": 0},
+    compute={"max_tokens": 256, "threads": 1, "cpu": True, "bf16": True, "lora": {"rank": 4}},
+)
 
 
 def _float32(model: nn.Module, compute: Compute, *, frozen: bool = False) -> nn.Module:
@@ -79,7 +72,7 @@ def case(request: pytest.FixtureRequest, starts: Callable[[str], Path], images: 
 def test_frozen_linear_layers_are_held_in_bfloat16(case: Case, tmp_path: Path) -> None:
     start, examples = case
     model, processor = load_start(start, vision=examples[0].image is not None)
-    trainer = build_trainer(model, processor, examples, settings(), tmp_path)
+    trainer = build_trainer(model, processor, examples, SETTINGS, tmp_path)
     linear = [part for part in trainer.model.modules() if isinstance(part, nn.Linear)]
     head = trainer.model.get_output_embeddings()
     held = {part.weight.dtype for part in linear if not part.weight.requires_grad and part is not head}
@@ -92,9 +85,9 @@ def test_a_run_learns_the_same_and_saves_float32_weights(
 ) -> None:
     """The reference, which is the model without its adapters, and evaluations on held-out examples included."""
     start, examples = case
-    half = train_grpo(examples[:6], str(start), tmp_path / "half", settings(), held_out=examples[6:8], log=silent)
+    half = train_grpo(examples[:6], str(start), tmp_path / "half", SETTINGS, held_out=examples[6:8], log=silent)
     monkeypatch.setattr(trainer_module, "hold_frozen_in_bfloat16", _float32)
-    whole = train_grpo(examples[:6], str(start), tmp_path / "whole", settings(), held_out=examples[6:8], log=silent)
+    whole = train_grpo(examples[:6], str(start), tmp_path / "whole", SETTINGS, held_out=examples[6:8], log=silent)
     one, other, before = (load_file(folder / "model.safetensors") for folder in (half.model, whole.model, start))
     assert {weight.dtype for weight in one.values()} == {torch.float32}
     assert all(torch.equal(one[name], other[name]) for name in other)
