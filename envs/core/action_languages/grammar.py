@@ -34,8 +34,8 @@ THOUGHT_CHARS: Final = 2_000
 """Longest thought in tags before an answer."""
 _NUMBER: Final = r'"-"? [0-9]{1,5} ("." [0-9]{1,4})?'
 _ROW: Final = "[1-9] [0-9]{0,5}"
-_ADDRESS: Final = r'"http" "s"? "://" [!#-\[\]-~]{1,300}'
-"""Printable ASCII without blanks, quotes and backslashes."""
+_ADDRESS: Final = r'"http" "s"? "://" [!#-Z^-~]{1,300}'
+"""Printable ASCII without blanks, quotes, backslashes and brackets, which delimit arguments; addresses have `%5B`."""
 
 
 MOST_NAMED: Final = 200

@@ -77,6 +77,14 @@ def test_every_sentence_is_an_action_that_is_valid_on_the_page(language: Languag
     assert len({type(action) for action in actions}) > 8, "the sentences show few actions"
 
 
+@both
+@pytest.mark.parametrize("bracket", "[]")
+def test_an_address_has_no_bracket_that_would_end_or_extend_an_argument(language: Language, bracket: str) -> None:
+    answer = language.show(act.Goto(url="https://a.example/?rows=3"))
+    assert accepts(grammar(language, PAGE), answer)
+    assert not accepts(grammar(language, PAGE), answer.replace("3", bracket))
+
+
 def assert_valid(action: Action) -> None:
     match action:
         case act.Type():
