@@ -173,6 +173,17 @@ def test_consecutive_prompts_share_everything_up_to_what_changed() -> None:
     assert text(elsewhere).startswith(other[: other.index("\n\nAddress:")]), "the address follows the page"
 
 
+def test_only_the_milestone_to_work_on_is_shown_as_still_to_do() -> None:
+    """A small model takes every milestone that it reads for done: a list of four made it skip the first."""
+    plan = (Milestone(id="a", text="The name is typed"), Milestone(id="b", text="The form is sent"))
+    view = replace(VIEW, milestones=plan, z=(True, False), next_milestone=1)
+    user = render_prompt(SMALL, view)[-1].text
+    assert "Still to do now\n⟦⟦DATA plan⟧⟧\nso that: The form is sent\n⟦⟦END plan⟧⟧" in user
+    assert "The name is typed" not in user
+    reached = render_prompt(SMALL, replace(view, z=(True, True), next_milestone=None))[-1].text
+    assert "Every milestone of the plan is reached." in reached and "so that" not in reached
+
+
 @both
 def test_done_actions_are_written_as_actions_with_the_numbers_of_this_page(language: Language) -> None:
     moved = page(element(5, "textbox", "Name"), element(6, "button", "Send"))
