@@ -1,11 +1,14 @@
 """Real models on fixed task lists: success with intervals, calls, tokens, seconds, and unreadable answers by kind.
 
-    python -m benchmarks.real_models OUT --policy local:qwen2.5-coder-0.5b.gguf --seeds 0-2 \
-        --arm free constrained=off --arm constrained constrained=on [--list named] [--json]
+    python -m benchmarks.real_models play OUT --policy openai:qwen2.5-coder-1.5b --base-url http://127.0.0.1:8011/v1 \
+        --list named --seeds 0-2 --arm free constrained=off --arm constrained constrained=on
+    python -m benchmarks.real_models table OUT/results.json [--by-task] [--json]
 
-Every arm is a run of its own in OUT/NAME, with the settings of `mira run` that follow its name. An interrupted arm is
-continued, a finished one is only read; OUT/results.json is written after each. The first arm is the base of the paired
-differences: the same task and seed in both, with a bootstrap over whole tasks.
+Every arm has the settings of `mira run` that follow its name. It is one run for each seed, in OUT/NAME/seed-N, seed
+after seed, so that few seeds of all arms are complete early. An interrupted run is continued. After each, its episodes
+are written to the results file. What the file has is not played again, so that the file alone, without the traces,
+continues the experiment on another machine. The first arm is the base of the paired differences: the same task and
+seed in both, with a bootstrap over whole tasks.
 """
 
 from __future__ import annotations
@@ -16,78 +19,107 @@ import json
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from agent import resume, run_suite
+from agent.cli.options import parse_seeds, suite_tasks
 from agent.config import RunConfig
 from agent.episode.policy import REPEATS_NO_OP
-from agent.results import RunResult
+from agent.results import EpisodeResult, RunResult
+from envs.core.record import Record
 from envs.core.tasks import TaskSelection
 from envs.core.trace import Call
 from envs.core.trace_store import Trace, read_trace
-from envs.suites.miniwob.task_sets import LONGER_TASKS, NAMED_TASKS
+from envs.suites.miniwob.task_sets import LONGER_TASKS, NAMED_TASKS, PLANNING_TASKS
 from judges.statistics import clustered_mean, proportion
 
-RUN: Final = "run"
 RESAMPLES: Final = 10_000
-LISTS: Final = {"named": NAMED_TASKS, "long": LONGER_TASKS}
+LISTS: Final = {"named": NAMED_TASKS, "long": LONGER_TASKS, "planning": PLANNING_TASKS}
 
 
-@dataclass(frozen=True, slots=True)
-class ArmFigures:
-    """One arm over all of its episodes."""
+class Row(Record):
+    """One episode in numbers."""
 
-    name: str
-    settings: dict[str, Any]
-    episodes: int
-    successes: int
-    success: str
-    """Share of successes with Wilson's 95 % interval."""
-    difference: str
-    """Mean difference to the first arm over the same tasks and seeds, with a bootstrap over tasks; empty for it."""
-    answers: int
-    """Answers of the policy, those that were not used included."""
+    task: str
+    seed: int
+    success: bool
+    ended_by: str
+    steps: int
+    milestones: float | None = None
+    """Share of milestones reached; None without milestones."""
+    calls: dict[str, int]
+    """Calls of models by role; for the policy, answers that were not used are included."""
     unreadable: dict[str, int]
-    """Answers without a valid action, by kind of error; quoted texts and numbers are left out of the kind."""
-    calls_per_episode: dict[str, float]
-    """By role."""
+    """Answers of the policy without a valid action, by kind of error; quoted texts and numbers are left out."""
     tokens_in: int
     tokens_cached: int
     tokens_out: int
     model_seconds: float
     seconds: float
-    """Of the episodes, models and browser together."""
+    """Of the episode, models and browser together."""
+
+
+class Arm(Record):
+    """The settings of an arm and its episodes so far."""
+
+    settings: dict[str, Any]
+    rows: tuple[Row, ...] = ()
+
+
+class Results(Record):
+    """The results file."""
+
+    policy: str
+    tasks: tuple[str, ...]
+    max_steps: int
+    arms: dict[str, Arm]
+
+
+class Figures(NamedTuple):
+    """An arm over all of its episodes."""
+
+    arm: str
+    successes: int
+    episodes: int
+    success: str
+    """Share of successes with Wilson's 95 % interval."""
+    difference: str
+    """Mean difference to the first arm over tasks and seeds of both, with a bootstrap over tasks; empty for it."""
+    milestones: str
+    """Mean share of milestones reached; empty without milestones."""
+    calls: dict[str, float]
+    """By role, in an episode."""
+    tokens_in: float
+    tokens_cached: float
+    tokens_out: float
+    """Tokens in an episode."""
+    unreadable: dict[str, int]
+    seconds: float
+    """In an episode."""
     by_task: dict[str, float]
 
 
-def figures(name: str, settings: dict[str, Any], run: RunResult, base: RunResult | None) -> ArmFigures:
-    traces = [read_trace(episode.trace_path) for episode in run.episodes]
-    calls = [call for trace in traces for call in _calls(trace)]
-    policy = [call for call in calls if call.role == "policy"]
-    won = sum(episode.outcome == "success" for episode in run.episodes)
-    roles = Counter(call.role for call in calls)
-    tasks = sorted({episode.task.name for episode in run.episodes})
-    return ArmFigures(
-        name=name,
-        settings=settings,
-        episodes=len(run.episodes),
-        successes=won,
-        success=str(proportion(won, len(run.episodes))),
-        difference="" if base is None else _difference(base, run),
-        answers=len(policy),
-        unreadable=dict(
-            Counter(_kind(call.error) for call in policy if call.error and call.error != REPEATS_NO_OP).most_common()
-        ),
-        calls_per_episode={role: round(count / max(1, len(traces)), 2) for role, count in sorted(roles.items())},
+def row(episode: EpisodeResult) -> Row:
+    """Reads the trace of an episode."""
+    calls = list(_calls(read_trace(episode.trace_path)))
+    errors = [call.error for call in calls if call.role == "policy" and call.error and call.error != REPEATS_NO_OP]
+    return Row(
+        task=episode.task.name,
+        seed=episode.task.seed,
+        success=episode.outcome == "success",
+        ended_by=episode.ended_by,
+        steps=episode.totals.steps,
+        milestones=sum(episode.z) / len(episode.z) if episode.z else None,
+        calls=dict(sorted(Counter(call.role for call in calls).items())),
+        unreadable=dict(Counter(map(_kind, errors)).most_common()),
         tokens_in=sum(call.tokens_in for call in calls),
         tokens_cached=sum(call.tokens_cached for call in calls),
         tokens_out=sum(call.tokens_out for call in calls),
         model_seconds=round(sum(call.seconds for call in calls), 1),
-        seconds=round(sum(episode.totals.seconds for episode in run.episodes), 1),
-        by_task={task: _share(run, task) for task in tasks},
+        seconds=round(episode.totals.seconds, 1),
     )
 
 
@@ -109,27 +141,97 @@ def _kind(error: str) -> str:
     return re.sub(r"\d+", "N", re.sub(r"'[^']*'|\"[^\"]*\"", "…", head))[:80]
 
 
-def _share(run: RunResult, task: str) -> float:
-    own = [episode.outcome == "success" for episode in run.episodes if episode.task.name == task]
+def play(results: Results, common: Mapping[str, Any], chosen: TaskSelection, out: Path, file: Path) -> None:
+    """Plays what *results* lacks of the chosen tasks and seeds, arm by arm within a seed; writes *file* each time."""
+    for seed in chosen.seeds:
+        for name in results.arms:
+            arm = results.arms[name]
+            if {one.task for one in arm.rows if one.seed == seed} >= set(results.tasks):
+                continue
+            print(f"{name}, seed {seed}", flush=True)
+            selection = replace(chosen, seeds=(seed,))
+            config = RunConfig.model_validate({**common, **arm.settings})
+            run = asyncio.run(_run(config, selection, out / name, f"seed-{seed}"))
+            rows = (*(one for one in arm.rows if one.seed != seed), *map(row, run.episodes))
+            results.arms[name] = arm.model_copy(update={"rows": rows})
+            _write(results, file)
+            won = sum(one.success for one in rows if one.seed == seed)
+            print(f"  {won} of {len(run.episodes)} solved", flush=True)
+
+
+async def _run(config: RunConfig, selection: TaskSelection, folder: Path, run_id: str) -> RunResult:
+    """Plays the run, or continues it."""
+    if (folder / run_id / "run.json").exists():
+        return await resume(folder / run_id)
+    return await run_suite(config, selection, folder, run_id=run_id)
+
+
+def _write(results: Results, file: Path) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    scratch = file.with_suffix(".partial")
+    scratch.write_text(results.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    scratch.replace(file)
+
+
+def figures(results: Results) -> list[Figures]:
+    base, *_ = results.arms.values()
+    return [_figures(name, arm, None if arm is base else base) for name, arm in results.arms.items() if arm.rows]
+
+
+def _figures(name: str, arm: Arm, base: Arm | None) -> Figures:
+    rows, won = arm.rows, sum(one.success for one in arm.rows)
+    reached = [one.milestones for one in rows if one.milestones is not None]
+    calls = sum((Counter(one.calls) for one in rows), Counter[str]())
+    return Figures(
+        arm=name,
+        successes=won,
+        episodes=len(rows),
+        success=str(proportion(won, len(rows))),
+        difference="" if base is None else difference(base.rows, rows),
+        milestones=f"{sum(reached) / len(reached):.3f}" if reached else "",
+        calls={role: round(count / len(rows), 2) for role, count in sorted(calls.items())},
+        tokens_in=round(sum(one.tokens_in for one in rows) / len(rows), 1),
+        tokens_cached=round(sum(one.tokens_cached for one in rows) / len(rows), 1),
+        tokens_out=round(sum(one.tokens_out for one in rows) / len(rows), 1),
+        unreadable=dict(sum((Counter(one.unreadable) for one in rows), Counter[str]()).most_common()),
+        seconds=round(sum(one.seconds for one in rows) / len(rows), 1),
+        by_task={task: _share(rows, task) for task in sorted({one.task for one in rows})},
+    )
+
+
+def _share(rows: Sequence[Row], task: str) -> float:
+    own = [one.success for one in rows if one.task == task]
     return round(sum(own) / len(own), 3)
 
 
-def _difference(base: RunResult, run: RunResult) -> str:
-    before = {(e.task, e.attempt): e.outcome == "success" for e in base.episodes}
+def difference(base: Sequence[Row], rows: Sequence[Row]) -> str:
+    """Mean difference in success over the tasks and seeds of both."""
+    before = {(one.task, one.seed): one.success for one in base}
     pairs = [
-        (episode.task.name, float(episode.outcome == "success") - float(before[episode.task, episode.attempt]))
-        for episode in run.episodes
-        if (episode.task, episode.attempt) in before
+        (one.task, float(one.success) - float(before[one.task, one.seed]))
+        for one in rows
+        if (one.task, one.seed) in before
     ]
-    names, values = [name for name, _ in pairs], [value for _, value in pairs]
-    return str(clustered_mean(values, names, resamples=RESAMPLES, seed=0))
+    return str(clustered_mean([value for _, value in pairs], [task for task, _ in pairs], resamples=RESAMPLES, seed=0))
 
 
-async def play(config: RunConfig, selection: TaskSelection, folder: Path) -> RunResult:
-    """Plays the run in *folder*/run, or continues it."""
-    if (folder / RUN / "run.json").exists():
-        return await resume(folder / RUN)
-    return await run_suite(config, selection, folder, run_id=RUN)
+def table(results: Results, *, by_task: bool = False) -> str:
+    rows = figures(results)
+    lines = ["| arm | solved | share | difference | milestones | calls | tokens in (cached) / out | unreadable | s |"]
+    lines.append("|---|---|---|---|---|---|---|---|---|")
+    for one in rows:
+        calls = ", ".join(f"{role} {count:g}" for role, count in one.calls.items())
+        tokens = f"{one.tokens_in:,.0f} ({one.tokens_cached:,.0f}) / {one.tokens_out:,.0f}"
+        lines.append(
+            f"| {one.arm} | {one.successes} of {one.episodes} | {one.success} | {one.difference} | {one.milestones} "
+            f"| {calls} | {tokens} | {sum(one.unreadable.values())} | {one.seconds:.1f} |"
+        )
+    if by_task and rows:
+        lines += ["", f"| task | {' | '.join(one.arm for one in rows)} |", f"|---|{'---|' * len(rows)}"]
+        for task in results.tasks:
+            shares = " | ".join(f"{one.by_task[task]:.2f}" if task in one.by_task else "" for one in rows)
+            lines.append(f"| {task} | {shares} |")
+    return "\n".join(lines)
 
 
 def settings_of(words: Sequence[str]) -> dict[str, Any]:
@@ -149,53 +251,69 @@ def settings_of(words: Sequence[str]) -> dict[str, Any]:
     return settings
 
 
-def table(rows: Sequence[ArmFigures]) -> str:
-    lines = ["| arm | success | difference | calls | tokens in / out | answers | unreadable | s an episode |"]
-    lines.append("|---|---|---|---|---|---|---|---|")
-    for row in rows:
-        calls = ", ".join(f"{role} {count:g}" for role, count in row.calls_per_episode.items())
-        bad = sum(row.unreadable.values())
-        seconds = row.seconds / max(1, row.episodes)
-        lines.append(
-            f"| {row.name} | {row.successes}/{row.episodes}: {row.success} | {row.difference} | {calls} "
-            f"| {row.tokens_in:,} / {row.tokens_out:,} | {row.answers} | {bad} | {seconds:.1f} |"
-        )
-    return "\n".join(lines)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--policy", required=True, help="model spec")
-    parser.add_argument("--base-url", help="server of an openai: spec")
-    parser.add_argument("--list", choices=sorted(LISTS), default="named", help="task list of MiniWoB++ (%(default)s)")
-    parser.add_argument("--tasks", nargs="+", help="names of tasks in place of a list")
-    parser.add_argument("--seeds", default="0-2", help="first-last (%(default)s)")
-    parser.add_argument("--max-steps", type=int, default=8)
-    parser.add_argument("--arm", nargs="+", action="append", required=True, metavar="NAME KEY=VALUE")
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    first, _, last = options.seeds.partition("-")
-    seeds = tuple(range(int(first), int(last or first) + 1))
-    selection = TaskSelection(suite="miniwob", names=tuple(options.tasks or LISTS[options.list]), seeds=seeds)
+def _play(options: argparse.Namespace) -> Results:
+    suite = "sites" if options.split else "miniwob"
+    named = [info.name for info in suite_tasks(suite, options.split)] if options.split else LISTS[options.list]
+    asked = Results(
+        policy=options.policy,
+        tasks=tuple(options.tasks or named),
+        max_steps=options.max_steps,
+        arms={name: Arm(settings=settings_of(words)) for name, *words in options.arm},
+    )
+    file = options.results or options.out / "results.json"
+    results = _continued(asked, file) if file.exists() else asked
     common = {
         "policy": options.policy,
         "base_url": options.base_url,
         "planner": "none",
         "judge": "state",
-        "limits": {"max_steps": options.max_steps, "max_seconds": 1800.0},
+        "limits": {"max_steps": options.max_steps, "max_seconds": options.max_seconds},
     }
-    rows: list[ArmFigures] = []
-    base: RunResult | None = None
-    for name, *words in options.arm:
-        settings = settings_of(words)
-        config = RunConfig.model_validate({**common, **settings})
-        run = asyncio.run(play(config, selection, options.out / name))
-        rows.append(figures(name, settings, run, base))
-        base = base or run
-        text = json.dumps([asdict(row) for row in rows], indent=2)
-        (options.out / "results.json").write_text(text + "\n", encoding="utf-8")
-    print(json.dumps([asdict(row) for row in rows], indent=2) if options.json else table(rows))
+    chosen = TaskSelection(suite=suite, names=results.tasks, seeds=parse_seeds(options.seeds))
+    play(results, common, chosen, options.out, file)
+    return results
+
+
+def _continued(asked: Results, file: Path) -> Results:
+    """*asked* with the episodes of *file*; ends with one line where the file is of another experiment."""
+    known = Results.model_validate_json(file.read_text(encoding="utf-8"))
+    if (known.policy, known.tasks, known.max_steps) != (asked.policy, asked.tasks, asked.max_steps):
+        raise SystemExit(f"{file} is of another policy, task list or number of steps: choose another --results")
+    for name, arm in asked.arms.items():
+        if name in known.arms and known.arms[name].settings != arm.settings:
+            raise SystemExit(f"{file} has other settings for the arm {name}: choose another name or --results")
+    return known.model_copy(update={"arms": known.arms | {n: a for n, a in asked.arms.items() if n not in known.arms}})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    played = commands.add_parser("play", help="play what the results file lacks")
+    played.add_argument("out", type=Path, help="folder of the runs")
+    played.add_argument("--results", type=Path, help="results file (OUT/results.json)")
+    played.add_argument("--policy", required=True, help="model spec")
+    played.add_argument("--base-url", help="server of an openai: spec")
+    played.add_argument("--list", choices=sorted(LISTS), default="named", help="task list of MiniWoB++ (%(default)s)")
+    played.add_argument("--split", help="a split of the suite `sites` in place of a list: train, validation or test")
+    played.add_argument("--tasks", nargs="+", help="names of tasks in place of a list or a whole split")
+    played.add_argument("--seeds", default="0-2", help="for example 0-2 or 1,3 (%(default)s)")
+    played.add_argument("--max-steps", type=int, default=8)
+    played.add_argument("--max-seconds", type=float, default=3600.0, help="limit of an episode (%(default)s)")
+    played.add_argument("--arm", nargs="+", action="append", required=True, metavar="NAME KEY=VALUE")
+    shown = commands.add_parser("table", help="print a results file")
+    shown.add_argument("file", type=Path)
+    for command in (played, shown):
+        command.add_argument("--by-task", action="store_true", help="add the share of every task")
+        command.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    if options.command == "play":
+        results = _play(options)
+    else:
+        results = Results.model_validate_json(options.file.read_text(encoding="utf-8"))
+    if options.json:
+        print(json.dumps([one._asdict() for one in figures(results)], indent=2))
+    else:
+        print(table(results, by_task=options.by_task))
 
 
 if __name__ == "__main__":

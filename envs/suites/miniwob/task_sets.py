@@ -99,3 +99,33 @@ LONG_TASKS: tuple[str, ...] = (
 )
 """Tasks for which the solver needs six or more steps (median of seeds 3,600,000 to 3,600,002), so that it matters which
 of them were right."""
+
+PLANNING_TASKS: tuple[str, ...] = (
+    "choose-date-easy",
+    "choose-date-medium",
+    "click-collapsible-2",
+    "click-collapsible-2-nodelay",
+    "click-tab-2",
+    "email-inbox",
+    "email-inbox-forward",
+    "email-inbox-noscroll",
+    "email-inbox-reply",
+    "email-inbox-star-reply",
+    "enter-password",
+    "form-sequence-2",
+    "generate-number",
+    "login-user",
+    "login-user-popup",
+    "multi-layouts",
+    "multi-orderings",
+    "odd-or-even",
+    "order-food",
+    "read-table-2",
+    "search-engine",
+    "social-media-all",
+    "social-media-some",
+    "use-autocomplete",
+    "use-autocomplete-nodelay",
+)
+"""Tasks of `NAMED_TASKS` and `LONGER_TASKS` for which the solver needs three to six steps (median of seeds 0 to 2), for
+measuring plans."""
