@@ -31,6 +31,7 @@ from typing import Final, Protocol
 
 from agent.config import RunConfig
 from agent.episode.policy import ActionProposal, Turn
+from agent.profiles.profile import profile_of_spec
 from agent.run.discover_traces import EpisodeFile, discover_traces
 from agent.run.oracle import SitesOracle
 from agent.run.runner import resume, run_suite
@@ -50,7 +51,6 @@ from judges.ending import EndedEpisode, complete_ending
 from judges.registry import make_judge, make_rater
 from judges.statistics import Estimate, proportion
 from models.base import ModelError
-from models.local.prompt_style import style_of_spec
 from models.specs import make_model
 
 SPOILED: Final = 1.25
@@ -239,8 +239,7 @@ class RaterJudging:
             return None, "no milestones", 0
         z, tokens = (False,) * len(plan), 0
         async with aclosing(make_model(self.spec)) as model:
-            compact = style_of_spec(self.spec) == "compact"
-            rater = make_rater(self.spec, model, RaterSettings(), compact=compact)
+            rater = make_rater(self.spec, model, RaterSettings(), style=profile_of_spec(self.spec).role_style)
             try:
                 for progress in _progress(case, z):
                     rated = await rater.rate(replace(progress, z=z))

@@ -141,10 +141,12 @@ def _kind(error: str) -> str:
     return re.sub(r"\d+", "N", re.sub(r"'[^']*'|\"[^\"]*\"", "…", head))[:80]
 
 
-def play(results: Results, common: Mapping[str, Any], chosen: TaskSelection, out: Path, file: Path) -> None:
-    """Plays what *results* lacks of the chosen tasks and seeds, arm by arm within a seed; writes *file* each time."""
+def play(
+    results: Results, arms: Sequence[str], chosen: TaskSelection, common: Mapping[str, Any], out: Path
+) -> Iterator[None]:
+    """Plays what *results* lacks of the chosen tasks and seeds, arm by arm within a seed; yields after each run."""
     for seed in chosen.seeds:
-        for name in results.arms:
+        for name in arms:
             arm = results.arms[name]
             if {one.task for one in arm.rows if one.seed == seed} >= set(results.tasks):
                 continue
@@ -154,9 +156,9 @@ def play(results: Results, common: Mapping[str, Any], chosen: TaskSelection, out
             run = asyncio.run(_run(config, selection, out / name, f"seed-{seed}"))
             rows = (*(one for one in arm.rows if one.seed != seed), *map(row, run.episodes))
             results.arms[name] = arm.model_copy(update={"rows": rows})
-            _write(results, file)
             won = sum(one.success for one in rows if one.seed == seed)
             print(f"  {won} of {len(run.episodes)} solved", flush=True)
+            yield
 
 
 async def _run(config: RunConfig, selection: TaskSelection, folder: Path, run_id: str) -> RunResult:
@@ -270,7 +272,8 @@ def _play(options: argparse.Namespace) -> Results:
         "limits": {"max_steps": options.max_steps, "max_seconds": options.max_seconds},
     }
     chosen = TaskSelection(suite=suite, names=results.tasks, seeds=parse_seeds(options.seeds))
-    play(results, common, chosen, options.out, file)
+    for _ in play(results, tuple(asked.arms), chosen, common, options.out):
+        _write(results, file)
     return results
 
 

@@ -14,18 +14,15 @@ from typing import Final, NamedTuple
 from envs.core.observation import Observation
 from envs.core.past_actions import PastAction
 from envs.core.record import storable
-from envs.core.trace import Flip
 from envs.observer.page_focus import Matcher, focused_lines, interest
 from envs.observer.page_lines import CUT, pieces, without_cues
 from envs.observer.page_text import LOG_LINE_CHARS, one_line, short_head, within_site
-from judges.autorater import RaterSettings, cheap_rating
-from judges.autorater_prompt import key
-from judges.base import Progress, Rated
-from judges.evidence import QuoteChecker, Rejection, normalised
-from judges.ratings import make_rating
+from judges.base import Progress
+from judges.evidence import QuoteChecker, normalised
 from judges.relevance import changed_lines, without_refs
+from judges.stepwise_autorater import Claim, StepwiseAutoRater
 from models.asking import ask_text
-from models.base import ChatModel, ChatReply, ChatRequest, ModelInvalidAnswer
+from models.base import ChatRequest, ModelInvalidAnswer
 from models.prompting.invisible_characters import visible
 from models.prompting.prompt_text import PromptText, cut, folded, joined, log_lines, message, on_one_line, page, words
 
@@ -198,80 +195,14 @@ def _head(words: Sequence[str]) -> str:
     return text[:QUOTE_CHARS]
 
 
-class Answer(NamedTuple):
-    """The answer for one milestone."""
+class CompactAutoRater(StepwiseAutoRater):
+    """Asks a small *model* that was trained on these texts. The model gets no thinking tokens."""
 
-    place: int
-    """0-based number of the milestone."""
-    reply: ChatReply
-    quote: str | None
-    """None: the model answered `no`."""
-    rejected: Rejection | None
-    """Why the quote is no evidence."""
-
-    @property
-    def achieved(self) -> bool:
-        return self.quote is not None and self.rejected is None
-
-    def summary(self) -> str:
-        if self.rejected is not None:
-            return f"{key(self.place)}: refused, {self.rejected}"
-        return f"{key(self.place)}: {'yes' if self.achieved else 'no'}"
-
-
-class CompactAutoRater:
-    """Asks a small *model* about the first open milestone, and after each achieved one about the next.
-
-    Milestones are achieved in the order of the plan only. Evidence, `rejected`, errors and the budget `auto` are those
-    of :class:`judges.autorater.ModelAutoRater`. The model gets no thinking tokens.
-    """
-
-    def __init__(self, model: ChatModel, settings: RaterSettings | None = None) -> None:
-        self.spec = model.spec
-        self.settings = settings or RaterSettings()
-        self.rejected = 0
-        """Number of claims rejected for lack of evidence."""
-        self._model = model
-
-    async def rate(self, progress: Progress) -> Rated:
-        """Raises ValueError where `z` and the milestones differ in number, else :class:`models.base.ModelError`."""
-        settled = cheap_rating(progress, self.settings)
-        return settled if settled is not None else _rated(progress, await self._answers(progress))
-
-    async def _answers(self, progress: Progress) -> list[Answer]:
-        """Asks about each open milestone, up to the first that is not achieved."""
-        witness = QuoteChecker(progress)
-        answers: list[Answer] = []
-        for index, known in enumerate(progress.z):
-            if known:
-                continue
-            answers.append(await self._ask(progress, index, witness))
-            if not answers[-1].achieved:
-                break
-        return answers
-
-    async def _ask(self, progress: Progress, index: int, witness: QuoteChecker) -> Answer:
+    async def quote(self, progress: Progress, index: int) -> Claim:
         request = ChatRequest(
             messages=(message("user", _check_prompt(progress, index)),),
             max_tokens=MAX_TOKENS,
             deadline_s=self.settings.deadline_s,
         )
-        answered = await ask_text(self._model, request, parse_check)
-        rejected = None if answered.answer is None else witness.rejects(answered.answer)
-        self.rejected += rejected is not None
-        return Answer(index, answered.reply, answered.answer, rejected)
-
-
-def _rated(progress: Progress, answers: Sequence[Answer]) -> Rated:
-    proven = {answer.place: storable(normalised(answer.quote or "")) for answer in answers if answer.achieved}
-    rating = make_rating(
-        progress.z,
-        tuple(index in proven for index in range(len(progress.z))),
-        tuple(
-            Flip(milestone=progress.milestones[index].id, achieved=True, evidence=quote)
-            for index, quote in proven.items()
-        ),
-        reason="; ".join(answer.summary() for answer in answers),
-        source="model",
-    )
-    return Rated(rating, tuple(answer.reply for answer in answers))
+        answered = await ask_text(self.model, request, parse_check)
+        return Claim(answered.answer, answered.reply)

@@ -24,7 +24,12 @@ MIN_QUOTE_CHARS: Final = 3
 LOG_CHARS: Final = 3_000
 """Characters of the log that a large rater is shown: about 40 actions."""
 
-Rejection = Literal["no quote", "quote not found", "quote talks to the judge", "too many quotes"]
+Rejection = Literal[
+    "no quote", "quote not found", "quote talks to the judge", "too many quotes", "quote lacks the milestone's value"
+]
+
+_VALUE: Final = re.compile(r"\"([^\"]+)\"|“([^”]+)”|(?<!\w)(\d[\d/.:,-]+\d)(?!\w)")
+"""A quoted text, or a date or number of three and more characters."""
 
 _JUDGE_TALK = re.compile(
     r"\b(?:sub-?goals?|milestones?|verdicts?|auto-?raters?|current_complete|next_milestone"
@@ -49,6 +54,7 @@ class QuoteChecker:
             without_refs(page),
             plain_page_text(progress.observation),
             without_cues(page),
+            without_refs(without_cues(page)),
             *action_log_lines(progress.history, LOG_CHARS),
             *log_lines(progress.history, LOG_LINE_CHARS),
         )
@@ -70,6 +76,16 @@ class QuoteChecker:
         if _judge_words([quote]) - self._task_words:
             return "quote talks to the judge"
         return None
+
+
+def lacks_value(milestone: str, quote: str) -> bool:
+    """Whether *milestone* names values (quoted texts, dates, long numbers) and *quote* shows none of them.
+
+    For raters that mistake the page's value for the milestone's: with 'The director is "Farley"' they quote "Ashley".
+    """
+    values = [next(filter(None, match.groups())) for match in _VALUE.finditer(milestone)]
+    shown = normalised(quote).casefold()
+    return bool(values) and not any(normalised(value).casefold() in shown for value in values)
 
 
 def _judge_words(texts: Iterable[str]) -> set[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from envs.core.errors import BadInput
@@ -10,8 +11,10 @@ from judges.base import AutoRater, OutcomeJudge, Progress, Rated
 from judges.compact_autorater import CompactAutoRater
 from judges.entry import JudgeEntry
 from judges.outcome import JudgeSettings, ModelJudge
+from judges.short_autorater import ShortAutoRater
 from judges.state_autorater import StateAutoRater
 from models.base import ChatModel
+from models.local.prompt_style import RoleStyle
 from models.registry import Registry
 
 JUDGES: Final = Registry(
@@ -21,6 +24,11 @@ JUDGES: Final = Registry(
     error=BadInput,
     reserved=frozenset({"same"}),
 )
+_RATERS: Final[Mapping[RoleStyle, Callable[[ChatModel, RaterSettings | None], AutoRater]]] = {
+    "compact": CompactAutoRater,
+    "short": ShortAutoRater,
+    "full": ModelAutoRater,
+}
 
 
 class CheckersFirst:
@@ -44,19 +52,19 @@ def make_rater(
     model: ChatModel | None = None,
     settings: RaterSettings | None = None,
     *,
-    compact: bool = False,
+    style: RoleStyle = "full",
 ) -> AutoRater:
     """An entry of the registry, or an AutoRater that asks *model*, which was made from the model spec *spec*.
 
-    Added entries and models are used only at steps without state checks. *compact* asks the model as a small
-    one that was trained to rate. Raises BadInput for an added entry that cannot be used, ValueError if a model is
+    Added entries and models are used only at steps without state checks. *style*: the prompts that the model
+    gets. Raises BadInput for an added entry that cannot be used, ValueError if a model is
     needed and is None.
     """
     name, _ = JUDGES.split(spec)
     if name:
         rater = JUDGES.load(name).rater(model, settings or RaterSettings())
         return CheckersFirst(rater) if JUDGES.is_added(name) else rater
-    return CheckersFirst((CompactAutoRater if compact else ModelAutoRater)(_required(spec, model), settings))
+    return CheckersFirst(_RATERS[style](_required(spec, model), settings))
 
 
 def make_judge(spec: str, model: ChatModel | None = None, settings: JudgeSettings | None = None) -> OutcomeJudge | None:

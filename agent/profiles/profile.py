@@ -25,7 +25,7 @@ from envs.core.errors import BadInput
 from envs.core.plain_values import checked, read_toml
 from envs.core.record import Record
 from models.base import ModelUnavailable
-from models.local.prompt_style import PromptStyle, declaration_of_spec
+from models.local.prompt_style import PromptStyle, RoleStyle, declaration_of_spec
 from models.providers.local import LocalSpec
 from models.specs import parse_spec
 
@@ -138,6 +138,11 @@ class Profile(Record):
     def is_short(self) -> bool:
         """Whether its prompts are those of :mod:`agent.episode.short_prompts`."""
         return self.style == "full" and self.rules == "short"
+
+    @property
+    def role_style(self) -> RoleStyle:
+        """The prompts of a model with this profile as planner or AutoRater."""
+        return "short" if self.is_short else self.style
 
     def fit(self, name: str) -> int:
         """How well the profile fits the model *name*: -1 not at all, else higher is better."""

@@ -15,7 +15,7 @@ from agent.episode.prompts import Style
 from agent.episode.structured_answers import AnswerSchema
 from agent.episode.toolsets.policy import ToolsetPolicy
 from agent.profiles.names import AUTO
-from agent.profiles.profile import Profile, named
+from agent.profiles.profile import Profile, named, profile_of_spec
 from agent.run.demonstrations import DemonstrationPolicy
 from agent.run.grounders import check_grounder, make_grounder
 from agent.run.oracle import oracle_policy
@@ -32,7 +32,7 @@ from judges.outcome import JudgeSettings
 from judges.registry import JUDGES, make_judge, make_rater
 from models.base import Budget, ChatModel, ModelUnavailable, UnknownModel
 from models.effort import with_effort
-from models.local.prompt_style import style_of_spec, thinks_in_tags
+from models.local.prompt_style import RoleStyle, style_of_spec, thinks_in_tags
 from models.prices import PRICES_VARIABLE
 from models.provider import ModelOptions
 from models.registry import Registry
@@ -266,7 +266,7 @@ def _planner(config: RunConfig, models: _Models) -> Planner:
     )
     with _naming_entries(PLANNERS, "planner"):
         model = models.get(spec, "planner") if spec else None
-        return make_planner(name or spec, model, settings, compact=bool(spec) and _is_compact(config, spec))
+        return make_planner(name or spec, model, settings, style=_role_style(config, spec))
 
 
 def _budget(config: RunConfig, role: ModelRole) -> Budget:
@@ -295,6 +295,16 @@ def _is_compact(config: RunConfig, spec: str) -> bool:
     return alone or _style(config, spec) == "compact"
 
 
+def _role_style(config: RunConfig, spec: str) -> RoleStyle:
+    """The prompts of a planner or AutoRater with the model *spec*; without a model any."""
+    if not spec or spec in NOT_MODELS:
+        return "full"
+    if _is_compact(config, spec):
+        return "compact"
+    own = config.policy == spec and config.profile != AUTO
+    return (named(config.profile) if own else profile_of_spec(spec)).role_style
+
+
 def _judge_parts(config: RunConfig, judge: str) -> tuple[str, str]:
     """The entry and the model spec of *judge*, one of them maybe empty. `same` is the planner's model, or the
     policy's."""
@@ -313,7 +323,7 @@ def _rater(config: RunConfig, models: _Models) -> AutoRater:
     settings = RaterSettings(budget=_budget(config, "rater"), deadline_s=config.deadline_s_of("rater"))
     with _naming_entries(JUDGES, "judge"):
         model = models.get(spec, "rater") if spec else None
-        return make_rater(name or spec, model, settings, compact=bool(spec) and _is_compact(config, spec))
+        return make_rater(name or spec, model, settings, style=_role_style(config, spec))
 
 
 def _compares(config: RunConfig, models: _Models) -> FuzzyJudge | None:

@@ -17,6 +17,8 @@ from models.providers.local import LocalSpec
 from models.specs import parse_spec
 
 PromptStyle = Literal["compact", "full"]
+RoleStyle = Literal["compact", "short", "full"]
+"""Prompts of planner and AutoRater: for models that were trained on them, for small general models, for large ones."""
 
 DECLARATION: Final = "mira.json"
 _KEY: Final = "prompt_style"

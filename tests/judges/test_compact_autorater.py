@@ -316,7 +316,7 @@ async def test_auto_asks_nobody_when_nothing_relevant_changed(progress: Make, lo
 
 async def test_state_checkers_come_before_the_small_model(progress: Make):
     model = ScriptedModel(["no"])
-    tested = make_rater("scripted:x", model, compact=True)
+    tested = make_rater("scripted:x", model, style="compact")
     checks = tuple(MilestoneCheck(achieved=i == 1, evidence=f"check {i}") for i in range(3))
     assert (await tested.rate(progress(PAGE, checks=checks))).rating.z == (False, True, False)
     assert not model.requests

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from envs.core.actions import DialogReport, Status
 from envs.core.tasks import Milestone
 from models.base import ChatReply, ModelInvalidAnswer, Usage
+from models.local.prompt_style import RoleStyle
 from models.providers.scripted_model import Answer, ScriptedModel
 from planners.base import Situation
 from planners.compact_planner import NO_PLAN, PLAN_PAGE_CHARS, CompactPlanner, parse_plan, plan_answer, plan_text
@@ -201,10 +202,19 @@ async def test_after_an_unreadable_answer_one_more_is_drawn_and_both_are_paid_fo
     assert plan.reply is not None and (plan.reply.usage.tokens_out, plan.reply.attempts) == (18, 2)
 
 
-@pytest.mark.parametrize(("compact", "first_line"), [(True, "Plan 2: Buy tea"), (False, "You plan for an agent")])
-async def test_make_planner_uses_the_requested_style(situate: Situate, compact: bool, first_line: str):
-    model = ScriptedModel(["a\nb" if compact else '{"m1": "a", "m2": "b"}'])
-    tested = make_planner("scripted:x", model, PlannerSettings(k=2), compact=compact)
+@pytest.mark.parametrize(
+    ("style", "first_line", "answer"),
+    [
+        ("compact", "Plan 2: Buy tea", "a\nb"),
+        ("short", "You plan for an agent that clicks and types in", '{"milestones": ["a", "b"]}'),
+        ("full", "You plan for an agent that clicks, types and", '{"m1": "a", "m2": "b"}'),
+    ],
+)
+async def test_make_planner_uses_the_requested_style(
+    situate: Situate, style: RoleStyle, first_line: str, answer: str
+) -> None:
+    model = ScriptedModel([answer])
+    tested = make_planner("scripted:x", model, PlannerSettings(k=2), style=style)
     assert [m.text for m in (await tested.plan(situate())).milestones] == ["a", "b"]
     assert model.requests[0].messages[0].text.startswith(first_line)
 

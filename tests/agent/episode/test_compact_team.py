@@ -1,4 +1,4 @@
-"""Which models plan and rate in the compact style, and a run in which one model has all three roles."""
+"""Which models plan and rate with compact, short and full prompts, and a run in which one model has all three roles."""
 
 from __future__ import annotations
 
@@ -24,10 +24,12 @@ LOOK = Observation("http://shop.test/", "Shop", "Tea", (), (), "0" * 16, (1280, 
 SITUATION = Situation("Buy tea", LOOK, category="shop")
 PROGRESS = Progress("Buy tea", LOOK, milestones=(Milestone(id="m1", text="See tea"),), z=(False,))
 OPINION = {"m1": {"quote": "", "answer": "no"}}
-BOTH_STYLES = [
+ALL_STYLES = [
     {"when": "Plan 1: Buy tea", "answer": "compact"},
+    {"when": "You plan for an agent that clicks and types", "answer": {"milestones": ["short"]}},
     {"when": "You plan for an agent", "answer": {"m1": "full"}},
     {"when": "Check: See tea", "answer": "no"},
+    {"when": "You check whether an agent", "answer": {"seen": "nothing", "reached": False, "line": 0}},
     {
         "when": "You check the progress",
         "answer": {"milestones": OPINION, "current_complete": False, "next_milestone": "m1", "reason": "full"},
@@ -36,6 +38,11 @@ BOTH_STYLES = [
 
 TEAMS = {
     "one_small_model": (("scripted:A", "same", "same", "compact"), ("compact", "m1: no", False)),
+    "one_small_general_model": (("scripted:C-0.5b", "same", "same", "auto"), ("short", "m1: no", True)),
+    "a_large_planner_beside_a_small_general_policy": (
+        ("scripted:C-0.5b", "scripted:B", "scripted:C-0.5b", "auto"),
+        ("full", "m1: no", True),
+    ),
     "one_large_model": (("scripted:A", "same", "same", "auto"), ("full", "full", True)),
     "a_large_planner_beside_a_small_policy": (("scripted:A", "scripted:B", "same", "compact"), ("full", "full", True)),
     "a_large_planner_alone": (("scripted:A", "scripted:B", "scripted:A", "compact"), ("full", "m1: no", False)),
@@ -44,14 +51,14 @@ TEAMS = {
 
 
 @pytest.fixture
-def two_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`scripted:A` and `scripted:B`, which answer in the style of the prompt."""
+def three_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`scripted:A`, `scripted:B` and `scripted:C-0.5b`, which answer in the style of the prompt."""
     monkeypatch.chdir(tmp_path)
-    for name in "AB":
-        Path(name).write_text(json.dumps(BOTH_STYLES), encoding="utf-8")
+    for name in ("A", "B", "C-0.5b"):
+        Path(name).write_text(json.dumps(ALL_STYLES), encoding="utf-8")
 
 
-@pytest.mark.usefixtures("two_models")
+@pytest.mark.usefixtures("three_models")
 @pytest.mark.parametrize(("specs", "expected"), TEAMS.values(), ids=TEAMS.keys())
 async def test_who_is_asked_as_a_small_model(specs: tuple[str, str, str, str], expected: tuple[str, str, bool]) -> None:
     keys = ("policy", "planner", "judge", "prompt_style")

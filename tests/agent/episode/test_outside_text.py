@@ -16,9 +16,11 @@ import judges.autorater_prompt
 import judges.compact_autorater
 import judges.fuzzy
 import judges.outcome
+import judges.short_autorater
 import models.prompting.prompt_text
 import planners.compact_planner
 import planners.prompts
+import planners.short_planner
 from agent.episode.policy import ModelPolicy, Turn
 from agent.episode.profile_prompts import render_prompt
 from agent.episode.prompts import PolicyView, render_policy_prompt
@@ -103,6 +105,7 @@ CASES = {
     "planner": Prompted(Situation, plan_prompt, {("cause",): "initial"}),
     "planner, again": Prompted(Situation, plan_prompt, {("cause",): "milestone_lost"}),
     "planner, again, nothing achieved": Prompted(Situation, plan_prompt, {("cause",): "loop", ("z",): (False,)}),
+    "planner, short": Prompted(Situation, lambda it: planners.short_planner.render(it, 4), {("cause",): "loop"}),
     "planner, compact": Prompted(
         Situation,
         lambda it: [Message("user", planners.compact_planner.plan_text(it, 4))],
@@ -112,6 +115,9 @@ CASES = {
     ),
     "rater": Prompted(
         Progress, lambda it: judges.autorater_prompt.render(it, (0,)), {("z",): (False,), ("checks",): None}
+    ),
+    "rater, short": Prompted(
+        Progress, lambda it: judges.short_autorater.render(it, 0), {("z",): (False,), ("checks",): None}
     ),
     "rater, compact": Prompted(
         Progress,

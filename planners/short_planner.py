@@ -1,0 +1,171 @@
+"""Planner with a small general model: a short request after two worked examples, up to K milestones.
+
+Milestones are states, as the examples show: the policy is told to act so that the state holds, and the AutoRater looks
+for it on the page. A plan may have fewer milestones than K, because a small model that must give four pads its plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import ClassVar, Final, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
+
+from envs.observer.page_focus import focused_lines, interest
+from envs.observer.page_lines import without_cues, without_refs
+from envs.observer.page_text import LOG_LINE_CHARS, short_head
+from models.asking import ask
+from models.base import ChatModel, ChatRequest, Message
+from models.prompting.fence import FENCE_RULE
+from models.prompting.invisible_characters import visible
+from models.prompting.prompt_text import (
+    PromptText,
+    cut,
+    fenced,
+    fenced_lines,
+    folded,
+    joined,
+    log_lines,
+    message,
+    number,
+    on_one_line,
+    words,
+)
+from planners.base import Plan, Situation
+from planners.model_planner import MAX_MILESTONE_CHARS, PlannerSettings, cleaned, comparable, numbered
+from planners.prompts import CAUSE_TEXT
+
+PAGE_CHARS: Final = 1_500
+"""Length of the page text in the prompt."""
+TASK_CHARS: Final = 1_000
+LINE_CHARS: Final = 300
+HISTORY: Final = 4
+"""Latest actions shown for a re-plan."""
+
+_SYSTEM: Final = f"""\
+You plan for an agent that clicks and types in a web browser. Split its task into milestones.
+
+Rules
+- A milestone is a state on the way that the page can show: what is open, filled in, chosen or confirmed.
+- Give them in the order in which they are reached, each as one short sentence. Use the names and values of the task.
+- Give no more than the task needs. The last one holds only when the whole task is done.
+- {FENCE_RULE}
+
+Answer with one JSON object: "milestones", a list of texts."""
+
+
+class _Example(NamedTuple):
+    task: str
+    page: tuple[str, ...]
+    milestones: tuple[str, ...]
+
+
+_EXAMPLES: Final = (
+    _Example(
+        'Log in as "ines" with the password "k2" and open the orders.',
+        ('textbox "User"', 'textbox "Password"', 'button "Log in"'),
+        ('User holds "ines"', "Password is filled in", "ines is logged in", "The orders are open"),
+    ),
+    _Example(
+        "Put the shirt into the cart in size Large.",
+        ('link "Home"', "Shirt 12 EUR", 'combobox "Size" = "Small"', 'button "Add to cart"'),
+        ('Size is "Large"', "The shirt is in the cart"),
+    ),
+)
+
+
+class MilestoneList(BaseModel):
+    """The answer. Milestones that are empty, too long or repeated are an error; a subclass bounds their number."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    taken: ClassVar[frozenset[str]] = frozenset()
+    """Texts of the anchors, as :func:`planners.model_planner.comparable` text."""
+
+    milestones: list[str] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _each_is_new(self) -> MilestoneList:
+        seen = set(self.taken)
+        for text in map(cleaned, self.milestones):
+            if not (key := comparable(text)):
+                raise ValueError("a milestone is empty")
+            if len(text) > MAX_MILESTONE_CHARS:
+                raise ValueError(f"a milestone is longer than {MAX_MILESTONE_CHARS} characters")
+            if key in seen:
+                raise ValueError(f"a milestone is repeated: {text!r}")
+            seen.add(key)
+        return self
+
+
+@lru_cache(maxsize=32)
+def answer_schema(most: int, taken: frozenset[str] = frozenset()) -> type[MilestoneList]:
+    """The schema of at most *most* milestones; equal arguments give the same class."""
+    schema = create_model(
+        f"UpTo{most}", __base__=MilestoneList, milestones=(list[str], Field(..., min_length=1, max_length=most))
+    )
+    schema.taken = taken
+    return schema
+
+
+def render(situation: Situation, most: int) -> tuple[Message, ...]:
+    """The messages that ask for at most *most* milestones; equal arguments give equal messages."""
+    turns: list[Message] = []
+    for example in _EXAMPLES:
+        asked = _question(example.task, example.page, [], most)
+        answer = MilestoneList(milestones=list(example.milestones)).model_dump_json()
+        turns += [message("user", asked), Message("assistant", answer)]
+    observation = situation.observation
+    text = without_refs(without_cues(visible(observation.text)))
+    shown = focused_lines(text, interest((situation.instruction, 1.0)), PAGE_CHARS)
+    question = _question(situation.instruction, [*short_head(observation), *shown], _past(situation), most)
+    return message("system", words(_SYSTEM)), *turns, message("user", question)
+
+
+def _question(task: str, page: Sequence[str], past: Sequence[PromptText], most: int) -> PromptText:
+    parts = (
+        words("Task"),
+        fenced("task", on_one_line(task, TASK_CHARS).text),
+        words("The page"),
+        fenced_lines("page", page),
+    )
+    return joined("\n", (*parts, *past, joined("", (words("Give at most "), number(most), words(".")))))
+
+
+def _past(situation: Situation) -> list[PromptText]:
+    """What was done, what stopped it and what is achieved; nothing for a first plan."""
+    if situation.cause == "initial" and not situation.anchors:
+        return []
+    done = [cut(folded(line), LINE_CHARS) for line in log_lines(situation.history[-HISTORY:], LOG_LINE_CHARS)]
+    parts = [words("What was done last\n") + fenced_lines("actions", done)] if done else []
+    parts.append(words("The plan is changed. ") + words(CAUSE_TEXT[situation.cause]))
+    if situation.anchors:
+        reached = (cut(folded(anchor.text), LINE_CHARS) for anchor in situation.anchors)
+        parts.append(words("Reached already; plan only what is left\n") + fenced_lines("achieved", reached))
+    return parts
+
+
+class ShortPlanner:
+    """Plans up to `k` milestones with a small general *model*.
+
+    Anchors and ids are kept as by :class:`planners.model_planner.ModelPlanner`, and errors are the same. No pictures
+    are sent, and the model gets no thinking tokens: of *settings* only `k` and `deadline_s` are used.
+    """
+
+    def __init__(self, model: ChatModel, settings: PlannerSettings | None = None) -> None:
+        self.spec = model.spec
+        self.settings = settings or PlannerSettings()
+        self._model = model
+
+    async def plan(self, situation: Situation) -> Plan:
+        """Raises :class:`models.base.ModelError`."""
+        most = max(1, self.settings.k - len(situation.anchors))
+        request = ChatRequest(
+            messages=render(situation, most), max_tokens=100 * most + 50, deadline_s=self.settings.deadline_s
+        )
+        redo = situation.cause == "milestone_lost"
+        taken = frozenset(() if redo else (comparable(anchor.text) for anchor in situation.anchors))
+        answered = await ask(self._model, request, answer_schema(most, taken))
+        new = numbered(situation, tuple(map(cleaned, answered.answer.milestones)))
+        return Plan(milestones=situation.anchors + new, reply=answered.reply)
