@@ -21,6 +21,7 @@ from typing import Any, cast
 import torch
 from accelerate.utils import DistributedType
 from torch import Tensor, distributed, nn
+from torch.distributed.checkpoint.state_dict import StateDictOptions, set_model_state_dict
 from transformers import (
     PrinterCallback,
     Trainer,
@@ -179,6 +180,11 @@ def whole_model(trainer: Trainer, build: Callable[[], nn.Module]) -> nn.Module |
     model = build()
     model.load_state_dict(weights)
     return model
+
+
+def load_whole(model: nn.Module, weights: dict[str, Any]) -> None:
+    """Loads complete *weights* into *model*, whose own weights may be sharded."""
+    set_model_state_dict(model, weights, options=StateDictOptions(full_state_dict=True, strict=True))
 
 
 def settle_sharding(trainer: Trainer) -> None:

@@ -58,10 +58,11 @@ def check_fields(input_ids: torch.Tensor, attention_mask: torch.Tensor, fields: 
             raise BadInput(f"{name} marks padding as part of an image: it is not padded on the side of the prompts")
 
 
-def rows_to_check(prompt_mask: torch.Tensor) -> list[int]:
-    """Returns the row with the most padding and the last row, whose image comes after all others."""
+def rows_to_check(prompt_mask: torch.Tensor) -> tuple[int, int]:
+    """Returns the row with the most padding and the last row, whose image comes after all others; always two, because
+    processes that each have a part of the weights compute equally often."""
     padding = (prompt_mask == 0).sum(1)
-    return sorted({int(padding.argmax()), len(padding) - 1})
+    return int(padding.argmax()), len(padding) - 1
 
 
 def check_rows(trainer: Any, model: Any, examples: Sequence[Example], scored: Mapping[str, Any], room: int) -> None:

@@ -74,8 +74,8 @@ def grpo_peaks(
     shape = _Shape(rows, micro_batch(settings, rows), prompt, settings.answer_tokens)
 
     def peaks(described: Any) -> tuple[Peak, ...]:
-        planner = _Planner(described, settings, shape, torch.device(device))
-        return tuple(planner.peaks(sharing))
+        planner = _Planner(described, settings, shape, sharing, torch.device(device))
+        return tuple(planner.peaks())
 
     planned = for_all_layers(config, peaks)
     return (
@@ -96,21 +96,27 @@ class _Shape:
 class _Planner:
     """Plans the language model's passes for one configuration, with the mask that padded rows need."""
 
-    def __init__(self, config: Any, settings: GrpoSettings, shape: _Shape, device: torch.device) -> None:
+    def __init__(
+        self, config: Any, settings: GrpoSettings, shape: _Shape, sharing: Sharing, device: torch.device
+    ) -> None:
         self._config = config
         self._settings = settings
         self._shape = shape
+        self._sharing = sharing
         self._device = device
         self._vocabulary = int(config.get_text_config().vocab_size)
         self._cache = 0
 
-    def peaks(self, sharing: Sharing) -> Iterator[Peak]:
+    def peaks(self) -> Iterator[Peak]:
+        sharing = self._sharing
         tile: int = vars(utils)["_CHUNKED_LOGPROB_CHUNK_SIZE"]  # TRL's part of the vocabulary
         update = plan_pass(Pass("update", self._policy, self._update, tile), sharing)
         sampling = plan_pass(Pass("sampling", self._policy, self._sample, self._vocabulary, trains=False))
         scoring = plan_pass(Pass("scoring", self._policy, self._score, tile, trains=False))
         kept = {"reference": self._reference(), "optimizer": update.optimizer}
-        if sharing.processes > 1:
+        if sharing.sharded:  # completions are sampled and scored with the weights as they are trained
+            kept |= {"weights": update.weights, "gathered": update.gathered}
+        elif sharing.processes > 1:
             kept["gradients"] = update.gradients // 2  # DDP keeps its buckets
         layers = self._config.get_text_config().num_hidden_layers
         sampled = max(sampling.activations - self._cache, self._cache // layers)  # the cache grows layer by layer
@@ -136,7 +142,8 @@ class _Planner:
         if settings.compute.gradient_checkpointing:
             model.activation_checkpointing_enable()
         if adapters is not None:
-            return hold_frozen_in_bfloat16(get_peft_model(model, adapters), settings.compute)
+            model = get_peft_model(model, adapters)
+            return model if self._sharing.sharded else hold_frozen_in_bfloat16(model, settings.compute)
         if settings.freeze_vision:
             freeze_vision(model)
         return model
@@ -146,7 +153,8 @@ class _Planner:
         if not self._settings.kl or self._settings.compute.lora is not None:
             return 0
         with torch.device("meta"):
-            return sum(weight.numel() * 4 for weight in _built(self._config).parameters())
+            size = sum(weight.numel() * 4 for weight in _built(self._config).parameters())
+        return size // self._sharing.processes if self._sharing.sharded else size
 
     def _sample(self, model: Any) -> Tensor:
         """The pass over the prompts, which fills the cache; the cache grows until the completions end."""

@@ -13,7 +13,7 @@ from training.engine.memory_plan import Sharing
 from training.grpo.frames import limit_pixels
 from training.grpo.memory import grpo_peaks, picture_of
 from training.grpo.settings import GrpoSettings
-from training.loop.planning import RateMargin, TrainingPlan, launched_processes
+from training.loop.planning import RateMargin, TrainingPlan, is_sharded, launched_processes
 
 ADVICE: Final = {
     "weights": "set compute.bf16 with compute.lora: frozen weights are held in bfloat16",
@@ -44,13 +44,13 @@ def plan_grpo(
     Raises BadInput.
     """
     processes = gpus or launched_processes(settings.launcher)
-    sharing = Sharing(processes=processes, foreach=True)
+    sharing = Sharing(processes=processes, sharded=is_sharded(settings.launcher), foreach=True)
     picture = None if image is None else picture_of(config, image, settings, _processor(name, settings))
     peaks = grpo_peaks(config, settings, picture=picture, prompt=prompt, sharing=sharing)
     return TrainingPlan(
         model=name,
         processes=processes,
-        sharded=False,
+        sharded=sharing.sharded,
         gpu_bytes=gpu_bytes,
         peaks=peaks,
         rates=_rates(settings, hidden_width(config)),

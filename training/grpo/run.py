@@ -15,6 +15,7 @@ import shutil
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +45,12 @@ from training.engine.checkpoints import (
     weights_digest,
     write_folder_atomically,
 )
-from training.engine.half_weights import copy_trained_weights, is_held_in_bfloat16
+from training.engine.half_weights import copy_trained_weights, is_held_in_bfloat16, weights_are_sharded
 from training.engine.language_model import hidden_width
 from training.engine.launcher import run_launched
 from training.engine.learning_rate_check import UpdateBound, rate_problem
 from training.engine.progress import ReportSteps, Watcher, unwatched
-from training.engine.trainer import SaveByTheClock, TrainingDiverged, settle_sharding, train_on, whole_model
+from training.engine.trainer import SaveByTheClock, TrainingDiverged, train_on, whole_model
 from training.grpo.completion_length import check_completion_lengths
 from training.grpo.evaluation import Evaluation, measure, tokenizer_of
 from training.grpo.examples import (
@@ -239,15 +240,21 @@ def load_start(folder: Path, *, vision: bool) -> tuple[Any, Any]:
 
 
 class _PeriodicEvaluation(TrainerCallback):
-    """Evaluates on held-out examples every *every* updates."""
+    """Evaluates on held-out examples at the start and every *every* updates."""
 
     def __init__(self, evaluate: Callable[[int], None], every: int) -> None:
         self._evaluate = evaluate
         self._every = every
 
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
+    ) -> None:
+        if state.global_step == 0:
+            self._evaluate(0)
+
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
         last = state.global_step >= state.max_steps
-        if self._every and state.global_step % self._every == 0 and not last and state.is_world_process_zero:
+        if self._every and state.global_step % self._every == 0 and not last:
             self._evaluate(state.global_step)
 
 
@@ -301,19 +308,21 @@ class _TrainingJob:
 
 def _train(model: Any, processor: Any, job: _TrainingJob) -> None:
     out, settings = job.out, job.settings
-    device = select_device(settings.compute)
-    trainer = build_trainer(model.to(device), processor, job.examples, settings, out / "checkpoints")
-    settle_sharding(trainer)
-    if trainer.is_fsdp_enabled:
-        raise BadInput("GRPO trains with DDP: leave FSDP out; compute.lora keeps a large model on one GPU")
+    sharded = weights_are_sharded()
+    if not sharded:  # else each process would hold the full model until it keeps its part
+        model = model.to(select_device(settings.compute))
+    trainer = build_trainer(model, processor, job.examples, settings, out / "checkpoints")
 
     def evaluate(update: int) -> None:
+        """Measures in the main process alone, or in all together if each has a part of the weights."""
         done = {evaluation.update: evaluation for evaluation in read_held_out(out)}
-        if not job.held_out or update in done or not trainer.is_world_process_zero():
+        if not job.held_out or update in done or not (sharded or trainer.is_world_process_zero()):
             return
         policy = trainer.accelerator.unwrap_model(trainer.model)
         with trainer.accelerator.autocast():
             metrics = measure(policy, processor, job.held_out, settings, job.watch)
+        if not trainer.is_world_process_zero():
+            return
         done[update] = HeldOutEvaluation(update=update, measured=metrics)
         lines = "".join(f"{done[key].model_dump_json()}\n" for key in sorted(done))
         write_atomically(out / "held_out.jsonl", lines)
@@ -325,10 +334,9 @@ def _train(model: Any, processor: Any, job: _TrainingJob) -> None:
     trainer.add_callback(_StopOnNonfinite())
     trainer.add_callback(_LogExcludedRows(job.log))
     trainer.add_callback(_PeriodicEvaluation(evaluate, settings.held_out_every))
-    evaluate(0)
     train_on(trainer, out / "checkpoints")
     evaluate(trainer.state.global_step)
-    learned = whole_model(trainer, lambda: model)
+    learned = whole_model(trainer, partial(_untrained, job))
     if learned is not None:
         if is_held_in_bfloat16(learned):
             learned = _in_float32(learned, job)
@@ -349,13 +357,21 @@ def _train(model: Any, processor: Any, job: _TrainingJob) -> None:
 
 def _in_float32(learned: Any, job: _TrainingJob) -> Any:
     """The adapters of *learned* on the float32 weights of the start: merged into bfloat16, their sum is rounded."""
+    exact = _untrained(job)
+    copy_trained_weights(learned, exact)
+    return exact
+
+
+def _untrained(job: _TrainingJob) -> Any:
+    """The start in float32, with new adapters if the run has adapters."""
     from peft import get_peft_model
 
     exact, _ = load_start(job.start, vision=job.examples[0].image is not None)
+    adapters = adapters_of(job.settings)
+    if adapters is None:
+        return exact
     with reading_old_names():
-        exact = get_peft_model(exact, adapters_of(job.settings))
-    copy_trained_weights(learned, exact)
-    return exact
+        return get_peft_model(exact, adapters)
 
 
 def save_start(

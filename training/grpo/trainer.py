@@ -25,7 +25,7 @@ from models.local.vision_loading import pad_left
 from models.prompting.prompt_tokens import PromptTokens
 from training.engine.checkpoints import lora_config
 from training.engine.half_weights import hold_frozen_in_bfloat16
-from training.engine.trainer import one_device, shared_arguments
+from training.engine.trainer import load_whole, one_device, settle_sharding, shared_arguments
 from training.grpo.batch_check import PER_TOKEN, check_fields, check_rows, padded_marks
 from training.grpo.evaluation import chat_turns, template_opening, tokenizer_of
 from training.grpo.examples import Example, check_images
@@ -135,6 +135,11 @@ def group_trainer() -> Any:
             self._prompts = PromptTokens(self._tokenizer)
             self.add_callback(SkipIdleUpdates(self))
 
+        def create_accelerator_and_postprocess(self) -> None:
+            """Settles how weights are sharded before TRL shards the reference."""
+            super().create_accelerator_and_postprocess()
+            settle_sharding(self)
+
         def _tokenize_prompts(self, prompts: list[Any]) -> Any:
             if self._is_vlm:
                 ids, images, fields = super()._tokenize_prompts(prompts)
@@ -143,7 +148,9 @@ def group_trainer() -> Any:
             return [list(self._prompts.encode(_messages(turns), self._room)) for turns in prompts], None, {}
 
         def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
-            """Samples under the autocast of the updates: TRL samples from an adapted model without it."""
+            """Samples under the autocast of the updates: TRL samples from an adapted model without it. Processes that
+            each have a part of the weights sample as long as any of them does."""
+            self.accelerator.unwrap_model(self.model)._is_fsdp_managed_module = self.is_fsdp_enabled
             with reading_old_names(), self.accelerator.autocast():
                 scored = super()._generate_and_score_completions(inputs)
             shape = scored["prompt_ids"].shape, scored["completion_ids"].shape[1]
@@ -168,8 +175,10 @@ def group_trainer() -> Any:
             )
 
         def _check_alignment(self, inputs: list[dict[str, Any]], scored: dict[str, Any]) -> None:
-            """Checks the first batch and the first batch with padding."""
-            padded = not bool(scored["prompt_mask"].all())
+            """Checks the first batch and the first batch with padding, of any process: processes that each have a
+            part of the weights compute together."""
+            padding = (scored["prompt_mask"] == 0).any().float()
+            padded = bool(self.accelerator.reduce(padding, "sum") > 0)
             if padded not in self._checked:
                 examples = [self._rewarding.example(row["index"]) for row in inputs]
                 check_rows(self, self.accelerator.unwrap_model(self.model), examples, scored, self._room)
@@ -238,7 +247,7 @@ def build_trainer(model: Any, processor: Any, examples: Sequence[Example], setti
         )
     if trainer.ref_model is not None:
         # TRL loads the reference from the folder in the model's configuration, the base of a merged adapter.
-        trainer.accelerator.unwrap_model(trainer.ref_model).load_state_dict(start)
+        load_whole(trainer.accelerator.unwrap_model(trainer.ref_model), start)
     if adapters is not None:
         hold_frozen_in_bfloat16(trainer.accelerator.unwrap_model(trainer.model), settings.compute)
     return trainer

@@ -84,7 +84,7 @@ def plan_training(settings: LoopSettings, config: Any, name: str, *, gpus: int |
     """The plan of *settings* for a model of the transformers configuration *config*, called *name*. *gpus*: processes;
     None takes those of the launcher. Raises BadInput where a learning rate is too low."""
     processes = gpus or launched_processes(settings.launcher)
-    sharing = Sharing(processes=processes, sharded="--use_fsdp" in settings.launcher, foreach=True)
+    sharing = Sharing(processes=processes, sharded=is_sharded(settings.launcher), foreach=True)
     width = hidden_width(config)
     if settings.phases:
         check_rates(settings, width)
@@ -109,6 +109,11 @@ def launched_processes(launcher: tuple[str, ...]) -> int:
         if name in _COUNTS and value.isdecimal():
             return int(value)
     return 1
+
+
+def is_sharded(launcher: tuple[str, ...]) -> bool:
+    """Whether the processes of *launcher* each hold a part of the weights (FSDP)."""
+    return "--use_fsdp" in launcher
 
 
 def model_config(model: str | None, start: str, config_name: str) -> tuple[Any, str]:

@@ -1,4 +1,5 @@
-"""FSDP without a GPU: `python -m tests.training.engine.fsdp_on_cpu training.engine FOLDER`, under a launcher.
+"""FSDP without a GPU: `python -m tests.training.engine.fsdp_on_cpu MODULE FOLDER`, under a launcher; MODULE is
+`training.engine` or `training.grpo`.
 
 PyTorch shards weights on a CPU as on a GPU; accelerate turns its plugin on for GPUs alone. That one decision is taken
 for it here, with the precision that it sets then; everything after it is accelerate's and transformers' own.
@@ -15,6 +16,7 @@ from accelerate.utils import DistributedType
 
 from training.engine.__main__ import work
 from training.engine.worker import run
+from training.grpo.run import run_launched_part
 
 TWO = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", "-m")
 """A launcher of two processes, each with the full model."""
@@ -44,4 +46,4 @@ def _shard_on_a_cpu(self: Any, *args: Any, fsdp_plugin: Any = None, **others: An
 
 if __name__ == "__main__":
     AcceleratorState.__init__ = _shard_on_a_cpu  # type: ignore[method-assign]
-    run(work, sys.argv[2:])
+    run({"training.engine": work, "training.grpo": run_launched_part}[sys.argv[1]], sys.argv[2:])

@@ -111,6 +111,21 @@ def test_processes_divide_the_rows_and_each_has_the_whole_model(starts: Callable
         grpo_peaks(described, config, prompt=64, sharing=Sharing(processes=3))
 
 
+def test_sharded_weights_are_divided_in_every_pass(starts: Callable[[str], Path]) -> None:
+    described, config = AutoConfig.from_pretrained(starts("Qwen2.5-VL")), settings(kl=0.1)
+    (whole, sharded) = (
+        grpo_peaks(described, config, prompt=64, sharing=Sharing(processes=4, sharded=sharded))
+        for sharded in (False, True)
+    )
+    for one, part in zip(whole, sharded, strict=True):
+        for field in ("weights", "reference", "optimizer"):
+            assert getattr(part, field) == pytest.approx(getattr(one, field) / 4, rel=0.01), (part.stage, field)
+        assert part.gathered > 0 and one.gathered == 0
+        assert (part.activations, part.cache) == (one.activations, one.cache)
+    assert [part.gradients for part in sharded[:2]] == [0, 0]
+    assert sharded[2].gradients * 8 == pytest.approx(whole[2].gradients, rel=0.01), "DDP sends from a copy"
+
+
 def command(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
     monkeypatch.setattr(sys, "argv", ["mira", "train", "plan", *words])
     with pytest.raises(SystemExit) as ended:

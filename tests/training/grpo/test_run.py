@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from transformers import TrainerCallback
 
 from envs.core.errors import BadInput
-from tests.training.engine.fsdp_on_cpu import TWO
+from tests.training.engine.fsdp_on_cpu import SHARDED, TWO, WHAT_ACCELERATE_TELLS
 from training.engine.settings import Compute, Optimization
 from training.engine.sft import SupervisedJob, supervised
 from training.grpo import run as running
@@ -208,6 +208,48 @@ def test_two_processes_do_one_run(start: Path, tmp_path: Path) -> None:
     alone = train_grpo(TRAIN, str(start), tmp_path / "alone", settings(), held_out=HELD_OUT, log=silent)
     assert alone.held_out[0] == result.held_out[0]
     assert train_grpo(TRAIN, str(start), tmp_path / "run", config, held_out=HELD_OUT, log=silent) == result
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({}, id="every weight, a reference"),
+        pytest.param(
+            {
+                "compute": {**CPU, "lora": {"rank": 4, "alpha": 8}},
+                "optimization": {"batch_rows": 32, "learning_rate": 3e-3},
+            },
+            id="adapters",
+        ),
+    ],
+)
+def test_sharded_weights_learn_what_whole_ones_learn(
+    start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
+) -> None:
+    """FSDP 2 over two processes: the same completions, rewards, evaluations and weights as with the model whole in each
+    (DDP). The completions of the processes differ in length."""
+    runs = {}
+    for name, launcher in (("whole", TWO), ("sharded", SHARDED)):
+        if name == "sharded":
+            for key, value in WHAT_ACCELERATE_TELLS.items():
+                monkeypatch.setenv(key, value)
+        config = settings(launcher=launcher, held_out_every=2, **changes)
+        runs[name] = train_grpo(TRAIN, str(start), tmp_path / name, config, held_out=HELD_OUT, log=silent)
+    assert runs["sharded"].held_out == runs["whole"].held_out
+    logs = {name: json.loads((tmp_path / name / "log.json").read_text()) for name in runs}
+    rewards = {name: [row["reward"] for row in log if "reward" in row] for name, log in logs.items()}
+    assert rewards["sharded"] == rewards["whole"] and len(rewards["whole"]) == 4
+    before, whole, sharded = (
+        load_file(start / "model.safetensors"),
+        weights(tmp_path / "whole"),
+        weights(tmp_path / "sharded"),
+    )
+    assert sharded.keys() == whole.keys()
+    apart = max((sharded[key] - whole[key]).abs().max().item() for key in whole)
+    learned = max((before[key] - whole[key]).abs().max().item() for key in whole)
+    assert apart < 1e-4, "up to the order of sums"
+    assert learned > 1e-3
 
 
 def test_a_launched_process_says_why_it_fails(start: Path, tmp_path: Path) -> None:
