@@ -27,6 +27,7 @@ from envs.core.tasks import Environment, EpisodeStart, Suite
 from envs.core.trace import Event as TraceEvent
 from envs.core.trace import Footer, Header
 from envs.core.trace_store import BlobStore, TraceWriter, has_header, now
+from envs.core.written_tasks import environment_of
 from envs.security.secrets import SecretVault
 
 NOT_STARTED: Final = EpisodeStart(instruction="", category="")
@@ -168,7 +169,8 @@ class RunExecutor:
         if self.manifest.open_task is not None and not again and not has_header(self.folder.trace(job.episode_id)):
             raise (BrowserNotStarted if isinstance(error, SessionNotOpened) else BadInput)(str(error)) from error
 
-    async def _attempt(self, job: Job, worker: int, environment: Environment, *, may_retry: bool) -> EpisodeResult:
+    async def _attempt(self, job: Job, worker: int, opened: Environment, *, may_retry: bool) -> EpisodeResult:
+        environment = environment_of(job.task, opened)
         path, saved = self.folder.trace(job.episode_id), self.folder.saved(job.episode_id)
         recovered = read_unfinished(path)
         if recovered is None:
@@ -190,8 +192,8 @@ class RunExecutor:
                 header = header_of(self.manifest, job, start, (await episode.look()).url)
                 trace.append(header)
                 footer = await run_episode(self.graph, episode, self.approver)
-        if self.manifest.config.trace_zip and isinstance(environment, TracedEnvironment):
-            await environment.save_playwright_trace(self.folder.zip(job.episode_id))
+        if self.manifest.config.trace_zip and isinstance(opened, TracedEnvironment):
+            await opened.save_playwright_trace(self.folder.zip(job.episode_id))
         return EpisodeResult.of(header, footer)
 
     async def _continue(self, episode: Episode, recovered: RecoveredEpisode) -> Footer:

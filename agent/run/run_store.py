@@ -96,7 +96,8 @@ class Job:
     def episode_id(self) -> str:
         """Unique within its run, and a valid file name on every system."""
         name = re.sub(r"[^A-Za-z0-9._-]+", "_", self.task.name)[:80].lstrip(".") or "task"
-        return f"{name}-{self.task.seed}-a{self.attempt}"
+        written = f"-{self.task.written_digest}" if self.task.written else ""
+        return f"{name}-{self.task.seed}{written}-a{self.attempt}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,13 @@ is closed once. `check_environment` in the tests verifies an implementation.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
+
+from pydantic import Field
 
 from envs.core.actions import Action, ActionResult
 from envs.core.observation import Observation
@@ -26,19 +29,31 @@ class Milestone(Record):
     text: str
 
 
+def _is_empty(text: str) -> bool:
+    return not text
+
+
 class TaskRef(Record):
     """Identifies one task instance: `suite/name/seed`."""
 
     suite: str
     name: str
     seed: int = 0
+    written: str = Field(default="", exclude_if=_is_empty)
+    """An instruction that a model wrote for the place where the instance begins. The instance's own instruction,
+    checker and milestones do not apply (:mod:`envs.core.written_tasks`)."""
 
     @property
     def id(self) -> str:
-        return f"{self.suite}/{self.name}/{self.seed}"
+        return f"{self.suite}/{self.name}/{self.seed}" + (f"~{self.written_digest}" if self.written else "")
+
+    @property
+    def written_digest(self) -> str:
+        """Eight hexadecimal digits that tell written instructions of one instance apart; empty without one."""
+        return hashlib.sha256(self.written.encode()).hexdigest()[:8] if self.written else ""
 
     def __hash__(self) -> int:  # Pydantic's own hash of a frozen model, which type checkers do not see
-        return hash((self.suite, self.name, self.seed))
+        return hash((self.suite, self.name, self.seed, self.written))
 
 
 class TaskInfo(Record):

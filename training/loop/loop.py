@@ -112,7 +112,8 @@ class Loop:
         demonstrations of held-out instances, before anything is played."""
         for name in ("demonstrations", "pretraining"):
             await _check_learned_from(name, getattr(self.settings, name), self.log)
-        async with _judge_of(self.settings):
+        curriculum = self.settings.curriculum
+        async with _model_of(curriculum.judge), _model_of(curriculum.writing.model):
             pass  # a missing key is found before anything is played
         play = self.settings.rollouts
         for spec in models_named(play, self.settings.evaluation):
@@ -221,7 +222,8 @@ class Loop:
         for file in files:
             check_unedited(file, check_chain(file))
         played = played_tasks(read_summary(file) for file in files)
-        async with _judge_of(self.settings) as judge:
+        curriculum = self.settings.curriculum
+        async with _model_of(curriculum.judge) as judge, _model_of(curriculum.writing.model) as writer:
             selection = await next_phase(
                 played.failed,
                 played.seen,
@@ -232,6 +234,7 @@ class Loop:
                 succeeded=played.succeeded,
                 checkpoint=self.policy(number - 1),
                 model=judge,
+                writer=writer,
                 value=start_values(self._critics(number - 1).get("value"), self.policy(number - 1), self.settings),
             )
         if not selection.tasks and part > 1:
@@ -295,12 +298,12 @@ class Loop:
 
 
 @asynccontextmanager
-async def _judge_of(settings: LoopSettings) -> AsyncGenerator[ChatModel | None]:
-    """The chat model that compares tasks; None if the curriculum needs none."""
-    if not settings.curriculum.judge:
+async def _model_of(spec: str) -> AsyncGenerator[ChatModel | None]:
+    """A chat model of the curriculum; None if it needs none."""
+    if not spec:
         yield None
         return
-    async with aclosing(make_model(settings.curriculum.judge)) as model:
+    async with aclosing(make_model(spec)) as model:
         yield model
 
 
@@ -352,8 +355,6 @@ def _check(settings: LoopSettings) -> None:
         check_name(settings.pool.suite, name)
     if settings.pool.split:
         raise BadInput("pool.split: a pool has training tasks only; choose among them with pool.names")
-    if settings.curriculum.start_tasks > settings.pool.size:
-        raise BadInput("curriculum.start_tasks is more than pool.size: the start cannot play more tasks than there are")
     start = _start_of(settings)
     if settings.start != "embedded":
         check_policy(start)
@@ -369,12 +370,7 @@ def _check(settings: LoopSettings) -> None:
             "rollouts.server: a running server can load adapters, but no full checkpoints: set compute.lean, or give"
             " rollouts.server.command, which starts a server for each policy"
         )
-    if (settings.curriculum.similarity == "model") != bool(settings.curriculum.judge):
-        raise BadInput("curriculum.similarity 'model', and only it, needs curriculum.judge: the spec of a chat model")
-    if settings.curriculum.value_band is not None and not settings.needs_value:
-        raise BadInput(f"curriculum.value_band needs a value critic, and arm {settings.arm!r} has none")
-    if settings.curriculum.value_band is not None and settings.value.milestones:
-        raise BadInput("curriculum.value_band takes V of tasks before they are opened: set value.milestones to false")
+    _check_curriculum(settings)
     check_credit(settings)
     objective = settings.actor.objective
     if objective.kind != "regression" and (objective.anchor or objective.negative_weight != 1):
@@ -383,6 +379,20 @@ def _check(settings: LoopSettings) -> None:
     for places in (settings.demonstrations, settings.pretraining):
         if places:
             discover_traces(places)
+
+
+def _check_curriculum(settings: LoopSettings) -> None:
+    """Raises BadInput for a curriculum that the rest of the settings does not permit."""
+    if settings.curriculum.start_tasks > settings.pool.size:
+        raise BadInput("curriculum.start_tasks is more than pool.size: the start cannot play more tasks than there are")
+    if (settings.curriculum.similarity == "model") != bool(settings.curriculum.judge):
+        raise BadInput("curriculum.similarity 'model', and only it, needs curriculum.judge: the spec of a chat model")
+    if settings.curriculum.writing.model and not settings.rollouts.judge:
+        raise BadInput("curriculum.writing.model needs rollouts.judge: tasks that a model writes have no checker")
+    if settings.curriculum.value_band is not None and not settings.needs_value:
+        raise BadInput(f"curriculum.value_band needs a value critic, and arm {settings.arm!r} has none")
+    if settings.curriculum.value_band is not None and settings.value.milestones:
+        raise BadInput("curriculum.value_band takes V of tasks before they are opened: set value.milestones to false")
 
 
 def _check_groups(settings: LoopSettings) -> None:

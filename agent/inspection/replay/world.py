@@ -18,6 +18,7 @@ from envs.core.actions import Type
 from envs.core.errors import BadInput
 from envs.core.tasks import Environment, Suite
 from envs.core.trace_store import now
+from envs.core.written_tasks import environment_of
 from envs.security.secrets import SecretVault
 
 _SECRET: Final = re.compile(r"<secret>(\w+)</secret>")
@@ -97,7 +98,7 @@ async def replay_world(
     async with AsyncExitStack() as stack:
         opened = await stack.enter_async_context(open_world(maker, folder, config))
         check_task(recording, opened)
-        environment = await opened.environment()
+        environment = environment_of(recording.header.task, await opened.environment())
         stack.push_async_callback(environment.close)
         yield World(environment, config)
 

@@ -17,6 +17,7 @@ from training.loop.curriculum.similarity import Similarity, TfIdf
 from training.loop.curriculum.task_list import Selection
 from training.loop.curriculum.value_filter import Value, filter_by_value
 from training.loop.curriculum.variants import Variant, variants_of
+from training.loop.curriculum.writing import write_tasks
 
 if TYPE_CHECKING:
     from envs.suites.sites.suite import InstanceSampler
@@ -33,13 +34,15 @@ async def next_phase(
     succeeded: Collection[TaskRef] | None = None,
     checkpoint: Path | None = None,
     model: ChatModel | None = None,
+    writer: ChatModel | None = None,
     value: Value | None = None,
     sampler: InstanceSampler | None = None,
 ) -> Selection:
     """Applies the similarity, variants and value filter of *settings*, then :func:`next_tasks`.
 
-    *checkpoint* is the policy for the similarity `embedding`, *model* the judge for `model`, *value* the critic for a
-    `value_band`. Raises BadInput where a required one is missing, and the errors of the parts.
+    *checkpoint* is the policy for the similarity `embedding`, *model* the judge for `model`, *writer* the model that
+    writes tasks for rare categories (None: none are written), *value* the critic for a `value_band`. Raises BadInput
+    where a required one is missing, and the errors of the parts.
     """
     if settings.value_band is not None and value is None:
         raise BadInput("a curriculum with a value_band needs a value critic")
@@ -53,9 +56,16 @@ async def next_phase(
         fresh, too_hard, too_easy = filter_by_value(offered, value(offered), settings.value_band)
         variants = _among(variants, fresh)
     similarity = await similarity_by(settings, failed, fresh, checkpoint=checkpoint, model=model)
-    selection = next_tasks(
-        failed, taken, fresh, similarity, settings, size=size, seed=seed, variants=variants, succeeded=succeeded
-    )
+
+    def selected(offered: Sequence[Variant]) -> Selection:
+        return next_tasks(
+            failed, taken, fresh, similarity, settings, size=size, seed=seed, variants=offered, succeeded=succeeded
+        )
+
+    selection = selected(variants)
+    if writer is not None and selection.rare_categories:
+        rare = [failure for failure in failed if failure.category in selection.rare_categories]
+        selection = selected((*await write_tasks(writer, rare, pool, settings.writing), *variants))
     counts = selection.counts.model_copy(update={"too_hard": too_hard, "too_easy": too_easy})
     return selection.model_copy(update={"counts": counts})
 

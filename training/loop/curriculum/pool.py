@@ -64,11 +64,13 @@ def task_text(ref: TaskRef, instruction: str) -> str:
 def with_instructions(pool: Sequence[Candidate], recorded: Iterable[tuple[TaskRef, str]]) -> tuple[Candidate, ...]:
     """Fills in instructions *recorded* in traces: the instance's own, else that of the task's lowest recorded seed.
 
-    Known instructions are kept.
+    Known instructions are kept; those that a model wrote are not the instance's own.
     """
     own: dict[TaskRef, str] = {}
     samples: dict[tuple[str, str], str] = {}
     for ref, instruction in sorted(recorded, key=lambda pair: (order(pair[0]), pair[1])):
+        if ref.written:
+            continue
         own.setdefault(ref, instruction)
         samples.setdefault((ref.suite, ref.name), instruction)
 
@@ -83,9 +85,9 @@ def with_instructions(pool: Sequence[Candidate], recorded: Iterable[tuple[TaskRe
     return tuple(filled(candidate) for candidate in pool)
 
 
-def order(ref: TaskRef) -> tuple[str, str, int]:
-    """Sort key of tasks: suite, name, and seed as a number."""
-    return ref.suite, ref.name, ref.seed
+def order(ref: TaskRef) -> tuple[str, str, int, str]:
+    """Sort key of tasks: suite, name, seed as a number, and the written instruction if any."""
+    return ref.suite, ref.name, ref.seed, ref.written
 
 
 async def _sites(

@@ -24,6 +24,28 @@ class ValueBand(Record):
         return self
 
 
+class WritingSettings(Record):
+    """Tasks that a model writes from failures."""
+
+    model: str = ""
+    """Spec of the model that writes and rates them. Empty: none are written. Their outcomes need a judge
+    (`rollouts.judge`)."""
+    each: int = Field(default=3, ge=1, le=20)
+    """Number of tasks asked for from each failed one."""
+    min_steps: int = Field(default=2, ge=0)
+    max_steps: int = Field(default=20, ge=1)
+    """Tasks that the model rates below or above are dropped."""
+    parallel: int = Field(default=4, ge=1)
+    """Number of concurrent requests."""
+    deadline_s: float = Field(default=120.0, gt=0)
+
+    @model_validator(mode="after")
+    def _holds_something(self) -> Self:
+        if self.min_steps > self.max_steps:
+            raise ValueError(f"no task has from {self.min_steps} to {self.max_steps} steps")
+        return self
+
+
 class CurriculumSettings(Record):
     """How the next phase's tasks are chosen. Shares are of the new tasks; the rest goes to similar tasks."""
 
@@ -57,6 +79,8 @@ class CurriculumSettings(Record):
     pool. None: MiRA's curriculum."""
     variants: int = Field(default=2, ge=0)
     """Number of variants of each failed task (:func:`training.loop.curriculum.variants_of`)."""
+    writing: WritingSettings = WritingSettings()
+    """Tasks that a model writes from failures of rare categories, before the other variants."""
 
     @model_validator(mode="after")
     def _shares_fit(self) -> Self:

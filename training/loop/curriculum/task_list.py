@@ -31,7 +31,7 @@ class Rare(Record):
     category: str
     failure: TaskRef
     """A failed task of the category; of a variant, the task that it was made from."""
-    how: Literal["wording", "instance", "pool"]
+    how: Literal["wording", "instance", "written", "pool"]
 
 
 class Explored(Record):

@@ -1,8 +1,7 @@
-"""Synthetic tasks: variants of failed tasks that keep the checker of their suite.
+"""Synthetic tasks that keep the checker of their suite: variants within the template of a failed task.
 
-In the paper a large model writes new instructions (App. A.3) and a model judges them, without a guarantee that such a
-task can be done or a way to check it. Here a variant stays within the template of the failed task: another wording, or
-the next instance of the same template. So every variant has a checker and an oracle.
+A variant is another wording, or the next instance of the same template, so it has a checker and an oracle. Instructions
+that a model writes, as in the paper (App. A.3), are made by :mod:`training.loop.curriculum.writing`.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from training.loop.curriculum.trainable import check_trainable, training_seeds
 if TYPE_CHECKING:
     from envs.suites.sites.suite import InstanceSampler
 
-How = Literal["wording", "instance"]
+How = Literal["wording", "instance", "written"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,8 @@ class Variant:
     of: TaskRef
     """The failed task."""
     how: How
-    """`wording`: the same parameters in other words. `instance`: the same template with other parameters."""
+    """`wording`: the same parameters in other words. `instance`: the same template with other parameters. `written`:
+    an instruction that a model wrote (:mod:`training.loop.curriculum.writing`)."""
 
 
 async def variants_of(
@@ -76,7 +76,7 @@ async def _sites(task: TaskRef, used: Collection[int], sampler: InstanceSampler,
     variants: list[Variant] = []
     for seed, how in reworded + others:
         if seed not in used and len(variants) < each:
-            ref = task.model_copy(update={"seed": seed})
+            ref = task.model_copy(update={"seed": seed, "written": ""})
             drawn = await sampler.instance(ref)
             variants.append(Variant(Candidate(ref, drawn.instruction, own.category), task, how))
     return variants
@@ -85,5 +85,5 @@ async def _sites(task: TaskRef, used: Collection[int], sampler: InstanceSampler,
 def _miniwob(failure: Failed, used: Collection[int], each: int) -> list[Variant]:
     """Variants with seeds above all that were played: a MiniWoB++ page depends on its seed only."""
     after = max((*used, failure.task.seed)) + 1
-    refs = [failure.task.model_copy(update={"seed": seed}) for seed in range(after, after + each)]
+    refs = [failure.task.model_copy(update={"seed": seed, "written": ""}) for seed in range(after, after + each)]
     return [Variant(Candidate(ref, "", failure.category, known=False), failure.task, "instance") for ref in refs]
