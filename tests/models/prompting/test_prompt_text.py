@@ -27,6 +27,8 @@ MAKES_MESSAGES = {
     "training/grpo/evaluation.py": 1,
     "training/grpo/grid_scores.py": 1,  # puzzles as they are in a file of examples
     "training/grpo/imitation.py": 1,
+    "judges/short_autorater.py": 1,  # answers of the examples of this package
+    "planners/short_planner.py": 1,  # answers of the examples of this package
     "training/grpo/trainer.py": 1,
     "training/loop/task_values.py": 1,  # goals alone, for their vectors
     "training/step_accuracy/answers.py": 2,  # prompts as they are in a file of examples
