@@ -241,7 +241,7 @@ class RaterJudging:
         async with aclosing(make_model(self.spec)) as model:
             rater = make_rater(self.spec, model, RaterSettings(), style=profile_of_spec(self.spec).role_style)
             try:
-                for progress in _progress(case, z):
+                for progress in progress_at_each_step(case, z):
                     rated = await rater.rate(replace(progress, z=z))
                     z = rated.rating.z
                     tokens += sum(reply.usage.tokens_in + reply.usage.tokens_out for reply in rated.replies)
@@ -250,7 +250,7 @@ class RaterJudging:
         return all(z), f"{sum(z)} of {len(z)}", tokens
 
 
-def _progress(case: Case, z: tuple[bool, ...]) -> Iterator[Progress]:
+def progress_at_each_step(case: Case, z: tuple[bool, ...]) -> Iterator[Progress]:
     """The rater's input at every step of the episode."""
     past: list[PastAction] = []
     previous: Observation | None = None
