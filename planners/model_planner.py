@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Any, ClassVar, Final
 
@@ -54,15 +55,7 @@ class _Answer(BaseModel):
 
     @model_validator(mode="after")
     def _each_is_new(self) -> _Answer:
-        seen = set(self.taken)
-        for name, text in self.texts().items():
-            if not (key := comparable(text)):
-                raise ValueError(f"{name} is empty")
-            if len(text) > MAX_MILESTONE_CHARS:
-                raise ValueError(f"{name} is longer than {MAX_MILESTONE_CHARS} characters")
-            if key in seen:
-                raise ValueError(f"{name} repeats an earlier milestone")
-            seen.add(key)
+        check_new(self.texts(), self.taken)
         return self
 
     def texts(self) -> dict[str, str]:
@@ -77,6 +70,20 @@ def answer_schema(count: int, taken: frozenset[str] = frozenset()) -> type[_Answ
     schema = create_model(f"Milestones{count}", __base__=_Answer, **fields)
     schema.taken = taken
     return schema
+
+
+def check_new(texts: Mapping[str, str], taken: Collection[str]) -> None:
+    """Raises ValueError for a milestone in *texts* (name to cleaned milestone, in order) that is empty, too long, or
+    repeats an earlier one or one of *taken* (:func:`comparable` texts)."""
+    seen = set(taken)
+    for name, text in texts.items():
+        if not (key := comparable(text)):
+            raise ValueError(f"{name} is empty")
+        if len(text) > MAX_MILESTONE_CHARS:
+            raise ValueError(f"{name} is longer than {MAX_MILESTONE_CHARS} characters")
+        if key in seen:
+            raise ValueError(f"{name} repeats an earlier milestone")
+        seen.add(key)
 
 
 def cleaned(text: str) -> str:

@@ -33,7 +33,7 @@ from models.prompting.prompt_text import (
     words,
 )
 from planners.base import Plan, Situation
-from planners.model_planner import MAX_MILESTONE_CHARS, PlannerSettings, cleaned, comparable, numbered
+from planners.model_planner import PlannerSettings, check_new, cleaned, comparable, numbered
 from planners.prompts import CAUSE_TEXT
 
 PAGE_CHARS: Final = 1_500
@@ -87,15 +87,8 @@ class MilestoneList(BaseModel):
 
     @model_validator(mode="after")
     def _each_is_new(self) -> MilestoneList:
-        seen = set(self.taken)
-        for text in map(cleaned, self.milestones):
-            if not (key := comparable(text)):
-                raise ValueError("a milestone is empty")
-            if len(text) > MAX_MILESTONE_CHARS:
-                raise ValueError(f"a milestone is longer than {MAX_MILESTONE_CHARS} characters")
-            if key in seen:
-                raise ValueError(f"a milestone is repeated: {text!r}")
-            seen.add(key)
+        numbered_texts = {f"milestone {place}": cleaned(text) for place, text in enumerate(self.milestones, 1)}
+        check_new(numbered_texts, self.taken)
         return self
 
 

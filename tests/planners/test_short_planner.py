@@ -85,8 +85,8 @@ async def test_a_new_plan_keeps_what_is_achieved_and_says_what_was_done(situate:
     [
         ((), "at least 1"),
         (("a", "b", "c", "d", "e"), "at most 4"),
-        (("a", "A."), "repeated"),
-        (("a", " - "), "empty"),
+        (("a", "A."), "milestone 2 repeats"),
+        (("a", " - "), "milestone 2 is empty"),
         (("x" * (MAX_MILESTONE_CHARS + 1),), "longer than"),
     ],
 )
@@ -105,7 +105,7 @@ async def test_only_what_was_lost_may_be_planned_again(situate: Situate, cause: 
     if allowed:
         assert len((await tested.plan(situation)).milestones) == 3
         return
-    with pytest.raises(ModelInvalidAnswer, match="repeated"):
+    with pytest.raises(ModelInvalidAnswer, match="repeats"):
         await tested.plan(situation)
 
 
