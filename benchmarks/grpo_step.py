@@ -58,7 +58,7 @@ def plain_trainer(model: Any, tokenizer: Any, examples: Sequence[Example], setti
     rewarder, group = build_rewarder(settings, tokenizer), settings.group
     arguments = build_trainer(load_again(model), tokenizer, examples, settings, out).args
 
-    def reward(completions: list[list[dict[str, str]]], index: list[int], **_: Any) -> list[float]:
+    def reward(completions: list[list[dict[str, str]]], index: list[int], **_: Any) -> list[float | None]:
         texts = [turns[0]["content"] for turns in completions]
         starts = range(0, len(texts), group)
         scored = [rewarder.of_group(examples[index[at]].target, texts[at : at + group], None) for at in starts]
