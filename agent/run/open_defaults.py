@@ -1,16 +1,17 @@
 """Default planner and judge of an open task.
 
 An open task has no milestones and no checker, so the defaults of a suite (`reference`, `state`) give it neither a plan
-nor a verdict. If the policy is a large model, planner and judge therefore default to `same`: the policy's model.
+nor a verdict. If the policy is a large model, planner and judge therefore default to `same`: the policy's model. A
+small general model (a short prompt profile) does neither: Qwen2.5-Coder-0.5B gave no verdict on 49 of 60 episodes,
+because it contradicted itself (docs/results/judge_agreement.md).
 """
 
 from __future__ import annotations
 
 from agent.config import RunConfig
 from agent.profiles.names import AUTO
-from agent.profiles.profile import named
+from agent.profiles.profile import named, profile_of_spec
 from models.base import ModelUnavailable
-from models.local.prompt_style import style_of_spec
 from models.providers.embedded import EmbeddedSpec
 from models.providers.scripted import ScriptedSpec
 from models.specs import parse_spec
@@ -29,7 +30,8 @@ def with_open_defaults(config: RunConfig) -> RunConfig:
 
 
 def _can_plan_and_judge(config: RunConfig) -> bool:
-    """Whether the policy is a large model: not the embedded one, not one with compact prompts, and not a script."""
+    """Whether the policy is a large model: not the embedded one, no script, and not one with compact or short
+    prompts."""
     try:
         spec = parse_spec(config.policy)
     except ModelUnavailable:
@@ -37,9 +39,10 @@ def _can_plan_and_judge(config: RunConfig) -> bool:
     if isinstance(spec, EmbeddedSpec | ScriptedSpec):
         return False
     if config.profile != AUTO:
-        return named(config.profile).style != "compact"
-    style = style_of_spec(config.policy) if config.prompt_style == "auto" else config.prompt_style
-    return style != "compact"
+        return named(config.profile).role_style == "full"
+    if config.prompt_style != "auto":
+        return config.prompt_style == "full"
+    return profile_of_spec(config.policy).role_style == "full"
 
 
 def roles_line(requested: RunConfig, config: RunConfig) -> str:

@@ -27,7 +27,9 @@ SMALL, LARGE = ("reference", "state"), ("same", "same")
 SPECS = [
     ("openai:gpt-4o", LARGE),
     ("gemini:gemini-2.5-pro", LARGE),
-    ("vllm:http://127.0.0.1:8000/v1#Qwen/Qwen3-4B", LARGE),
+    ("vllm:http://127.0.0.1:8000/v1#Qwen/Qwen3-8B", LARGE),
+    ("vllm:http://127.0.0.1:8000/v1#Qwen/Qwen3-4B", SMALL),
+    ("openai:qwen2.5-coder-0.5b", SMALL),
     ("local:LARGE", LARGE),
     ("local:SMALL", SMALL),
     ("local:LARGE+SMALL", SMALL),
@@ -57,6 +59,8 @@ ROLES_SET: list[tuple[dict[str, str], tuple[str, str], str]] = [
     ({"planner": "none", "judge": "none"}, ("none", "none"), "policy openai:m, planner none, judge none"),
     ({"planner": "reference", "judge": "state"}, ("reference", "state"), "planner reference, judge state"),
     ({"prompt_style": "compact"}, ("reference", "state"), "name a model with --planner and --judge"),
+    ({"profile": "small"}, ("reference", "state"), "name a model with --planner and --judge"),
+    ({"profile": "large"}, ("same", "same"), "--planner none --judge none switches it off"),
 ]
 
 
