@@ -198,7 +198,7 @@ def _head(words: Sequence[str]) -> str:
 class CompactAutoRater(StepwiseAutoRater):
     """Asks a small *model* that was trained on these texts. The model gets no thinking tokens."""
 
-    async def quote(self, progress: Progress, index: int) -> Claim:
+    async def claim(self, progress: Progress, index: int) -> Claim:
         request = ChatRequest(
             messages=(message("user", _check_prompt(progress, index)),),
             max_tokens=MAX_TOKENS,

@@ -141,7 +141,7 @@ def _lines(progress: Progress, index: int) -> tuple[list[str], list[str]]:
 class ShortAutoRater(StepwiseAutoRater):
     """Asks a small general *model*. It gets no thinking tokens: what it sees is part of the answer."""
 
-    async def quote(self, progress: Progress, index: int) -> Claim:
+    async def claim(self, progress: Progress, index: int) -> Claim:
         request = ChatRequest(
             messages=render(progress, index), max_tokens=MAX_TOKENS, deadline_s=self.settings.deadline_s
         )

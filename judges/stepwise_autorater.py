@@ -64,7 +64,7 @@ class StepwiseAutoRater(ABC):
         self.model = model
 
     @abstractmethod
-    async def quote(self, progress: Progress, index: int) -> Claim:
+    async def claim(self, progress: Progress, index: int) -> Claim:
         """Asks about the milestone with 0-based *index*. Raises :class:`models.base.ModelError`."""
 
     async def rate(self, progress: Progress) -> Rated:
@@ -79,7 +79,7 @@ class StepwiseAutoRater(ABC):
         for index, known in enumerate(progress.z):
             if known:
                 continue
-            claim = await self.quote(progress, index)
+            claim = await self.claim(progress, index)
             rejected = None if claim.quote is None else claim.rejected or witness.rejects(claim.quote)
             self.rejected += rejected is not None
             answers.append(_Answer(index, claim, rejected))
