@@ -1,6 +1,6 @@
 """Planner with a small general model: a short request after two worked examples, up to K milestones.
 
-Milestones are states, as the examples show: the policy is told to act so that the state holds, and the AutoRater looks
+Milestones are states, as the examples show: the policy acts so that the state holds, and the AutoRater looks
 for it on the page. A plan may have fewer milestones than K, because a small model that must give four pads its plan.
 """
 
