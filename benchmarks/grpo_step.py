@@ -25,7 +25,7 @@ from training.engine.checkpoints import load_policy
 from training.grpo.examples import Example
 from training.grpo.puzzles import make_puzzles
 from training.grpo.settings import GrpoSettings, parse_settings
-from training.grpo.trainer import build_dataset, build_rewarder, build_trainer
+from training.grpo.trainer import build_dataset, build_rewarder, build_trainer, trl_arguments
 from training.toy_models.puzzles import fresh_model
 
 RESAMPLES: Final = 10_000
@@ -56,7 +56,6 @@ def plain_trainer(model: Any, tokenizer: Any, examples: Sequence[Example], setti
     from trl.trainer.grpo_trainer import GRPOTrainer
 
     rewarder, group = build_rewarder(settings, tokenizer), settings.group
-    arguments = build_trainer(load_again(model), tokenizer, examples, settings, out).args
 
     def reward(completions: list[list[dict[str, str]]], index: list[int], **_: Any) -> list[float | None]:
         texts = [turns[0]["content"] for turns in completions]
@@ -66,12 +65,12 @@ def plain_trainer(model: Any, tokenizer: Any, examples: Sequence[Example], setti
 
     dataset = build_dataset(examples, tokenizer)
     return GRPOTrainer(
-        model=model, reward_funcs=reward, args=arguments, train_dataset=dataset, processing_class=tokenizer
+        model=model,
+        reward_funcs=reward,
+        args=trl_arguments(out, settings, len(examples)),
+        train_dataset=dataset,
+        processing_class=tokenizer,
     )
-
-
-def load_again(model: Any) -> Any:
-    return type(model).from_pretrained(model.name_or_path)
 
 
 def seconds_of_steps(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import not_
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -29,17 +30,13 @@ class Milestone(Record):
     text: str
 
 
-def _is_empty(text: str) -> bool:
-    return not text
-
-
 class TaskRef(Record):
     """Identifies one task instance: `suite/name/seed`."""
 
     suite: str
     name: str
     seed: int = 0
-    written: str = Field(default="", exclude_if=_is_empty)
+    written: str = Field(default="", exclude_if=not_)
     """An instruction that a model wrote for the place where the instance begins. The instance's own instruction,
     checker and milestones do not apply (:mod:`envs.core.written_tasks`)."""
 

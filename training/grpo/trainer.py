@@ -240,7 +240,7 @@ def build_trainer(model: Any, processor: Any, examples: Sequence[Example], setti
             rewarding,
             settings,
             model=model,
-            args=_config(out, settings, len(examples)),
+            args=trl_arguments(out, settings, len(examples)),
             train_dataset=build_dataset(examples, processor),
             processing_class=processor,
             peft_config=adapters,
@@ -295,7 +295,7 @@ def micro_batch(settings: GrpoSettings, rows: int) -> int:
     return max(size for size in range(1, settings.micro_rows + 1) if rows % size == 0)
 
 
-def _config(out: Path, settings: GrpoSettings, examples: int) -> Any:
+def trl_arguments(out: Path, settings: GrpoSettings, examples: int) -> Any:
     """Builds TRL's arguments and sets every default explicitly. Raises BadInput if a step's groups cannot be divided
     evenly among the processes."""
     from accelerate import PartialState
