@@ -19,6 +19,7 @@ from transformers.initialization import no_init_weights
 from trl.trainer import utils
 
 from envs.core.errors import BadInput
+from models.local.loading import reading_old_names
 from models.vision.coordinates import Size, smart_resize
 from training.engine.half_weights import hold_frozen_in_bfloat16
 from training.engine.memory_plan import LiveBytes, Pass, Peak, Sharing, plan_pass, storage_key
@@ -142,7 +143,8 @@ class _Planner:
         if settings.compute.gradient_checkpointing:
             model.activation_checkpointing_enable()
         if adapters is not None:
-            model = get_peft_model(model, adapters)
+            with reading_old_names():
+                model = get_peft_model(model, adapters)
             return model if self._sharing.sharded else hold_frozen_in_bfloat16(model, settings.compute)
         if settings.freeze_vision:
             freeze_vision(model)
@@ -270,7 +272,9 @@ class _Encoder:
             if self._settings.compute.gradient_checkpointing:
                 base.activation_checkpointing_enable()
             if adapters is not None:
-                return base, hold_frozen_in_bfloat16(get_peft_model(base, adapters), self._settings.compute)
+                with reading_old_names():
+                    adapted = get_peft_model(base, adapters)
+                return base, hold_frozen_in_bfloat16(adapted, self._settings.compute)
             if self._settings.freeze_vision:
                 freeze_vision(base)
             return base, base

@@ -148,6 +148,16 @@ def test_the_command_plans_a_recipe_and_refuses_what_does_not_fit(
     assert "most are activations: set compute.gradient_checkpointing" in shown.err and "sampling" in shown.out
 
 
+def test_a_plan_of_adapters_with_recomputation_warns_of_nothing(
+    starts: Callable[[str], Path], recwarn: pytest.WarningsRecorder
+) -> None:
+    described = AutoConfig.from_pretrained(starts("Qwen2.5-VL"))
+    compute = {"lora": {"rank": 4, "alpha": 8}, "gradient_checkpointing": True, "cpu": True}
+    config = settings(compute=compute)
+    grpo_peaks(described, config, picture=picture_of(described, (56, 84), config))
+    assert not [warning for warning in recwarn if "deprecated" in str(warning.message)]
+
+
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
