@@ -1,6 +1,6 @@
 """A step of GRPO here beside plain TRL: the same model, prompts, rewards and arguments, in one process by turns.
 
-    python -m benchmarks.grpo_step [--width 512] [--layers 8] [--steps 6] [--rounds 4] [--json]
+    python -m benchmarks.grpo_step [--width 512] [--layers 8] [--maze 5] [--padded] [--steps 6] [--rounds 4] [--json]
 
 Each round trains here, with TRL, with TRL, here; a step is sampling, rewarding and one update. The first step of each
 run, which also checks the batch here, is left out. The ratio is that of the medians; the interval resamples rounds.
@@ -91,16 +91,17 @@ def seconds_of_steps(
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    examples = make_puzzles("maze", 200, seed=0, size=5)
+    examples = make_puzzles("maze", 200, seed=0, size=options.maze)
     settings = parse_settings(
         {
             "recipe": "ssl",
             "answer_tokens": 32,
+            "packing": not options.padded,
             "micro_rows": 16,
             "steps": options.steps,
             "kl": options.kl,
             "optimization": {"learning_rate": 1e-6, "batch_rows": options.rows, "warmup": 0},
-            "compute": {"max_tokens": 256, "threads": options.threads, "cpu": True},
+            "compute": {"max_tokens": options.maze**2 + 256, "threads": options.threads, "cpu": True},
         },
         "benchmark",
     )
@@ -141,6 +142,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--width", type=int, default=512)
     parser.add_argument("--layers", type=int, default=8)
+    parser.add_argument(
+        "--maze", type=int, default=5, help="cells of a side; a prompt has a token a cell (%(default)s)"
+    )
+    parser.add_argument("--padded", action="store_true", help="pad rows here too (packing=false)")
     parser.add_argument("--rows", type=int, default=64, help="completions of a step (%(default)s)")
     parser.add_argument("--kl", type=float, default=0.0, help="weight of the divergence; above 0 with a reference")
     parser.add_argument("--steps", type=int, default=6)

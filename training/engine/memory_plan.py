@@ -193,11 +193,15 @@ def _bytes(tensor: Tensor) -> int:
     return tensor.numel() * tensor.element_size()
 
 
+@dataclass(frozen=True, slots=True)
 class PlannedSequence(PackedSequence):
-    """A packed sequence of single rows, whose positions are known: on fake tensors they have no values."""
+    """A packed sequence whose distinct predictors are known: on fake tensors they would have no values."""
+
+    distinct: Tensor
+    """(R,): the predictors, sorted, each once."""
 
     def read_at(self, positions: Tensor) -> dict[str, Any]:
-        return {**self.inputs, "read_at": positions}
+        return {**self.inputs, "read_at": self.distinct if positions is self.predictors else positions}
 
 
 def planned_rows(tokens: int, longest: int, answer_share: float) -> tuple[Row, ...]:
@@ -215,4 +219,5 @@ def planned_rows(tokens: int, longest: int, answer_share: float) -> tuple[Row, .
 def planned_sequence(rows: tuple[Row, ...]) -> PackedSequence:
     """Packs *rows* for a planned pass."""
     packed = pack(rows, range(len(rows)))
-    return PlannedSequence(**{field.name: getattr(packed, field.name) for field in fields(packed)})
+    own = {field.name: getattr(packed, field.name) for field in fields(packed)}
+    return PlannedSequence(**own, distinct=packed.predictors.unique())

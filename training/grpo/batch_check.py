@@ -1,7 +1,8 @@
-"""Checks that rows of a padded batch have the same log-probabilities as the rows alone.
+"""Checks that rows of a batch, padded or packed, have the same log-probabilities as the rows alone.
 
 Rows of different lengths are padded, and so is every field with one value per token. If a processor, a model or the
-library pads incorrectly, training runs without an error on the log-probabilities of other inputs.
+library pads incorrectly, or a model lets packed rows attend to each other, training runs without an error on the
+log-probabilities of other inputs.
 """
 
 from __future__ import annotations
@@ -128,7 +129,7 @@ def _alone(
     for name in PER_TOKEN:
         if name in inputs:
             inputs[name] = torch.cat([inputs[name], inputs[name].new_zeros(1, len(completion))], 1)
-    with trainer.accelerator.autocast():
+    with trainer.plain_passes(), trainer.accelerator.autocast():
         logits = model(**inputs).logits[0, len(own) - 1 : -1]
     scores = (logits.float() / trainer.temperature).log_softmax(-1)
     return scores.gather(-1, completion[:, None]).squeeze(-1)

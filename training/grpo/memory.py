@@ -1,14 +1,16 @@
 """Plans the memory of GRPO in one process: while completions are sampled, scored, and learned from.
 
 The language model's passes run on fake tensors (:mod:`training.engine.memory_plan`) with TRL's own output layer, which
-computes log-probabilities in chunks. An image encoder reads the sizes of its images out of tensors, and fake ones have
-no values: its own code runs on real tensors with its width, few layers and small images, and the bytes are
-extrapolated. They are linear in the layers and in the patches, because attention keeps no matrix of scores.
+computes log-probabilities in chunks; without images they are packed as they are in training. An image encoder reads the
+sizes of its images out of tensors, and fake ones have no values: its own code runs on real tensors with its width, few
+layers and small images, and the bytes are extrapolated. They are linear in the layers and in the patches, because
+attention keeps no matrix of scores.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Final
@@ -21,10 +23,13 @@ from trl.trainer import utils
 from envs.core.errors import BadInput
 from models.local.loading import reading_old_names
 from models.vision.coordinates import Size, smart_resize
+from training.data.packing import PackedSequence
+from training.data.rows import Row
 from training.engine.half_weights import hold_frozen_in_bfloat16
-from training.engine.memory_plan import LiveBytes, Pass, Peak, Sharing, plan_pass, storage_key
+from training.engine.memory_plan import LiveBytes, Pass, Peak, Sharing, plan_pass, planned_sequence, storage_key
 from training.engine.packed_model import precision
 from training.engine.stage_memory import for_all_layers, with_layers
+from training.grpo.packed_logprobs import packed_output, plain_attention, prepare_packed
 from training.grpo.settings import GrpoSettings
 from training.grpo.trainer import adapters_of, freeze_vision, micro_batch, rows_of_process
 
@@ -72,7 +77,7 @@ def grpo_peaks(
     if prompt is None:
         prompt = settings.room if picture is None else picture.tokens + WORDS
     rows = rows_of_process(settings, sharing.processes)
-    shape = _Shape(rows, micro_batch(settings, rows), prompt, settings.answer_tokens)
+    shape = _Shape(rows, micro_batch(settings, rows), settings.group, prompt, settings.answer_tokens)
 
     def peaks(described: Any) -> tuple[Peak, ...]:
         planner = _Planner(described, settings, shape, sharing, torch.device(device))
@@ -90,12 +95,22 @@ class _Shape:
     """Completions of a process that are sampled together."""
     micro: int
     """Completions in one pass with gradients."""
+    group: int
     prompt: int
     answer: int
 
+    @property
+    def pass_rows(self) -> tuple[Row, ...]:
+        """The rows of a pass with different completions of every prompt."""
+        return tuple(
+            Row((10 + row // self.group, *[10] * (self.prompt - 1)), (10 + row, *[11] * (self.answer - 1)), row, 0)
+            for row in range(self.micro)
+        )
+
 
 class _Planner:
-    """Plans the language model's passes for one configuration, with the mask that padded rows need."""
+    """Plans the language model's passes for one configuration, with the mask that padded rows need. Scoring and
+    updating are packed where training packs them."""
 
     def __init__(
         self, config: Any, settings: GrpoSettings, shape: _Shape, sharing: Sharing, device: torch.device
@@ -106,7 +121,15 @@ class _Planner:
         self._sharing = sharing
         self._device = device
         self._vocabulary = int(config.get_text_config().vocab_size)
+        self._attention = ""
+        """The attention implementation of padded rows."""
         self._cache = 0
+        self._packed: PackedSequence | None = None
+        """The rows of a pass; None if they are padded."""
+        with torch.device("meta"):
+            packs = settings.packing and not hasattr(config, "vision_config") and prepare_packed(_built(config))
+        if packs:
+            self._packed = planned_sequence(shape.pass_rows)
 
     def peaks(self) -> Iterator[Peak]:
         sharing = self._sharing
@@ -122,7 +145,7 @@ class _Planner:
         layers = self._config.get_text_config().num_hidden_layers
         sampled = max(sampling.activations - self._cache, self._cache // layers)  # the cache grows layer by layer
         sampled += self._more_masks(self._shape.rows, self._shape.prompt)
-        masks = self._more_masks(self._shape.micro, self._shape.prompt + self._shape.answer)
+        masks = 0 if self._packed else self._more_masks(self._shape.micro, self._shape.prompt + self._shape.answer)
         yield sampling.model_copy(update={**kept, "cache": self._cache, "activations": sampled})
         yield scoring.model_copy(update={**kept, "activations": scoring.activations + masks})
         activations = update.activations + masks
@@ -139,6 +162,9 @@ class _Planner:
 
         settings, adapters = self._settings, adapters_of(self._settings)
         model = _built(self._config)
+        self._attention = model.config._attn_implementation
+        if self._packed is not None:
+            prepare_packed(model)
         utils.add_fused_lm_head(model, temperature=settings.temperature, outputs=("log_probs", "entropy"))
         if settings.compute.gradient_checkpointing:
             model.activation_checkpointing_enable()
@@ -160,7 +186,8 @@ class _Planner:
 
     def _sample(self, model: Any) -> Tensor:
         """The pass over the prompts, which fills the cache; the cache grows until the completions end."""
-        with self._precision():
+        plain = nullcontext() if self._packed is None else plain_attention(model, self._attention)
+        with self._precision(), plain:
             out = model(**_inputs(self._shape.rows, self._shape.prompt), use_cache=True, logits_to_keep=1)
         self._cache = sum(self._grown(tensor) for tensor in _cached(out.cache))
         return out.logits.float()
@@ -175,9 +202,13 @@ class _Planner:
         return self._logprobs(model)
 
     def _update(self, model: Any) -> Tensor:
-        return self._logprobs(model)[:, -self._shape.answer :].sum()
+        logprobs = self._logprobs(model)
+        return logprobs.sum() if self._packed is not None else logprobs[:, -self._shape.answer :].sum()
 
     def _logprobs(self, model: Any) -> Tensor:
+        if self._packed is not None:
+            with self._precision():
+                return packed_output(model, self._packed).log_probs
         inputs = _inputs(self._shape.micro, self._shape.prompt + self._shape.answer)
         with self._precision():
             return model(**inputs, labels=inputs["input_ids"].clone(), fused_lm_head=True).log_probs
@@ -191,7 +222,7 @@ def _built(config: Any) -> Any:
 
     with no_init_weights():
         kind: Any = AutoModelForImageTextToText if hasattr(config, "vision_config") else AutoModelForCausalLM
-        model = kind.from_config(config, dtype=torch.float32)
+        model = kind.from_config(deepcopy(config), dtype=torch.float32)  # its attention may be changed
     model.tie_weights()
     return model
 

@@ -319,7 +319,7 @@ def _train(model: Any, processor: Any, job: _TrainingJob) -> None:
         if not job.held_out or update in done or not (sharded or trainer.is_world_process_zero()):
             return
         policy = trainer.accelerator.unwrap_model(trainer.model)
-        with trainer.accelerator.autocast():
+        with trainer.plain_passes(), trainer.accelerator.autocast():
             metrics = measure(policy, processor, job.held_out, settings, job.watch)
         if not trainer.is_world_process_zero():
             return

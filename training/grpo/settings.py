@@ -72,6 +72,9 @@ class GrpoSettings(Record):
     """Freeze the image encoder of a vision model. No adapters are added to it."""
     micro_rows: int = Field(default=32, ge=1)
     """Maximum completions in one forward and backward pass; the largest divisor of a step's rows up to it is used."""
+    packing: bool = True
+    """Compute the prompt of a group once in a pass, without padding (:mod:`training.grpo.packed_logprobs`). Models that
+    see images, and those whose layers cannot separate packed texts, take padded rows."""
     held_out_every: int = Field(default=0, ge=0)
     """Updates between two evaluations on held-out examples. 0: evaluate only at the start and the end."""
     optimization: Optimization = Optimization(learning_rate=1e-6)

@@ -1,7 +1,7 @@
-"""Extends TRL's GRPOTrainer in five ways: prompts are encoded as in rollouts, rewards are computed for entire groups,
-the KL divergence can be weighted by reward (:mod:`training.grpo.kl`), padded batches are compared with single rows
-(:mod:`training.grpo.batch_check`), and groups without a learning signal do not change the weights
-(:mod:`training.grpo.groups`).
+"""Extends TRL's GRPOTrainer in six ways: prompts are encoded as in rollouts, rewards are computed for entire groups,
+the KL divergence can be weighted by reward (:mod:`training.grpo.kl`), the prompt of a group is computed once in a pass
+(:mod:`training.grpo.packed_logprobs`), batches are compared with single rows (:mod:`training.grpo.batch_check`), and
+groups without a learning signal do not change the weights (:mod:`training.grpo.groups`).
 
 The overridden methods are private in TRL, which is pinned in pyproject.toml. Each has a contract test in
 `tests/training/grpo/test_trainer.py`. A completion is rewarded once, in the process that sampled it, together with its
@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -32,6 +33,7 @@ from training.grpo.examples import Example, check_images
 from training.grpo.frames import AnswerFrames, limit_pixels
 from training.grpo.groups import GroupStats, RowExclusion, SkipIdleUpdates
 from training.grpo.kl import KL_WEIGHTS, kl_weighted_by_reward
+from training.grpo.packed_logprobs import in_group_order, packed_logprobs, plain_attention, prepare_packed
 from training.grpo.rewards import UNSCALED, Rewarder, Scale, Score, TokenCount, has_places
 from training.grpo.rewards.ssl import NEAR_MISS
 from training.grpo.settings import GrpoSettings
@@ -131,7 +133,12 @@ def group_trainer() -> Any:
             self._marks: dict[str, Any] = {}
             self._groups: GroupStats | None = None
             self._counts: Counter[str] = Counter()
+            model = options["model"]
+            self._attention: str = model.config._attn_implementation
+            self._packs = settings.packing and rewarding.example(0).image is None and prepare_packed(model)
             super().__init__(reward_funcs=rewarding, **options)
+            if self._packs and self.ref_model is not None:
+                prepare_packed(self.accelerator.unwrap_model(self.ref_model))
             self._prompts = PromptTokens(self._tokenizer)
             self.add_callback(SkipIdleUpdates(self))
 
@@ -146,6 +153,19 @@ def group_trainer() -> Any:
                 self._marks = {name: fields[name] for name in PER_TOKEN if name in fields}
                 return ids, images, fields
             return [list(self._prompts.encode(_messages(turns), self._room)) for turns in prompts], None, {}
+
+        def plain_passes(self) -> AbstractContextManager[None]:
+            """In it the model takes padded rows, to sample or to evaluate."""
+            model = self.accelerator.unwrap_model(self.model)
+            return plain_attention(model, self._attention) if self._packs else nullcontext()
+
+        def _prepare_inputs(self, generation_batch: Any) -> Any:
+            with in_group_order() if self._packs else nullcontext():
+                return super()._prepare_inputs(generation_batch)
+
+        def _generate_single_turn(self, *args: Any, **options: Any) -> Any:
+            with self.plain_passes():
+                return super()._generate_single_turn(*args, **options)
 
         def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
             """Samples under the autocast of the updates: TRL samples from an adapted model without it. Processes that
@@ -165,14 +185,28 @@ def group_trainer() -> Any:
         def _get_per_token_logps_and_entropies(
             self, model: Any, input_ids: torch.Tensor, attention_mask: torch.Tensor, logits_to_keep: int, **fields: Any
         ) -> Any:
-            """Computes log-probabilities with the per-token fields of the same encoding as the tokens: TRL encodes
-            prompts twice."""
+            """Computes log-probabilities from packed sequences, or from padded rows with the per-token fields of the
+            same encoding as the tokens: TRL encodes prompts twice."""
+            if self._packs:
+                return self._packed(model, input_ids, attention_mask, logits_to_keep, fields.get("batch_size"))
             prompts = (input_ids.shape[0], input_ids.shape[1] - logits_to_keep)
             fields |= padded_marks(self._marks, prompts, logits_to_keep, input_ids.device)
             check_fields(input_ids, attention_mask, fields)
             return super()._get_per_token_logps_and_entropies(
                 model, input_ids, attention_mask, logits_to_keep, **fields
             )
+
+        def _packed(
+            self, model: Any, input_ids: torch.Tensor, attention_mask: torch.Tensor, completions: int, size: int | None
+        ) -> Any:
+            """Log-probabilities and entropies of passes of *size* rows; all rows without a size."""
+            size = size or len(input_ids)
+            parts: list[tuple[torch.Tensor, torch.Tensor | None]] = []
+            for ids, mask in zip(input_ids.split(size), attention_mask.split(size), strict=True):
+                with self.accelerator.autocast():
+                    parts.append(packed_logprobs(model, ids, mask, completions))
+            entropies = [entropy for _, entropy in parts if entropy is not None]
+            return torch.cat([values for values, _ in parts]), torch.cat(entropies) if entropies else None, None
 
         def _check_alignment(self, inputs: list[dict[str, Any]], scored: dict[str, Any]) -> None:
             """Checks the first batch and the first batch with padding, of any process: processes that each have a

@@ -15,6 +15,7 @@ from training.engine.checkpoints import load_policy, with_adapter
 from training.engine.settings import Lora
 from training.grpo.evaluation import template_opening
 from training.grpo.examples import Example
+from training.grpo.packed_logprobs import plain_attention
 from training.grpo.puzzles import make_puzzles
 from training.grpo.rewards import Rewarder, Score
 from training.grpo.rewards.ssl import SslReward
@@ -126,7 +127,8 @@ def test_the_loss_is_the_papers(start: Path, tmp_path: Path, by_reward: bool) ->
         logits = of(input_ids=ids, attention_mask=attention).logits[:, :-1].log_softmax(-1)
         return logits.gather(-1, ids[:, 1:, None]).squeeze(-1)[:, -batch["completion_ids"].shape[1] :]
 
-    own, reference = logprobs(model), logprobs(trainer.ref_model).detach()
+    with plain_attention(model, "sdpa"), plain_attention(trainer.ref_model, "sdpa"):
+        own, reference = logprobs(model), logprobs(trainer.ref_model).detach()
     divergence = (reference - own).exp() - (reference - own) - 1
     mask = batch["completion_mask"]
     texts = tokenizer.batch_decode(batch["completion_ids"], skip_special_tokens=True)
@@ -265,7 +267,7 @@ def test_a_thought_that_the_template_opened_and_nothing_closed_is_no_answer() ->
 
 
 def test_a_model_whose_positions_count_padding_is_refused(tmp_path: Path) -> None:
-    """TRL passes no positions: GPT-2 would read a padded prompt at later positions."""
+    """TRL passes no positions: GPT-2 would read a padded prompt at later positions. Packed rows have positions."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
     tokenizer = puzzle_tokenizer()
@@ -284,7 +286,7 @@ def test_a_model_whose_positions_count_padding_is_refused(tmp_path: Path) -> Non
         )
     )
     mixed = (*make_puzzles("maze", 2, seed=0, size=3), *make_puzzles("maze", 2, seed=0, size=7))
-    config = settings(kl=0, optimization={"batch_rows": 16, "learning_rate": 1e-3})
+    config = settings(kl=0, optimization={"batch_rows": 16, "learning_rate": 1e-3}, packing=False)
     trainer = build_trainer(model, tokenizer, mixed, config, tmp_path)
     with pytest.raises(BadInput, match=r"differ by .* a token.*positions count padding"):
         trainer.train()
