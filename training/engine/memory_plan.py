@@ -56,12 +56,14 @@ class Peak(Record):
     logits: int = 0
     cache: int = 0
     """Keys and values of the tokens while completions are sampled."""
+    sampler: int = 0
+    """Memory reserved by another program on the GPU that samples completions."""
     update: int = 0
     """Temporaries of the optimizer step, which has no activations and logits."""
 
     @property
     def total(self) -> int:
-        held = self.weights + self.reference + self.gradients + self.optimizer + self.cache
+        held = self.weights + self.reference + self.gradients + self.optimizer + self.cache + self.sampler
         return held + max(self.gathered + self.activations + self.logits, self.update)
 
 

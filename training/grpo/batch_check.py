@@ -23,7 +23,7 @@ LIMIT: Final = 1e-2
 LIMIT_BF16: Final = 0.1
 _NOT_FIELDS: Final = (
     *("prompt_ids", "prompt_mask", "completion_ids", "completion_mask", "advantages", "num_items_in_batch"),
-    *("old_per_token_logps", "ref_per_token_logps"),
+    *("old_per_token_logps", "ref_per_token_logps", "sampling_per_token_logps", "importance_sampling_ratio"),
 )
 """Keys of a scored batch that are not model inputs."""
 

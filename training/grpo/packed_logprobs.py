@@ -11,7 +11,7 @@ Models that see images are padded as TRL does: their positions and masks depend 
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Final
 from unittest.mock import patch
 
@@ -63,6 +63,61 @@ def in_group_order() -> Generator[None]:
 
 def _unchanged(rows: dict[str, Any]) -> dict[str, Any]:
     return rows
+
+
+class PackedPasses:
+    """Mixin for TRL's GRPOTrainer that computes log-probabilities from packed passes of whole groups."""
+
+    packs: bool
+    """Whether passes are packed. The model then takes padded rows within `plain_passes` only."""
+    accelerator: Any
+    model: Any
+    ref_model: Any
+    _attention: str
+    """The attention implementation of padded rows."""
+
+    def _unpacked(self) -> Any:
+        """The methods of TRL's trainer."""
+        return super()
+
+    def begin_packing(self, model: Any, *, wanted: bool) -> None:
+        """Prepares *model* before TRL wraps it; where its layers do not allow packing, its rows are padded."""
+        self._attention = model.config._attn_implementation
+        self.packs = wanted and prepare_packed(model)
+
+    def pack_reference(self) -> None:
+        """Prepares the reference that TRL has loaded, if any."""
+        if self.packs and self.ref_model is not None:
+            prepare_packed(self.accelerator.unwrap_model(self.ref_model))
+
+    def plain_passes(self) -> AbstractContextManager[None]:
+        """In it the model takes padded rows, to sample or to evaluate."""
+        model = self.accelerator.unwrap_model(self.model)
+        return plain_attention(model, self._attention) if self.packs else nullcontext()
+
+    def _prepare_inputs(self, generation_batch: Any) -> Any:
+        with in_group_order() if self.packs else nullcontext():
+            return self._unpacked()._prepare_inputs(generation_batch)
+
+    def _generate_single_turn(self, *args: Any, **options: Any) -> Any:
+        with self.plain_passes():
+            return self._unpacked()._generate_single_turn(*args, **options)
+
+    def _get_per_token_logps_and_entropies(
+        self, model: Any, input_ids: Tensor, attention_mask: Tensor, logits_to_keep: int, **fields: Any
+    ) -> Any:
+        """Log-probabilities, entropies and the auxiliary loss, which packed passes do not have."""
+        if not self.packs:
+            return self._unpacked()._get_per_token_logps_and_entropies(
+                model, input_ids, attention_mask, logits_to_keep, **fields
+            )
+        size = fields.get("batch_size") or len(input_ids)
+        parts: list[tuple[Tensor, Tensor | None]] = []
+        for ids, mask in zip(input_ids.split(size), attention_mask.split(size), strict=True):
+            with self.accelerator.autocast():
+                parts.append(packed_logprobs(model, ids, mask, logits_to_keep))
+        entropies = [entropy for _, entropy in parts if entropy is not None]
+        return torch.cat([values for values, _ in parts]), torch.cat(entropies) if entropies else None, None
 
 
 class _Selected:

@@ -9,7 +9,7 @@ from envs.core.errors import BadInput
 from models.local.vision_loading import UNREADABLE, load_processor, loading_error
 from training.engine.language_model import hidden_width
 from training.engine.learning_rate_check import LEAST_CHANGE, UpdateBound
-from training.engine.memory_plan import Sharing
+from training.engine.memory_plan import Peak, Sharing
 from training.grpo.frames import limit_pixels
 from training.grpo.memory import grpo_peaks, picture_of
 from training.grpo.settings import GrpoSettings
@@ -20,6 +20,7 @@ ADVICE: Final = {
     "reference": "train adapters (compute.lora), whose reference is the model without them, or set kl=0",
     "gradients": "train adapters (compute.lora)",
     "optimizer": "train adapters (compute.lora)",
+    "sampler": "lower vllm.memory, set vllm.sleep, or sample on other GPUs (vllm.mode='server')",
     "cache": "lower optimization.batch_rows, or take more processes",
     "activations": "set compute.gradient_checkpointing, or lower micro_rows, max_pixels or optimization.batch_rows",
     "logits": "lower micro_rows",
@@ -46,7 +47,9 @@ def plan_grpo(
     processes = gpus or launched_processes(settings.launcher)
     sharing = Sharing(processes=processes, sharded=is_sharded(settings.launcher), foreach=True)
     picture = None if image is None else picture_of(config, image, settings, _processor(name, settings))
-    peaks = grpo_peaks(config, settings, picture=picture, prompt=prompt, sharing=sharing)
+    peaks = with_vllm(
+        grpo_peaks(config, settings, picture=picture, prompt=prompt, sharing=sharing), settings, gpu_bytes
+    )
     return TrainingPlan(
         model=name,
         processes=processes,
@@ -56,6 +59,18 @@ def plan_grpo(
         rates=_rates(settings, hidden_width(config)),
         advice=ADVICE,
     )
+
+
+def with_vllm(peaks: tuple[Peak, ...], settings: GrpoSettings, gpu_bytes: int) -> tuple[Peak, ...]:
+    """*peaks* where vLLM samples: it reserves a share of the GPU, of a server's none."""
+    how = settings.vllm
+    if how is None:
+        return peaks
+    reserved = round(how.memory * gpu_bytes) if how.mode == "colocate" else 0
+    sampling, *others = peaks
+    sampling = sampling.model_copy(update={"cache": 0, "activations": 0, "logits": 0, "sampler": reserved})
+    held = 0 if how.sleep else reserved
+    return (sampling, *(peak.model_copy(update={"sampler": held}) for peak in others))
 
 
 def _rates(settings: GrpoSettings, width: int) -> tuple[RateMargin, ...]:

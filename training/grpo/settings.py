@@ -27,6 +27,32 @@ RECIPES: Final[tuple[Recipe, ...]] = REWARDS.builtin
 own."""
 
 
+class VllmSampling(Record):
+    """Sampling by vLLM, which TRL gives the weights after every update."""
+
+    mode: Literal["colocate", "server"] = "colocate"
+    """`colocate`: vLLM runs in every training process, on the same GPU. `server`: a running `vllm serve` on other GPUs
+    takes the prompts of all processes; weights are sent by NCCL."""
+    url: str = ""
+    """`server`: its address, such as `http://127.0.0.1:8000`."""
+    memory: float = Field(default=0.3, gt=0, lt=1)
+    """`colocate`: share of a GPU's memory for vLLM's weights and cache."""
+    tensor_parallel: int = Field(default=1, ge=1)
+    """`colocate`: number of processes that divide one copy of the sampler's weights."""
+    sleep: bool = False
+    """`colocate`: release vLLM's memory while the policy is trained, and copy the weights before every sampling."""
+    correction: bool = True
+    """Weight completions by the ratio of their probabilities under trainer and sampler, which round differently."""
+    max_ratio: float = Field(default=3.0, gt=1)
+    """Completions with a larger ratio are excluded from the loss."""
+
+    @model_validator(mode="after")
+    def _has_url(self) -> VllmSampling:
+        if (self.mode == "server") != bool(self.url):
+            raise ValueError("vllm.url is the address of a server: give it with vllm.mode='server', and only then")
+        return self
+
+
 class GrpoSettings(Record):
     """One training run."""
 
@@ -75,6 +101,8 @@ class GrpoSettings(Record):
     packing: bool = True
     """Compute the prompt of a group once in a pass, without padding (:mod:`training.grpo.packed_logprobs`). Models that
     see images, and those whose layers cannot separate packed texts, take padded rows."""
+    vllm: Annotated[VllmSampling | None, BeforeValidator(none_if_named)] = None
+    """Sample completions with vLLM; None (in a file `"none"`): with transformers, in the training process."""
     held_out_every: int = Field(default=0, ge=0)
     """Updates between two evaluations on held-out examples. 0: evaluate only at the start and the end."""
     optimization: Optimization = Optimization(learning_rate=1e-6)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -33,10 +32,11 @@ from training.grpo.examples import Example, check_images
 from training.grpo.frames import AnswerFrames, limit_pixels
 from training.grpo.groups import GroupStats, RowExclusion, SkipIdleUpdates
 from training.grpo.kl import KL_WEIGHTS, kl_weighted_by_reward
-from training.grpo.packed_logprobs import in_group_order, packed_logprobs, plain_attention, prepare_packed
+from training.grpo.packed_logprobs import PackedPasses
 from training.grpo.rewards import UNSCALED, Rewarder, Scale, Score, TokenCount, has_places
 from training.grpo.rewards.ssl import NEAR_MISS
 from training.grpo.settings import GrpoSettings
+from training.grpo.vllm_sampling import vllm_arguments, vllm_engine
 
 VISION: Final = ("vision", "visual")
 """Parts of the names of image encoder weights: LLaVA, SmolVLM, Gemma; Qwen."""
@@ -121,7 +121,7 @@ def group_trainer() -> Any:
     """Returns the trainer class. It is created on demand because TRL takes seconds to import."""
     from trl.trainer.grpo_trainer import GRPOTrainer
 
-    class GroupTrainer(RowExclusion, GRPOTrainer):
+    class GroupTrainer(RowExclusion, PackedPasses, GRPOTrainer):
         """TRL's trainer with the extensions of this module."""
 
         def __init__(self, rewarding: GroupReward, settings: GrpoSettings, **options: Any) -> None:
@@ -133,12 +133,9 @@ def group_trainer() -> Any:
             self._marks: dict[str, Any] = {}
             self._groups: GroupStats | None = None
             self._counts: Counter[str] = Counter()
-            model = options["model"]
-            self._attention: str = model.config._attn_implementation
-            self._packs = settings.packing and rewarding.example(0).image is None and prepare_packed(model)
+            self.begin_packing(options["model"], wanted=settings.packing and rewarding.example(0).image is None)
             super().__init__(reward_funcs=rewarding, **options)
-            if self._packs and self.ref_model is not None:
-                prepare_packed(self.accelerator.unwrap_model(self.ref_model))
+            self.pack_reference()
             self._prompts = PromptTokens(self._tokenizer)
             self.add_callback(SkipIdleUpdates(self))
 
@@ -153,19 +150,6 @@ def group_trainer() -> Any:
                 self._marks = {name: fields[name] for name in PER_TOKEN if name in fields}
                 return ids, images, fields
             return [list(self._prompts.encode(_messages(turns), self._room)) for turns in prompts], None, {}
-
-        def plain_passes(self) -> AbstractContextManager[None]:
-            """In it the model takes padded rows, to sample or to evaluate."""
-            model = self.accelerator.unwrap_model(self.model)
-            return plain_attention(model, self._attention) if self._packs else nullcontext()
-
-        def _prepare_inputs(self, generation_batch: Any) -> Any:
-            with in_group_order() if self._packs else nullcontext():
-                return super()._prepare_inputs(generation_batch)
-
-        def _generate_single_turn(self, *args: Any, **options: Any) -> Any:
-            with self.plain_passes():
-                return super()._generate_single_turn(*args, **options)
 
         def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
             """Samples under the autocast of the updates: TRL samples from an adapted model without it. Processes that
@@ -185,28 +169,14 @@ def group_trainer() -> Any:
         def _get_per_token_logps_and_entropies(
             self, model: Any, input_ids: torch.Tensor, attention_mask: torch.Tensor, logits_to_keep: int, **fields: Any
         ) -> Any:
-            """Computes log-probabilities from packed sequences, or from padded rows with the per-token fields of the
-            same encoding as the tokens: TRL encodes prompts twice."""
-            if self._packs:
-                return self._packed(model, input_ids, attention_mask, logits_to_keep, fields.get("batch_size"))
+            """Computes log-probabilities with the per-token fields of the same encoding as the tokens: TRL encodes
+            prompts twice."""
             prompts = (input_ids.shape[0], input_ids.shape[1] - logits_to_keep)
             fields |= padded_marks(self._marks, prompts, logits_to_keep, input_ids.device)
             check_fields(input_ids, attention_mask, fields)
             return super()._get_per_token_logps_and_entropies(
                 model, input_ids, attention_mask, logits_to_keep, **fields
             )
-
-        def _packed(
-            self, model: Any, input_ids: torch.Tensor, attention_mask: torch.Tensor, completions: int, size: int | None
-        ) -> Any:
-            """Log-probabilities and entropies of passes of *size* rows; all rows without a size."""
-            size = size or len(input_ids)
-            parts: list[tuple[torch.Tensor, torch.Tensor | None]] = []
-            for ids, mask in zip(input_ids.split(size), attention_mask.split(size), strict=True):
-                with self.accelerator.autocast():
-                    parts.append(packed_logprobs(model, ids, mask, completions))
-            entropies = [entropy for _, entropy in parts if entropy is not None]
-            return torch.cat([values for values, _ in parts]), torch.cat(entropies) if entropies else None, None
 
         def _check_alignment(self, inputs: list[dict[str, Any]], scored: dict[str, Any]) -> None:
             """Checks the first batch and the first batch with padding, of any process: processes that each have a
@@ -269,12 +239,13 @@ def build_trainer(model: Any, processor: Any, examples: Sequence[Example], setti
     scale = AnswerFrames(processor, settings.coordinates).scale
     rewarding = GroupReward(examples, rewarder, settings.group, tokenizer_of(processor), opening, scale=scale)
     start = model.state_dict()
-    with reading_old_names():
+    arguments = trl_arguments(out, settings, len(examples))
+    with reading_old_names(), vllm_engine(settings, model.device):
         trainer = group_trainer()(
             rewarding,
             settings,
             model=model,
-            args=trl_arguments(out, settings, len(examples)),
+            args=arguments,
             train_dataset=build_dataset(examples, processor),
             processing_class=processor,
             peft_config=adapters,
@@ -360,6 +331,7 @@ def trl_arguments(out: Path, settings: GrpoSettings, examples: int) -> Any:
         disable_dropout=True,
         shuffle_dataset=True,
         gradient_checkpointing=cast(Any, None),  # TRL enables the deprecated name of this option
+        **vllm_arguments(settings),
         logging_steps=max(1, steps // 100),
         **shared_arguments(how, compute, seed=settings.seed, steps=steps, report_to=settings.report_to),
     )

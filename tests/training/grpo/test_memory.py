@@ -19,9 +19,10 @@ from agent.cli import main
 from envs.core.errors import BadInput
 from tests.training.engine.test_memory_plan import allocated, stored
 from tests.training.grpo.vision_cases import vision_examples
-from training.engine.memory_plan import Sharing
+from training.engine.memory_plan import Peak, Sharing
 from training.grpo.evaluation import encode_prompts
 from training.grpo.memory import grpo_peaks, picture_of
+from training.grpo.planning import with_vllm
 from training.grpo.puzzles import make_puzzles
 from training.grpo.run import load_start
 from training.grpo.settings import GrpoSettings, parse_settings
@@ -124,6 +125,24 @@ def test_sharded_weights_are_divided_in_every_pass(starts: Callable[[str], Path]
         assert (part.activations, part.cache) == (one.activations, one.cache)
     assert [part.gradients for part in sharded[:2]] == [0, 0]
     assert sharded[2].gradients * 8 == pytest.approx(whole[2].gradients, rel=0.01), "DDP sends from a copy"
+
+
+def test_vllm_reserves_a_share_of_the_gpu_beside_the_policy_or_while_it_sleeps() -> None:
+    peaks = tuple(
+        Peak(stage=stage, weights=1, cache=cache, activations=5)
+        for stage, cache in (("sampling", 3), ("scoring", 0), ("update", 0))
+    )
+
+    def sampler(**vllm: Any) -> list[int]:
+        planned = with_vllm(peaks, settings(vllm=vllm), 100)
+        assert (planned[0].cache, planned[0].activations, planned[2].activations) == (0, 0, 5)
+        return [peak.sampler for peak in planned]
+
+    assert sampler(memory=0.4) == [40, 40, 40]
+    assert sampler(memory=0.4, sleep=True) == [40, 0, 0]
+    assert sampler(mode="server", url="http://127.0.0.1:8000") == [0, 0, 0]
+    assert with_vllm(peaks, settings(), 100) == peaks
+    assert peaks[0].model_copy(update={"sampler": 40}).total == peaks[0].total + 40
 
 
 def command(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:

@@ -13,12 +13,13 @@ from trl.trainer.utils import add_fused_lm_head
 from envs.core.errors import BadInput
 from tests.training.engine.test_tree_attention import gemma, llama
 from tests.training.grpo.test_trainer import settings
+from tests.training.grpo.vllm_run import reward_of_length
 from training.engine import tree_attention
 from training.engine.checkpoints import load_policy, with_adapter
 from training.engine.settings import Lora
 from training.grpo.packed_logprobs import packed_logprobs, plain_attention, prepare_packed
 from training.grpo.puzzles import make_puzzles
-from training.grpo.rewards import Rewarder, Score
+from training.grpo.rewards import Rewarder
 from training.grpo.trainer import build_trainer
 from training.toy_models.puzzles import fresh_model, puzzle_tokenizer
 
@@ -125,11 +126,6 @@ def test_the_prompt_of_a_group_is_computed_once_in_a_pass(start: Path, tmp_path:
         assert [prompts.count(prompt) for prompt in dict.fromkeys(prompts)] == [4, 4]
         least = sum(map(len, set(prompts)))
         assert least < tokens <= least + int(inputs["completion_mask"].sum())
-
-
-def reward_of_length(_rewarder: Rewarder, _target: Any, texts: list[str], *_: Any) -> list[Score]:
-    """A reward that an untrained model gets unequal amounts of."""
-    return [Score(len(text) / 10) for text in texts]
 
 
 @pytest.mark.parametrize("reuse", [1, 2])

@@ -111,3 +111,11 @@ def test_invalid_values_are_rejected(changes: list[str], says: str, tmp_path: Pa
     file.write_text("seed = 1\n")
     with pytest.raises(BadInput, match=rf"^({re.escape(str(file))} with )?--set: .*{says.removeprefix('--set: ')}"):
         load_settings(file, changes)
+
+
+def test_the_address_of_a_vllm_server_belongs_to_its_mode() -> None:
+    assert parse_settings({"vllm": {"memory": 0.5}}, "here").vllm is not None
+    assert parse_settings({"vllm": "none"}, "here").vllm is None
+    for wrong in ({"mode": "server"}, {"url": "http://127.0.0.1:8000"}):
+        with pytest.raises(BadInput, match=r"vllm.url is the address of a server"):
+            parse_settings({"vllm": wrong}, "here")

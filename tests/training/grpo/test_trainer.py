@@ -13,6 +13,7 @@ from models.base import Message
 from models.prompting.prompt_tokens import PromptTokens
 from training.engine.checkpoints import load_policy, with_adapter
 from training.engine.settings import Lora
+from training.grpo import vllm_sampling
 from training.grpo.evaluation import template_opening
 from training.grpo.examples import Example
 from training.grpo.packed_logprobs import plain_attention
@@ -229,6 +230,13 @@ def test_all_library_defaults_are_set(start: Path, tmp_path: Path) -> None:
 )
 def test_how_many_updates_there_are(changes: dict[str, Any], updates: int) -> None:
     assert count_updates(settings(**changes), 12) == updates
+
+
+def test_sampling_with_vllm_needs_the_package(start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vllm_sampling, "find_spec", {}.get)
+    model, tokenizer = load_policy(start, padded=True)
+    with pytest.raises(BadInput, match=r"needs the package vllm in this environment: pip install 'mira-web\[vllm\]'"):
+        build_trainer(model, tokenizer, MAZES, settings(vllm={}), tmp_path)
 
 
 def test_too_few_examples() -> None:

@@ -1,0 +1,68 @@
+"""Samples completions with vLLM through TRL, which copies the weights to it after every update.
+
+Trainer and sampler compute the same numbers with different kernels. With `correction`, TRL weights each completion by
+the ratio of its probabilities under both and excludes those above `max_ratio`. The sampler has the number format of the
+trainer: bfloat16 with `compute.bf16`, else float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from importlib.util import find_spec
+from typing import Any
+from unittest.mock import patch
+
+import torch
+
+from envs.core.errors import BadInput
+from training.grpo.settings import GrpoSettings
+
+
+def vllm_arguments(settings: GrpoSettings) -> dict[str, Any]:
+    """TRL's arguments for sampling with vLLM, or without it. Raises BadInput where it is not installed."""
+    how = settings.vllm
+    if how is None:
+        return {"use_vllm": False}
+    if find_spec("vllm") is None:
+        raise BadInput("vllm: sampling needs the package vllm in this environment: pip install 'mira-web[vllm]'")
+    return {
+        "use_vllm": True,
+        "vllm_mode": how.mode,
+        "vllm_server_base_url": how.url or None,
+        "vllm_gpu_memory_utilization": how.memory,
+        "vllm_tensor_parallel_size": how.tensor_parallel,
+        "vllm_enable_sleep_mode": how.sleep,
+        "vllm_max_model_length": settings.compute.max_tokens,
+        "vllm_importance_sampling_correction": how.correction,
+        "vllm_importance_sampling_mode": "sequence_mask",
+        "vllm_importance_sampling_clip_max": how.max_ratio,
+    }
+
+
+@contextmanager
+def vllm_engine(settings: GrpoSettings, device: torch.device) -> Generator[None]:
+    """In it TRL starts vLLM in the number format of the trainer, and on a CPU in a way that takes new weights."""
+    if settings.vllm is None or settings.vllm.mode == "server":
+        yield
+        return
+    on_cpu = device.type == "cpu"
+    dtype = "bfloat16" if settings.compute.bf16 else "float32"
+    from trl.generation import vllm_generation
+
+    engine: Any = partial(vars(vllm_generation)["LLM"], dtype=dtype, enforce_eager=on_cpu)
+    with patch.object(vllm_generation, "LLM", engine), _unpacked_weights() if on_cpu else nullcontext():
+        yield
+
+
+@contextmanager
+def _unpacked_weights() -> Generator[None]:
+    """On a CPU vLLM packs the weights of linear layers after loading, drops the originals, and takes no others later.
+    In it layers are built that multiply with the weights that they hold."""
+    with patch("vllm.model_executor.layers.utils.dispatch_cpu_unquantized_gemm", _multiply_unpacked):
+        yield
+
+
+def _multiply_unpacked(layer: Any, **_: object) -> None:
+    layer.cpu_linear = torch.nn.functional.linear
