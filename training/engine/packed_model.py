@@ -25,7 +25,7 @@ def precision(device: torch.device, *, bf16: bool) -> torch.autocast:
 
 def accept_packed(model: Any) -> None:
     """Prepares *model*, causal or a trunk, for the arguments of :meth:`training.data.packing.PackedSequence.read_at`.
-    Raises BadInput where its layers cannot separate the texts of a packed sequence."""
+    Raises UnpackableLayers where its layers cannot separate the texts of a packed sequence."""
     use_tree_attention(model)
     layers: Any = getattr(model.get_decoder(), "layers", None)
     if isinstance(layers, nn.ModuleList) and len(layers):

@@ -33,8 +33,7 @@ class Compute(Record):
     """Maximum length of a row, prompt and completion together. A longer prompt loses its middle and is counted."""
     pack_tokens: int = Field(default=2_048, ge=16)
     """Tokens of one forward and backward pass. Rows are packed without padding; a longer row is processed alone. Longer
-    packed sequences share more prefixes and use a GPU better, but take more memory. Fine-tuning pads rows to the
-    longest of a pass, and padding counts."""
+    packed sequences share more prefixes and use a GPU better, but take more memory."""
     bf16: bool = False
     """bfloat16 autocast. The library's default is on, which is some 14 times slower on a CPU without instructions for
     it. With them (AVX-512 BF16) LoRA on SmolLM2-135M was 1.1 to 1.7 times faster."""

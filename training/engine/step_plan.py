@@ -23,6 +23,8 @@ class StepShard:
     """Row indices of each packed sequence. An empty tuple keeps processes in step with each other, without loss."""
     batch_rows: int
     """Rows of the step over all processes. A packed sequence's loss is weighted by its share of them."""
+    batch_tokens: int
+    """Completion tokens of the step over all processes."""
 
 
 class Plan(Dataset[StepShard]):
@@ -35,8 +37,17 @@ class Plan(Dataset[StepShard]):
     """
 
     def __init__(
-        self, rows: Sequence[Row], *, batch_rows: int, pack_tokens: int, epochs: int, seed: int, world: int = 1
+        self,
+        rows: Sequence[Row],
+        *,
+        batch_rows: int,
+        pack_tokens: int,
+        epochs: int,
+        seed: int,
+        steps: int | None = None,
+        world: int = 1,
     ) -> None:
+        """*steps*: the plan ends after them; None: with the last epoch."""
         self._rows = rows
         self._shares: list[StepShard] = []
         for epoch in range(epochs):
@@ -45,12 +56,17 @@ class Plan(Dataset[StepShard]):
             order = [index for group in groups for index in group]
             for start in range(0, len(order), batch_rows):
                 self._shares += _shares(rows, order[start : start + batch_rows], pack_tokens, world)
+        if steps is not None:
+            del self._shares[steps * world :]
 
     def __len__(self) -> int:
         return len(self._shares)
 
     def __getitem__(self, index: int) -> StepShard:
         return self._shares[index]
+
+    def completion_tokens(self, indices: Sequence[int]) -> int:
+        return _completion_tokens(self._rows, indices)
 
     def packed(self, indices: tuple[int, ...]) -> PackedSequence:
         return pack(self._rows, indices)
@@ -64,7 +80,12 @@ def _parted(groups: Sequence[tuple[int, ...]], most: int) -> list[tuple[int, ...
 def _shares(rows: Sequence[Row], batch: Sequence[int], pack_tokens: int, world: int) -> list[StepShard]:
     packs = _fitted(rows, batch, pack_tokens)
     packs += [()] * (-len(packs) % world)
-    return [StepShard(tuple(packs[rank::world]), len(batch)) for rank in range(world)]
+    tokens = _completion_tokens(rows, batch)
+    return [StepShard(tuple(packs[rank::world]), len(batch), tokens) for rank in range(world)]
+
+
+def _completion_tokens(rows: Sequence[Row], indices: Sequence[int]) -> int:
+    return sum(len(rows[index].completion) for index in indices)
 
 
 def _fitted(rows: Sequence[Row], batch: Sequence[int], pack_tokens: int) -> list[tuple[int, ...]]:

@@ -70,13 +70,17 @@ class RowsTrainer(Trainer, ABC):
     ) -> tuple[Tensor, dict[str, float]]:
         """(mean loss over the rows of *packed*, numbers to log). *columns* hold the values of those rows."""
 
+    def share_of_step(self, indices: Sequence[int], share: StepShard) -> float:
+        """The weight of the packed sequence of *indices* in its step: its share of the rows."""
+        return len(indices) / share.batch_rows
+
     def training_step(self, model: nn.Module, inputs: Any, num_items_in_batch: Tensor | int | None = None) -> Tensor:
         """Forward and backward pass of every packed sequence of one step; returns the step's loss."""
         share: StepShard = inputs["share"]
         model.train()
         total = torch.zeros((), device=self.args.device)
         for indices in share.packs or ((),):
-            loss = self._weighted(model, indices or self.plan[0].packs[0], len(indices) / share.batch_rows)
+            loss = self._weighted(model, indices or self.plan[0].packs[0], self.share_of_step(indices, share))
             self.accelerator.backward(loss * self.args.world_size)
             total += loss.detach()
         return total * self.args.world_size  # the library logs the mean over processes

@@ -32,15 +32,20 @@ LEAST_BLOCK = 256
 _TAKEN = {"full_attention", "sliding_attention"}
 
 
+class UnpackableLayers(BadInput):
+    """The texts of a packed sequence would attend to each other."""
+
+
 def use_tree_attention(model: Any) -> None:
-    """Switches *model* to prefix-tree attention: it then needs `branches`. Raises BadInput as `check_layers` does."""
+    """Switches *model* to prefix-tree attention: it then needs `branches`. Raises UnpackableLayers as `check_layers`
+    does."""
     check_layers(model.config, supported=model._supports_attention_backend)
     model.set_attn_implementation(IN_TREES)
 
 
 def check_layers(config: Any, *, supported: bool = True) -> None:
-    """Raises BadInput where a model of *config* has layers other than full causal or sliding-window attention (chunked
-    attention, recurrence, convolution): packed texts would attend to each other. *supported*: its class uses
+    """Raises UnpackableLayers where a model of *config* has layers other than full causal or sliding-window attention
+    (chunked attention, recurrence, convolution): packed texts would attend to each other. *supported*: its class uses
     transformers' attention interface."""
     text = config.get_text_config()
     kinds = set(getattr(text, "layer_types", None) or _TAKEN)
@@ -49,7 +54,7 @@ def check_layers(config: Any, *, supported: bool = True) -> None:
     if not supported:
         kinds.add("an attention of its own")
     if others := sorted(kinds - _TAKEN):
-        raise BadInput(
+        raise UnpackableLayers(
             f"a model of type {config.model_type} cannot be trained on packed sequences, its layers have "
             f"{', '.join(others)}: use one with full or sliding-window attention in all layers"
         )

@@ -29,9 +29,10 @@ from models.vision.coordinates import CoordinateSpace
 from models.vision.grounding import AnswerShape
 from training.data.rows import Row
 from training.engine.checkpoints import lora_config, select_device, weights_digest
+from training.engine.padded_sft import IGNORED
 from training.engine.progress import ReportSteps, Watcher, unwatched
 from training.engine.settings import Compute, Optimization, none_if_named
-from training.engine.sft import IGNORED, SupervisedJob, supervised
+from training.engine.sft import SupervisedJob, supervised
 from training.engine.trainer import SaveByTheClock, one_device, shared_arguments, train_on
 from training.grpo.completion_length import right_answer
 from training.grpo.evaluation import encode_prompts, template_opening, tokenizer_of

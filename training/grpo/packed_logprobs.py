@@ -18,12 +18,11 @@ from unittest.mock import patch
 import torch
 from torch import Tensor, nn
 
-from envs.core.errors import BadInput
 from training.data.packing import PackedSequence, pack
 from training.data.rows import Row
 from training.engine.clipped_actor import row_tokens
 from training.engine.packed_model import accept_packed
-from training.engine.tree_attention import IN_TREES
+from training.engine.tree_attention import IN_TREES, UnpackableLayers
 
 PREDICTORS: Final = "predictors"
 """Argument of a prepared model: positions whose hidden states its output layer reads, (A,), in any order."""
@@ -37,7 +36,7 @@ def prepare_packed(model: Any) -> bool:
         return False
     try:
         accept_packed(model)
-    except BadInput:
+    except UnpackableLayers:
         return False
     _Selected(model.base_model)
     return True

@@ -1,4 +1,4 @@
-"""The contract with TRL's SFTTrainer: which tokens count, no loss of rows, resuming after a kill."""
+"""Supervised fine-tuning on packed rows: which tokens count, equal training, no loss of rows."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 import torch
-from trl.trainer.sft_trainer import SFTTrainer
 
 from models.embedded import embedded_dir
+from tests.training.engine.test_padded_sft import passes, refuse_packed
 from tests.training.engine.token_rows import rows_of
 from training.data.rows import Row
 from training.engine import sft
@@ -40,84 +40,49 @@ def test_the_loss_is_the_mean_over_completion_tokens(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("lora", [None, Lora(rank=4)])
-def test_logits_at_completion_tokens_only_give_the_same_training(
+def test_packed_rows_train_as_trl_trains_padded_rows(
     tmp_path: Path, lora: Lora | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    how = Optimization(learning_rate=1e-3, batch_rows=3, epochs=2)
+    """Steps of all rows, because the orders of the rows differ."""
+    how, rows = Optimization(learning_rate=1e-3, batch_rows=7, epochs=3), rows_of(7)
 
-    def learned(name: str) -> tuple[dict[str, torch.Tensor], float]:
-        out = supervised(job(how, lora=lora), rows_of(7), tmp_path / name)
-        return load_policy(out)[0].state_dict(), json.loads((tmp_path / name / "log.json").read_text())[-2]["loss"]
+    def learned(name: str) -> tuple[dict[str, torch.Tensor], list[float]]:
+        out = supervised(job(how, lora=lora), rows, tmp_path / name)
+        log = json.loads((tmp_path / name / "log.json").read_text())
+        return load_policy(out)[0].state_dict(), [row["loss"] for row in log if "loss" in row]
 
-    ours, loss = learned("ours")
-
-    def plain(most_tokens: int, **options: Any) -> SFTTrainer:
-        return SFTTrainer(**options)
-
-    monkeypatch.setattr(sft, "bounded_trainer", lambda: plain)
-    theirs, expected = learned("theirs")
-    assert loss == pytest.approx(expected, rel=1e-4)
+    ours, losses = learned("packed")
+    monkeypatch.setattr(sft, "accept_packed", refuse_packed)
+    theirs, expected = learned("padded")
+    assert losses == pytest.approx(expected, rel=1e-4) and len(losses) == 3
     start = load_policy(embedded_dir())[0].state_dict()
     apart = sum(float((ours[name] - weight).square().sum()) for name, weight in theirs.items())
     moved = sum(float((start[name] - weight).square().sum()) for name, weight in theirs.items())
     assert moved > 0 and apart < 1e-3 * moved
 
 
-def passes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """Records the shapes, (rows, tokens), of all further forward passes."""
-    seen: list[tuple[int, int]] = []
-    loaded = sft.load_policy
-
-    def record(_module: object, inputs: tuple[Any, ...]) -> None:
-        seen.append(tuple(inputs[0].shape))
-
-    def load(*values: Any, **options: Any) -> Any:
-        model, tokenizer = loaded(*values, **options)
-        embeddings = model.get_input_embeddings()
-        embeddings.register_forward_pre_hook(record)
-        return model, tokenizer
-
-    monkeypatch.setattr(sft, "load_policy", load)
-    return seen
-
-
-@pytest.mark.parametrize(
-    "pack_tokens", [pytest.param(n, marks=() if n in (40, 4_000) else pytest.mark.heavy) for n in (16, 40, 90, 4_000)]
-)
-def test_a_pass_is_bounded_by_tokens_and_gives_the_same_training(
+@pytest.mark.parametrize("pack_tokens", [16, 40, 4_000])
+def test_a_shared_prefix_is_computed_once_in_a_pass(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack_tokens: int
 ) -> None:
-    """A pass used to have eight rows of any length: too much for a GPU at 12 billion parameters and 16,384 tokens."""
-    how, rows = Optimization(learning_rate=1e-3, batch_rows=6, epochs=2), rows_of(13, longest=28)
+    """Every row begins with the same twenty tokens. A pass of one row may be longer than `pack_tokens`."""
+    rows = [Row((*range(10, 30), 40 + number), (60, 61, 62), number, 0) for number in range(6)]
+    how = Optimization(learning_rate=1e-3, batch_rows=6, epochs=2)
     seen = passes(monkeypatch)
-
-    def learned(name: str, **compute: Any) -> dict[str, torch.Tensor]:
-        return load_policy(supervised(job(how, **compute), rows, tmp_path / name))[0].state_dict()
-
-    result = learned("bounded", pack_tokens=pack_tokens)
-    shapes = list(seen)
-    assert sum(count for count, _ in shapes) == 2 * len(rows), "every row once per epoch"
-    assert all(count == 1 or count * length <= pack_tokens for count, length in shapes), shapes
-    if pack_tokens == 4_000:
-        assert max(count for count, _ in shapes) == 6, "rows are batched up to the limit"
-    expected, start = learned("rows alone", pack_tokens=16), load_policy(embedded_dir())[0].state_dict()
-    apart = max((result[name] - expected[name]).abs().max().item() for name in expected)
-    moved = max((start[name] - expected[name]).abs().max().item() for name in expected)
-    assert moved > 1e-3 and apart < 2e-4, (moved, apart)
+    result = load_policy(supervised(job(how, pack_tokens=pack_tokens), rows, tmp_path / "packed"))[0].state_dict()
+    assert all(count == 1 and (length <= pack_tokens or length == 24) for count, length in seen), seen
+    assert len(seen) == 2 * {16: 6, 40: 2, 4_000: 1}[pack_tokens]
+    assert sum(length for _, length in seen) == len(seen) * 20 + 2 * 6 * 4, "the prefix once a pass"
+    monkeypatch.setattr(sft, "accept_packed", refuse_packed)
+    expected = load_policy(supervised(job(how), rows, tmp_path / "padded"))[0].state_dict()
+    assert max((result[name] - expected[name]).abs().max().item() for name in expected) < 2e-4
 
 
-@pytest.mark.parametrize(
-    ("lengths", "most", "at_least", "parts"),
-    [
-        pytest.param([5, 5, 5, 5], 10, 1, [[0, 1], [2, 3]], id="two by two"),
-        pytest.param([2, 9, 3, 8], 18, 1, [[1, 3], [2, 0]], id="similar lengths together"),
-        pytest.param([2, 90, 3], 18, 1, [[1], [2, 0]], id="a too long row is a part of its own"),
-        pytest.param([5, 5, 5, 5], 99, 3, [[0, 1], [3], [2]], id="as many as another process needs"),
-        pytest.param([5], 99, 3, [[0]], id="never more than rows"),
-    ],
-)
-def test_parts_of_a_batch(lengths: list[int], most: int, at_least: int, parts: list[list[int]]) -> None:
-    assert sft.bounded_parts(lengths, most, at_least) == parts
+def test_steps_bound_the_epochs(tmp_path: Path) -> None:
+    how = Optimization(learning_rate=1e-3, batch_rows=3)
+    bounded = job(how).model_copy(update={"steps": 5})
+    supervised(bounded, rows_of(7), tmp_path)
+    assert json.loads((tmp_path / "log.json").read_text())[-1]["step"] == 5
 
 
 @pytest.mark.parametrize("lora", [None, Lora(rank=8)])

@@ -80,6 +80,7 @@ def recurrent() -> Qwen3NextForCausalLM:
     own: dict[str, Any] = {
         "num_hidden_layers": 4,
         "num_experts": 2,
+        "num_experts_per_tok": 2,
         "moe_intermediate_size": 16,
         "shared_expert_intermediate_size": 16,
     }

@@ -17,10 +17,11 @@ from tests.training.engine.fsdp_on_cpu import TWO
 from tests.training.engine.kept_processes import KeptProcesses
 from tests.training.engine.test_fsdp import assert_fine_tuned_alike
 from tests.training.engine.test_trainer import HALF, columns_of, weights_of
+from tests.training.engine.test_tree_attention import recurrent
 from tests.training.engine.token_rows import rows_of
 from training.data.columns import Column
 from training.engine import sft
-from training.engine.checkpoints import load_policy
+from training.engine.checkpoints import load_policy, load_tokenizer, save_policy
 from training.engine.scoring import ScoreKind, score, score_launched
 from training.engine.settings import Compute, Optimization
 from training.engine.sft import SupervisedJob, supervised
@@ -98,14 +99,15 @@ def test_they_fine_tune_the_same_as_one(two: KeptProcesses, tmp_path: Path, monk
 def test_a_step_that_cannot_be_split_evenly_is_refused(
     two: KeptProcesses, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The last job of these processes: it ends them."""
+    """Of a recurrent model, which takes padded rows. The last job of these processes: it ends them."""
 
     def run(launcher: tuple[str, ...], job: Path) -> None:
         two.run(job)
 
     monkeypatch.setattr(sft, "run_launched", run)
-    how = Optimization(learning_rate=1e-3, batch_rows=3)
-    job = SupervisedJob(start=embedded_dir(), optimization=how, compute=Compute(cpu=True, threads=1, max_tokens=60))
+    save_policy(recurrent(), load_tokenizer(embedded_dir()), tmp_path / "start")
+    how, compute = Optimization(learning_rate=1e-3, batch_rows=3), Compute(cpu=True, threads=1, max_tokens=60)
+    job = SupervisedJob(start=tmp_path / "start", optimization=how, compute=compute)
     with pytest.raises(BadInput, match="ended with exit code"):
-        supervised(job, rows_of(6), tmp_path, launcher=("kept",))
+        supervised(job, rows_of(6), tmp_path / "sft", launcher=("kept",))
     assert "batch_rows 3 is no multiple of the 2 processes" in two.errors()
