@@ -90,7 +90,7 @@ PAGE = """[4] link "robin_hale"
 [6] link "Pets"
 # Tabby cat won't sleep
 B
-[7] link "bruno_jansen"
+[7] link "bruno_jansen Original Poster"
 13 Mar
 like (99) is what I say.
 [10] link "like (2)"

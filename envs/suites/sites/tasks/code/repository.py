@@ -143,7 +143,7 @@ class FileSize(Template[Sized]):
         await driver.click("link", "Browse Source")
         await driver.select("combobox", "Visit:", p.release)
         await driver.click("link", p.folder)
-        return await driver.read(rf'link "{re.escape(p.file)}" \| (\d+) bytes')
+        return await driver.read(rf'link "{re.escape(p.file)}"(?: title "[^"]*")? \| (\d+) bytes')
 
 
 @dataclass(frozen=True)

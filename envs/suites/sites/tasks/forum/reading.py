@@ -285,7 +285,7 @@ class AuthorJoined(Template[Joined]):
         await open_topic(driver, p.title)
         author = comments_on(await driver.text())[0].author
         header = (await driver.text()).split("\n# ")[0].count(f'"{author}"')
-        await driver.click("link", author, nth=header)
+        await driver.click("link", re.compile(rf"^{author}(?: Original Poster)?$"), nth=header)
         return full_date(await driver.read(r"Joined at\n(\d{1,2} [A-Z]\w{2} '\d\d)"))
 
 

@@ -138,7 +138,9 @@ class ShownComment(NamedTuple):
     likes: int
 
 
-_COMMENT_PATTERN = re.compile(r'^\[\d+\] link "([a-z]+_[a-z]+)"$[\s\S]*?(?:like \((\d+)\)"|^\((\d+)\)$)', re.MULTILINE)
+_COMMENT_PATTERN = re.compile(
+    r'^\[\d+\] link "([a-z]+_[a-z]+)(?: Original Poster)?"$[\s\S]*?(?:like \((\d+)\)"|^\((\d+)\)$)', re.MULTILINE
+)
 
 
 def comments_on(page: str) -> Sequence[ShownComment]:

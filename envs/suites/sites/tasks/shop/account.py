@@ -440,7 +440,7 @@ class WriteReview(Template[ReviewParams]):
         await open_product(driver, p.title)
         await driver.click("link", "Write a review")
         await driver.type("textbox", "Title", p.headline)
-        await driver.click("clickable", "", nth=p.stars - 1)
+        await driver.click("clickable", "icon: star", nth=p.stars - 1)
         await driver.type("textbox", "Body", p.body)
         await driver.click("button", "Save review")
 
