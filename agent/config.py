@@ -86,6 +86,11 @@ class RunConfig(Record):
     grounder: str | None = None
     """Model spec of a grounder, or `same` (the policy's model): the policy describes controls in words, and the
     grounder finds them on a screenshot of the view, which every step then has. Needs a policy with full prompts."""
+    expert: Literal["oracle"] | None = None
+    """Label every state that the policy visits with the action of the suite's solver, for imitation (DAgger):
+    :mod:`agent.run.experts`. `mira train sft` learns the labels in place of the policy's answers."""
+    expert_share: float = Field(default=0.0, ge=0, le=1)
+    """Share of the steps that the expert makes itself (β of DAgger)."""
     grounder_profile: str = "auto"
     """The family of the grounder, see :mod:`models.vision.profiles`: its coordinates and sizes of images. `auto`
     recognizes it by the checkpoint or by the model's name."""

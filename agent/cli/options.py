@@ -28,6 +28,10 @@ Grounder = Annotated[
         "screenshot."
     ),
 ]
+Expert = Annotated[
+    str | None,
+    typer.Option(help="Label every state that the policy visits with the action of an expert: oracle, the solver."),
+]
 GrounderProfile = Annotated[
     str | None,
     typer.Option(help="Family of the grounder, which says its coordinates: general, qwen3-vl, thousand …; or auto."),

@@ -76,6 +76,7 @@ def run(
     judge: options.Judge = None,
     grounder: options.Grounder = None,
     grounder_profile: options.GrounderProfile = None,
+    expert: options.Expert = None,
     base_url: options.BaseUrl = None,
     workers: options.Workers = None,
     attempts: options.Attempts = None,
@@ -119,7 +120,7 @@ def run(
     done; 130 interrupted."""
     values = {
         **{"policy": policy, "planner": planner, "judge": judge, "base_url": base_url},
-        **{"grounder": grounder, "grounder_profile": grounder_profile},
+        **{"grounder": grounder, "grounder_profile": grounder_profile, "expert": expert},
         **{"workers": workers, "attempts": attempts, "headed": headed or None},
         "secrets": secret,
         "approve": options.split_names(approve) or None,

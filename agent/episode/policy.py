@@ -117,6 +117,8 @@ class ActionProposal:
     """How a grounder found them."""
     wrong_form: str = ""
     """Name of the action whose values are wrong, where no action could be parsed but one was recognised."""
+    label: str = ""
+    """What an expert would answer at this state, for imitation; empty without an expert, or where it knows nothing."""
     checks: tuple[str, ...] = ()
     """Doubts of the model's vendor about the action, which a person must approve then, whatever its class."""
 

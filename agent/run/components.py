@@ -17,6 +17,7 @@ from agent.episode.toolsets.policy import ToolsetPolicy
 from agent.profiles.names import AUTO
 from agent.profiles.profile import Profile, named, profile_of_spec
 from agent.run.demonstrations import DemonstrationPolicy
+from agent.run.experts import LabelledPolicy, expert_named
 from agent.run.grounders import check_grounder, make_grounder
 from agent.run.oracle import oracle_policy
 from agent.run.oracle_tasks import SPECS, plays_oracle
@@ -63,6 +64,8 @@ async def open_components(
     async with AsyncExitStack() as stack:
         models = _Models(config, stack)
         policy = policy if policy is not None else _policy(config, suite, models)
+        if config.expert is not None:
+            policy = _labelled(config, suite, policy)
         yield AgentComponents(
             policy=policy,
             needs_pictures=isinstance(policy, ToolsetPolicy),
@@ -76,6 +79,14 @@ async def open_components(
             full_planner=_plans_in_full(config),
             grounder=None if plays_oracle(config, suite) else _grounder(config, models),
         )
+
+
+def _labelled(config: RunConfig, suite: str, policy: Policy) -> Policy:
+    """*policy* with labels of the expert. Raises BadInput."""
+    if plays_oracle(config, suite):
+        raise BadInput("--expert labels the states of another policy, and this policy is the expert")
+    expert = expert_named(config.expert or "", suite)
+    return LabelledPolicy(policy, expert, LANGUAGES[config.language], share=config.expert_share, seed=config.seed)
 
 
 def check_outcome(config: RunConfig) -> None:

@@ -53,13 +53,13 @@ class SitesOracle:
         self._language = language
         self._detours = detours
         self._sampler = InstanceSampler()
-        self._runs: dict[tuple[str, int], _SolverRun] = {}
+        self._runs: dict[tuple[str, int], SolverRun] = {}
 
     async def propose(self, turn: Turn) -> ActionProposal:
         key = (turn.task.id, turn.attempt)
         if not turn.past:
             rng = random.Random(f"detours {key}") if self._detours else None
-            self._runs[key] = _SolverRun(await self._sampler.instance(turn.task), rng)
+            self._runs[key] = SolverRun(await self._sampler.instance(turn.task), rng)
         run = self._runs.get(key)
         if run is None:
             return self._proposal(Stop(), "the solver cannot start in the middle of an episode")
@@ -73,10 +73,11 @@ class SitesOracle:
         return ActionProposal(clean, self._language.show(clean), notes=(note,) if note else ())
 
 
-class _SolverRun:
+class SolverRun:
     """One run of a solver, which pauses at each action until the next turn."""
 
-    def __init__(self, instance: Instance[Params], rng: random.Random | None) -> None:
+    def __init__(self, instance: Instance[Params], rng: random.Random | None = None) -> None:
+        """*rng*: draws detours; None takes none."""
         self.problem = ""
         self._page: Observation | None = None
         self._actions: asyncio.Queue[Action] = asyncio.Queue()

@@ -219,6 +219,9 @@ class Intent(Record):
     action: Action
     raw: str
     """The policy's unmodified answer, with comment lines; empty for the later actions of a batch."""
+    label: str = ""
+    """What an expert would answer at this state, in the action language; empty without an expert, where it knows
+    nothing, and in older traces."""
     notes: tuple[str, ...] = ()
     """`# Note:` and `# Element:` comments of the policy."""
     notebook: Notebook | None = None

@@ -104,6 +104,8 @@ class Trajectory(Record):
     """Number of answers without an action; they give no rows of `decisions`."""
     rejected: tuple[Decision, ...] = ()
     """On request the answers without an action whose tokens are known. They have no action and are not carried out."""
+    labelled: bool = False
+    """The decisions are an expert's at the states of the policy, not what the policy did."""
     key_step: int | None = None
     """`Intent.step` at which a failure began, by the failure analyzer; None for a success, and where it is unknown."""
 
@@ -158,6 +160,9 @@ def trajectory(trace: Trace, blobs: BlobStore, *, texts: bool = False, rejected:
     if not steps and not refused:
         return LeftOut.NO_DECISION
     turns = _turns(steps)
+    labelled = any(turn[0].intent.label for turn in turns)
+    if labelled:  # where the expert knew nothing there is nothing to learn
+        turns = [turn for turn in turns if turn[0].intent.label]
     decisions = [_decision(turn[0].intent, blobs, ok=all(map(_carried_out, turn)), texts=texts) for turn in turns]
     if any(decision is None for decision in decisions):
         return LeftOut.NO_PROMPT
@@ -178,6 +183,7 @@ def trajectory(trace: Trace, blobs: BlobStore, *, texts: bool = False, rejected:
         decisions=tuple(decision for decision in decisions if decision is not None),
         unreadable=_unreadable(trace),
         rejected=refused,
+        labelled=labelled,
         key_step=None if footer.failure is None else footer.failure.key_step,
     )
 
@@ -231,8 +237,18 @@ def _rejected(trace: Trace) -> tuple[Decision, ...]:
 
 
 def _decision(intent: Intent, blobs: BlobStore, *, ok: bool, texts: bool) -> Decision | None:
-    """Reads the call that gave the action; None where there is none or it has no prompt."""
-    call = deciding_call(call for call in intent.calls if call.role == "policy")
+    """Reads the call that gave the action; None where there is none or it has no prompt. Of a label, the prompt is that
+    of the policy's last answer, and the completion is the label."""
+    calls = [call for call in intent.calls if call.role == "policy"]
+    call = deciding_call(calls)
+    if intent.label:
+        messages = _messages(calls[-1], blobs) if calls else ()
+        label, action = intent.label, _parsed(intent.label)
+        return (
+            Decision(step=intent.step, tokens=None, messages=messages, completion=label, action=action, ok=ok)
+            if messages
+            else None
+        )
     if call is None:
         return None
     tokens = None

@@ -110,7 +110,7 @@ def fine_tune(
     selection = read_runs(runs, texts=True)
     for notice in selection.provenance.notices():
         log(notice)
-    kept = tuple(trajectory for trajectory in selection.kept if trajectory.success or settings.failures)
+    kept = tuple(one for one in selection.kept if one.success or one.labelled or settings.failures)
     failed = len(selection.kept) - len(kept)
     trainable = kept if allow_evaluation else _trainable(kept, log)
     held = len(kept) - len(trainable)

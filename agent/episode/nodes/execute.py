@@ -84,6 +84,7 @@ def _write_intent(episode: Episode, step: int, action: Action, look: Observation
         rating=_rating(episode),
         action=action,
         raw=proposal.raw,
+        label=proposal.label,
         notes=proposal.notes,
         notebook=episode.take_notebook(),
         rationale=proposal.rationale,

@@ -44,7 +44,7 @@ class DetourStage:
         target = page.element(action.ref) if page is not None and isinstance(action, Click) else None
         if page is None or target is None or target.key.role != "link" or page.url == self._typed_on:
             return await self._stage.execute(action)
-        wrong = [element for element in page.elements if _harmless(element, target)]
+        wrong = [one for one in page.elements if is_harmless_link(one) and one.key != target.key]
         if not wrong or self._rng.random() >= self._rate:
             return await self._stage.execute(action)
         ref = await self._detour(self._rng.choice(wrong), target, page.url)
@@ -66,8 +66,7 @@ class DetourStage:
         return again.ref
 
 
-def _harmless(element: Element, target: Element) -> bool:
+def is_harmless_link(element: Element) -> bool:
+    """Whether *element* is a link that changes nothing on the server, so that going back undoes it."""
     key = element.key
-    return (
-        key.role == "link" and element.shown and bool(key.name) and key != target.key and not _LEAVES.search(key.name)
-    )
+    return key.role == "link" and element.shown and bool(key.name) and not _LEAVES.search(key.name)

@@ -1,0 +1,110 @@
+"""Labels of an expert for the states that a policy visits, from the browser to what fine-tuning learns."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.config import RunConfig, parse_config
+from agent.episode.policy import ScriptedPolicy, Turn
+from agent.profiles.profile import named
+from agent.results import RunResult
+from agent.run.components import open_components
+from agent.run.demonstrations import DemonstrationPolicy
+from agent.run.experts import MAX_MISTAKES
+from agent.run.runner import run_suite
+from envs.core.action_languages import PROGRAM
+from envs.core.actions import Action, Back, Click, Scroll, Stop
+from envs.core.errors import BadInput
+from envs.core.tasks import TaskSelection
+from envs.core.trace_store import Trace, read_trace
+from envs.suites.sites.detours import is_harmless_link
+from envs.suites.sites.golden import missing_packages
+from training.loop.data import read_runs
+
+SCROLL = PROGRAM.show(Scroll(direction="down"))
+browser = [pytest.mark.browser, pytest.mark.usefixtures("shared_chromium")]
+
+
+def config(**changes: Any) -> RunConfig:
+    return parse_config({"expert": "oracle", "planner": "none", "judge": "state", "fsync": False, **changes}, "test")
+
+
+def trace_of(run: RunResult) -> Trace:
+    (episode,) = run.episodes
+    return read_trace(episode.trace_path)
+
+
+class TestMiniwob:
+    pytestmark = browser
+
+    async def play(self, folder: Path, answer: str, **changes: Any) -> RunResult:
+        (folder / "model.json").write_text(json.dumps([{"when": "", "answer": answer}]), encoding="utf-8")
+        own = config(policy=f"scripted:{folder / 'model.json'}", limits={"max_steps": 3}, **changes)
+        return await run_suite(own, TaskSelection("miniwob", ("enter-text",), (0,)), folder / "runs")
+
+    async def test_the_policy_acts_and_the_label_is_learned(self, tmp_path: Path) -> None:
+        """The policy scrolls three times. The solver would type into the field each time."""
+        run = await self.play(tmp_path, SCROLL)
+        steps = trace_of(run).steps
+        assert [step.intent.action.kind for step in steps] == ["scroll"] * 3
+        labels = [PROGRAM.parse(step.intent.label).action.kind for step in steps]
+        assert labels == ["type"] * 3
+        (trajectory,) = read_runs([run.folder], texts=True).kept
+        assert trajectory.labelled and not trajectory.success
+        for decision, step in zip(trajectory.decisions, steps, strict=True):
+            assert decision.completion == step.intent.label and decision.tokens is None
+            assert decision.action is not None and decision.action.kind == "type"
+            assert [role for role, _ in decision.messages][0] == "system", "the prompt of the policy"
+
+    async def test_an_unreadable_answer_and_an_early_end_are_replaced(self, tmp_path: Path) -> None:
+        for number, answer in enumerate(("no action at all", 'exit("done")')):
+            (tmp_path / str(number)).mkdir()
+            run = await self.play(tmp_path / str(number), answer)
+            assert run.episodes[0].outcome == "success", "the solver's actions were done"
+            steps = trace_of(run).steps
+            assert [step.intent.label for step in steps] == [PROGRAM.show(step.intent.action) for step in steps]
+
+    async def test_a_share_of_the_steps_is_the_experts(self, tmp_path: Path) -> None:
+        run = await self.play(tmp_path, SCROLL, expert_share=1.0)
+        assert run.episodes[0].outcome == "success"
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+@pytest.mark.skipif(bool(missing_packages("forum")), reason="the extra `sites` is not installed")
+@pytest.mark.parametrize("task", ["forum-reply", "forum-topic-author"])
+async def test_labels_lead_back_from_wrong_pages_of_a_site(tmp_path: Path, task: str) -> None:
+    """The policy opens the first topic of every page that lists topics."""
+
+    def wander(turn: Turn) -> Action:
+        links = [element for element in turn.view.observation.elements if is_harmless_link(element)]
+        topics = [link for link in links if len(link.key.name) > 15]
+        return Click(ref=topics[0].ref) if topics else Stop()
+
+    policy = DemonstrationPolicy(ScriptedPolicy(wander, PROGRAM), named("compact"))
+    own = config(policy="scripted", limits={"max_steps": 40})
+    run = await run_suite(own, TaskSelection("sites", (task,), (0,)), tmp_path, policy=policy)
+    (episode,) = run.episodes
+    assert episode.outcome == "success", episode.error
+    steps = trace_of(run).steps
+    labels = [PROGRAM.parse(step.intent.label).action for step in steps]
+    wrong = [step for step, label in zip(steps, labels, strict=True) if step.intent.action != label]
+    assert 1 <= len(wrong) <= MAX_MISTAKES and Back() in labels
+    assert isinstance(labels[-1], Stop)
+
+
+@pytest.mark.parametrize(
+    ("suite", "policy", "problem"),
+    [
+        ("miniwob", "oracle", "this policy is the expert"),
+        ("webarena", "embedded", "the suite webarena ships no solver"),
+    ],
+)
+async def test_an_expert_that_cannot_label_is_one_line(suite: str, policy: str, problem: str) -> None:
+    with pytest.raises(BadInput, match=problem):
+        async with open_components(config(policy=policy), suite):
+            pass
