@@ -58,7 +58,7 @@ class TestMiniwob:
         for decision, step in zip(trajectory.decisions, steps, strict=True):
             assert decision.completion == step.intent.label and decision.tokens is None
             assert decision.action is not None and decision.action.kind == "type"
-            assert [role for role, _ in decision.messages][0] == "system", "the prompt of the policy"
+            assert decision.messages[0][0] == "system", "the prompt of the policy"
 
     async def test_an_unreadable_answer_and_an_early_end_are_replaced(self, tmp_path: Path) -> None:
         for number, answer in enumerate(("no action at all", 'exit("done")')):
