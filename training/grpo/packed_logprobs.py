@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Final
-from unittest.mock import patch
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +21,7 @@ from training.data.packing import PackedSequence, pack
 from training.data.rows import Row
 from training.engine.clipped_actor import row_tokens
 from training.engine.packed_model import accept_packed
+from training.engine.replaced_attributes import replaced
 from training.engine.tree_attention import IN_TREES, UnpackableLayers
 
 PREDICTORS: Final = "predictors"
@@ -56,7 +56,9 @@ def plain_attention(model: Any, implementation: str) -> Generator[None]:
 def in_group_order() -> Generator[None]:
     """Keeps the completions of a group together in the passes of a step; TRL shuffles them. An update uses all passes,
     so that their order does not change it."""
-    with patch("trl.trainer.grpo_trainer.shuffle_sequence_dict", _unchanged):
+    from trl.trainer import grpo_trainer
+
+    with replaced(grpo_trainer, "shuffle_sequence_dict", _unchanged):
         yield
 
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager, nullcontext
 from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
-from unittest.mock import patch
 
 import torch
 
 from envs.core.errors import BadInput
+from training.engine.replaced_attributes import replaced
 from training.grpo.settings import GrpoSettings
 
 
@@ -52,7 +53,7 @@ def vllm_engine(settings: GrpoSettings, device: torch.device) -> Generator[None]
     from trl.generation import vllm_generation
 
     engine: Any = partial(vars(vllm_generation)["LLM"], dtype=dtype, enforce_eager=on_cpu)
-    with patch.object(vllm_generation, "LLM", engine), _unpacked_weights() if on_cpu else nullcontext():
+    with replaced(vllm_generation, "LLM", engine), _unpacked_weights() if on_cpu else nullcontext():
         yield
 
 
@@ -60,7 +61,8 @@ def vllm_engine(settings: GrpoSettings, device: torch.device) -> Generator[None]
 def _unpacked_weights() -> Generator[None]:
     """On a CPU vLLM packs the weights of linear layers after loading, drops the originals, and takes no others later.
     In it layers are built that multiply with the weights that they hold."""
-    with patch("vllm.model_executor.layers.utils.dispatch_cpu_unquantized_gemm", _multiply_unpacked):
+    layers = import_module("vllm.model_executor.layers.utils")
+    with replaced(layers, "dispatch_cpu_unquantized_gemm", _multiply_unpacked):
         yield
 
 
