@@ -8,7 +8,7 @@ demo: setup-demo ## the embedded model plays ten MiniWoB++ tasks live in Chromiu
 	$(BIN)/mira demo
 
 test: check ## everything: lint, types, all tests (real Chromium included), without the `heavy` ones
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not heavy and (browser or slow)"
+	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not heavy and (browser or slow)"
 
 train-smoke: setup ## two phases of the training loop, in minutes: it runs, it does not learn much
 	$(BIN)/mira train mira -c training/configs/smoke.toml -o build/train-smoke-$$(date +%s)

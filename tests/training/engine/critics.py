@@ -20,8 +20,8 @@ def last_layer(critic: Critic) -> nn.Linear:
 
 def save_critic(folder: Path, *, std: float) -> Path:
     """Writes a critic with the embedded model's trunk; *std*: of the weights of its head's last layer."""
+    torch.manual_seed(0)  # the first layers of a new head are random, too
     saved = Critic.from_policy(embedded_dir())
-    torch.manual_seed(0)
     nn.init.normal_(last_layer(saved).weight, std=std)
     saved.save(folder)
     return folder
