@@ -17,7 +17,7 @@ from agent.episode.toolsets.policy import ToolsetPolicy
 from agent.profiles.names import AUTO
 from agent.profiles.profile import Profile, named, profile_of_spec
 from agent.run.demonstrations import DemonstrationPolicy
-from agent.run.experts import LabelledPolicy, expert_named
+from agent.run.experts import LabelledPolicy, expert_of
 from agent.run.grounders import check_grounder, make_grounder
 from agent.run.oracle import oracle_policy
 from agent.run.oracle_tasks import SPECS, plays_oracle
@@ -64,10 +64,8 @@ async def open_components(
     async with AsyncExitStack() as stack:
         models = _Models(config, stack)
         policy = policy if policy is not None else _policy(config, suite, models)
-        if config.expert is not None:
-            policy = _labelled(config, suite, policy)
         yield AgentComponents(
-            policy=policy,
+            policy=policy if config.expert is None else _labelled(config, suite, policy),
             needs_pictures=isinstance(policy, ToolsetPolicy),
             planner=_planner(config, models),
             rater=_rater(config, models),
@@ -85,8 +83,9 @@ def _labelled(config: RunConfig, suite: str, policy: Policy) -> Policy:
     """*policy* with labels of the expert. Raises BadInput."""
     if plays_oracle(config, suite):
         raise BadInput("--expert labels the states of another policy, and this policy is the expert")
-    expert = expert_named(config.expert or "", suite)
-    return LabelledPolicy(policy, expert, LANGUAGES[config.language], share=config.expert_share, seed=config.seed)
+    return LabelledPolicy(
+        policy, expert_of(suite), LANGUAGES[config.language], share=config.expert_share, seed=config.seed
+    )
 
 
 def check_outcome(config: RunConfig) -> None:

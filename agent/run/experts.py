@@ -39,10 +39,8 @@ class Expert(Protocol):
         ...
 
 
-def expert_named(name: str, suite: str) -> Expert:
-    """The expert of a *suite*. Raises BadInput."""
-    if name != "oracle":
-        raise BadInput(f"--expert {name}: the expert that there is is called oracle")
+def expert_of(suite: str) -> Expert:
+    """The expert `oracle` of a *suite*. Raises BadInput where it ships no solver."""
     match suite:
         case "miniwob":
             return MiniwobExpert()
@@ -76,7 +74,10 @@ class SitesExpert:
         if not turn.past:
             self._followed[key] = _Followed(SolverRun(await self._sampler.instance(turn.task)))
         followed = self._followed.get(key)
-        return None if followed is None else await followed.label(turn)
+        label = None if followed is None else await followed.label(turn)
+        if label is None or isinstance(label, Stop):  # the episode ends with this turn
+            self._followed.pop(key, None)
+        return label
 
     def permits(self, turn: Turn, action: Action) -> bool:
         followed = self._followed.get((turn.task.id, turn.attempt))

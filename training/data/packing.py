@@ -144,5 +144,17 @@ def sum_by_row(values: Tensor, packed: PackedSequence) -> Tensor:
     return sums.index_add(0, packed.owners, values)[packed.texts]
 
 
+def row_tokens(packed: PackedSequence) -> tuple[Tensor, Tensor]:
+    """(places, owners), both (R,), for the completion tokens of all N rows: the index of each token among the A tokens
+    of the distinct texts, and the index of its row. Rows with the same text have the same tokens but their own
+    advantages."""
+    counts = torch.bincount(packed.owners, minlength=len(packed.states)).tolist()
+    starts = [0, *accumulate(counts)]
+    texts: list[int] = packed.texts.tolist()
+    places = torch.cat([torch.arange(starts[text], starts[text + 1]) for text in texts])
+    owners = torch.cat([torch.full((counts[text],), number) for number, text in enumerate(texts)])
+    return places.to(packed.owners.device), owners.to(packed.owners.device)
+
+
 def _text(row: Row) -> tuple[int, ...]:
     return (*row.prompt, *row.completion)

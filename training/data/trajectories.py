@@ -243,12 +243,7 @@ def _decision(intent: Intent, blobs: BlobStore, *, ok: bool, texts: bool) -> Dec
     call = deciding_call(calls)
     if intent.label:
         messages = _messages(calls[-1], blobs) if calls else ()
-        label, action = intent.label, _parsed(intent.label)
-        return (
-            Decision(step=intent.step, tokens=None, messages=messages, completion=label, action=action, ok=ok)
-            if messages
-            else None
-        )
+        return _labelled(intent, messages, ok=ok) if messages else None
     if call is None:
         return None
     tokens = None
@@ -260,6 +255,12 @@ def _decision(intent: Intent, blobs: BlobStore, *, ok: bool, texts: bool) -> Dec
     return Decision(
         step=intent.step, tokens=tokens, messages=messages, completion=call.completion, action=intent.action, ok=ok
     )
+
+
+def _labelled(intent: Intent, messages: tuple[tuple[str, str], ...], *, ok: bool) -> Decision:
+    """The decision of the expert at the state of *intent*, with the prompt that the policy got."""
+    label, action = intent.label, _parsed(intent.label)
+    return Decision(step=intent.step, tokens=None, messages=messages, completion=label, action=action, ok=ok)
 
 
 def _parsed(text: str) -> Action | None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
 
 import torch
 from torch import Tensor, nn
 from transformers import TrainingArguments
 
 from training.data.columns import Column
-from training.data.packing import PackedSequence
+from training.data.packing import PackedSequence, row_tokens
 from training.data.rows import Row
 from training.engine.annotate import completion_token_logprobs
 from training.engine.settings import Objective
@@ -63,18 +62,6 @@ class ClippedActorTrainer(RowsTrainer):
             numbers["kl"] = divergence.detach().mean().item()
         weighted = loss * columns[Column.WEIGHT].to(loss.dtype)[owners]
         return weighted.sum() / len(packed.rows), numbers
-
-
-def row_tokens(packed: PackedSequence) -> tuple[Tensor, Tensor]:
-    """(places, owners), both (R,), for the completion tokens of all N rows: the index of each token among the A tokens
-    of the distinct texts, and the index of its row. Rows with the same text have the same tokens but their own
-    advantages."""
-    counts = torch.bincount(packed.owners, minlength=len(packed.states)).tolist()
-    starts = [0, *accumulate(counts)]
-    texts: list[int] = packed.texts.tolist()
-    places = torch.cat([torch.arange(starts[text], starts[text + 1]) for text in texts])
-    owners = torch.cat([torch.full((counts[text],), number) for number, text in enumerate(texts)])
-    return places.to(packed.owners.device), owners.to(packed.owners.device)
 
 
 def _joined(by_row: Sequence[Tensor], packed: PackedSequence, like: Tensor) -> Tensor:

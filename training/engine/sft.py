@@ -23,11 +23,10 @@ from envs.core.errors import BadInput
 from envs.core.record import Record
 from training.data.cache import read_rows, write_rows
 from training.data.columns import Column
-from training.data.packing import PackedSequence
+from training.data.packing import PackedSequence, row_tokens
 from training.data.rows import Row
 from training.engine.annotate import completion_token_logprobs
 from training.engine.checkpoints import load_policy, save_policy, select_device, with_adapter
-from training.engine.clipped_actor import row_tokens
 from training.engine.half_weights import copy_trained_weights, hold_frozen_in_bfloat16, is_held_in_bfloat16
 from training.engine.launcher import run_launched
 from training.engine.packed_model import accept_packed

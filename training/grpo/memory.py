@@ -121,14 +121,14 @@ class _Planner:
         self._sharing = sharing
         self._device = device
         self._vocabulary = int(config.get_text_config().vocab_size)
-        self._attention = ""
-        """The attention implementation of padded rows."""
         self._cache = 0
         self._packed: PackedSequence | None = None
         """The rows of a pass; None if they are padded."""
         with torch.device("meta"):
-            packs = settings.packing and not hasattr(config, "vision_config") and prepare_packed(_built(config))
-        if packs:
+            model = _built(config)
+        self._attention: str = model.config._attn_implementation
+        """The attention implementation of padded rows."""
+        if settings.packing and not hasattr(config, "vision_config") and prepare_packed(model):
             self._packed = planned_sequence(shape.pass_rows)
 
     def peaks(self) -> Iterator[Peak]:
@@ -162,7 +162,6 @@ class _Planner:
 
         settings, adapters = self._settings, adapters_of(self._settings)
         model = _built(self._config)
-        self._attention = model.config._attn_implementation
         if self._packed is not None:
             prepare_packed(model)
         utils.add_fused_lm_head(model, temperature=settings.temperature, outputs=("log_probs", "entropy"))

@@ -17,9 +17,8 @@ from typing import Any, Final
 import torch
 from torch import Tensor, nn
 
-from training.data.packing import PackedSequence, pack
+from training.data.packing import PackedSequence, pack, row_tokens
 from training.data.rows import Row
-from training.engine.clipped_actor import row_tokens
 from training.engine.packed_model import accept_packed
 from training.engine.replaced_attributes import replaced
 from training.engine.tree_attention import IN_TREES, UnpackableLayers
@@ -77,8 +76,8 @@ class PackedPasses:
     _attention: str
     """The attention implementation of padded rows."""
 
-    def _unpacked(self) -> Any:
-        """The methods of TRL's trainer."""
+    def _padded(self) -> Any:
+        """The methods of TRL's trainer, which pad rows."""
         return super()
 
     def begin_packing(self, model: Any, *, wanted: bool) -> None:
@@ -98,18 +97,18 @@ class PackedPasses:
 
     def _prepare_inputs(self, generation_batch: Any) -> Any:
         with in_group_order() if self.packs else nullcontext():
-            return self._unpacked()._prepare_inputs(generation_batch)
+            return self._padded()._prepare_inputs(generation_batch)
 
     def _generate_single_turn(self, *args: Any, **options: Any) -> Any:
         with self.plain_passes():
-            return self._unpacked()._generate_single_turn(*args, **options)
+            return self._padded()._generate_single_turn(*args, **options)
 
     def _get_per_token_logps_and_entropies(
         self, model: Any, input_ids: Tensor, attention_mask: Tensor, logits_to_keep: int, **fields: Any
     ) -> Any:
         """Log-probabilities, entropies and the auxiliary loss, which packed passes do not have."""
         if not self.packs:
-            return self._unpacked()._get_per_token_logps_and_entropies(
+            return self._padded()._get_per_token_logps_and_entropies(
                 model, input_ids, attention_mask, logits_to_keep, **fields
             )
         size = fields.get("batch_size") or len(input_ids)

@@ -62,7 +62,7 @@ def plan_grpo(
 
 
 def with_vllm(peaks: tuple[Peak, ...], settings: GrpoSettings, gpu_bytes: int) -> tuple[Peak, ...]:
-    """*peaks* where vLLM samples: it reserves a share of the GPU, of a server's none."""
+    """*peaks* where vLLM samples: in the training processes it reserves a share of each GPU, on a server none."""
     how = settings.vllm
     if how is None:
         return peaks

@@ -14,7 +14,7 @@ from agent.profiles.profile import named
 from agent.results import RunResult
 from agent.run.components import open_components
 from agent.run.demonstrations import DemonstrationPolicy
-from agent.run.experts import MAX_MISTAKES
+from agent.run.experts import MAX_MISTAKES, LabelledPolicy
 from agent.run.runner import run_suite
 from envs.core.action_languages import PROGRAM
 from envs.core.actions import Action, Back, Click, Scroll, Stop
@@ -95,6 +95,12 @@ async def test_labels_lead_back_from_wrong_pages_of_a_site(tmp_path: Path, task:
     wrong = [step for step, label in zip(steps, labels, strict=True) if step.intent.action != label]
     assert 1 <= len(wrong) <= MAX_MISTAKES and Back() in labels
     assert isinstance(labels[-1], Stop)
+
+
+async def test_a_policy_of_a_vendors_tools_keeps_its_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "key-of-a-test")
+    async with open_components(config(policy="anthropic-computer:claude-sonnet-5-5"), "miniwob") as components:
+        assert isinstance(components.policy, LabelledPolicy) and components.needs_pictures
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,11 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 from models.embedded import embedded_dir
 from tests.training.engine.token_rows import rows_of
 from training.data.columns import Column
-from training.data.packing import pack
+from training.data.packing import pack, row_tokens
 from training.data.rows import Row
 from training.engine.annotate import score_completions, score_tokens
 from training.engine.checkpoints import load_policy
-from training.engine.clipped_actor import ClippedActorTrainer, row_tokens
+from training.engine.clipped_actor import ClippedActorTrainer
 from training.engine.settings import Compute, Objective, Optimization
 from training.engine.stage_jobs import StageJob, launch, write_job
 from training.engine.step_plan import Plan

@@ -4,39 +4,25 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
 from models.embedded import embedded_dir
-from tests.training.engine.test_padded_sft import passes, refuse_packed
+from tests.training.engine.test_padded_sft import assert_loss_is_the_token_mean, job, passes, refuse_packed
 from tests.training.engine.token_rows import rows_of
 from training.data.rows import Row
 from training.engine import sft
 from training.engine.annotate import score_completions
 from training.engine.checkpoints import load_policy
-from training.engine.settings import Compute, Lora, Optimization
-from training.engine.sft import SupervisedJob, supervised
+from training.engine.settings import Lora, Optimization
+from training.engine.sft import supervised
 
 torch.set_num_threads(1)
-COMPUTE = Compute(cpu=True, threads=1, max_tokens=60)
-
-
-def job(how: Optimization, **compute: Any) -> SupervisedJob:
-    return SupervisedJob(start=embedded_dir(), optimization=how, compute=COMPUTE.model_copy(update=compute))
 
 
 def test_the_loss_is_the_mean_over_completion_tokens(tmp_path: Path) -> None:
-    """One step over all rows at rate 0: any masking, truncation or padding by TRL would change its loss."""
-    rows = rows_of(7)
-    out = supervised(job(Optimization(learning_rate=1e-12, batch_rows=7)), rows, tmp_path / "sft")
-    model, _ = load_policy(embedded_dir())
-    sums = score_completions(model.eval(), rows, 100)
-    expected = -sum(sums) / sum(len(row.completion) for row in rows)
-    log = json.loads((tmp_path / "sft" / "log.json").read_text())
-    assert log[0]["loss"] == pytest.approx(expected, rel=1e-4)
-    assert (out / "tokenizer.json").is_file() and not (tmp_path / "sft" / "checkpoints").exists()
+    assert_loss_is_the_token_mean(tmp_path / "sft")
 
 
 @pytest.mark.parametrize("lora", [None, Lora(rank=4)])
