@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 from PIL import Image, ImageDraw
 
-from agent.cli import main
 from agent.run.discover_traces import discover_traces
 from tests.conftest import Site
 from tests.docs.documented import block_commands
+from tests.mira_command import mira
 from tests.tiny_models.pictures import FAMILIES
 from tests.training.data_sets.published import android_control, screenspot_v2
 from training.grpo.run import read_held_out
@@ -24,14 +23,6 @@ QUICK = [
     *("compute.lora=none", "compute.max_tokens=512", "compute.cpu=true", "compute.threads=1"),
 ]
 PAGE = "docs/howto/own-screenshots.md:"
-
-
-def mira(monkeypatch: pytest.MonkeyPatch, words: list[str]) -> int:
-    monkeypatch.setattr(sys, "argv", ["mira", *words])
-    with pytest.raises(SystemExit) as exit_:
-        main()
-    assert isinstance(exit_.value.code, int)
-    return exit_.value.code
 
 
 def labelled(folder: Path, count: int) -> None:
@@ -71,7 +62,7 @@ def test_from_a_folder_to_a_play(
     for words in commands:
         extra = [word for setting in QUICK for word in ("--set", setting)] if words[1] == "grpo" else []
         extra += ["--max-tokens", "16", "--out", "runs/planning"] if words[1] == "planning" else []
-        code = mira(monkeypatch, [*(replaced.get(word, word) for word in words), *extra])
+        code = mira(monkeypatch, *(replaced.get(word, word) for word in words), *extra)
         assert code == 0, (words, capsys.readouterr())
     assert [one.update for one in read_held_out(Path("runs/own/trained"))] == [0, 1]
     declared = json.loads(Path("runs/own/trained/model/mira.json").read_text())

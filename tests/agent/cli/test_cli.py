@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.cli import main
 from agent.cli.options import parse_seeds, select
 from envs.core.errors import BadInput
 from tests.agent.episodes import Play, write_run
+from tests.mira_command import mira
 from tests.timing import HANG_S
 
 ROOT = Path(__file__).parents[3]
@@ -27,14 +27,6 @@ def no_keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for key in KEYS:
         monkeypatch.delenv(key, raising=False)
     monkeypatch.chdir(tmp_path)
-
-
-def mira(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["mira", *words])
-    with pytest.raises(SystemExit) as exit_:
-        main()
-    assert isinstance(exit_.value.code, int)
-    return exit_.value.code
 
 
 def test_a_full_disk_is_one_line(tmp_path: Path) -> None:

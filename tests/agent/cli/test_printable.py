@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.cli import main
 from agent.cli.terminal import printable, printable_lines
 from envs.core.trace import Event
 from tests.agent.episodes import AT, Play, write_run
+from tests.mira_command import mira
 from tests.timing import HANG_S
 
 ROOT = Path(__file__).parents[3]
@@ -61,9 +61,7 @@ def test_a_parse_error_of_several_lines_is_shown_as_it_was(
     detail = 'no action found | I\u00a0will click\nthe "Save" button\u2028now'
     with path.open("a", encoding="utf-8") as file:
         file.write(Event(step=3, name="parse_error", detail=detail, at=AT).model_dump_json() + "\n")
-    monkeypatch.setattr(sys, "argv", ["mira", "show", str(path)])
-    with pytest.raises(SystemExit):
-        main()
+    assert mira(monkeypatch, "show", str(path)) == 0
     out = capsys.readouterr().out
     assert 'step 3: parse_error no action found | I will click the "Save" button now' in " ".join(out.split())
     assert "\ufffd" not in out

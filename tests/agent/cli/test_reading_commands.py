@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent.cli import main
 from tests.agent.episodes import Play, write_run
+from tests.mira_command import mira
 
 
 @pytest.fixture
@@ -21,14 +20,6 @@ def run(tmp_path: Path) -> Path:
     with folder.trace("login-user-2-a1").open("a") as file:
         file.write('{"kind":"intent","st')
     return folder.path
-
-
-def mira(monkeypatch: pytest.MonkeyPatch, *words: str | Path) -> int:
-    monkeypatch.setattr(sys, "argv", ["mira", *map(str, words)])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert isinstance(ended.value.code, int)
-    return ended.value.code
 
 
 def as_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str | Path) -> Any:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import io
-import sys
 from pathlib import Path
 
 import pytest
 from pydantic import JsonValue
 from rich.console import Console
 
-from agent.cli import main
 from agent.cli.display import RunDisplay
 from agent.episode.action_names import NAME_CHARS, in_words
 from agent.progress import EpisodeStarted, RunStarted, StepDone
@@ -32,6 +30,7 @@ from envs.core.trace import (
     Totals,
 )
 from envs.core.trace_store import BlobStore
+from tests.mira_command import mira
 
 SAVE = ElementKey("", "button", "Save", 0, "0" * 8)
 NAME = ElementKey("", "textbox", "Full\n name", 0, "0" * 8)
@@ -163,9 +162,7 @@ def write_trace(folder: Path) -> Path:
 def test_show_tells_element_names_milestones_urls_and_the_judges_reason(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["mira", "show", "--wide", str(write_trace(tmp_path))])
-    with pytest.raises(SystemExit):
-        main()
+    assert mira(monkeypatch, "show", "--wide", str(write_trace(tmp_path))) == 0
     printed = " ".join(capsys.readouterr().out.split())
     for text in (
         "start http://files.test/",

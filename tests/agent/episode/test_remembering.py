@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
-from agent.cli import main
 from agent.episode.approval import ApprovalRequest
 from agent.episode.policy import ModelPolicy
 from agent.inspection.replay import branch_trace
@@ -17,6 +15,7 @@ from envs.core.action_languages import PROGRAM
 from envs.core.trace_store import read_trace
 from models.providers.scripted_model import ScriptedModel
 from tests.agent.shop import Shop, config
+from tests.mira_command import mira
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("shared_chromium")]
 
@@ -69,9 +68,7 @@ async def test_what_was_meant_and_noted_is_known_at_every_later_step(
     assert tuple(note.text for note in trace.notes) == KEPT
     assert SECRET not in path.read_text(encoding="utf-8")
     assert KEPT[1] in write_report([run.folder]).path.read_text(encoding="utf-8")
-    monkeypatch.setattr(sys, "argv", ["mira", "show", str(path)])
-    with pytest.raises(SystemExit):
-        main()
+    assert mira(monkeypatch, "show", str(path)) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "note 3 Ana 7 is gone" in shown and 'in row "Invoice 7 · Ana 7"' in shown
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
-from agent.cli.app import main
 from agent.config import RunConfig
 from agent.episode.policy import ScriptedPolicy
 from agent.episode.profile_prompts import profile_of_messages, render_prompt
@@ -22,6 +20,7 @@ from envs.core.errors import BadInput
 from envs.core.tasks import TaskSelection
 from models.local.prompt_style import declaration, declare_style
 from tests.agent.episode.test_prompts import VIEW
+from tests.mira_command import mira
 
 QWEN = "openai:qwen2.5-coder-1.5b-instruct"
 
@@ -169,13 +168,6 @@ async def test_the_policy_of_a_run_is_asked_by_its_profile() -> None:
     async with open_components(with_profile(config, "miniwob"), "miniwob") as parts:
         policy = vars(parts.policy)
     assert (policy["_profile"].name, policy["max_actions"], policy["rationale_chars"]) == ("small", 1, 120)
-
-
-def mira(monkeypatch: pytest.MonkeyPatch, *words: str) -> object:
-    monkeypatch.setattr(sys, "argv", ["mira", *words])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return ended.value.code
 
 
 def test_mira_models_shows_the_profile_of_a_model(

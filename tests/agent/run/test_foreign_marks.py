@@ -29,6 +29,7 @@ from tests.agent.episodes import Play, write_run
 from tests.agent.foreign_machine import Machine, keyed, write_shared_run, write_shared_trace
 from tests.agent.shop import scripted
 from tests.envs.core.edits import Edit, rechained, rewrite, set_in, unchained
+from tests.mira_command import mira
 
 
 @pytest.fixture
@@ -256,11 +257,9 @@ async def test_a_run_with_plain_settings_resumes_on_any_machine(
 def test_a_run_of_this_machine_is_not_changed_by_options(
     run: RunFolder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], message: str
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["mira", "resume", str(run.path), *words])
-    with pytest.raises(SystemExit) as ended:
-        main()
+    code = mira(monkeypatch, "resume", str(run.path), *words)
     stderr = capsys.readouterr().err
-    assert (ended.value.code, stderr.count("\n")) == (2, 1) and message in stderr
+    assert (code, stderr.count("\n")) == (2, 1) and message in stderr
 
 
 @pytest.mark.parametrize("suite", ["webarena", "webarena-lite", "browsergym:webarena.310", "browsergym:mine:thing"])
@@ -357,10 +356,7 @@ def test_commands_that_only_read_open_a_foreign_run_and_send_no_request(
     places = {"RUN": str(run.path), "TRACE": str(run.trace("login-user-0-a1")), "OUT": str(tmp_path)}
     for name, place in places.items():
         words = [word.replace(name, place) for word in words]
-    monkeypatch.setattr(sys, "argv", ["mira", *words])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 0
+    assert mira(monkeypatch, *words) == 0
     assert machine.nothing_came()
 
 

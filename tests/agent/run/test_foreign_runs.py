@@ -8,19 +8,18 @@ setting given again, send the data, so the foreign server would have received it
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent.cli import main
 from agent.inspection.replay import branch_trace, replay_trace
 from agent.run.foreign_runs import ForeignRun
 from agent.run.runner import resume
 from tests.agent.foreign_machine import Machine, environment_of, keyed, write_shared_run, write_shared_trace
 from tests.agent.mira_process import run_mira
+from tests.mira_command import mira
 
 SESSION = ("session.allow", "session.storage_state", "session.upload_folder", "session.http_credentials")
 REPLAYED = ("url", "secrets", *SESSION, "session.ignore_https_errors")
@@ -88,7 +87,7 @@ def write(machine: Machine, command: str, out: Path) -> Path:
     return write_shared_trace(machine, out / "shared.jsonl")
 
 
-def mira(machine: Machine, words: list[str]) -> subprocess.CompletedProcess[str]:
+def mira_on(machine: Machine, words: list[str]) -> subprocess.CompletedProcess[str]:
     return run_mira(*words, env=environment_of(machine))
 
 
@@ -98,12 +97,10 @@ def refused(
     """Output of the command, which must refuse without sending anything."""
     for name, value in machine.environment.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(sys, "argv", ["mira", *words])
     machine.listen()
-    with pytest.raises(SystemExit) as ended:
-        main()
+    code = mira(monkeypatch, *words)
     output = capsys.readouterr()
-    assert (ended.value.code, output.out) == (2, "")
+    assert (code, output.out) == (2, "")
     assert output.err.count("\n") == 1, output.err
     assert machine.nothing_came()
     return output.err
@@ -185,7 +182,7 @@ def test_control_every_setting_arrives_from_an_own_run_and_where_it_is_given_aga
             place = write(machine, command, tmp_path)
         again = options_for(machine, REQUESTED[command], tmp_path)
     machine.listen()
-    done = mira(machine, [*words_of(machine, command, place, tmp_path), *again])
+    done = mira_on(machine, [*words_of(machine, command, place, tmp_path), *again])
     assert machine.taken() == expected(command), done.stderr
     reported = "was not written on this machine" in done.stderr
     assert reported == (how == "given again"), done.stderr
@@ -203,7 +200,7 @@ def test_what_is_left_out_by_name_does_not_arrive(machine: Machine, abroad: Path
     others = tuple(other for other in REQUESTED[command] if other not in left)
     words = [*words_of(machine, command, place, tmp_path), *options_for(machine, others, tmp_path)]
     machine.listen()
-    mira(machine, [*words, "--without", "storage_state,session.upload_folder,ignore-https-errors"])
+    mira_on(machine, [*words, "--without", "storage_state,session.upload_folder,ignore-https-errors"])
     assert machine.taken() == expected(command) - set(left)
 
 

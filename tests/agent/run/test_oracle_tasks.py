@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
-from agent.cli import main
 from agent.cli.options import select, solved_tasks
 from agent.config import parse_config
 from agent.run.runner import run_open, run_suite
@@ -19,16 +17,9 @@ from envs.suites.miniwob.solvers import SOLVERS
 from envs.suites.webarena.suite import task_info
 from envs.suites.webarena.task import Task, UrlMatch
 from tests.agent.shop import config
+from tests.mira_command import mira
 
 OPEN = ["run", "Find it", "--url", "http://127.0.0.1:9/"]
-
-
-def mira(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["mira", *words])
-    with pytest.raises(SystemExit) as exit_:
-        main()
-    assert isinstance(exit_.value.code, int)
-    return exit_.value.code
 
 
 REFUSED = [

@@ -4,29 +4,20 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent.cli import main
 from agent.cli.analyze import NAMES
 from agent.inspection.report.charts import CATEGORIES
 from agent.inspection.report.episodes import loop_end
 from judges.analysis import Analysis
+from tests.mira_command import mira
 
 SET = Path(__file__).parents[2] / "data" / "failures"
 REFERENCES = SET / "references"
-
-
-def mira(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
-    monkeypatch.setattr(sys, "argv", ["mira", *map(str, words)])
-    with pytest.raises(SystemExit) as exit_:
-        main()
-    assert isinstance(exit_.value.code, int)
-    return exit_.value.code
 
 
 @pytest.fixture

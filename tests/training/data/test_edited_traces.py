@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
-from agent.cli import main
 from agent.run.discover_traces import EpisodeFile, discover_traces
 from agent.run.run_store import RunFolder
 from envs.core.errors import TraceError
@@ -15,6 +13,7 @@ from envs.core.tasks import TaskRef
 from envs.importing.episodes import ForeignEpisode, write_episodes
 from tests.agent.episodes import Play, write_run
 from tests.envs.core.edits import EDITS, Edit, rechained, rewrite, unchained
+from tests.mira_command import mira
 from training.data.trajectories import select
 from training.embedded.lessons import lessons_of
 from training.grpo.from_traces import ExampleOptions, extract_examples
@@ -29,14 +28,6 @@ def run(tmp_path: Path) -> RunFolder:
 
 def failed(run: RunFolder) -> Path:
     return run.trace(FAILED.job.episode_id)
-
-
-def mira(monkeypatch: pytest.MonkeyPatch, *words: str | Path) -> int:
-    monkeypatch.setattr(sys, "argv", ["mira", *map(str, words)])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert isinstance(ended.value.code, int)
-    return ended.value.code
 
 
 @pytest.mark.parametrize(("edit", "line"), EDITS.values(), ids=EDITS)

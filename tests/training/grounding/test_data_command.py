@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
-from agent.cli import main
+from tests.mira_command import mira
 
 
 @pytest.mark.parametrize(
@@ -35,9 +34,7 @@ def test_bad_input(
         Path(folder).mkdir()
     Path("full/other.txt").touch()
     Path("set/grounding.json").write_text("{}")  # the settings by default
-    monkeypatch.setattr(sys, "argv", ["mira", "data", "grounding", *words])
-    with pytest.raises(SystemExit) as exit_:
-        main()
+    code = mira(monkeypatch, "data", "grounding", *words)
     said = capsys.readouterr().err
-    assert exit_.value.code == 2 and says in said and said.count("\n") == 1
+    assert code == 2 and says in said and said.count("\n") == 1
     assert not Path("new").exists()

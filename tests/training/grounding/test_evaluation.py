@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,11 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from agent.cli import main
 from models.base import ChatReply, ChatRequest, ModelBusy, ModelTruncated, Usage
 from models.vision.coordinates import Size
 from models.vision.grounding import GroundingPrompt, subject_of
 from models.vision.profiles import PROFILES, profile_named
+from tests.mira_command import mira
 from training.grounding.answering import answer_all
 from training.grounding.scores import score_all, summarise
 from training.grpo.examples import Example, Facts, examples_digest, write_examples
@@ -48,14 +47,6 @@ def examples(tmp_path: Path) -> tuple[Example, ...]:
     )
 
 
-def _mira(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
-    monkeypatch.setattr(sys, "argv", ["mira", "eval", *map(str, words)])
-    with pytest.raises(SystemExit) as exit_:
-        main()
-    assert isinstance(exit_.value.code, int)
-    return exit_.value.code
-
-
 def _predictions(path: Path, points: dict[int, tuple[float, float] | None]) -> Path:
     lines = (
         Prediction(name=str(n), point=point, problem="" if point else "names no point") for n, point in points.items()
@@ -73,7 +64,7 @@ def test_saved_predictions_are_scored_drawn_and_grouped(
     saved = _predictions(tmp_path / "answers.jsonl", points)
     out = tmp_path / "out"
     words = ("grounding", tmp_path / "test.jsonl", "--predictions", saved, "--out", out)
-    assert _mira(monkeypatch, *words, "--json") == 0
+    assert mira(monkeypatch, "eval", *words, "--json") == 0
     score = json.loads(capsys.readouterr().out)
     assert score["accuracy"]["value"] == 5 / 8 and score["accuracy"]["low"] == pytest.approx(0.3057, abs=1e-3)
     assert score["clusters"] == 2 and score["clustered"]["low"] == 0.25 and score["clustered"]["high"] == 1.0
@@ -89,7 +80,7 @@ def test_saved_predictions_are_scored_drawn_and_grouped(
     plot = (out / "offsets.svg").read_text()
     assert plot.count('class="hit"') == 5 and plot.count('class="miss"') == 2
     assert "7 points, 1 of them drawn at the edge; 1 answers have none" in plot
-    assert _mira(monkeypatch, *words) == 0
+    assert mira(monkeypatch, "eval", *words) == 0
     assert "62.5% (31-86)" in capsys.readouterr().out
 
 
@@ -136,7 +127,7 @@ def test_bad_input_is_one_line(  # noqa: PLR0917
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     write_examples(tmp_path / "test.jsonl", examples)
-    assert _mira(monkeypatch, "grounding", *words(tmp_path / "saved.jsonl", tmp_path / "test.jsonl")) == 2
+    assert mira(monkeypatch, "eval", "grounding", *words(tmp_path / "saved.jsonl", tmp_path / "test.jsonl")) == 2
     said = capsys.readouterr().err
     assert says in said and said.count("\n") == 1
 
@@ -212,6 +203,7 @@ def test_the_report_shows_page_text_as_text(tmp_path: Path, monkeypatch: pytest.
     saved.write_text(
         Prediction(name="0", answer="</p><img src=x onerror=alert(1)>", problem="names no point").model_dump_json()
     )
-    assert _mira(monkeypatch, "grounding", tmp_path / "test.jsonl", "--predictions", saved, "-o", tmp_path / "out") == 0
+    words = ["eval", "grounding", tmp_path / "test.jsonl", "--predictions", saved, "-o", tmp_path / "out"]
+    assert mira(monkeypatch, *words) == 0
     page = (tmp_path / "out" / "report.html").read_text()
     assert "<script" not in page and "<img" not in page and "&lt;script&gt;" in page

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 from PIL import Image, ImageDraw
 
-from agent.cli import main
 from agent.run.grounders import form_of_model
 from models.vision.grounding import GroundingPrompt
 from tests.docs.documented import block_commands
+from tests.mira_command import mira
 from tests.tiny_models.vision_language import ARCHITECTURES
 from training.grpo.predictions import Prediction, read_predictions
 
@@ -30,13 +29,6 @@ def _documented(folder: str) -> dict[str, list[str]]:
     page = "docs/grounding.md:"
     commands = [list(each.words) for each in block_commands("mira") if each.place.startswith(page)]
     return {" ".join(words[1:3]): words for words in commands if any(folder in word for word in words)}
-
-
-def _mira(monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
-    monkeypatch.setattr(sys, "argv", words)
-    with pytest.raises(SystemExit) as exit_:
-        main()
-    assert exit_.value.code == 0
 
 
 def _shots(folder: Path, count: int) -> str:
@@ -67,9 +59,9 @@ def test_the_documented_path(
     start = ARCHITECTURES["Qwen2.5-VL"](tmp_path / "start")
     documented = _documented("shots/")
     learn = [str(start) if word.startswith("PATH/TO") else word for word in documented["train grpo"]]
-    _mira(monkeypatch, [*learn, *QUICK])
+    assert mira(monkeypatch, *learn[1:], *QUICK) == 0
     capsys.readouterr()
-    _mira(monkeypatch, [*documented["eval grounding"], "--json"])
+    assert mira(monkeypatch, *documented["eval grounding"][1:], "--json") == 0
     score = json.loads(capsys.readouterr().out)
     assert score["examples"] == 4 and score["clusters"] == 2
     assert {group["name"] for group in score["groups"]} == {"text", "icon"}

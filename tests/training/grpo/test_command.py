@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.cli import main
 from tests.agent.episodes import Play, write_run
+from tests.mira_command import mira
 from tests.timing import HANG_S
 from training.grpo.examples import read_examples
 from training.grpo.report import TrainingReport, merge_reports
@@ -22,14 +22,6 @@ QUICK = [
     *("--set", "steps=2", "--set", "answer_tokens=4", "--set", "optimization.batch_rows=16"),
     *("--set", "compute.max_tokens=64", "--set", "compute.cpu=true", "--set", "held_out_every=1"),
 ]
-
-
-def mira(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["mira", *words])
-    with pytest.raises(SystemExit) as exit_:
-        main()
-    assert isinstance(exit_.value.code, int)
-    return exit_.value.code
 
 
 @pytest.fixture(autouse=True)

@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
-from agent.cli import main
 from models.base import ChatReply, ChatRequest, Usage
+from tests.mira_command import mira
 from training.grpo.examples import write_examples
 from training.grpo.grid_scores import answer_puzzles, score_grids
 from training.grpo.predictions import Prediction
 from training.grpo.puzzles import make_puzzles
 from training.grpo.rewards import MazeTarget, SudokuTarget
-
-
-def _mira(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
-    monkeypatch.setattr(sys, "argv", ["mira", "eval", "grids", *map(str, words)])
-    with pytest.raises(SystemExit) as exit_:
-        main()
-    assert isinstance(exit_.value.code, int)
-    return exit_.value.code
 
 
 def test_saved_answers_by_kind(
@@ -37,7 +28,7 @@ def test_saved_answers_by_kind(
         lines.append(Prediction(name=puzzle.name, answer=f"<think>?</think>{right}" if number % 4 else "U", tokens=4))
     saved = tmp_path / "saved.jsonl"
     saved.write_text("".join(f"{line.model_dump_json()}\n" for line in lines))
-    assert _mira(monkeypatch, tmp_path / "puzzles.jsonl", "--predictions", saved, "--json") == 0
+    assert mira(monkeypatch, "eval", "grids", tmp_path / "puzzles.jsonl", "--predictions", saved, "--json") == 0
     scores = {each["kind"]: each for each in json.loads(capsys.readouterr().out)}
     assert {kind: (each["examples"], each["correct"]["value"]) for kind, each in scores.items()} == {
         "all": (8, 0.75),
@@ -45,7 +36,7 @@ def test_saved_answers_by_kind(
         "sudoku": (4, 0.75),
     }
     assert scores["sudoku"]["proximity"]["value"] == 0.75 and scores["all"]["tokens"] == 4
-    assert _mira(monkeypatch, tmp_path / "puzzles.jsonl", "--predictions", saved) == 0
+    assert mira(monkeypatch, "eval", "grids", tmp_path / "puzzles.jsonl", "--predictions", saved) == 0
     assert "75.0%" in capsys.readouterr().out
 
 
@@ -73,5 +64,5 @@ def test_an_example_that_is_no_puzzle_is_one_line(
 ) -> None:
     line = {"name": "a", "messages": [["user", "?"]], "target": {"kind": "step", "action": {"kind": "back"}}}
     (tmp_path / "a.jsonl").write_text(json.dumps(line))
-    assert _mira(monkeypatch, tmp_path / "a.jsonl", "--policy", "embedded") == 2
+    assert mira(monkeypatch, "eval", "grids", tmp_path / "a.jsonl", "--policy", "embedded") == 2
     assert "is no puzzle" in (said := capsys.readouterr().err) and said.count("\n") == 1

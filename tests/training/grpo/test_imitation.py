@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,10 +10,10 @@ from typing import Any
 import pytest
 import torch
 
-from agent.cli import main
 from envs.core.actions import Click, ClickAt
 from envs.core.errors import BadInput
 from models.vision.grounding import AnswerShape, declared_form
+from tests.mira_command import mira
 from tests.training.grpo.rewards.examples import CLICK, POINT
 from tests.training.grpo.vision_cases import row_alone, vision_examples
 from training.grpo.examples import Example, holds_examples, write_examples
@@ -132,14 +131,6 @@ def test_too_long_rows_are_named(starts: Callable[[str], Path], images: Path, tm
     short = settings(compute={"max_tokens": 20, "threads": 1, "cpu": True})
     with pytest.raises(BadInput, match=r"more than compute\.max_tokens 20"):
         imitate(vision_examples(images)[:1], str(starts("Qwen2.5-VL")), tmp_path / "run", short, log=lambda _: None)
-
-
-def mira(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["mira", *words])
-    with pytest.raises(SystemExit) as exit_:
-        main()
-    assert isinstance(exit_.value.code, int)
-    return exit_.value.code
 
 
 def test_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

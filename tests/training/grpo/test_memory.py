@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,8 @@ from torch.profiler import ProfilerActivity, profile
 from transformers import AutoConfig
 from trl.trainer import utils
 
-from agent.cli import main
 from envs.core.errors import BadInput
+from tests.mira_command import mira
 from tests.training.engine.test_memory_plan import allocated, stored
 from tests.training.grpo.vision_cases import vision_examples
 from training.engine.memory_plan import Peak, Sharing
@@ -145,24 +144,16 @@ def test_vllm_reserves_a_share_of_the_gpu_beside_the_policy_or_while_it_sleeps()
     assert peaks[0].model_copy(update={"sampler": 40}).total == peaks[0].total + 40
 
 
-def command(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["mira", "train", "plan", *words])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return int(ended.value.code or 0)
-
-
 def test_the_command_plans_a_recipe_and_refuses_what_does_not_fit(
     starts: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     start = str(starts("Qwen2.5-VL"))
     words = ("--recipe", "ssl", "--model", start, "--image", "56x84", "--set", "compute.cpu=true")
-    assert command(monkeypatch, *words, "--json") == 0
+    assert mira(monkeypatch, "train", "plan", *words, "--json") == 0
     result = json.loads(capsys.readouterr().out)
     assert [peak["stage"] for peak in result["peaks"]] == ["sampling", "scoring", "update"]
-    assert (
-        command(monkeypatch, *words, "--gpu-memory", "0.1", "--set", "micro_rows=512", "--prompt-tokens", "9000") == 2
-    )
+    too_much = ("--gpu-memory", "0.1", "--set", "micro_rows=512", "--prompt-tokens", "9000")
+    assert mira(monkeypatch, "train", "plan", *words, *too_much) == 2
     shown = capsys.readouterr()
     assert "most are activations: set compute.gradient_checkpointing" in shown.err and "sampling" in shown.out
 
@@ -189,6 +180,6 @@ def test_a_plan_of_adapters_with_recomputation_warns_of_nothing(
 def test_bad_input_is_one_line(
     words: tuple[str, ...], problem: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert command(monkeypatch, *words) == 2
+    assert mira(monkeypatch, "train", "plan", *words) == 2
     line = capsys.readouterr().err.strip()
     assert problem in line and "\n" not in line

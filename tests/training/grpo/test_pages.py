@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-import sys
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
-from agent.cli import main
 from envs.core.actions import ClickAt, Type
+from tests.mira_command import mira
 from training.grpo.examples import read_examples
 from training.grpo.rewards import Rewarder, StepTarget
 from training.grpo.rewards.ssl import SslReward
@@ -21,14 +20,6 @@ RUN = [
     *("run", "--suite", "miniwob", "--tasks", "click-button,enter-text", "--seeds", "1000000-1000001", "--policy"),
     *("oracle", "--planner", "reference", "--screenshots", "steps", "--out", "demos"),
 ]
-
-
-def mira(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["mira", *words])
-    with pytest.raises(SystemExit) as exit_:
-        main()
-    assert isinstance(exit_.value.code, int)
-    return exit_.value.code
 
 
 def test_steps_of_a_run_with_screenshots_have_pictures_and_places(

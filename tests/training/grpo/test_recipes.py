@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pytest
 
-from agent.cli import main
 from envs.core.actions import ClickAt
 from envs.core.errors import BadInput
 from models.vision.coordinates import Size
 from models.vision.grounding import AnswerShape, GroundingPrompt
+from tests.mira_command import mira
 from tests.training.grpo.rewards.examples import CLICK, GRID, POINT, TYPE, png, words
 from training.cli.recipes import flat
 from training.grpo.examples import Example, share_of
@@ -22,15 +21,6 @@ from training.grpo.prompts import PromptSettings, ask_as
 from training.grpo.recipes import PAPERS, Stage, recipe_named, recipes
 from training.grpo.rewards import PointTarget, Rewarder, StepTarget, Target
 from training.grpo.settings import GrpoSettings, load_settings, parse_settings
-
-
-def mira(monkeypatch: pytest.MonkeyPatch, *line: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["mira", *line])
-    with pytest.raises(SystemExit) as exit_:
-        main()
-    assert isinstance(exit_.value.code, int)
-    return exit_.value.code
-
 
 TRAINED = [name for name, recipe in recipes().items() if recipe.stage is Stage.GRPO]
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 
-from agent.cli import main
 from envs.core.errors import BadInput
 from envs.core.run_lock import RunLock, RunLocked
 from envs.suites.sites.golden import PACKAGES
 from models.embedded import embedded_dir
 from tests.agent.episodes import Play, write_run
 from tests.envs.core.edits import rechained, rewrite
+from tests.mira_command import mira
 from training.engine.checkpoints import load_policy, save_policy
 from training.loop.loop import Loop
 from training.loop.parts import write_record
@@ -29,14 +28,6 @@ MIRA = ["train", "mira", "-o", "out"]
 SFT = ["train", "sft", "-o", "out"]
 FIRST = 1_000_000
 """First MiniWoB++ seed for training."""
-
-
-def mira(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["mira", *words])
-    with pytest.raises(SystemExit) as exit_:
-        main()
-    assert isinstance(exit_.value.code, int)
-    return exit_.value.code
 
 
 @pytest.fixture(autouse=True)

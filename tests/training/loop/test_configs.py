@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
-from agent.cli import main
 from envs.core.errors import BadInput
+from tests.mira_command import mira
 from training.configs import HERE, config_file, config_names
 from training.loop.settings import load_settings
 
@@ -53,13 +52,9 @@ def test_an_unknown_name_lists_the_known_ones(word: str) -> None:
 
 
 def test_the_command_takes_names(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(sys, "argv", ["mira", "train", "mira", "-c", "smoke", "--set", "phases=-1", "-o", "out"])
-    with pytest.raises(SystemExit, match="2"):
-        main()
+    assert mira(monkeypatch, "train", "mira", "-c", "smoke", "--set", "phases=-1", "-o", "out") == 2
     assert "key 'phases'" in capsys.readouterr().err, "the file was read"
-    monkeypatch.setattr(sys, "argv", ["mira", "train", "mira", "-c", "smok", "-o", "out"])
-    with pytest.raises(SystemExit, match="2"):
-        main()
+    assert mira(monkeypatch, "train", "mira", "-c", "smok", "-o", "out") == 2
     assert "one of embedded, gemma3-12b, " in capsys.readouterr().err
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
-from agent.cli import main
+from tests.mira_command import mira
 from training.cli import mgrpo
 from training.loop.evaluating import evaluation_refs
 from training.loop.settings import LoopSettings
@@ -22,9 +21,7 @@ def settings_of(monkeypatch: pytest.MonkeyPatch, *words: str) -> LoopSettings:
         return 0
 
     monkeypatch.setattr(mgrpo, "run_loop", run_loop)
-    monkeypatch.setattr(sys, "argv", ["mira", "train", "mgrpo", "-o", "out", *words])
-    with pytest.raises(SystemExit, match=r"^0$"):
-        main()
+    assert mira(monkeypatch, "train", "mgrpo", "-o", "out", *words) == 0
     (settings,) = given
     return settings
 
@@ -61,7 +58,5 @@ def test_a_file_of_another_arm_is_played_as_groups(monkeypatch: pytest.MonkeyPat
 def test_a_suite_without_training_tasks_is_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["mira", "train", "mgrpo", "-o", "out", "--suite", "webarena"])
-    with pytest.raises(SystemExit, match=r"^2$"):
-        main()
+    assert mira(monkeypatch, "train", "mgrpo", "-o", "out", "--suite", "webarena") == 2
     assert "webarena" in capsys.readouterr().err

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent.cli import main
 from envs.core.errors import BadInput
+from tests.mira_command import mira
 from tests.training.engine.families import save_family
 from training.configs import HERE, config_file
 from training.engine.memory_plan import GB, Peak, Sharing
@@ -18,13 +17,6 @@ from training.engine.stage_memory import stage_peaks
 from training.loop.loop import Loop
 from training.loop.planning import TrainingPlan, architectures, launched_processes, model_config, plan_training
 from training.loop.settings import LoopSettings, load_settings
-
-
-def command(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["mira", "train", "plan", *words])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return int(ended.value.code or 0)
 
 
 @pytest.fixture
@@ -43,11 +35,11 @@ def config(tmp_path: Path) -> Path:
 def test_the_command_shows_margins(
     config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert command(monkeypatch, str(config), "--json") == 0
+    assert mira(monkeypatch, "train", "plan", str(config), "--json") == 0
     result = json.loads(capsys.readouterr().out)
     assert [peak["stage"] for peak in result["peaks"]] == ["actor", "critic", "scoring"]
     assert result["processes"] == 2 and all(rate["times_least"] > 1 for rate in result["rates"])
-    assert command(monkeypatch, str(config)) == 0
+    assert mira(monkeypatch, "train", "plan", str(config)) == 0
     shown = capsys.readouterr().out
     assert "each with the whole model" in shown and "times the least" in shown
 
@@ -59,9 +51,9 @@ def test_what_does_not_fit_is_one_line(
         plan_of(10**6, Peak(stage="actor", weights=10**7)).check()
     assert "\n" not in str(error.value)
     too_low = ["--set", "actor.optimization.learning_rate=1e-9"]
-    assert command(monkeypatch, str(config), *too_low) == 2
+    assert mira(monkeypatch, "train", "plan", str(config), *too_low) == 2
     assert "would teach nothing" in capsys.readouterr().err
-    assert command(monkeypatch, str(config), "--set", 'start="nowhere"') == 2
+    assert mira(monkeypatch, "train", "plan", str(config), "--set", 'start="nowhere"') == 2
     assert "name a checkpoint or an architecture with --model" in capsys.readouterr().err
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
-from agent.cli import main, output
+from agent.cli import output
+from tests.mira_command import mira
 from training.loop.data import ReplayCounts
 from training.loop.loop import Progress
 from training.loop.metrics import CriticScores, LossChange, PhaseMetrics, PlayedRun
@@ -32,10 +32,7 @@ LATER = PhaseMetrics(
 
 
 def show(monkeypatch: pytest.MonkeyPatch, *words: str) -> None:
-    monkeypatch.setattr(sys, "argv", ["mira", "train", "show", *words])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 0
+    assert mira(monkeypatch, "train", "show", *words) == 0
 
 
 @pytest.fixture

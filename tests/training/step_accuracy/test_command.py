@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent.cli import main
 from envs.core.action_languages import PROGRAM
+from tests.mira_command import mira
 from tests.training.data_sets.published import BUILDERS
 from training.grpo.examples import read_examples
 from training.grpo.rewards import StepTarget
-
-
-def mira(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["mira", *words])
-    with pytest.raises(SystemExit) as exit_:
-        main()
-    assert isinstance(exit_.value.code, int)
-    return exit_.value.code
 
 
 @pytest.fixture(autouse=True)

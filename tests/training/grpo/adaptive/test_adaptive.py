@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from agent.cli import main
 from envs.core.actions import Click, ClickAt, Type
 from envs.core.errors import BadInput
 from models.base import ChatReply, ChatRequest, ModelBusy, ModelTruncated, Usage
 from models.providers.scripted_model import Answer, ScriptedModel
 from models.vision.coordinates import CoordinateSpace
 from models.vision.profiles import profile_named
+from tests.mira_command import mira
 from tests.training.grpo.rewards.examples import POINT, png
 from training.grpo.adaptive.data import AdaptiveSummary, make_adaptive
 from training.grpo.adaptive.prompts import DECIDE, clean_thought
@@ -236,12 +235,9 @@ def command(
     )
 
     def run(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["mira", "train", "adagui-data", "steps.jsonl", *words])
-        with pytest.raises(SystemExit) as exit_:
-            main()
-        assert isinstance(exit_.value.code, int)
+        code = mira(monkeypatch, "train", "adagui-data", "steps.jsonl", *words)
         shown = capsys.readouterr()
-        return exit_.value.code, shown.out, shown.err
+        return code, shown.out, shown.err
 
     return run
 

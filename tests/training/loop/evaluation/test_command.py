@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent.cli import main
 from envs.core.errors import BadInput
 from tests.agent.episodes import Play, write_run
+from tests.mira_command import mira
 from training.cli.evaluate import parse_ks
 
 HALF = ((False, False), (True, False), (True, False))
 LONG = "a-task-with-a-name-that-is-far-too-long-for-any-table-of-eighty-columns"
 
 
-def mira_eval(monkeypatch: pytest.MonkeyPatch, *words: str | Path) -> int:
-    monkeypatch.setattr(sys, "argv", ["mira", "eval", *map(str, words)])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert isinstance(ended.value.code, int)
-    return ended.value.code
-
-
 def as_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str | Path) -> Any:
-    assert mira_eval(monkeypatch, *words, "--json") == 0
+    assert mira(monkeypatch, "eval", *words, "--json") == 0
     printed = capsys.readouterr()
     assert printed.err == ""
     return json.loads(printed.out)
@@ -64,7 +55,7 @@ def test_everything_fits_eighty_columns(
     other = write_run(tmp_path / "s", [Play(seed=seed) for seed in (0, 1)]).path
     arms = ("--arm", f"base={run}", "--arm", f"{'better' * 9}={other}")
     phases = ("--phases", f"{'before-training' * 3}={run}", "--phases", f"after={other}")
-    assert mira_eval(monkeypatch, run, *arms, *phases) == 0
+    assert mira(monkeypatch, "eval", run, *arms, *phases) == 0
     out = capsys.readouterr().out
     assert all(len(line) <= 80 for line in out.splitlines())
     for expected in (
@@ -100,7 +91,7 @@ def test_the_phase_of_arms_is_shown(
             write_run(tmp_path / name / f"phase-{phase}" / "evaluation", [Play(seed=0), Play(seed=1)])
         words += ["--arm", f"{name}={tmp_path / name}"]
     assert [arm["phase"] for arm in as_json(monkeypatch, capsys, *words)["arms"]["arms"]] == [2, 2]
-    assert mira_eval(monkeypatch, *words) == 0
+    assert mira(monkeypatch, "eval", *words) == 0
     assert "mira after phase 2: 2 episodes" in capsys.readouterr().out
 
 
@@ -166,7 +157,7 @@ def test_wrong_input_is_one_line_and_nothing_is_written(  # noqa: PLR0917 - fixt
     (tmp_path / "none").mkdir()
     monkeypatch.chdir(tmp_path)
     before = sorted(tmp_path.rglob("*"))
-    assert mira_eval(monkeypatch, *(word.format(tmp_path) for word in words)) == 2
+    assert mira(monkeypatch, "eval", *(word.format(tmp_path) for word in words)) == 2
     printed = capsys.readouterr()
     assert printed.out == "" and printed.err.count("\n") == 1 and message in printed.err
     assert sorted(tmp_path.rglob("*")) == before
@@ -177,7 +168,7 @@ def test_a_damaged_trace_is_named_and_cannot_steer_the_terminal(
 ) -> None:
     (run / "episodes" / "login-user-1-a2.jsonl").write_text("{}\n")
     write_run(tmp_path / "s", [Play(policy="\x1b[2Jgone")])
-    assert mira_eval(monkeypatch, run, tmp_path / "s") == 0
+    assert mira(monkeypatch, "eval", run, tmp_path / "s") == 0
     out = capsys.readouterr().out
     assert "cannot be read" in out and "gone" in out and "\x1b[2J" not in out
     assert "several policies are counted together" in out
@@ -194,7 +185,7 @@ def test_it_plays_and_then_reports(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     words = ("--play", "--suite", "miniwob", "--tasks", "click-test", "--seeds", "0-1", "--policy", "oracle")
-    assert mira_eval(monkeypatch, *words, "--runs", tmp_path, "--json") == 0
+    assert mira(monkeypatch, "eval", *words, "--runs", tmp_path, "--json") == 0
     evaluation = json.loads(capsys.readouterr().out)["evaluation"]
     assert (evaluation["episodes"], evaluation["policies"]) == (2, ["oracle"])
     assert len(list(tmp_path.glob("*/run.json"))) == 1
