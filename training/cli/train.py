@@ -42,6 +42,7 @@ from training.cli.plan import plan
 from training.cli.recipes import RecipeName, show_recipes
 
 if TYPE_CHECKING:
+    from training.engine.early_stopping import ValidationScore
     from training.loop.loop import Progress
     from training.loop.task_report import OutcomeStats
 
@@ -77,7 +78,13 @@ def sft(
         typer.Argument(help="Runs, folders of runs, or traces to learn from; or files of examples.", metavar="RUN"),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the result; an interrupted run continues.")],
-    start: Annotated[str, typer.Option(help="Checkpoint to start from: a folder, or `embedded`.")] = "embedded",
+    start: Annotated[
+        str, typer.Option(help="Checkpoint to start from: a folder, a GGUF file, or `embedded`.")
+    ] = "embedded",
+    validation: Annotated[
+        list[Path] | None,
+        typer.Option(help="Runs for early stopping: ends when the loss on them no longer falls.", metavar="RUN"),
+    ] = None,
     recipe: RecipeName = None,
     config: Config = None,
     change: Changes = None,
@@ -89,6 +96,8 @@ def sft(
     OUT/model."""
     needs_extra()
     if imitates_examples(runs, recipe):
+        if validation:
+            raise BadInput("--validation takes runs, and these are files of examples: leave it out")
         return sft_on_examples(runs, start, out, recipe, config, change, as_json=as_json)
     from agent.cli.display import RunDisplay
 
@@ -98,7 +107,14 @@ def sft(
 
         settings = SupervisedSettings.load(config, change or ())
         result = fine_tune(
-            runs, start, out, settings, log, allow_evaluation=allow_evaluation, watch=watcher_of(display)
+            runs,
+            start,
+            out,
+            settings,
+            log,
+            validation=validation or (),
+            allow_evaluation=allow_evaluation,
+            watch=watcher_of(display),
         )
     if as_json:
         print_json(result.model_dump(mode="json"))
@@ -106,8 +122,23 @@ def sft(
     print_table(result.data.table())
     if result.first_loss is not None and result.last_loss is not None:
         stdout.print(f"loss per token {result.first_loss:.3f} → {result.last_loss:.3f}", highlight=False)
+    if result.validation:
+        print_table(_validation_table(result.validation))
     stdout.print(shlex.join(result.play), highlight=False, markup=False, soft_wrap=True)
     return EXIT_OK
+
+
+def _validation_table(scores: Sequence[ValidationScore]) -> FittedTable:
+    from training.engine.early_stopping import best_score
+
+    table = FittedTable(
+        Column("validation"), Column("loss per token", right=True), Column("exact answers", right=True), Column("kept")
+    )
+    best = best_score(scores)
+    for epoch, score in enumerate(scores):
+        name = f"epoch {epoch}" if epoch else "the start"
+        table.row(name, f"{score.loss:.3f}", f"{score.exact:.1%}", "yes" if score is best else "")
+    return table
 
 
 @app.command()

@@ -20,10 +20,14 @@ from training.engine.progress import Watcher, unwatched
 from training.mira.losses import token_logprobs
 
 
+def completion_logits(model: Any, packed: PackedSequence) -> Tensor:
+    """Logits of a causal model for each completion token, (A, vocabulary); no others are computed."""
+    return model(**packed.read_at(packed.predictors), logits_to_keep=packed.predictors).logits[0]
+
+
 def completion_token_logprobs(model: Any, packed: PackedSequence) -> Tensor:
-    """Log-probability of each completion token under a causal model, shape (A,); no other logits are computed."""
-    out = model(**packed.read_at(packed.predictors), logits_to_keep=packed.predictors)
-    return token_logprobs(out.logits[0], packed.targets)
+    """Log-probability of each completion token under a causal model, shape (A,)."""
+    return token_logprobs(completion_logits(model, packed), packed.targets)
 
 
 @torch.no_grad()

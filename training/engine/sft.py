@@ -27,6 +27,7 @@ from training.data.packing import PackedSequence, row_tokens
 from training.data.rows import Row
 from training.engine.annotate import completion_token_logprobs
 from training.engine.checkpoints import load_policy, save_policy, select_device, with_adapter
+from training.engine.early_stopping import BEST, EarlyStopping, load_best
 from training.engine.half_weights import copy_trained_weights, hold_frozen_in_bfloat16, is_held_in_bfloat16
 from training.engine.launcher import run_launched
 from training.engine.packed_model import accept_packed
@@ -46,6 +47,7 @@ from training.engine.tree_attention import UnpackableLayers
 
 JOB = "sft.json"
 ROWS = "rows.parquet"
+VALIDATION_ROWS = "validation.parquet"
 
 
 class SupervisedJob(Record):
@@ -57,28 +59,39 @@ class SupervisedJob(Record):
     seed: int = 0
     steps: int | None = None
     """Optimizer steps; None: as many as the epochs take."""
+    patience: int = 1
+    """With validation rows: epochs without a lower loss after which training ends."""
 
 
 def supervised(
-    job: SupervisedJob, rows: Sequence[Row], out: Path, *, launcher: Sequence[str] = (), watch: Watcher = unwatched
+    job: SupervisedJob,
+    rows: Sequence[Row],
+    out: Path,
+    *,
+    validation: Sequence[Row] = (),
+    launcher: Sequence[str] = (),
+    watch: Watcher = unwatched,
 ) -> Path:
     """Trains on *rows* and returns the folder of the result, `OUT/model`; a killed run is resumed.
 
-    *launcher*: runs the job in several processes, see :func:`training.engine.launcher.run_launched`. Raises BadInput
-    where the start is no checkpoint, ValueError for a row beyond `compute.max_tokens`.
+    *validation*: rows for early stopping (:mod:`training.engine.early_stopping`); the result then has the weights with
+    the lowest loss on them, and `OUT/validation.json` the scores. *launcher*: runs the job in several processes, see
+    :func:`training.engine.launcher.run_launched`. Raises BadInput where the start is no checkpoint, or where there are
+    validation rows for a model that takes padded rows only; ValueError for a row beyond `compute.max_tokens`.
     """
     if (out / "model").exists():
         return out / "model"
-    too_long = sum(len(row) > job.compute.max_tokens for row in rows)
+    too_long = sum(len(row) > job.compute.max_tokens for row in (*rows, *validation))
     if too_long:
         raise ValueError(f"{too_long} rows are longer than {job.compute.max_tokens} tokens: they would be cut")
     if not launcher:
-        return _trained(job, rows, out, watch)
+        return _trained(job, rows, validation, out, watch)
     out.mkdir(parents=True, exist_ok=True)
     write_rows(out / ROWS, rows, {})
+    write_rows(out / VALIDATION_ROWS, validation, {})
     write_atomically(out / JOB, job.model_dump_json(indent=1) + "\n", sync=False)
     run_launched(launcher, out)
-    for name in (ROWS, JOB):
+    for name in (ROWS, VALIDATION_ROWS, JOB):
         (out / name).unlink()
     return out / "model"
 
@@ -89,10 +102,11 @@ def run_supervised(folder: Path, watch: Watcher = unwatched) -> None:
         job = SupervisedJob.model_validate_json((folder / JOB).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise BadInput(f"{str(folder / JOB)!r} cannot be read: {' '.join(str(error).split())[:200]}") from error
-    _trained(job, read_rows(folder / ROWS)[0], folder, watch)
+    rows, validation = (read_rows(folder / name)[0] for name in (ROWS, VALIDATION_ROWS))
+    _trained(job, rows, validation, folder, watch)
 
 
-def _trained(job: SupervisedJob, rows: Sequence[Row], out: Path, watch: Watcher) -> Path:
+def _trained(job: SupervisedJob, rows: Sequence[Row], validation: Sequence[Row], out: Path, watch: Watcher) -> Path:
     from transformers import PrinterCallback
 
     select_device(job.compute)
@@ -101,15 +115,23 @@ def _trained(job: SupervisedJob, rows: Sequence[Row], out: Path, watch: Watcher)
     try:
         accept_packed(model)
         trainer = packed_trainer(model, rows, out / "checkpoints", job)
-    except UnpackableLayers:
+    except UnpackableLayers as error:
+        if validation:
+            raise BadInput(f"validation rows are packed, but {error}") from error
         trainer = padded_trainer(model, tokenizer, rows, out / "checkpoints", job)
     settle_sharding(trainer)
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(SaveByTheClock(job.compute.save_minutes))
     trainer.add_callback(ReportSteps("fine-tuning", watch))
+    if validation:
+        epoch = math.ceil(len(rows) / job.optimization.batch_rows)
+        stopping = EarlyStopping(trainer, validation, out, every=epoch, patience=job.patience, compute=job.compute)
+        trainer.add_callback(stopping)
     train_on(trainer, out / "checkpoints")
     learned = whole_model(trainer, partial(_untrained, job))
     if learned is not None:
+        if validation and not load_best(learned, out):
+            learned = _untrained(job)
         if is_held_in_bfloat16(learned):  # an adapter is merged into the float32 weights, or its sum would be rounded
             exact = _untrained(job)
             copy_trained_weights(learned, exact)
@@ -117,6 +139,7 @@ def _trained(job: SupervisedJob, rows: Sequence[Row], out: Path, watch: Watcher)
         write_atomically(out / "log.json", json.dumps(trainer.state.log_history, indent=1) + "\n", sync=False)
         save_policy(learned, tokenizer, out / "model", job.start)
         shutil.rmtree(out / "checkpoints", ignore_errors=True)
+        (out / BEST).unlink(missing_ok=True)
     return out / "model"
 
 

@@ -21,7 +21,6 @@ from envs.core.errors import BadInput
 from envs.core.plain_values import Layer, checked, merged
 from envs.core.record import Record
 from models.base import Message
-from models.embedded import embedded_dir
 from models.local.loading import declared_context, reading_old_names
 from models.local.prompt_style import declare_style, declare_thoughts
 from models.prompting.prompt_tokens import PromptTokens
@@ -45,6 +44,7 @@ from training.grpo.run import form_of, load_start, profile_of_examples, save_sta
 from training.grpo.trainer import VISION
 from training.loop.parts import load_or_compute
 from training.loop.settings import SET, values_of
+from training.starts import start_folder
 
 
 class ImitationSettings(Record):
@@ -127,7 +127,7 @@ def imitate(
     if left:
         log(f"warning: {left} of {len(examples)} questions are in words of their own and stay as they are")
     check_images(examples)
-    policy = embedded_dir() if start == "embedded" else Path(start)
+    policy = start_folder(start)
     vision = examples[0].image is not None
     model, processor = load_start(policy, vision=vision)
     limit_pixels(processor, settings.min_pixels, settings.max_pixels)

@@ -26,7 +26,6 @@ from agent.episode.profile_prompts import profile_of_messages
 from envs.core.atomic_write import write_atomically
 from envs.core.errors import BadInput
 from envs.core.record import Record
-from models.embedded import embedded_dir
 from models.local.loading import reading_old_names
 from models.local.prompt_style import (
     PromptStyle,
@@ -68,6 +67,7 @@ from training.grpo.settings import GrpoSettings
 from training.grpo.trainer import adapters_of, build_rewarder, build_trainer, check_fit, count_updates, token_count
 from training.grpo.vision_models import load_vision_model
 from training.loop.parts import load_or_compute, read_record, write_record
+from training.starts import start_folder
 
 Log = Callable[[str], None]
 
@@ -131,7 +131,7 @@ def train_grpo(
     examples, left = ask_as(examples, settings.prompt)
     held_out, left_held_out = ask_as(held_out, settings.prompt, held_out=True)
     count_updates(settings, len(examples))
-    policy = embedded_dir() if start == "embedded" else Path(start)
+    policy = start_folder(start)
     model, processor = load_start(policy, vision=examples[0].image is not None)
     limit_pixels(processor, settings.min_pixels, settings.max_pixels)
     check_fit((*examples, *held_out), build_rewarder(settings, processor))

@@ -12,7 +12,6 @@ from pydantic import Field
 
 from envs.core.errors import BadInput
 from envs.core.record import Record
-from models.embedded import embedded_dir
 from training.configs import HERE
 from training.engine.checkpoints import read_config
 from training.engine.language_model import hidden_width
@@ -21,6 +20,7 @@ from training.engine.memory_plan import GB, RESERVE, Peak, Sharing
 from training.engine.stage_memory import stage_peaks
 from training.loop.rates import check_rates, rate_bounds
 from training.loop.settings import LoopSettings
+from training.starts import start_folder
 
 ARCHITECTURES = HERE / "architectures"
 """Published shapes of models, which are not shipped themselves."""
@@ -122,7 +122,7 @@ def model_config(model: str | None, start: str, config_name: str) -> tuple[Any, 
     None takes *start*; where it is no folder, the architecture that *config_name* begins with. Raises BadInput.
     """
     if model is None:
-        folder = embedded_dir() if start == "embedded" else Path(start)
+        folder = start_folder(start)
         if folder.is_dir():
             return read_config(folder), start
         model = next((name for name in reversed(architectures()) if config_name.startswith(name)), None)

@@ -9,20 +9,22 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from pydantic import Field
+
 from agent.episode.policy import MAX_ANSWER_TOKENS
 from agent.episode.profile_prompts import profile_of_messages
 from envs.core.errors import BadInput, ResetFailed
 from envs.core.plain_values import Layer, checked, merged
 from envs.core.record import Record
-from models.embedded import embedded_dir
 from models.local.loading import declared_context
-from models.local.prompt_style import PromptStyle, declare_style
+from models.local.prompt_style import PromptStyle, declare_no_reasons, declare_style
 from models.prompting.prompt_tokens import prompt_room
 from training.data.cache import rows_digest, write_trajectories
 from training.data.rows import RowEncoder
 from training.data.table import DataSummary, summarize
-from training.data.trajectories import Decision, LeftOut, Selection, Trajectory
+from training.data.trajectories import Decision, LeftOut, Selection, Trajectory, parsed_completion
 from training.engine.checkpoints import load_policy, weights_digest
+from training.engine.early_stopping import ValidationScore, read_scores
 from training.engine.language_model import hidden_width
 from training.engine.learning_rate_check import UpdateBound, check_rate
 from training.engine.progress import Watcher, unwatched
@@ -33,6 +35,7 @@ from training.loop.curriculum.trainable import POOLED
 from training.loop.data import read_runs
 from training.loop.parts import load_or_compute, write_record
 from training.loop.settings import SET, values_of
+from training.starts import start_folder
 
 
 class SupervisedSettings(Record):
@@ -46,6 +49,8 @@ class SupervisedSettings(Record):
     seed: int = 0
     failures: bool = False
     """Train on failed episodes, too."""
+    patience: int = Field(default=1, ge=1)
+    """With validation runs: epochs without a lower loss on them after which training ends."""
     launcher: tuple[str, ...] = ()
     """Command that runs the training in several processes, e.g. `["accelerate", "launch", "--num_processes", "8",
     "-m"]`; empty: this process."""
@@ -67,6 +72,8 @@ class Begun(Record):
     """Digest of the start's weights."""
     rows: str
     """Digest of the training rows."""
+    validation: str = ""
+    """Digest of the validation rows; empty without any."""
     settings: SupervisedSettings
 
 
@@ -78,6 +85,8 @@ class FineTuned(Record):
     first_loss: float | None
     """Mean over completion tokens, in nats; None if nothing was trained."""
     last_loss: float | None
+    validation: tuple[ValidationScore, ...] = ()
+    """Scores of the validation rows at the start and after every epoch; the model has the weights of the best."""
     play: tuple[str, ...]
     """The command that plays the model on tasks like its training tasks."""
 
@@ -89,34 +98,37 @@ def fine_tune(
     settings: SupervisedSettings,
     log: Callable[[str], None],
     *,
+    validation: Sequence[Path] = (),
     allow_evaluation: bool = False,
     watch: Watcher = unwatched,
 ) -> FineTuned:
     """Trains *start* on the episodes of *runs*; a killed run continues with the same command.
 
-    Episodes of held-out instances are left out and counted, unless *allow_evaluation*. Raises TraceError for a trace
-    that was edited after it was written, and BadInput where there are no rows, the learning rate is too low, or *out*
-    holds anything else.
+    *start*: a checkpoint, a GGUF file, or `embedded`. *validation*: runs for early stopping. Episodes of held-out
+    instances are left out of the training and counted, unless *allow_evaluation*. Raises TraceError for a trace that
+    was edited after it was written, and BadInput where there are no rows, the learning rate is too low, or *out* holds
+    anything else.
     """
     if not (out / BEGUN).exists() and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise BadInput(f"{str(out)!r} is not an empty folder and holds no fine-tuning")
     if settings.compute.lean:
         raise BadInput("compute.lean is for the critics and the actor of a phase; fine-tuning takes compute.lora")
-    policy = embedded_dir() if start == "embedded" else Path(start)
+    policy = start_folder(start)
     model, tokenizer = load_policy(policy)
     room = prompt_room(declared_context(model, tokenizer), MAX_ANSWER_TOKENS)
     width = hidden_width(model.config)
     del model
+    encoder = RowEncoder(tokenizer, settings.compute.max_tokens, room)
     selection = read_runs(runs, texts=True)
     for notice in selection.provenance.notices():
         log(notice)
-    kept = tuple(one for one in selection.kept if one.success or one.labelled or settings.failures)
+    kept = _chosen(selection, settings)
     failed = len(selection.kept) - len(kept)
     trainable = kept if allow_evaluation else _trainable(kept, log)
     held = len(kept) - len(trainable)
     left_out = selection.left_out + Counter({LeftOut.FAILED: failed, LeftOut.HELD_OUT: held})
     kept = trainable
-    encoded = RowEncoder(tokenizer, settings.compute.max_tokens, room).encode(kept)
+    encoded = encoder.encode(kept)
     if not encoded.rows:
         reasons = ", ".join(f"{count} {reason.value}" for reason, count in left_out.items())
         hint = "; `mira run --policy oracle --planner reference` records demonstrations" * (
@@ -129,22 +141,41 @@ def fine_tune(
     how = settings.optimization
     steps = how.epochs * math.ceil(len(encoded.rows) / how.batch_rows)
     check_rate(UpdateBound("optimization", how, steps, width, settings.compute.lora))
-    begun = Begun(start=weights_digest(policy), rows=rows_digest(encoded.rows), settings=settings)
+    held_rows = encoder.encode(_chosen(read_runs(validation, texts=True), settings)).rows if validation else ()
+    if validation and not held_rows:
+        raise BadInput("the validation runs hold no successes with prompts that fit the model")
+    begun = Begun(
+        start=weights_digest(policy),
+        rows=rows_digest(encoded.rows),
+        validation=rows_digest(held_rows) if held_rows else "",
+        settings=settings,
+    )
     if load_or_compute(out / BEGUN, Begun, lambda: begun) != begun:
         raise BadInput(f"{str(out)!r} holds a fine-tuning of another start, other rows or other settings")
     summary = summarize(Selection(kept, left_out), encoded)
     write_record(out / "summary.json", summary)
     write_trajectories(out / "trajectories.parquet", kept)
-    log(f"{len(encoded.rows)} rows of {len(kept)} episodes")
+    log(f"{len(encoded.rows)} rows of {len(kept)} episodes" + (f", {len(held_rows)} to validate" if held_rows else ""))
     job = SupervisedJob(
-        start=policy.resolve(), optimization=settings.optimization, compute=settings.compute, seed=settings.seed
+        start=policy.resolve(),
+        optimization=settings.optimization,
+        compute=settings.compute,
+        seed=settings.seed,
+        patience=settings.patience,
     )
-    model = supervised(job, encoded.rows, out, launcher=settings.launcher, watch=watch)
+    model = supervised(job, encoded.rows, out, validation=held_rows, launcher=settings.launcher, watch=watch)
     declare_style(model, _style(kept), _profile(kept))
+    if not _gives_reasons(kept):
+        declare_no_reasons(model)
     losses = [row["loss"] for row in json.loads((out / "log.json").read_text(encoding="utf-8")) if "loss" in row]
     first, last = (losses[0], losses[-1]) if losses else (None, None)
     play = play_command(model, kept)
-    return FineTuned(model=model, data=summary, first_loss=first, last_loss=last, play=play)
+    scores = read_scores(out) if held_rows else ()
+    return FineTuned(model=model, data=summary, first_loss=first, last_loss=last, validation=scores, play=play)
+
+
+def _chosen(selection: Selection, settings: SupervisedSettings) -> tuple[Trajectory, ...]:
+    return tuple(one for one in selection.kept if one.success or one.labelled or settings.failures)
 
 
 PLAYED = 3
@@ -179,6 +210,12 @@ def _profile(kept: Sequence[Trajectory]) -> str:
     """The profile of the prompts of *kept*, where their style has several; empty where profiles differ."""
     profiles = {profile_of_messages(trajectory.decisions[0].messages) for trajectory in kept}
     return profiles.pop() if len(profiles) == 1 else ""
+
+
+def _gives_reasons(kept: Sequence[Trajectory]) -> bool:
+    """Whether a completion of *kept* has a reason before its action."""
+    parsed = (parsed_completion(decision.completion) for one in kept for decision in one.decisions)
+    return any(one is not None and one.rationale for one in parsed)
 
 
 def _style_of(decision: Decision) -> PromptStyle:

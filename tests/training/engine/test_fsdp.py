@@ -22,6 +22,7 @@ from training.data.cache import write_rows
 from training.data.columns import Column
 from training.engine import sft
 from training.engine.checkpoints import load_policy
+from training.engine.early_stopping import read_scores
 from training.engine.scoring import score, score_launched
 from training.engine.settings import Compute, Lora, Objective, Optimization
 from training.engine.sft import SupervisedJob, supervised
@@ -142,23 +143,26 @@ def test_fine_tuning(sharded: KeptProcesses, tmp_path: Path, monkeypatch: pytest
 
 
 def assert_fine_tuned_alike(processes: KeptProcesses, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also if one of them needs more passes for its rows than the other."""
+    """Also if one of them needs more passes for its rows than the other. Scores of validation rows are equal, and the
+    weights of the best score are kept."""
     how, rows = Optimization(learning_rate=1e-3, batch_rows=8, epochs=3), rows_of(16)
     compute = Compute(cpu=True, threads=1, max_tokens=60, lora=Lora(rank=4), pack_tokens=60)
     job = SupervisedJob(start=embedded_dir(), optimization=how, compute=compute)
-    one = supervised(job, rows, folder / "alone")
+    one = supervised(job, rows, folder / "alone", validation=rows)
 
     def run(launcher: tuple[str, ...], job: Path) -> None:
         processes.run(job)
 
     monkeypatch.setattr(sft, "run_launched", run)
-    two = supervised(job, rows, folder / "together", launcher=("kept",))
+    two = supervised(job, rows, folder / "together", validation=rows, launcher=("kept",))
+    alone, both = ([score.loss for score in read_scores(folder / name)] for name in ("alone", "together"))
+    assert both == pytest.approx(alone, rel=1e-4) and len(both) == 4
     start, sequence, together = (load_policy(at)[0].state_dict() for at in (embedded_dir(), one, two))
     apart = max((sequence[name] - together[name]).abs().max().item() for name in sequence)
     moved = max((sequence[name] - start[name]).abs().max().item() for name in sequence)
     assert apart < 1e-4, "up to the order of sums"
     assert moved > 1e-3
-    assert sorted(path.name for path in (folder / "together").iterdir()) == ["log.json", "model"]
+    assert sorted(path.name for path in (folder / "together").iterdir()) == ["log.json", "model", "validation.json"]
 
 
 def test_lean_models_are_not_sharded(sharded: KeptProcesses, tmp_path: Path) -> None:

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import shlex
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from agent.cli import main
 from envs.core.tasks import TaskRef
 from tests.agent.episodes import Play, write_run
+from tests.mira_command import mira
 from tests.training.trajectories import trajectory, worded
 from training.data.trajectories import Trajectory
 from training.loop.sft import play_command
-
-
-def mira(monkeypatch: pytest.MonkeyPatch, words: Sequence[str]) -> int:
-    monkeypatch.setattr(sys, "argv", ["mira", *words])
-    with pytest.raises(SystemExit) as exit_:
-        main()
-    assert isinstance(exit_.value.code, int)
-    return exit_.value.code
 
 
 def learned(suite: str, name: str, page: str = "Goal: x\nNext: y\nPage:") -> Trajectory:
@@ -66,8 +56,11 @@ def test_the_command_of_fine_tuning_can_be_run(
     monkeypatch.chdir(tmp_path)
     write_run(tmp_path / "demos", [Play(seed=1_000_000), Play(task="enter-text", seed=1_000_001)])
     quick = ["--set", "optimization.epochs=1", "--set", "compute.cpu=true"]
-    assert mira(monkeypatch, ["train", "sft", "demos", "-o", "my model", *quick]) == 0
-    printed = shlex.split(capsys.readouterr().out.splitlines()[-1])
+    assert mira(monkeypatch, "train", "sft", "demos", "-o", "my model", "--validation", "demos", *quick) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in shown if line.startswith(("the start", "epoch 1"))] == ["the", "epoch"]
+    assert sum(line.rstrip().endswith("yes") for line in shown) == 1, "the weights that were kept"
+    printed = shlex.split(shown[-1])
     assert printed[:2] == ["mira", "run"] and printed[-1] == "local:my model/model"
-    assert mira(monkeypatch, printed[1:]) == 0
+    assert mira(monkeypatch, *printed[1:]) == 0
     assert "enter-text" in capsys.readouterr().out

@@ -18,13 +18,13 @@ from envs.core.errors import BadInput
 from envs.core.record import Record
 from envs.core.trace_store import BlobStore, Trace
 from judges.trace_ratings import reached_after
-from models.embedded import embedded_dir
 from training.data.rows import Row, RowEncoder
 from training.data.trajectories import LeftOut, Trajectory, trajectory
 from training.loop.critic_states import with_milestones
 from training.loop.parts import read_record
 from training.loop.settings import LoopSettings
 from training.mira.targets import row_progress
+from training.starts import start_folder
 
 _STYLE = (
     ".timeline{font:12.5px sans-serif}.timeline text{fill:#333}.paper{fill:#fff}.disc{fill:#dfe8fb}"
@@ -130,7 +130,7 @@ def _policy_of(phase: Path, settings: LoopSettings) -> Path:
     actor = phase / "actor" / "model"
     if actor.exists():
         return actor
-    return embedded_dir() if settings.start == "embedded" else Path(settings.start)
+    return start_folder(settings.start)
 
 
 def _outputs(critic: Path, rows: Sequence[Row], settings: LoopSettings) -> tuple[float, ...]:

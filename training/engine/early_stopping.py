@@ -1,0 +1,157 @@
+"""Early stopping: scores held-out rows after every epoch, keeps the best weights, and ends training when the loss no
+longer falls."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from accelerate.utils import DistributedType
+from safetensors.torch import load_file, save_file
+from torch import Tensor, distributed, nn
+from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from envs.core.atomic_write import replacing, write_atomically
+from envs.core.record import Record
+from training.data.packing import packed_sequences, sum_by_row
+from training.data.rows import Row
+from training.engine.annotate import completion_logits
+from training.engine.packed_model import precision
+from training.engine.settings import Compute
+from training.mira.losses import token_logprobs
+
+HISTORY: Final = "validation.json"
+BEST: Final = "best.safetensors"
+
+
+class ValidationScore(Record):
+    """Scores of the validation rows after *step* optimizer steps."""
+
+    step: int
+    """0 is the start."""
+    loss: float
+    """Mean over completion tokens, in nats."""
+    exact: float
+    """Share of the rows whose completion is the greedy answer, token by token."""
+
+
+def best_score(scores: Sequence[ValidationScore]) -> ValidationScore:
+    """The score with the lowest loss, of equal ones the first. Raises ValueError without scores."""
+    return min(scores, key=lambda score: score.loss)
+
+
+def read_scores(folder: Path) -> tuple[ValidationScore, ...]:
+    """The scores that :class:`EarlyStopping` wrote to *folder* so far."""
+    try:
+        values: list[Any] = json.loads((folder / HISTORY).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return ()
+    return tuple(map(ValidationScore.model_validate, values))
+
+
+def is_exhausted(scores: Sequence[ValidationScore], patience: int) -> bool:
+    """Whether the last *patience* scores are no better than the best one before them."""
+    return bool(scores) and len(scores) - 1 - scores.index(best_score(scores)) >= patience
+
+
+@torch.no_grad()
+def validation_score(model: nn.Module, rows: Sequence[Row], compute: Compute, step: int) -> ValidationScore:
+    """Scores *rows* with *model* as it is, without dropout."""
+    device = next(model.parameters()).device
+    training = model.training
+    model.eval()
+    total, exact = 0.0, 0
+    for packed in packed_sequences(rows, compute.pack_tokens):
+        moved = packed.to(device)
+        with precision(device, bf16=compute.bf16):
+            logits = completion_logits(model, moved)
+        right = logits.argmax(-1) == moved.targets
+        total -= sum_by_row(token_logprobs(logits, moved.targets).double(), moved).sum().item()
+        hits = sum_by_row(right.double(), moved).tolist()
+        exact += sum(count == len(rows[place].completion) for place, count in zip(packed.rows, hits, strict=True))
+    model.train(training)
+    tokens = sum(len(row.completion) for row in rows)
+    return ValidationScore(step=step, loss=total / tokens, exact=exact / len(rows))
+
+
+class EarlyStopping(TrainerCallback):
+    """Scores *rows* before the first step and after every *every* steps, in all processes. The scores are written to
+    *folder*, and the weights of the best step beside them. Training ends after *patience* scores without improvement.
+    """
+
+    def __init__(
+        self, trainer: Trainer, rows: Sequence[Row], folder: Path, *, every: int, patience: int, compute: Compute
+    ) -> None:
+        self._trainer = trainer
+        self._rows = rows
+        self._folder = folder
+        self._every = every
+        self._patience = patience
+        self._compute = compute
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
+    ) -> None:
+        known = [score for score in read_scores(self._folder) if score.step <= state.global_step]
+        if not known:
+            self._score(state, control, [])
+        elif is_exhausted(known, self._patience):
+            control.should_training_stop = True
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
+        if state.global_step % self._every == 0 or state.global_step == state.max_steps:
+            known = [score for score in read_scores(self._folder) if score.step < state.global_step]
+            self._score(state, control, known)
+            control.should_save = True  # a resumed training continues behind this score
+
+    def _score(self, state: TrainerState, control: TrainerControl, known: list[ValidationScore]) -> None:
+        model: Any = self._trainer.model
+        score = validation_score(model, self._rows, self._compute, state.global_step)
+        scores = [*known, score]
+        better = _of_first_process(best_score(scores) is score)
+        weights = _trained_weights(self._trainer) if better and score.step else None
+        if state.is_world_process_zero:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            if weights is not None:
+                with replacing(self._folder / BEST) as unfinished:
+                    save_file(dict(weights), unfinished)
+            text = json.dumps([each.model_dump() for each in scores], indent=1)
+            write_atomically(self._folder / HISTORY, text + "\n", sync=False)
+        if _of_first_process(is_exhausted(scores, self._patience)):
+            control.should_training_stop = True
+
+
+def load_best(model: nn.Module, folder: Path) -> bool:
+    """Loads the best weights in *folder* into *model*; False if the start was best, whose weights are not stored."""
+    if best_score(read_scores(folder)).step == 0:
+        return False
+    own = dict(model.named_parameters())
+    with torch.no_grad():
+        for name, weight in load_file(folder / BEST).items():
+            own[name].copy_(weight)
+    return True
+
+
+def _of_first_process(decision: bool) -> bool:
+    """The first process's *decision*: processes may differ in the last digit of a loss."""
+    shared = [decision]
+    if distributed.is_available() and distributed.is_initialized():
+        distributed.broadcast_object_list(shared, src=0)
+    return shared[0]
+
+
+def _trained_weights(trainer: Trainer) -> Mapping[str, Tensor] | None:
+    """The weights that are trained, by name; None in processes that do not write. All processes must call this."""
+    accelerator: Any = trainer.accelerator
+    model: Any = accelerator.unwrap_model(trainer.model)
+    names = [name for name, weight in model.named_parameters() if weight.requires_grad]
+    if accelerator.distributed_type == DistributedType.FSDP:
+        weights = accelerator.get_state_dict(trainer.model)  # each process sends its part
+    else:
+        weights = dict(model.named_parameters())
+    if not trainer.is_world_process_zero():
+        return None
+    return {name: weights[name].detach().cpu().contiguous() for name in names}
