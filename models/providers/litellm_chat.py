@@ -92,6 +92,7 @@ class LiteLLMChat:
         self._taken = self._litellm.parameters(provider, model)
         self._reasoning = "reasoning_effort" in self._taken and self._litellm.reasons(provider, model)
         own = Dialect.of_model(model, hosted=False)
+        self._own_temperature = provider in ("gemini", "vertex_ai") and _has_own_temperature(model)
         self._dialect = replace(own, schema_in_prompt=not self._takes_schema())
         self._litellm.opened()
 
@@ -152,7 +153,7 @@ class LiteLLMChat:
         return fixed
 
     def _optional(self, request: ChatRequest, taken: frozenset[str]) -> dict[str, Any]:
-        wanted: dict[str, Any] = {"temperature": request.temperature}
+        wanted: dict[str, Any] = {} if self._own_temperature else {"temperature": request.temperature}
         if request.seed is not None:
             wanted["seed"] = request.seed
         if request.stop:
@@ -166,8 +167,7 @@ class LiteLLMChat:
         word = self._word(request)
         if word is not None:
             wanted["reasoning_effort"] = word
-            # Providers refuse another temperature than their default together with thinking.
-            del wanted["temperature"]
+            wanted.pop("temperature", None)  # providers refuse another than their default together with thinking
         named = frozenset({"reasoning_effort"}) if request.effort is not None else frozenset[str]()
         return {name: value for name, value in wanted.items() if name in taken | named}
 
@@ -258,3 +258,10 @@ def _is_json(body: bytes) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
+
+
+def _has_own_temperature(gemini: str) -> bool:
+    """Google advises the default temperature from Gemini 3 on."""
+    from models.providers.gemini_families import family_of
+
+    return family_of(gemini).own_temperature

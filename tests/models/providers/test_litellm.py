@@ -99,6 +99,12 @@ async def test_sampling_that_the_provider_does_not_take_is_not_sent() -> None:
     assert mistral["temperature"] == 0.5 and "logprobs" not in mistral
 
 
+async def test_no_temperature_is_sent_to_gemini_3() -> None:
+    for model, sent in (("gemini-2.5-flash", True), ("gemini-3-pro-preview", False)):
+        body = await body_of(f"gemini/{model}", request(temperature=0.0))
+        assert ("temperature" in body["generationConfig"]) is sent
+
+
 @pytest.mark.parametrize(
     ("tokens", "effort", "budget"), [(0, None, 0), (1024, None, 1024), (None, "high", 4096), (None, None, None)]
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,6 +37,7 @@ async def next_phase(
     writer: ChatModel | None = None,
     value: Value | None = None,
     sampler: InstanceSampler | None = None,
+    log: Callable[[str], None] = print,
 ) -> Selection:
     """Applies the similarity, variants and value filter of *settings*, then :func:`next_tasks`.
 
@@ -65,7 +66,7 @@ async def next_phase(
     selection = selected(variants)
     if writer is not None and selection.rare_categories:
         rare = [failure for failure in failed if failure.category in selection.rare_categories]
-        selection = selected((*await write_tasks(writer, rare, pool, settings.writing), *variants))
+        selection = selected((*await write_tasks(writer, rare, pool, settings.writing, log), *variants))
     counts = selection.counts.model_copy(update={"too_hard": too_hard, "too_easy": too_easy})
     return selection.model_copy(update={"counts": counts})
 

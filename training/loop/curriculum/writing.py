@@ -10,7 +10,7 @@ A written task has no checker (:mod:`envs.core.written_tasks`): a model judges t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, TypeVar
 
 from pydantic import Field
@@ -19,7 +19,7 @@ from envs.core.errors import EnvError
 from envs.core.record import Record, storable
 from envs.observer.page_text import one_line
 from models.asking import ask
-from models.base import ChatModel, ChatRequest, Message, ModelError
+from models.base import ChatModel, ChatRequest, Message, ModelError, ModelInvalidAnswer, ModelTruncated
 from models.prompting.fence import FENCE_RULE
 from models.prompting.prompt_text import PromptText, fenced, fenced_lines, joined, message, number, words
 from training.loop.curriculum.failures import Failed, deduplicated
@@ -60,7 +60,11 @@ number once."""
 
 
 class WritingFailed(EnvError):
-    """A model wrote or rated no usable tasks. The message names model and reason in one line."""
+    """A model could not be asked to write or rate tasks. The message names model and reason in one line."""
+
+
+class UnusableAnswer(WritingFailed):
+    """A model wrote or rated no usable tasks."""
 
 
 class Written(Record):
@@ -87,11 +91,12 @@ async def write_tasks(
     failed: Sequence[Failed],
     known: Sequence[Candidate],
     settings: WritingSettings | None = None,
+    log: Callable[[str], None] = print,
 ) -> tuple[Variant, ...]:
     """New tasks from each distinct failed one, in the order of the failures, without duplicates of each other and of
-    *known* instructions.
+    *known* instructions. Where an answer cannot be used, *log* gets the reason, and that failure gives no tasks.
 
-    Raises BadInput where a failed task is held out, WritingFailed where the model's answer cannot be used.
+    Raises BadInput where a failed task is held out, WritingFailed where the model cannot be asked.
     """
     settings = settings or WritingSettings()
     failures = [failure for failure in deduplicated(failed) if failure.instruction]
@@ -101,8 +106,12 @@ async def write_tasks(
 
     async def write(failure: Failed) -> list[str]:
         async with semaphore:
-            texts = await _written(model, failure, _examples(failure, known), settings)
-            return await _rated(model, failure, texts, settings) if texts else []
+            try:
+                texts = await _written(model, failure, _examples(failure, known), settings)
+                return await _rated(model, failure, texts, settings) if texts else []
+            except UnusableAnswer as problem:
+                log(f"no tasks are written from {failure.task.id}: {problem}")
+                return []
 
     try:
         async with asyncio.TaskGroup() as group:
@@ -176,7 +185,7 @@ async def _rated(model: ChatModel, failure: Failed, texts: Sequence[str], settin
     answer = await _asked(model, render_rating(failure, texts), TaskRatings, 40 * len(texts) + 200, settings)
     numbers = sorted(rating.number for rating in answer.ratings)
     if numbers != list(range(1, len(texts) + 1)):
-        raise WritingFailed(f"{model.spec} was to rate tasks 1 to {len(texts)} once each, but rated {numbers}")
+        raise UnusableAnswer(f"{model.spec} was to rate tasks 1 to {len(texts)} once each, but rated {numbers}")
     low, high = settings.min_steps, settings.max_steps
     kept = {one.number for one in answer.ratings if one.possible and low <= one.steps <= high}
     return [text for place, text in enumerate(texts, 1) if place in kept]
@@ -189,5 +198,7 @@ async def _asked(
     try:
         return (await ask(model, request, schema)).answer
     except ModelError as error:
+        unusable = isinstance(error, ModelInvalidAnswer | ModelTruncated)
         reason = one_line(storable(str(error)), 200)
-        raise WritingFailed(f"{model.spec} wrote no tasks: {type(error).__name__}: {reason}") from error
+        problem = f"{model.spec} wrote no tasks: {type(error).__name__}: {reason}"
+        raise (UnusableAnswer if unusable else WritingFailed)(problem) from error

@@ -9,7 +9,7 @@ import pytest
 
 from envs.core.errors import BadInput
 from envs.core.tasks import TaskRef
-from models.base import Message, ModelBusy
+from models.base import Message, ModelBusy, ModelTruncated
 from models.providers.scripted_model import Answer, ScriptedModel
 from training.loop.curriculum import Candidate, CurriculumSettings, Failed, next_phase, variants_of, with_instructions
 from training.loop.curriculum.pool import task_text
@@ -100,13 +100,25 @@ async def test_more_than_asked_for_and_endless_texts_are_not_rated() -> None:
     ("answers", "problem"),
     [
         (("no json", "no json"), "wrote no tasks: ModelInvalidAnswer"),
+        ((ModelTruncated("cut"),), "wrote no tasks: ModelTruncated"),
         ((wrote(REPLY), rated((True, 3), (True, 3))), "was to rate tasks 1 to 1 once each"),
-        ((ModelBusy("429"),), "wrote no tasks: ModelBusy"),
     ],
 )
-async def test_an_answer_that_cannot_be_used_is_an_error(answers: tuple[Answer, ...], problem: str) -> None:
-    with pytest.raises(WritingFailed, match=problem):
-        await texts(*answers)
+async def test_an_answer_that_cannot_be_used_gives_no_tasks(answers: tuple[Answer, ...], problem: str) -> None:
+    """The phase goes on with the tasks of other failures."""
+    other = failure("email-inbox", STAR, seed=FIRST + 1)
+    writer, lines = model(*answers, wrote(REPLY), rated((True, 4))), list[str]()
+    settings = WritingSettings(model="x", parallel=1)
+    (one,) = await write_tasks(writer, [FAILED, other], (), settings, lines.append)
+    assert one.of == other.task
+    (line,) = lines
+    assert line.startswith(f"no tasks are written from {FAILED.task.id}: ") and problem in line
+
+
+async def test_a_model_that_cannot_be_asked_is_an_error() -> None:
+    """The same command continues the training later."""
+    with pytest.raises(WritingFailed, match="wrote no tasks: ModelBusy"):
+        await texts(ModelBusy("429"))
 
 
 async def test_a_held_out_failure_is_refused() -> None:
