@@ -9,8 +9,7 @@
 The weights are those of Qwen2.5-Coder-Instruct (Apache-2.0 upstream), quantized to Q4_K_M. The packages are re-uploads
 by third parties: the assembled file is used only if its size and SHA-256 match. `serve` installs llama-cpp-python into
 its own virtual environment `build/llama-cpp`; it is compiled there, which takes up to 20 minutes. It prints the options
-of `mira run` when the server answers, and ends with Ctrl-C. The server's prompt cache in memory stays off: it grows
-without bound.
+of `mira run` when the server answers, and ends with Ctrl-C. The server's prompt cache in memory stays off.
 """
 
 from __future__ import annotations
@@ -92,6 +91,7 @@ def main(arguments: list[str] | None = None) -> int:
     python = server_python(options.environment)
     server = ["--model", str(file), "--model_alias", file.stem, "--host", HOST, "--port", str(options.port)]
     server += ["--n_ctx", str(options.context), "--n_threads", str(options.threads), "--verbose", "false"]
+    server += ["--cache", "false"]  # the cache of prompts in memory grows without bound
     with _terminated_as_interrupted():
         return serve([str(python), "-m", "llama_cpp.server", *server], file.stem, options.port, words[place + 1 :])
 

