@@ -116,8 +116,9 @@ class RunConfig(Record):
     """Characters of the line of reasoning that full prompts ask for before the action; 0 asks for none. `auto` asks
     models that do not think by themselves for RATIONALE_CHARS."""
     constrained: Literal["auto", "on", "off"] = "auto"
-    """Limit the policy's answers, in full prompts, to actions that are valid on the page (constrained decoding). `auto`
-    does so for `local:` models; `on` also for `vllm:` and servers of llama.cpp; models without grammars ignore it."""
+    """Limit the policy's answers to actions that are valid on the page (constrained decoding). `auto` does so for
+    `local:` models with full prompts; `on` also with compact prompts, and for `vllm:` and servers of llama.cpp; models
+    without grammars ignore it."""
     policy_thinking: Thinking | None = None
     """How much the policy's model thinks, in the values of `thinking`; unset leaves the model's default."""
     show_plan: bool = True

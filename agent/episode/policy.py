@@ -10,7 +10,7 @@ from zlib import crc32
 
 from agent.episode.answer_rules import repaired_kind
 from agent.episode.points import NOT_OFFERED, PointScale, is_at_point, offers_points
-from agent.episode.profile_prompts import render_prompt
+from agent.episode.profile_prompts import names_control, render_prompt
 from agent.episode.prompts import PolicyView, Style
 from agent.episode.short_prompts import repair_text, valid_form
 from agent.profiles.profile import OF_STYLE, Profile, named
@@ -325,7 +325,7 @@ class ModelPolicy:
 
     def _names_control(self, turn: Turn) -> bool:
         """Whether the answer has a line that names its control."""
-        return self._profile.element_line and self.max_actions == 1 and self._language_for(turn).names_controls
+        return names_control(self._profile, self._language_for(turn), self.max_actions)
 
     def _read(
         self, messages: tuple[Message, ...], reply: ChatReply, turn: Turn, before: tuple[ModelCall, ...] = ()

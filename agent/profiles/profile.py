@@ -25,7 +25,7 @@ from envs.core.errors import BadInput
 from envs.core.plain_values import checked, read_toml
 from envs.core.record import Record
 from models.base import ModelUnavailable
-from models.local.prompt_style import PromptStyle, RoleStyle, declaration_of_spec
+from models.local.prompt_style import PromptStyle, RoleStyle, declaration_of_spec, declare_style
 from models.providers.local import LocalSpec
 from models.specs import parse_spec
 
@@ -188,6 +188,12 @@ def profile_of_spec(spec: str) -> Profile:
         return named(declared or OF_STYLE[style])
     name = model_name(spec)
     return max(profiles().values(), key=lambda profile: profile.fit(name))
+
+
+def declare_prompts(folder: Path, name: str) -> None:
+    """Declares that the checkpoint in *folder* was trained on prompts of the profile *name*."""
+    style = named(name).style
+    declare_style(folder, style, "" if OF_STYLE[style] == name else name)
 
 
 def model_name(spec: str) -> str:

@@ -11,6 +11,7 @@ from agent.config import OWN_THINKING, RATIONALE_CHARS, ROLES, ModelRole, RunCon
 from agent.episode.episode import AgentComponents
 from agent.episode.grounder import ModelGrounder
 from agent.episode.policy import ModelPolicy, Policy
+from agent.episode.profile_prompts import names_control
 from agent.episode.prompts import Style
 from agent.episode.structured_answers import AnswerSchema
 from agent.episode.toolsets.policy import ToolsetPolicy
@@ -33,7 +34,7 @@ from judges.outcome import JudgeSettings
 from judges.registry import JUDGES, make_judge, make_rater
 from models.base import Budget, ChatModel, ModelUnavailable, UnknownModel
 from models.effort import with_effort
-from models.local.prompt_style import RoleStyle, style_of_spec, thinks_in_tags
+from models.local.prompt_style import RoleStyle, answers_without_reasons, style_of_spec, thinks_in_tags
 from models.prices import PRICES_VARIABLE
 from models.provider import ModelOptions
 from models.registry import Registry
@@ -83,8 +84,16 @@ def _labelled(config: RunConfig, suite: str, policy: Policy) -> Policy:
     """*policy* with labels of the expert. Raises BadInput."""
     if plays_oracle(config, suite):
         raise BadInput("--expert labels the states of another policy, and this policy is the expert")
+    if config.rationale not in ("auto", 0):
+        raise BadInput("--expert: labels have no reasons, so the prompts must not ask for one: leave out --rationale")
+    language = LANGUAGES[config.language]
     return LabelledPolicy(
-        policy, expert_of(suite), LANGUAGES[config.language], share=config.expert_share, seed=config.seed
+        policy,
+        expert_of(suite),
+        language,
+        named=names_control(profile_of(config, suite), language, config.max_actions_per_turn),
+        share=config.expert_share,
+        seed=config.seed,
     )
 
 
@@ -227,9 +236,9 @@ def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
         deadline_s=config.deadline_s_of("policy"),
         vision=vision,
         max_actions=config.max_actions_per_turn if style == "full" else 1,
-        rationale_chars=_rationale_chars(config, model, profile) if style == "full" else 0,
+        rationale_chars=_rationale_chars(config, model, profile),
         thinking=_policy_budget(config),
-        constrained=style == "full" and _is_constrained(config),
+        constrained=_is_constrained(config, style),
         thoughts=thinks_in_tags(config.policy),
         profile=profile,
         described=None if config.grounder is None else DESCRIBING[config.language],
@@ -249,18 +258,22 @@ def _grounder(config: RunConfig, models: _Models) -> ModelGrounder | None:
     return make_grounder(config, spec, models.get(spec, "grounder"))
 
 
-def _is_constrained(config: RunConfig) -> bool:
+def _is_constrained(config: RunConfig, style: Style) -> bool:
     if config.constrained != "auto":
         return config.constrained == "on"
+    if style == "compact":  # such models learned the language, and many are faster than a grammar
+        return False
     with suppress(UnknownModel):  # the model was made by other means
         return parse_spec(config.policy).constrained
     return False
 
 
 def _rationale_chars(config: RunConfig, model: ChatModel, profile: Profile) -> int:
+    if profile.style == "compact" or config.expert is not None:  # an expert's labels have no reasons
+        return 0
     if config.rationale != "auto":
         return config.rationale
-    if thinks(model, _policy_budget(config)):
+    if thinks(model, _policy_budget(config)) or answers_without_reasons(config.policy):
         return 0
     return RATIONALE_CHARS if profile.rationale_chars is None else profile.rationale_chars
 

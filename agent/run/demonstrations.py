@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from agent.episode.policy import ActionProposal, ModelCall, Policy, Turn
-from agent.episode.profile_prompts import render_prompt
+from agent.episode.profile_prompts import answer_text, names_control, render_prompt
 from agent.profiles.profile import Profile
 from models.base import ChatReply, Usage
 
@@ -25,5 +25,9 @@ class DemonstrationPolicy:
         proposal = await self._policy.propose(turn)
         if proposal.calls or proposal.action is None:
             return proposal
-        reply = ChatReply(proposal.raw, Usage(), self.spec, seconds=0.0, attempts=NOT_SENT)
-        return replace(proposal, calls=(ModelCall(render_prompt(self._profile, turn.view), reply),))
+        view = turn.view
+        named = names_control(self._profile, view.language, max_actions=1)
+        raw = answer_text(view.language, proposal.action, view.observation, named=named)
+        reply = ChatReply(raw, Usage(), self.spec, seconds=0.0, attempts=NOT_SENT)
+        prompt = render_prompt(self._profile, replace(view, names_control=named))
+        return replace(proposal, raw=raw, calls=(ModelCall(prompt, reply),))

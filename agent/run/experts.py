@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Final, Protocol
 
 from agent.episode.policy import ActionProposal, Policy, Turn, storable_action
+from agent.episode.profile_prompts import answer_text
 from agent.run.oracle import SolverRun, miniwob_oracle
 from envs.core.action_languages import Language
 from envs.core.actions import Action, Back, Click, Find, Scroll, Select, Stop, Type, Wait
@@ -162,12 +163,21 @@ class LabelledPolicy:
     where the policy has no action or none that is permitted. An episode ends where the expert is lost."""
 
     def __init__(
-        self, policy: Policy, expert: Expert, language: Language, *, share: float = 0.0, seed: int = 0
+        self,
+        policy: Policy,
+        expert: Expert,
+        language: Language,
+        *,
+        named: bool = False,
+        share: float = 0.0,
+        seed: int = 0,
     ) -> None:
+        """*named*: the prompts of *policy* ask for a line that names the control, so labels have one."""
         self.spec = policy.spec
         self._policy = policy
         self._expert = expert
         self._language = language
+        self._named = named
         self._share = share
         self._seed = seed
 
@@ -176,7 +186,7 @@ class LabelledPolicy:
         proposal = await self._policy.propose(turn)
         if label is None:
             return _with_action(proposal, Stop(), "")
-        text = self._language.show(label)
+        text = answer_text(self._language, label, turn.view.observation, named=self._named)
         own = proposal.action
         if own is None or self._draws_expert(turn) or not self._expert.permits(turn, own):
             return _with_action(proposal, label, text)

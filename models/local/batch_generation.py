@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from models.local.continuation import Job, Row
-from models.local.grammar_masks import GrammarCompiler, GrammarError, GrammarState
+from models.local.grammar_masks import GrammarCompiler, GrammarError, GrammarState, takes_grammars
 from models.local.prefix_cache import Prefix, PrefixCache, cache_argument, cache_of, side_by_side
 from models.local.vision_prompts import VisionPrompts
 
@@ -111,8 +111,9 @@ class Generator:
         return *self._forward(ids.to(mask.device), mask, None), mask
 
     def grammar_state(self, row: Row) -> GrammarState | None:
-        """A matcher for the row's grammar, if it has one; refuses a row whose grammar is invalid."""
-        if row.job.grammar is None:
+        """A matcher for the row's grammar, if it has one and the tokenizer takes grammars; refuses a row whose grammar is
+        invalid."""
+        if row.job.grammar is None or not takes_grammars(self.tokenizer):
             return None
         if self._compiler is None:
             vocabulary = self.model.config.get_text_config().vocab_size

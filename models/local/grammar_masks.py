@@ -20,6 +20,13 @@ class GrammarError(ModelRejected):
     """The grammar is invalid, or too complex for the matcher. The message is one line."""
 
 
+def takes_grammars(tokenizer: Any) -> bool:
+    """Whether a token of *tokenizer* stands for the same bytes wherever it stands, as masks need. A token of WordPiece,
+    or of BPE with a prefix for the inside of words, such as those of the embedded model, does not."""
+    model = tokenizer.backend_tokenizer.model
+    return not getattr(model, "continuing_subword_prefix", None)
+
+
 class GrammarCompiler:
     """Starts matchers for one tokenizer. Its tables take about a second to build, once."""
 

@@ -24,6 +24,7 @@ DECLARATION: Final = "mira.json"
 _KEY: Final = "prompt_style"
 _PROFILE: Final = "profile"
 _THOUGHTS: Final = "thoughts"
+_REASONS: Final = "reasons"
 
 
 def declare_style(folder: Path, style: PromptStyle | None, profile: str = "") -> None:
@@ -86,6 +87,16 @@ def declaration_of_spec(spec: str) -> tuple[PromptStyle | None, str]:
         return None, ""
 
 
+def declare_no_reasons(folder: Path) -> None:
+    """Declares that the checkpoint in *folder* was trained on answers without a reason before the action."""
+    declare(folder, _REASONS, "none")
+
+
+def answers_without_reasons(spec: str) -> bool:
+    """Whether the checkpoint of a model spec, or its adapter, declares answers without reasons."""
+    return _declares(spec, _REASONS, "none")
+
+
 def declare_thoughts(folder: Path) -> None:
     """Declares that the checkpoint in *folder* was trained to begin answers with a thought in `<think>` tags, which may
     be empty."""
@@ -99,11 +110,29 @@ def declares_thoughts(*folders: Path) -> bool:
 
 def thinks_in_tags(spec: str) -> bool:
     """Whether the checkpoint of a model spec, or its adapter, declares thoughts in tags."""
+    return _declares(spec, _THOUGHTS, "tags")
+
+
+def _declares(spec: str, key: str, value: str) -> bool:
+    """Whether the checkpoint of a model spec, or its adapter, declares *value* for *key*."""
     try:
         match parse_spec(spec):
             case LocalSpec(folder, adapter):
-                return declares_thoughts(*([adapter] if adapter else []), folder)
+                return any(declarations(place).get(key) == value for place in (adapter, folder) if place)
             case _:
                 return False
     except ModelUnavailable:
         return False
+
+
+def copy_declarations(folder: Path, *sources: Path) -> None:
+    """Copies what the checkpoints in *sources*, such as an adapter and its base, declare to *folder*; the first that
+    declares a key counts. The profile is that of the same checkpoint as the style."""
+    merged: dict[str, Any] = {}
+    for source in reversed(sources):
+        values = declarations(source)
+        if _KEY in values:
+            merged.pop(_PROFILE, None)
+        merged |= values
+    for key, value in merged.items():
+        declare(folder, key, value)

@@ -18,7 +18,7 @@ from typing import Any, cast
 from pydantic import AliasChoices, Field, model_validator
 
 from agent.episode.policy import deciding_call
-from envs.core.action_languages import LANGUAGES, ParseError
+from envs.core.action_languages import LANGUAGES, Parsed, ParseError
 from envs.core.actions import Action
 from envs.core.record import Record
 from envs.core.tasks import TaskRef
@@ -80,7 +80,7 @@ class Decision(Record):
             return fields
         values = cast(dict[str, Any], fields)
         text = values.get("completion", values.get("said"))
-        return {**values, "action": _parsed(text)} if isinstance(text, str) else values
+        return {**values, "action": _action_in(text)} if isinstance(text, str) else values
 
 
 class Trajectory(Record):
@@ -238,11 +238,11 @@ def _rejected(trace: Trace) -> tuple[Decision, ...]:
 
 def _decision(intent: Intent, blobs: BlobStore, *, ok: bool, texts: bool) -> Decision | None:
     """Reads the call that gave the action; None where there is none or it has no prompt. Of a label, the prompt is that
-    of the policy's last answer, and the completion is the label."""
+    of the policy's first answer, because later ones quote the answer before, and the completion is the label."""
     calls = [call for call in intent.calls if call.role == "policy"]
     call = deciding_call(calls)
     if intent.label:
-        messages = _messages(calls[-1], blobs) if calls else ()
+        messages = _messages(calls[0], blobs) if calls else ()
         return _labelled(intent, messages, ok=ok) if messages else None
     if call is None:
         return None
@@ -259,18 +259,23 @@ def _decision(intent: Intent, blobs: BlobStore, *, ok: bool, texts: bool) -> Dec
 
 def _labelled(intent: Intent, messages: tuple[tuple[str, str], ...], *, ok: bool) -> Decision:
     """The decision of the expert at the state of *intent*, with the prompt that the policy got."""
-    label, action = intent.label, _parsed(intent.label)
+    label, action = intent.label, _action_in(intent.label)
     return Decision(step=intent.step, tokens=None, messages=messages, completion=label, action=action, ok=ok)
 
 
-def _parsed(text: str) -> Action | None:
-    """The action of a completion in any action language; None where it holds none."""
+def parsed_completion(text: str) -> Parsed | None:
+    """Parses a completion in any action language; None where it holds no action."""
     for language in LANGUAGES.values():
         try:
-            return language.parse(text).action
+            return language.parse(text)
         except ParseError:
             continue
     return None
+
+
+def _action_in(text: str) -> Action | None:
+    parsed = parsed_completion(text)
+    return None if parsed is None else parsed.action
 
 
 def _messages(call: Call, blobs: BlobStore) -> tuple[tuple[str, str], ...]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agent.profiles.profile import OF_STYLE
 from agent.progress import Listener
 from agent.run.components import check_outcome
 from agent.run.discover_traces import discover_traces
@@ -21,8 +22,7 @@ from envs.core.run_lock import LOCK_NAME, RunLock
 from envs.core.tasks import TaskRef
 from envs.core.trace_store import check_chain, check_unedited, read_summary
 from models.base import ChatModel
-from models.embedded import embedded_dir
-from models.local.prompt_style import declared_style
+from models.local.prompt_style import declaration
 from models.specs import make_model
 from training.data.cache import read_trajectories
 from training.data.provenance import Provenance
@@ -58,6 +58,7 @@ from training.loop.rounds import played_rounds, round_file
 from training.loop.settings import LoopSettings
 from training.loop.task_values import start_values
 from training.loop.tracking import check_trackers, phase_tracker
+from training.starts import start_folder
 
 CONFIG = "config.json"
 START = "start.json"
@@ -153,7 +154,7 @@ class Loop:
         """The checkpoint at the end of phase *number*; for phase 0 the start."""
         if number:
             return self.folder(number) / "actor" / "model"
-        return _start_of(self.settings)
+        return start_folder(self.settings.start)
 
     def _progress(self, phases: Sequence[PhaseMetrics]) -> Progress:
         progress = Progress(arm=self.settings.arm, seed=self.settings.seed, phases=tuple(phases))
@@ -235,6 +236,7 @@ class Loop:
                 checkpoint=self.policy(number - 1),
                 model=judge,
                 writer=writer,
+                log=self.log,
                 value=start_values(self._critics(number - 1).get("value"), self.policy(number - 1), self.settings),
             )
         if not selection.tasks and part > 1:
@@ -333,17 +335,12 @@ def _known(config: Path) -> dict[str, Any]:
     return _plain(checked(LoopSettings, values, str(config)))
 
 
-def _start_of(settings: LoopSettings) -> Path:
-    return embedded_dir() if settings.start == "embedded" else Path(settings.start)
-
-
 def _check_start(start: Path, settings: LoopSettings) -> None:
-    """Raises BadInput where *start* does not fit the settings: its prompt style or its adapter."""
-    declared = declared_style(start, base_of(start))
-    if declared not in (None, settings.rollouts.prompt_style):
-        raise BadInput(
-            f"start {str(start)!r} was trained on {declared} prompts: set rollouts.prompt_style to {declared!r}"
-        )
+    """Raises BadInput where *start* does not fit the settings: its prompts or its adapter."""
+    style, profile = declaration(start, base_of(start))
+    declared = profile or (style and OF_STYLE[style])
+    if declared not in (None, settings.rollouts.profile):
+        raise BadInput(f"start {str(start)!r} was trained on {declared} prompts: set rollouts.profile to {declared!r}")
     if settings.compute.lean and is_adapter(start):
         check_adapter(start, settings.compute.needed_lora)
 
@@ -355,7 +352,7 @@ def _check(settings: LoopSettings) -> None:
         check_name(settings.pool.suite, name)
     if settings.pool.split:
         raise BadInput("pool.split: a pool has training tasks only; choose among them with pool.names")
-    start = _start_of(settings)
+    start = start_folder(settings.start)
     if settings.start != "embedded":
         check_policy(start)
     check_trainable(start, settings.compute)

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from agent.profiles.profile import declare_prompts
 from agent.progress import Listener
 from agent.run.stopping import interruptible
 from envs.core.errors import BadInput
 from envs.core.tasks import TaskRef
-from models.local.prompt_style import declare_style
+from models.local.prompt_style import declare_no_reasons
 from training.data.cache import read_rows, rows_digest, write_rows, write_trajectories
 from training.data.columns import Column
 from training.data.rows import RowEncoder
@@ -255,7 +256,8 @@ def _actor(context: PhaseContext, chosen: ActorRows) -> None:
         )
         write_job(folder, job, chosen.rows, chosen.columns)
     model = context.runner.stage(folder)
-    declare_style(model, settings.rollouts.prompt_style)
+    declare_prompts(model, settings.rollouts.profile)
+    declare_no_reasons(model)
 
 
 def _perplexity(data: PhaseData) -> float | None:

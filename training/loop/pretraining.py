@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from agent.episode.prompts import render_policy_prompt
+from agent.episode.profile_prompts import names_control, render_prompt
+from agent.profiles.profile import named
 from agent.run.discover_traces import discover_traces
 from envs.core.trace_store import BlobStore, Trace
 from training.data.trace_views import policy_views
@@ -18,7 +19,7 @@ from training.loop.settings import RolloutSettings
 def pretraining_episodes(places: Sequence[Path], rollouts: RolloutSettings) -> tuple[Trajectory, ...]:
     """The successes with milestones below *places*, whoever played them.
 
-    The prompts are rendered again from the recorded pages, in the style of *rollouts*, because critics read the
+    The prompts are rendered again from the recorded pages, by the profile of *rollouts*, because critics read the
     policy's prompts. Steps without a recorded prompt leave out their episode. Raises BadInput where a place holds no
     trace, TraceError for one that was edited after it was written.
     """
@@ -29,10 +30,12 @@ def _own(trace: Trace, blobs: BlobStore, rollouts: RolloutSettings) -> Iterator[
     episode = trajectory(trace, blobs)
     if isinstance(episode, LeftOut) or not (episode.success and episode.milestones):
         return
+    profile = named(rollouts.profile)
     prompts: dict[int, tuple[tuple[str, str], ...]] = {}
     for intent, view in policy_views(trace, blobs):
         shown = view if rollouts.show_plan else replace(view, milestones=(), z=(), next_milestone=None)
-        messages = render_policy_prompt(rollouts.prompt_style, shown)
+        shown = replace(shown, names_control=names_control(profile, view.language, rollouts.max_actions_per_turn))
+        messages = render_prompt(profile, shown)
         prompts[intent.step] = tuple((message.role, message.text) for message in messages)
     decisions = tuple(
         decision.model_copy(update={"tokens": None, "messages": prompts[decision.step]})

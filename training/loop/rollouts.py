@@ -47,7 +47,7 @@ def rollout_config(policy: Path, settings: RolloutSettings, seed: int) -> RunCon
         outcome="judge" if settings.judge else "checker",
         base_url=settings.base_url,
         show_plan=settings.show_plan,
-        prompt_style=settings.prompt_style,
+        profile=settings.profile,
         max_actions_per_turn=settings.max_actions_per_turn,
         constrained="on" if settings.constrained else "off",
         rationale=0,  # the completion is the action alone

@@ -5,11 +5,13 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
-from pydantic import Field
+from pydantic import Field, field_validator, model_validator
 
 from agent.config import Limits
+from agent.profiles.names import profile_names
+from agent.profiles.profile import OF_STYLE
 from envs.core.errors import BadInput
 from envs.core.plain_values import Layer, checked, merged, read_toml, source_of
 from envs.core.record import Record
@@ -61,7 +63,9 @@ class RolloutSettings(Record):
     """The paper's is 1."""
     workers: int = Field(default=2, ge=1)
     limits: Limits = Limits(max_steps=15, max_seconds=120, max_parse_errors=2)
-    prompt_style: Literal["compact", "full"] = "compact"
+    profile: str = "compact"
+    """Prompt profile of the policy, see :mod:`agent.profiles`. Answers have no reasons. Files of earlier versions have
+    `prompt_style`: `compact`, or `full` for the profile `large`."""
     server: ServerSettings | None = None
     """Run policies on a vLLM server, for evaluations, too; None: in this process."""
     ray: RaySettings | None = None
@@ -70,7 +74,7 @@ class RolloutSettings(Record):
     max_actions_per_turn: int = Field(default=1, ge=1, le=20)
     """Most actions of one answer, with full prompts. An answer with several is one decision of its trajectory."""
     constrained: bool = False
-    """Limit the answers of rollouts to valid actions, with full prompts. Recorded log-probabilities are those of the
+    """Limit the answers of rollouts to valid actions. Recorded log-probabilities are those of the
     unconstrained policy, which the update changes; the actions are sampled from the constrained distribution."""
     show_plan: bool = False
     """Show the milestones to the policy; off, they only shape the reward."""
@@ -88,6 +92,21 @@ class RolloutSettings(Record):
     evaluations always use the checkers."""
     base_url: str | None = None
     """Server of `openai:` specs, also of the evaluation's planner; None is the provider's own."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_prompt_style(cls, fields: Any) -> Any:
+        if not isinstance(fields, Mapping) or "prompt_style" not in fields:
+            return fields
+        values = dict(cast("Mapping[str, Any]", fields))
+        return {"profile": OF_STYLE.get(style := values.pop("prompt_style"), style), **values}
+
+    @field_validator("profile")
+    @classmethod
+    def _is_a_profile(cls, profile: str) -> str:
+        if profile not in profile_names():
+            raise ValueError(f"unknown prompt profile: use one of {', '.join(profile_names())}")
+        return profile
 
 
 class EvaluationSettings(TaskSettings):

@@ -21,7 +21,7 @@ from typing import Any, Final, cast, get_args
 
 from envs.core.errors import BadInput
 from models.local.loading import Checkpoint, declared_context, declared_ends, read_checkpoint
-from models.local.prompt_style import declaration, declare_style
+from models.local.prompt_style import copy_declarations
 from models.local.safe_loading import ADAPTER_CONFIG, LOCAL, adapter_problem
 from training.serving.adapters import check_servable
 from training.serving.artifact import Dtype, Kind, Manifest, hash_files, new_folder, write_manifest
@@ -63,7 +63,7 @@ def export_merged(base: Path, adapter: Path | None, out: Path, *, dtype: Dtype |
         read.model.generation_config = _generation_config(read, ends)
         read.model.save_pretrained(folder)
         _save_tokenizer(read.tokenizer, folder, context)
-        declare_style(folder, *declaration(*([adapter] if adapter else []), base))
+        copy_declarations(folder, *([adapter] if adapter else []), base)
         manifest = Manifest(
             kind="merged",
             base=str(base.resolve()),
@@ -89,7 +89,7 @@ def export_adapter(base: Path, adapter: Path, out: Path) -> Verification:
         rank = check_servable(config, tensors)
         _check_finite(tensors, "the adapter")
         _write_adapter(folder, {**config, "base_model_name_or_path": str(base.resolve())}, tensors)
-        declare_style(folder, *declaration(adapter, base))
+        copy_declarations(folder, adapter, base)
         manifest = Manifest(
             kind="adapter",
             base=str(base.resolve()),

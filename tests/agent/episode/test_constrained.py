@@ -90,9 +90,15 @@ def test_a_grammar_is_sent_only_where_answers_are_constrained() -> None:
 
 @pytest.mark.parametrize(
     ("setting", "style", "expected"),
-    [("auto", "full", True), ("auto", "compact", False), ("off", "full", False), ("on", "full", True)],
+    [
+        ("auto", "full", True),
+        ("auto", "compact", False),
+        ("off", "full", False),
+        ("on", "full", True),
+        ("on", "compact", True),
+    ],
 )
-async def test_local_models_are_constrained_in_full_prompts(
+async def test_local_models_are_constrained_unless_their_prompts_are_compact(
     tmp_path: Path, setting: str, style: str, expected: bool
 ) -> None:
     folder = save_checkpoint(tmp_path / "checkpoint")

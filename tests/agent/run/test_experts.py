@@ -67,6 +67,18 @@ class TestMiniwob:
             assert run.episodes[0].outcome == "success", "the solver's actions were done"
             steps = trace_of(run).steps
             assert [step.intent.label for step in steps] == [PROGRAM.show(step.intent.action) for step in steps]
+            (trajectory,) = read_runs([run.folder], texts=True).kept
+            asked = [messages for decision in trajectory.decisions for _, messages in decision.messages]
+            assert not any("That answer holds no action" in text for text in asked), "the prompt before the repair"
+
+    async def test_labels_have_the_form_that_the_prompt_asks_for(self, tmp_path: Path) -> None:
+        """The profile of small models asks for the control before the action, and here not for a reason."""
+        run = await self.play(tmp_path, SCROLL, profile="small")
+        (trajectory,) = read_runs([run.folder], texts=True).kept
+        element, action = trajectory.decisions[0].completion.split("\n")
+        assert element.startswith('# Element: textbox "') and PROGRAM.parse(action).action.kind == "type"
+        system = trajectory.decisions[0].messages[0][1]
+        assert "`# Element:`" in system and "`# Thought:`" not in system
 
     async def test_a_share_of_the_steps_is_the_experts(self, tmp_path: Path) -> None:
         run = await self.play(tmp_path, SCROLL, expert_share=1.0)
@@ -113,4 +125,10 @@ async def test_a_policy_of_a_vendors_tools_keeps_its_pictures(monkeypatch: pytes
 async def test_an_expert_that_cannot_label_is_one_line(suite: str, policy: str, problem: str) -> None:
     with pytest.raises(BadInput, match=problem):
         async with open_components(config(policy=policy), suite):
+            pass
+
+
+async def test_labels_have_no_reasons() -> None:
+    with pytest.raises(BadInput, match="leave out --rationale"):
+        async with open_components(config(policy="embedded", rationale=80), "miniwob"):
             pass

@@ -6,7 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from models.local.prompt_style import DECLARATION, declare_style, declared_style, style_of_spec
+from models.local.prompt_style import (
+    DECLARATION,
+    answers_without_reasons,
+    copy_declarations,
+    declaration,
+    declare_no_reasons,
+    declare_style,
+    declare_thoughts,
+    declared_style,
+    style_of_spec,
+    thinks_in_tags,
+)
 
 
 @pytest.fixture
@@ -29,6 +40,23 @@ def test_an_adapters_style_comes_before_its_bases(base: Path, tmp_path: Path) ->
     assert style_of_spec(f"local:{base}+{adapter}") == "full"
     declare_style(adapter, "compact")
     assert style_of_spec(f"local:{base}+{adapter}") == "compact"
+
+
+def test_declarations_are_copied_with_the_adapters_first(base: Path, tmp_path: Path) -> None:
+    """The profile belongs to the style: the adapter's style has no profile of its base."""
+    adapter, merged, alone = (tmp_path / name for name in ("adapter", "merged", "alone"))
+    for folder in (adapter, merged, alone):
+        folder.mkdir()
+    declare_style(base, "full", "small")
+    declare_thoughts(base)
+    declare_no_reasons(adapter)
+    copy_declarations(alone, adapter, base)
+    assert declaration(alone) == ("full", "small")
+    declare_style(adapter, "compact")
+    copy_declarations(merged, adapter, base)
+    assert declaration(merged) == ("compact", "")
+    assert thinks_in_tags(f"local:{merged}") and answers_without_reasons(f"local:{merged}")
+    assert answers_without_reasons(f"local:{base}+{adapter}") and not answers_without_reasons(f"local:{base}")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"prompt_style": "short"}', '{"prompt_style": ["full"]}'])

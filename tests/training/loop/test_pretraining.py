@@ -36,7 +36,7 @@ def test_the_critic_reads_other_agents_pages_in_the_policys_prompts(tmp_path: Pa
     (role, prompt), *more = episode.decisions[1].messages
     assert role == "user" and not more and "a page" in prompt and "Next:" not in prompt
     assert prompt != "a page", "the recorded prompt was another agent's"
-    (full,) = pretraining_episodes([run], RolloutSettings(prompt_style="full"))
+    (full,) = pretraining_episodes([run], RolloutSettings(profile="large"))
     assert [role for role, _ in full.decisions[0].messages] == ["system", "user"]
 
 

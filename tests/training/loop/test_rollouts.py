@@ -58,7 +58,7 @@ def test_other_tasks_and_seeds_are_other_rollouts(policy: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "changed", [{"temperature": 0.5}, {"attempts": 2}, {"show_plan": True}, {"prompt_style": "full"}], ids=str
+    "changed", [{"temperature": 0.5}, {"attempts": 2}, {"show_plan": True}, {"profile": "large"}], ids=str
 )
 def test_what_changes_rollouts_changes_their_key(policy: Path, changed: dict[str, object]) -> None:
     assert key(policy, RolloutSettings.model_validate(changed)) != key(policy)
