@@ -111,8 +111,8 @@ class Generator:
         return *self._forward(ids.to(mask.device), mask, None), mask
 
     def grammar_state(self, row: Row) -> GrammarState | None:
-        """A matcher for the row's grammar, if it has one and the tokenizer takes grammars; refuses a row whose grammar is
-        invalid."""
+        """A matcher for the row's grammar; None without one, and for a tokenizer that takes none. Refuses a row whose
+        grammar is invalid."""
         if row.job.grammar is None or not takes_grammars(self.tokenizer):
             return None
         if self._compiler is None:

@@ -10,8 +10,9 @@ from agent.inspection.critic_values import FILE, StateValues, read_critic_values
 from agent.inspection.report import write_report
 from envs.core.actions import Click
 from tests.agent.episodes import Play, write_run
+from tests.mira_command import mira
 from tests.training.engine.critics import save_critic
-from tests.training.loop.evaluation.test_command import as_json, mira_eval
+from tests.training.loop.evaluation.test_command import as_json
 from tests.training.trajectories import acted, rows_of
 from training.data.columns import Column
 from training.loop.data import PhaseData, ReplayCounts
@@ -60,7 +61,7 @@ def test_critics_score_the_states_of_one_episode(
         and "value before step 2" in drawn
         and 'xmlns="http://www.w3.org/2000/svg"' in drawn
     )
-    assert mira_eval(monkeypatch, *words) == 0
+    assert mira(monkeypatch, "eval", *words) == 0
     assert "2 of 2" not in (printed := capsys.readouterr().out) and "1 of 2" in printed and "words 1" in printed
 
 
@@ -128,6 +129,6 @@ def test_what_cannot_be_drawn_is_one_line(
     problem: str,
 ) -> None:
     write_run(tmp_path / "r", [WON, Play(seed=1)])
-    assert mira_eval(monkeypatch, *(word.format(tmp_path, WON.job.episode_id) for word in words)) == 2
+    assert mira(monkeypatch, "eval", *(word.format(tmp_path, WON.job.episode_id) for word in words)) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert problem in line
