@@ -13,7 +13,8 @@ from envs.core.errors import BadInput
 from envs.core.plain_values import merged
 from judges.statistics import Estimate
 from training.grpo.examples import Example
-from training.grpo.run import HeldOutEvaluation, read_held_out, train_grpo
+from training.grpo.results import HeldOutEvaluation, read_held_out
+from training.grpo.run import train_grpo
 from training.grpo.settings import parse_settings
 from training.loop.evaluation import Trial, compare_arms
 from training.loop.evaluation.arms import ArmResult

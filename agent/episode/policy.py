@@ -37,6 +37,7 @@ from models.base import (
     Message,
 )
 from models.prompting.prompt_text import PromptText, cut, fenced, joined, message, on_one_line, words
+from models.prompting.thought_request import with_thought_request
 from models.thinking import budget_of
 from models.vision.pictures import picture_for
 from models.vision.profiles import VisionProfile
@@ -193,15 +194,17 @@ class ModelPolicy:
         thinking: Budget | None = None,
         constrained: bool = False,
         thoughts: bool = False,
+        asks_thought: bool = False,
         profile: Profile | None = None,
         described: Language | None = None,
     ) -> None:
         """*max_actions*, *rationale_chars*: see :class:`agent.episode.prompts.PolicyView`. *thinking*: budget of each
         call; None leaves the model's default. *constrained*: answers follow a grammar of the actions that are valid on
-        the page, if the model supports grammars. *thoughts*: the grammar allows a thought in tags first. *profile*: of
-        the prompts; None is that of *style*. *vision*: shows the pictures of the view to a model of this profile, which
-        answers in its coordinates; None shows none. *described*: the language where the view has a screenshot, on which
-        a grounder finds what the policy describes."""
+        the page, if the model supports grammars. *thoughts*: the grammar allows a thought in tags first.
+        *asks_thought*: prompts end with the line that asks for it. *profile*: of the prompts; None is that of *style*.
+        *vision*: shows the pictures of the view to a model of this profile, which answers in its coordinates; None
+        shows none. *described*: the language where the view has a screenshot, on which a grounder finds what the
+        policy describes."""
         self.spec = model.spec
         self._model = model
         self._language = language
@@ -217,6 +220,7 @@ class ModelPolicy:
         self.rationale_chars = rationale_chars
         self.constrained = constrained
         self.thoughts = thoughts
+        self.asks_thought = asks_thought
         self.thinking: Budget | None = None if thinking is None else budget_of(model, thinking)
 
     async def propose(self, turn: Turn) -> ActionProposal:
@@ -262,8 +266,9 @@ class ModelPolicy:
             rationale_chars=self.rationale_chars,
             names_control=self._names_control(turn),
         )
-        messages = render_prompt(self._profile, view)
-        return (*messages[:-1], replace(messages[-1], images=images)) if images else messages
+        *before, last = render_prompt(self._profile, view)
+        text = with_thought_request(last.text) if self.asks_thought else last.text
+        return (*before, replace(last, text=text, images=images))
 
     def _repair_messages(
         self, messages: tuple[Message, ...], proposal: ActionProposal, turn: Turn

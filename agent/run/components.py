@@ -34,7 +34,13 @@ from judges.outcome import JudgeSettings
 from judges.registry import JUDGES, make_judge, make_rater
 from models.base import Budget, ChatModel, ModelUnavailable, UnknownModel
 from models.effort import with_effort
-from models.local.prompt_style import RoleStyle, answers_without_reasons, style_of_spec, thinks_in_tags
+from models.local.prompt_style import (
+    RoleStyle,
+    answers_without_reasons,
+    is_asked_to_think,
+    style_of_spec,
+    thinks_in_tags,
+)
 from models.prices import PRICES_VARIABLE
 from models.provider import ModelOptions
 from models.registry import Registry
@@ -240,6 +246,7 @@ def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
         thinking=_policy_budget(config),
         constrained=_is_constrained(config, style),
         thoughts=thinks_in_tags(config.policy),
+        asks_thought=is_asked_to_think(config.policy),
         profile=profile,
         described=None if config.grounder is None else DESCRIBING[config.language],
     )

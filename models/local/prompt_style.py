@@ -19,6 +19,9 @@ from models.specs import parse_spec
 PromptStyle = Literal["compact", "full"]
 RoleStyle = Literal["compact", "short", "full"]
 """Prompts of planner and AutoRater: for models that were trained on them, for small general models, for large ones."""
+Thoughts = Literal["tags", "asked"]
+"""How a policy was trained to think: `tags`: answers begin with a thought in `<think>` tags, which may be empty;
+`asked`: so they do, and prompts asked for it (:mod:`models.prompting.thought_request`)."""
 
 DECLARATION: Final = "mira.json"
 _KEY: Final = "prompt_style"
@@ -94,35 +97,41 @@ def declare_no_reasons(folder: Path) -> None:
 
 def answers_without_reasons(spec: str) -> bool:
     """Whether the checkpoint of a model spec, or its adapter, declares answers without reasons."""
-    return _declares(spec, _REASONS, "none")
+    return any(declarations(folder).get(_REASONS) == "none" for folder in _folders(spec))
 
 
-def declare_thoughts(folder: Path) -> None:
-    """Declares that the checkpoint in *folder* was trained to begin answers with a thought in `<think>` tags, which may
-    be empty."""
-    declare(folder, _THOUGHTS, "tags")
+def declare_thoughts(folder: Path, thoughts: Thoughts | None) -> None:
+    """Declares how the checkpoint in *folder* was trained to think; does nothing for None."""
+    if thoughts is not None:
+        declare(folder, _THOUGHTS, thoughts)
 
 
-def declares_thoughts(*folders: Path) -> bool:
-    """Whether one of *folders* declares thoughts in tags."""
-    return any(declarations(folder).get(_THOUGHTS) == "tags" for folder in folders)
+def declared_thoughts(*folders: Path) -> Thoughts | None:
+    """How the first of *folders* with a declaration thinks; None without one."""
+    values = (declarations(folder).get(_THOUGHTS) for folder in folders)
+    return next((cast("Thoughts", value) for value in values if value in get_args(Thoughts)), None)
 
 
 def thinks_in_tags(spec: str) -> bool:
-    """Whether the checkpoint of a model spec, or its adapter, declares thoughts in tags."""
-    return _declares(spec, _THOUGHTS, "tags")
+    """Whether the checkpoint of a model spec, or its adapter first, declares thoughts in tags."""
+    return declared_thoughts(*_folders(spec)) is not None
 
 
-def _declares(spec: str, key: str, value: str) -> bool:
-    """Whether the checkpoint of a model spec, or its adapter, declares *value* for *key*."""
+def is_asked_to_think(spec: str) -> bool:
+    """Whether the checkpoint of a model spec, or its adapter first, declares that prompts asked for its thoughts."""
+    return declared_thoughts(*_folders(spec)) == "asked"
+
+
+def _folders(spec: str) -> tuple[Path, ...]:
+    """The folders of a model spec that may hold a declaration: its adapter's, then its checkpoint's."""
     try:
         match parse_spec(spec):
             case LocalSpec(folder, adapter):
-                return any(declarations(place).get(key) == value for place in (adapter, folder) if place)
+                return (adapter, folder) if adapter else (folder,)
             case _:
-                return False
+                return ()
     except ModelUnavailable:
-        return False
+        return ()
 
 
 def copy_declarations(folder: Path, *sources: Path) -> None:

@@ -16,6 +16,7 @@ from typing import Final, Literal, LiteralString
 
 from models.local.prompt_style import declarations, declare
 from models.prompting.prompt_text import NOTHING, PromptText, joined, number, on_one_line, own, words
+from models.prompting.thought_request import THOUGHT_REQUEST
 from models.vision.answers import read_completion
 from models.vision.coordinates import CoordinateSpace, ImageFrame, Point, Size
 from models.vision.places import holds_several_points, names_axes
@@ -23,7 +24,7 @@ from models.vision.profiles import GENERAL, PROFILES, VisionProfile
 
 SUBJECT_CHARS: Final = 8_000
 """Longest description of what is looked for."""
-THINK: Final = " Think first, between <think> and </think>; then answer between <answer> and </answer>."
+THINK: Final = f" {THOUGHT_REQUEST}"
 _KEY: Final = "grounding"
 """Key of the form in `mira.json`."""
 _PLAIN: Final = "plain"

@@ -14,7 +14,7 @@ from tests.docs.documented import block_commands
 from tests.mira_command import mira
 from tests.tiny_models.pictures import FAMILIES
 from tests.training.data_sets.published import android_control, screenspot_v2
-from training.grpo.run import read_held_out
+from training.grpo.results import read_held_out
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

@@ -19,7 +19,7 @@ from training.cli.recipes import RecipeName, with_recipe
 
 if TYPE_CHECKING:
     from training.grpo.report import TrainingReport
-    from training.grpo.run import HeldOutEvaluation
+    from training.grpo.results import HeldOutEvaluation
 
 Examples = Annotated[list[Path], typer.Argument(help="JSON Lines files of examples.", metavar="EXAMPLES")]
 File = Annotated[Path, typer.Option("--out", "-o", help="Output file, e.g. train.jsonl.")]
@@ -157,7 +157,7 @@ def examples(
     for reason, count in result.left_out.items():
         log(f"{count} steps left out: {reason.value}")
     if not result.examples:
-        raise BadInput("no step of these runs fits as an example")
+        raise BadInput("no step of these runs fits as an example; see the counts above, or try another --ask")
     write_examples(out, result.examples)
     if as_json:
         left = {reason.value: count for reason, count in result.left_out.items()}
@@ -175,7 +175,8 @@ def is_group_run(folder: Path) -> bool:
 def show_group_runs(named: Sequence[tuple[str, Path]], out: Path | None, *, as_json: bool) -> None:
     """Prints the progress of runs, and writes their curves by update to *out*. Raises BadInput."""
     from training.grpo.report import read_reports
-    from training.grpo.run import GrpoInputs, read_held_out
+    from training.grpo.results import read_held_out
+    from training.grpo.run import GrpoInputs
     from training.loop.evaluation.curves import Curve, write_curves
     from training.loop.parts import read_record
 

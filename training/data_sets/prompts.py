@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Final, LiteralString
 
 from models.prompting.prompt_text import NOTHING, PromptText, joined, number, on_one_line, words
+from models.prompting.thought_request import THOUGHT_REQUEST
 from models.vision.coordinates import CoordinateSpace
-from models.vision.grounding import SUBJECT_CHARS, THINK, UNITS
+from models.vision.grounding import SUBJECT_CHARS, UNITS
 from training.data_sets.items import Item
 
 ACTIONS: Final[tuple[tuple[LiteralString, LiteralString], ...]] = (
@@ -50,7 +51,7 @@ def step_prompt(
         )
     asked = (words("Answer with the next action on the screenshot, x and y "), words(UNITS[space]), words(":"))
     lines += [joined("", asked), *(_action(written, remark) for written, remark in ACTIONS)]
-    return joined("\n", (*lines, *((words(THINK.strip()),) if think else ())))
+    return joined("\n", (*lines, *((words(THOUGHT_REQUEST),) if think else ())))
 
 
 def _action(written: LiteralString, remark: LiteralString) -> PromptText:

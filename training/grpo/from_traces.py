@@ -32,8 +32,9 @@ from envs.core.tasks import TaskRef
 from envs.core.trace import Intent
 from envs.core.trace_store import BlobStore, Trace
 from models.prompting.prompt_text import quoted
+from models.prompting.thought_request import asks_for_thought, with_thought_request, without_thought_request
 from models.vision.coordinates import CoordinateSpace, Size
-from models.vision.grounding import THINK, UNITS, AnswerShape, GroundingPrompt
+from models.vision.grounding import UNITS, AnswerShape, GroundingPrompt
 from models.vision.profiles import profile_named
 from training.data.provenance import Provenance
 from training.data.trajectories import Decision, trajectory
@@ -274,17 +275,17 @@ def _to_coordinates(intent: Intent, shot: _Screenshot) -> tuple[Action | None, t
 def _prompt(
     decision: Decision, *, think: bool, click: str = "", size: tuple[int, int] | None = None
 ) -> tuple[tuple[Role, str], ...]:
-    """Returns the policy's prompt with an additional line of instructions, if any. *click*: how to click by
-    coordinates, if these are asked for; *size*: the screenshot's, if it is stated."""
+    """Returns the policy's prompt with additional lines of instructions, if any. *think*: asks for a thought, as the
+    prompt itself may do; *click*: how to click by coordinates, if these are asked for; *size*: the screenshot's, if it
+    is stated."""
     messages: list[tuple[Role, str]] = [(ROLES.get(role, "user"), text) for role, text in decision.messages]
-    added = (
-        f"The screenshot resolution is {size[0]}x{size[1]}." if size else "",
-        click,
-        THINK.strip() if think else "",
-    )
+    added = (f"The screenshot resolution is {size[0]}x{size[1]}." if size else "", click)
     role, text = messages[-1]
+    asked = think or asks_for_thought(text)
     line = " ".join(filter(None, added))
-    return (*messages[:-1], (role, f"{text}\n{line}" if line else text))
+    if line:
+        text = f"{without_thought_request(text)}\n{line}"
+    return (*messages[:-1], (role, with_thought_request(text) if asked else text))
 
 
 def _click_format(spoken: Literal["program", "id"]) -> str:

@@ -34,13 +34,14 @@ from training.engine.settings import Compute, Optimization, none_if_named
 from training.engine.sft import SupervisedJob, supervised
 from training.engine.trainer import SaveByTheClock, one_device, shared_arguments, train_on
 from training.grpo.completion_length import right_answer
+from training.grpo.declarations import form_of, profile_of_examples, style_of, thoughts_of
 from training.grpo.evaluation import encode_prompts, template_opening, tokenizer_of
 from training.grpo.examples import Example, check_images, examples_digest, share_of
 from training.grpo.frames import DECLARED_PROFILE, AnswerFrames, limit_pixels
 from training.grpo.prompts import PromptSettings, ask_as
 from training.grpo.recipes import Stage, layered, recipe_named
 from training.grpo.rewards import PointTarget, Scale
-from training.grpo.run import form_of, load_start, profile_of_examples, save_start, style_of
+from training.grpo.run import load_start, save_start
 from training.grpo.trainer import VISION
 from training.loop.parts import load_or_compute
 from training.loop.settings import SET, values_of
@@ -147,8 +148,8 @@ def imitate(
         cut = _train_text(
             processor, examples, rows, policy=policy, out=out, settings=settings, watch=watch, context=room
         )
-    if any(example.thought is not None for example in examples):
-        declare_thoughts(out / "model")
+    thinks = any(example.thought is not None for example in examples)
+    declare_thoughts(out / "model", thoughts_of(examples, "tags" if thinks else None))
     losses = [row["loss"] for row in json.loads((out / "log.json").read_text(encoding="utf-8")) if "loss" in row]
     return Imitated(
         model=out / "model",

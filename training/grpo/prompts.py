@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from envs.core.record import Record
+from models.prompting.thought_request import with_thought_request, without_thought_request
 from models.vision.coordinates import Size
-from models.vision.grounding import THINK, AnswerShape, GroundingPrompt
+from models.vision.grounding import AnswerShape, GroundingPrompt
 from training.grpo.examples import Example
 from training.grpo.rewards import PointTarget, StepTarget
 
@@ -46,14 +47,7 @@ def _asked(example: Example, form: GroundingPrompt) -> Example | None:
         case PointTarget():
             new = form.reworded(text, Size(*example.target.size))
         case StepTarget():
-            new = _with_thought(text, think=form.think)
+            new = with_thought_request(text) if form.think else without_thought_request(text)
         case _:
             new = text
     return None if new is None else example.model_copy(update={"messages": (*example.messages[:-1], (role, new))})
-
-
-def _with_thought(text: str, *, think: bool) -> str:
-    asked = text.endswith(THINK.strip())
-    if asked == think:
-        return text
-    return f"{text}\n{THINK.strip()}" if think else text.removesuffix(THINK.strip()).rstrip()

@@ -19,24 +19,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-from transformers import PrinterCallback, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import PrinterCallback
 
-from agent.episode.profile_prompts import profile_of_messages
 from envs.core.atomic_write import write_atomically
 from envs.core.errors import BadInput
 from envs.core.record import Record
 from models.local.loading import reading_old_names
-from models.local.prompt_style import (
-    PromptStyle,
-    declare_style,
-    declare_thoughts,
-    declared_style,
-    declares_thoughts,
-)
+from models.local.prompt_style import PromptStyle, declare_style, declare_thoughts, declared_thoughts
 from models.vision.checkpoints import declare_profile
 from models.vision.coordinates import CoordinateSpace
-from models.vision.grounding import GroundingPrompt, declare_form, prompt_form
+from models.vision.grounding import GroundingPrompt, declare_form
 from training.engine.checkpoints import (
     load_policy,
     neutral_sampling,
@@ -49,9 +41,11 @@ from training.engine.language_model import hidden_width
 from training.engine.launcher import run_launched
 from training.engine.learning_rate_check import UpdateBound, rate_problem
 from training.engine.progress import ReportSteps, Watcher, unwatched
-from training.engine.trainer import SaveByTheClock, TrainingDiverged, train_on, whole_model
+from training.engine.trainer import SaveByTheClock, train_on, whole_model
+from training.grpo.callbacks import LogExcludedRows, PeriodicEvaluation, StopOnNonfinite
 from training.grpo.completion_length import check_completion_lengths
-from training.grpo.evaluation import Evaluation, measure, tokenizer_of
+from training.grpo.declarations import form_of, profile_of_examples, style_of, thoughts_of
+from training.grpo.evaluation import measure, tokenizer_of
 from training.grpo.examples import (
     Example,
     count_shared_prompts,
@@ -62,7 +56,8 @@ from training.grpo.examples import (
 )
 from training.grpo.frames import DECLARED_PROFILE, keeps_aspect, limit_pixels, shown_size
 from training.grpo.prompts import ask_as
-from training.grpo.rewards import PointTarget, StepTarget, has_places, places_of
+from training.grpo.results import GrpoResult, HeldOutEvaluation, read_held_out, read_result
+from training.grpo.rewards import StepTarget, has_places, places_of
 from training.grpo.settings import GrpoSettings
 from training.grpo.trainer import adapters_of, build_rewarder, build_trainer, check_fit, count_updates, token_count
 from training.grpo.vision_models import load_vision_model
@@ -81,30 +76,6 @@ class GrpoInputs(Record):
     """Digest of the training examples."""
     held_out: str
     settings: GrpoSettings
-
-
-class HeldOutEvaluation(Record):
-    """One evaluation on the held-out examples."""
-
-    update: int
-    """Number of policy updates; 0 is the start."""
-    measured: Evaluation
-
-
-class GrpoResult(Record):
-    """Result of a GRPO run."""
-
-    model: Path
-    updates: int
-    held_out: tuple[HeldOutEvaluation, ...]
-    """Evaluations, including the start and the end; empty without held-out examples."""
-    first_reward: float | None
-    """Mean reward of sampled completions at the beginning; None if nothing was trained."""
-    last_reward: float | None
-    nonfinite_rows: int = 0
-    """Excluded completions with a NaN or infinite reward."""
-    equal_groups: int = 0
-    """Groups with equal rewards, which have no learning signal."""
 
 
 def train_grpo(
@@ -164,8 +135,7 @@ def train_grpo(
         del model
         _launch(policy, examples, held_out, out, settings)
     elif not (out / "model").exists():
-        style, thoughts = style_of(examples, policy), declares_thoughts(policy)
-        job = _TrainingJob(policy, examples, held_out, out, settings, style, thoughts, log, watch)
+        job = _TrainingJob(policy, examples, held_out, out, settings, log, watch)
         _train(model, processor, job)
     return read_result(out)
 
@@ -195,8 +165,7 @@ def run_launched_part(folder: Path, watch: Watcher) -> None:
     examples = read_examples(folder / "examples.jsonl")
     held_out = read_examples(folder / "held_out_examples.jsonl", empty=True)
     model, processor = load_start(job.start, vision=examples[0].image is not None)
-    style, thoughts = style_of(examples, job.start), declares_thoughts(job.start)
-    run = _TrainingJob(job.start, examples, held_out, folder, job.settings, style, thoughts, _log_stderr, watch)
+    run = _TrainingJob(job.start, examples, held_out, folder, job.settings, _log_stderr, watch)
     _train(model, processor, run)
 
 
@@ -204,92 +173,9 @@ def _log_stderr(line: str) -> None:
     sys.stderr.write(f"{line}\n")
 
 
-def read_result(out: Path) -> GrpoResult:
-    """Reads the result of a finished run. Raises BadInput."""
-    log = read_log(out)
-    rewards = [float(row["reward"]) for row in log if row.get("reward") is not None]
-    return GrpoResult(
-        model=out / "model",
-        updates=max((int(row["step"]) for row in log), default=0),
-        held_out=read_held_out(out),
-        first_reward=rewards[0] if rewards else None,
-        last_reward=rewards[-1] if rewards else None,
-        nonfinite_rows=sum(int(row.get("nonfinite_rows") or 0) for row in log),
-        equal_groups=sum(int(row.get("equal_groups") or 0) for row in log),
-    )
-
-
-def read_log(out: Path) -> list[dict[str, Any]]:
-    """Reads the training log by step. Raises BadInput if *out* holds no finished run."""
-    try:
-        return json.loads((out / "log.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise BadInput(f"{str(out)!r} holds no finished GRPO run") from error
-
-
-def read_held_out(out: Path) -> tuple[HeldOutEvaluation, ...]:
-    """Reads the evaluations so far."""
-    path = out / "held_out.jsonl"
-    lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
-    return tuple(HeldOutEvaluation.model_validate_json(line) for line in lines if line)
-
-
 def load_start(folder: Path, *, vision: bool) -> tuple[Any, Any]:
     """Loads (model in float32, tokenizer, or processor with *vision*). Raises BadInput."""
     return load_vision_model(folder) if vision else load_policy(folder, padded=True)
-
-
-class _PeriodicEvaluation(TrainerCallback):
-    """Evaluates on held-out examples at the start and every *every* updates."""
-
-    def __init__(self, evaluate: Callable[[int], None], every: int) -> None:
-        self._evaluate = evaluate
-        self._every = every
-
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
-    ) -> None:
-        if state.global_step == 0:
-            self._evaluate(0)
-
-    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
-        last = state.global_step >= state.max_steps
-        if self._every and state.global_step % self._every == 0 and not last:
-            self._evaluate(state.global_step)
-
-
-class _StopOnNonfinite(TrainerCallback):
-    """Stops a run if loss or gradient norm is not finite."""
-
-    def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: dict[str, float] | None = None,
-        **_: object,
-    ) -> None:
-        bad = [name for name in ("loss", "grad_norm") if logs and not torch.isfinite(torch.tensor(logs.get(name, 0.0)))]
-        if bad:
-            raise TrainingDiverged(f"step {state.global_step}: the {bad[0]} is {(logs or {})[bad[0]]}")
-
-
-class _LogExcludedRows(TrainerCallback):
-    """Logs the number of rows with a NaN or infinite reward."""
-
-    def __init__(self, log: Log) -> None:
-        self._log = log
-
-    def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: dict[str, float] | None = None,
-        **_: object,
-    ) -> None:
-        if (rows := int((logs or {}).get("nonfinite_rows", 0))) and state.is_world_process_zero:
-            self._log(f"update {state.global_step}: {rows} rows are left out, their rewards are NaN or infinite")
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,9 +185,6 @@ class _TrainingJob:
     held_out: Sequence[Example]
     out: Path
     settings: GrpoSettings
-    style: PromptStyle | None
-    thoughts: bool
-    """The start answers with thoughts in tags."""
     log: Log
     watch: Watcher
 
@@ -331,9 +214,9 @@ def _train(model: Any, processor: Any, job: _TrainingJob) -> None:
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(SaveByTheClock(settings.compute.save_minutes, settings.reuse))
     trainer.add_callback(ReportSteps("GRPO", job.watch, "reward"))
-    trainer.add_callback(_StopOnNonfinite())
-    trainer.add_callback(_LogExcludedRows(job.log))
-    trainer.add_callback(_PeriodicEvaluation(evaluate, settings.held_out_every))
+    trainer.add_callback(StopOnNonfinite())
+    trainer.add_callback(LogExcludedRows(job.log))
+    trainer.add_callback(PeriodicEvaluation(evaluate, settings.held_out_every))
     train_on(trainer, out / "checkpoints")
     evaluate(trainer.state.global_step)
     learned = whole_model(trainer, partial(_untrained, job))
@@ -345,13 +228,12 @@ def _train(model: Any, processor: Any, job: _TrainingJob) -> None:
             learned,
             processor,
             out / "model",
-            job.style,
+            style_of(job.examples, job.start),
             profile=profile_of_examples(job.examples),
             vision=DECLARED_PROFILE[settings.coordinates],
             form=form_of(job.examples),
         )
-        if job.thoughts:
-            declare_thoughts(out / "model")
+        declare_thoughts(out / "model", thoughts_of(job.examples, declared_thoughts(job.start)))
         shutil.rmtree(out / "checkpoints", ignore_errors=True)
 
 
@@ -433,24 +315,3 @@ def _resizing_warnings(examples: Sequence[Example], settings: GrpoSettings, proc
         "are read in pixels of the files; for a model that answers in pixels of what it sees (Qwen2.5-VL) set "
         "coordinates=resized, for one that answers in 0 to 1000 (Qwen3-VL) coordinates=thousand",
     )
-
-
-def style_of(examples: Sequence[Example], policy: Path) -> PromptStyle | None:
-    """Returns the prompt style of the trained policy: that of its steps, otherwise the one that the start declares."""
-    if all(isinstance(example.target, StepTarget) for example in examples):
-        full = {any(role == "system" for role, _ in example.messages) for example in examples}
-        return None if len(full) > 1 else "full" if full.pop() else "compact"
-    return declared_style(policy)
-
-
-def form_of(examples: Sequence[Example]) -> GroundingPrompt | None:
-    """Returns the form of the questions where every example asks for an element's point, for use as a grounder."""
-    if not all(isinstance(example.target, PointTarget) for example in examples):
-        return None
-    return prompt_form(example.messages[-1][1] for example in examples)
-
-
-def profile_of_examples(examples: Sequence[Example]) -> str:
-    """The profile of the examples' prompts, where their style has several; empty where profiles differ."""
-    profiles = {profile_of_messages(example.messages) for example in examples}
-    return profiles.pop() if len(profiles) == 1 else ""

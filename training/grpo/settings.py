@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -21,10 +21,8 @@ from training.grpo.rewards.ssl import SslReward
 from training.loop.settings import SET, values_of
 
 Recipe = str
-"""The name of a reward or of a row of a paper's table. Its constants are the defaults of a run."""
-RECIPES: Final[tuple[Recipe, ...]] = REWARDS.builtin
-"""The built-in recipes. Their learning rates are for models of 3 to 8 billion parameters; a small model needs its
-own."""
+"""The name of a reward or of a row of a paper's table. Its constants are the defaults of a run. The learning
+rates of the papers are for models of 3 to 8 billion parameters; a small model needs its own."""
 
 
 class VllmSampling(Record):
@@ -121,6 +119,7 @@ class GrpoSettings(Record):
         if self.optimization.batch_rows % self.group:
             raise ValueError(
                 f"optimization.batch_rows {self.optimization.batch_rows} is no multiple of the group of {self.group}"
+                "; use a multiple of group"
             )
         if self.answer_tokens >= self.compute.max_tokens:
             raise ValueError(f"compute.max_tokens {self.compute.max_tokens} leaves no room for a prompt")

@@ -281,6 +281,7 @@ def count_updates(settings: GrpoSettings, examples: int) -> int:
     if examples < prompts:
         raise BadInput(
             f"a step takes {prompts} prompts (optimization.batch_rows by group) and there are {examples} examples"
+            "; add examples or lower optimization.batch_rows"
         )
     return settings.steps or settings.optimization.epochs * (examples // prompts) * settings.reuse
 

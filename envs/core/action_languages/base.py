@@ -56,6 +56,7 @@ class Fault(Exception):
 
 
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL)
+_ANSWER = re.compile(r"^[ \t]*<answer>(.*?)(?:</answer>|\Z)", re.DOTALL | re.MULTILINE)
 _NOTE = re.compile(r"^[ \t]*#[ \t]*((?:Element|Note)[ \t]*:[^\n]*)$", re.MULTILINE | re.IGNORECASE)
 _REF = re.compile(r"\s*\[?\s*(\d{1,9})\s*\]?\s*")
 _NUMBER = re.compile(r"[+-]?(?:\d{1,30}\.?\d{0,30}|\.\d{1,30})(?:[eE][+-]?\d{1,3})?")
@@ -65,8 +66,9 @@ _LITERAL_ESCAPES = frozenset("\\\"'/[]`")
 
 
 def without_thoughts(text: str) -> str:
-    """Makes *text* storable and removes `<think>` blocks: an action in a thought does not count."""
-    return _THOUGHT.sub("", storable(text))
+    """Makes *text* storable and removes `<think>` blocks: an action in a thought does not count. The tags of an
+    `<answer>` block at the beginning of a line are removed, too; its content stays."""
+    return _ANSWER.sub(r"\1", _THOUGHT.sub("", storable(text)), count=1)
 
 
 def notes_in(text: str) -> tuple[str, ...]:

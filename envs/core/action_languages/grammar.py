@@ -32,6 +32,7 @@ KEYS: Final = (
 DIRECTIONS: Final = ("up", "down", "left", "right")
 THOUGHT_CHARS: Final = 2_000
 """Longest thought in tags before an answer."""
+_THOUGHT_FIRST: Final = r'("<think>" thought "</think>" "\n"?)? ("<answer>" "\n"? plain "\n"? "</answer>" | plain)'
 _NUMBER: Final = r'"-"? [0-9]{1,5} ("." [0-9]{1,4})?'
 _ROW: Final = "[1-9] [0-9]{0,5}"
 _ADDRESS: Final = r'"http" "s"? "://" [!#-Z^-~]{1,300}'
@@ -49,7 +50,7 @@ def grammar(
 
     *named*: an action on a control follows a line with the label of this control, so that its number is implied; for
     single actions on a page of up to MOST_NAMED controls, in a language that has such a line. *thoughts*: a thought in
-    `<think>` tags, also an empty one, may come before the answer."""
+    `<think>` tags, also an empty one, may come before the answer, and the answer may be in `<answer>` tags."""
     forms = [(form, rule) for form in language.forms.forms for rule in _alternatives(language, form, choices)]
     filling = [rule for form, rule in forms if form.action in FORM_FILLING]
     several = most > 1 and len(filling) > 0
@@ -63,8 +64,8 @@ def grammar(
     rules = {
         # A rule below `root`, because llguidance compiles every rule but `root` to one regular expression.
         "root": "answer",
-        "answer": f'("<think>" thought "</think>" "\\n"?)? {answer}' if thoughts else answer,
-        **({"thought": f"[^<]{{0,{THOUGHT_CHARS}}}"} if thoughts else {}),
+        "answer": _THOUGHT_FIRST if thoughts else answer,
+        **({"thought": f"[^<]{{0,{THOUGHT_CHARS}}}", "plain": answer} if thoughts else {}),
         **labelled,
         "action": " | ".join(rule for _, rule in forms),
         **({"filling": " | ".join(filling)} if several else {}),

@@ -303,6 +303,8 @@ def test_a_thought_in_tags_may_come_first(language: Language) -> None:
     for thought in ("", 'The second one, "2".\nClick it.'):
         answer = f"<think>{thought}</think>\n{shown}"
         assert accepts(text, answer) and language.parse(answer).action == action
+        tagged = f"<think>{thought}</think><answer>{shown}</answer>"
+        assert accepts(text, tagged) and language.parse(tagged).action == action
     assert accepts(text, shown)
     assert not accepts(text, "<think></think>\n")
     assert not accepts(grammar(language, PAGE), "<think></think>")

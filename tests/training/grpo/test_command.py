@@ -205,7 +205,7 @@ def test_steps_of_runs_become_examples(
     err = capsys.readouterr().err
     assert (
         "steps left out: without a screenshot (`mira run --screenshots steps`)" in err
-        and "no step of these runs fits as an example" in err
+        and "no step of these runs fits as an example; see the counts above" in err
     )
     assert mira(monkeypatch, "train", "examples", "run", "-o", "x.jsonl", "--ask", "page") == 2
     assert "--ask 'page': use element, description, goal or step" in capsys.readouterr().err

@@ -14,8 +14,9 @@ from training.grpo.completion_length import check_completion_lengths, right_answ
 from training.grpo.examples import Example
 from training.grpo.puzzles import make_puzzles
 from training.grpo.rewards import SudokuTarget, Target, is_right, read_completion
+from training.grpo.rewards.registry import REWARDS
 from training.grpo.run import train_grpo
-from training.grpo.settings import RECIPES, GrpoSettings, Recipe, parse_settings
+from training.grpo.settings import GrpoSettings, Recipe, parse_settings
 from training.toy_models.puzzles import fresh_model, puzzle_tokenizer
 from training.toy_models.vision import character_tokenizer
 
@@ -39,7 +40,7 @@ def test_a_right_answer_is_right(target: Target, text: str) -> None:
     assert len(right_answer(target)) <= len(text)
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("recipe", REWARDS.builtin)
 def test_every_recipe_fits_the_completions_of_its_reward(recipe: Recipe) -> None:
     """Counted in characters, of which a token has one at least: a sudoku of 9 x 9 has 89, AdaGUI-R1's T is 100."""
     names = {"ssl": ("sudoku 9x9", "click", "type"), "adagui": ("click", "type", "point"), "lpo": ("click", "type")}

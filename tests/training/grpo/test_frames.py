@@ -17,9 +17,10 @@ from training.grpo.evaluation import encode_prompts
 from training.grpo.examples import Example
 from training.grpo.frames import AnswerFrames, limit_pixels, parse_coordinates, shown_size
 from training.grpo.rewards import PointTarget, Rewarder, StepTarget, is_right, read_completion
+from training.grpo.rewards.registry import REWARDS
 from training.grpo.rewards.targets import parse_action
 from training.grpo.run import load_start, train_grpo
-from training.grpo.settings import RECIPES, parse_settings
+from training.grpo.settings import parse_settings
 from training.grpo.trainer import GroupReward
 from training.grpo.vision_models import load_processor
 
@@ -48,7 +49,7 @@ def centre(coordinates: CoordinateSpace, shown: tuple[int, int]) -> tuple[float,
     return 0.525 * extent[0], 0.275 * extent[1]
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("recipe", REWARDS.builtin)
 @pytest.mark.parametrize("coordinates", [one for one in CoordinateSpace if one is not CoordinateSpace.PIXELS])
 def test_a_place_has_the_same_reward_in_every_unit(
     starts: Callable[[str], Path], example: Example, recipe: str, coordinates: CoordinateSpace

@@ -17,6 +17,7 @@ from envs.core.errors import BadInput
 from envs.core.grounding import Grounding
 from envs.core.tasks import TaskRef
 from models.local.prompt_style import declared_style
+from models.prompting.thought_request import THOUGHT_REQUEST
 from models.vision.coordinates import CoordinateSpace, ImageFrame, Point, Size
 from models.vision.grounding import GroundingPrompt
 from models.vision.profiles import profile_named
@@ -24,11 +25,12 @@ from tests.agent.boxes_grounder import FromBoxes, WatchedGrounder
 from tests.agent.episode.test_prompts import LOOK
 from tests.agent.episodes import Play, png, write_run
 from training.grounding.answering import AskedPoint, asked_point
+from training.grpo.declarations import form_of
 from training.grpo.examples import read_examples, write_examples
 from training.grpo.frames import DECLARED_PROFILE
-from training.grpo.from_traces import THINK, ExampleOptions, ExclusionReason, ExtractedExamples, extract_examples
+from training.grpo.from_traces import ExampleOptions, ExclusionReason, ExtractedExamples, extract_examples
 from training.grpo.rewards import PointTarget, Rewarder, StepTarget, is_right, read_completion
-from training.grpo.run import form_of, train_grpo
+from training.grpo.run import train_grpo
 from training.grpo.settings import parse_settings
 from training.loop.curriculum import held_out
 
@@ -221,16 +223,29 @@ def test_rewards_of_places_tell_clicks_apart_that_are_right(
     [
         ({}, PROGRAM_CLICK),
         ({"resolution": True}, f"The screenshot resolution is 800x600. {PROGRAM_CLICK}"),
-        ({"think": True}, f"{PROGRAM_CLICK}{THINK}"),
+        ({"think": True}, f"{PROGRAM_CLICK}\n{THOUGHT_REQUEST}"),
         ({"coordinates": "resized"}, PROGRAM_CLICK),
         ({"coordinates": "thousand"}, PROGRAM_CLICK.replace("in its pixels", "from 0 to 1000")),
-        ({"think": True, "pictures": False}, THINK.strip()),
+        ({"think": True, "pictures": False}, THOUGHT_REQUEST),
     ],
     ids=str,
 )
 def test_options_hold_for_steps_as_for_points(tmp_path: Path, asking: dict[str, Any], more: str) -> None:
     result = questions(tmp_path, [Play(text=CLICKED, actions=[Click(ref=1)], **SHOT)], ask="step", **asking)
     assert result.examples[0].messages == (("user", f"{CLICKED}\n{more}"),)
+
+
+@pytest.mark.parametrize(
+    ("asking", "lines"),
+    [({"pictures": False}, ()), ({"pictures": False, "think": True}, ()), ({}, (PROGRAM_CLICK,))],
+    ids=str,
+)
+def test_a_recorded_prompt_that_asks_for_a_thought_asks_once_and_last(
+    tmp_path: Path, asking: dict[str, Any], lines: tuple[str, ...]
+) -> None:
+    play = Play(text=f"{CLICKED}\n{THOUGHT_REQUEST}", actions=[Click(ref=1)], **SHOT)
+    (example,) = questions(tmp_path, [play], ask="step", **asking).examples
+    assert example.messages == (("user", "\n".join((CLICKED, *lines, THOUGHT_REQUEST))),)
 
 
 @pytest.mark.parametrize(

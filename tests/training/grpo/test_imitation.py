@@ -150,7 +150,7 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: py
     assert "--recipe is for files of examples" in capsys.readouterr().err
 
 
-def byte_model(out: Path) -> Path:
+def byte_model(out: Path, context: int = 512) -> Path:
     """A tiny Llama that reads and writes bytes."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -165,7 +165,7 @@ def byte_model(out: Path) -> Path:
         intermediate_size=128,
         num_hidden_layers=2,
         num_attention_heads=2,
-        max_position_embeddings=512,
+        max_position_embeddings=context,
         bos_token_id=None,
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
@@ -208,23 +208,33 @@ async def test_play_reads_thoughts_of_what_was_trained_and_counts_their_tokens(t
 
 
 def test_grpo_keeps_the_declaration_of_its_start(tmp_path: Path) -> None:
-    from models.local.prompt_style import declare_thoughts, declares_thoughts
+    from models.local.prompt_style import declare_thoughts, declared_thoughts
+    from models.prompting.thought_request import THOUGHT_REQUEST
     from training.grpo.run import train_grpo
     from training.grpo.settings import parse_settings
 
     start = fresh_model(tmp_path / "start", width=32, layers=1)
-    declare_thoughts(start)
+    declare_thoughts(start, "asked")
     options = {
         "recipe": "adagui/full",
         "group": 2,
-        "answer_tokens": 4,
+        "answer_tokens": 32,
         "steps": 1,
         "optimization": {"batch_rows": 2},
         "compute": {"max_tokens": 256, "cpu": True, "lora": "none"},
         "kl": 0.0,
     }
     maze = MazeTarget(rows=("S.G",), path="RR")
-    result = train_grpo(
-        [example(maze)], str(start), tmp_path / "run", parse_settings(options, "here"), log=lambda _: None
-    )
-    assert declares_thoughts(result.model)
+    step = StepTarget(action=Click(ref=7))
+    asking = Example(name="a", messages=(("user", f"Press it.\n{THOUGHT_REQUEST}"),), target=step)
+    declared: dict[str, str | None] = {}
+    for name, examples in {
+        "puzzle": [example(maze)],
+        "plain": [example(step)],
+        "mixed": [asking, example(step)],
+    }.items():
+        how = parse_settings(options, "here")
+        declared[name] = declared_thoughts(
+            train_grpo(examples, str(start), tmp_path / name, how, log=lambda _: None).model
+        )
+    assert declared == {"puzzle": "asked", "plain": "tags", "mixed": "tags"}

@@ -7,17 +7,26 @@ from pathlib import Path
 import pytest
 import torch
 
+from agent.config import RunConfig
+from agent.episode.policy import ActionProposal, ModelPolicy
+from agent.run.components import open_components
 from agent.run.discover_traces import discover_traces
 from envs.core.action_languages import IDS
-from envs.core.actions import ClickAt
+from envs.core.actions import Click, ClickAt
 from models.base import ChatRequest, Image, Message
+from models.local.prompt_style import declare_style
+from models.prompting.thought_request import THOUGHT_REQUEST
 from models.providers.local_chat import LocalModel
 from models.vision.checkpoints import vision_profile
+from tests.agent.episode.test_constrained import TURN
 from tests.agent.episodes import Play, png, write_run
+from tests.models.local.test_local import save_checkpoint
 from tests.tiny_models.pictures import FAMILIES, red_square
+from tests.training.grpo.test_imitation import byte_model
 from training.grpo.evaluation import encode_prompts
 from training.grpo.examples import Example
 from training.grpo.from_traces import ExampleOptions, extract_examples
+from training.grpo.imitation import ImitationSettings, imitate
 from training.grpo.rewards import PointTarget, StepTarget
 from training.grpo.run import load_start, train_grpo
 from training.grpo.settings import parse_settings
@@ -61,6 +70,65 @@ async def test_a_trained_model_plays(tmp_path: Path, name: str) -> None:
     played = model._vision.encode_pictures(messages, 512) if model._vision else None
     assert played is not None
     torch.testing.assert_close(played.inputs["pixel_values"], trained["pixel_values"])
+
+
+async def played(policy: Path) -> tuple[ModelPolicy, ActionProposal]:
+    """The policy of a run in constrained decoding, and its answer on a page."""
+    setting = {"policy": f"local:{policy}", "planner": "none", "judge": "none", "constrained": "on", "rationale": 0}
+    async with open_components(RunConfig.model_validate(setting), "miniwob") as components:
+        assert isinstance(components.policy, ModelPolicy)
+        return components.policy, await components.policy.propose(TURN)
+
+
+async def step_example(folder: Path, policy: Path, *, think: bool) -> Example:
+    """The prompt of *policy* at play, recorded in a trace and extracted."""
+    _, proposal = await played(policy)
+    (sent,) = proposal.calls[0].messages
+    run = write_run(folder / "traces", [Play(text=sent.text, actions=[Click(ref=2)])])
+    traces = [(one.read(), one.blobs) for one in discover_traces([run.path])]
+    (example,) = extract_examples(traces, ExampleOptions("step", think=think), folder / "images").examples
+    return example
+
+
+@pytest.mark.parametrize("think", [False, True])
+async def test_a_policy_is_asked_for_a_thought_as_in_training(tmp_path: Path, *, think: bool) -> None:
+    start = save_checkpoint(tmp_path / "start", context=4_096)
+    declare_style(start, "compact")
+    example = await step_example(tmp_path, start, think=think)
+    assert example.messages[-1][1].endswith(f"\n{THOUGHT_REQUEST}") == think
+    compute = {"max_tokens": 4_096, "cpu": True, "lora": "none"}
+    options = {
+        **SETTINGS,
+        "recipe": "adagui",
+        "kl": 0.0,
+        "answer_tokens": 64,
+        "optimization": {"batch_rows": 2},
+        "compute": compute,
+    }
+    how = parse_settings(options, "here")
+    result = train_grpo([example], str(start), tmp_path / "run", how, log=lambda _: None)
+    policy, proposal = await played(result.model)
+    assert tuple((message.role, message.text) for message in proposal.calls[0].messages) == example.messages
+    assert policy.thoughts == think
+
+
+@pytest.mark.slow
+async def test_a_constrained_policy_thinks_as_it_was_trained(tmp_path: Path) -> None:
+    """It has learned one answer by heart, whose thought the grammar must allow."""
+    start = byte_model(tmp_path / "start", context=4_096)
+    declare_style(start, "compact")
+    example = (await step_example(tmp_path, start, think=True)).model_copy(update={"thought": "Saves."})
+    how = ImitationSettings.model_validate(
+        {
+            "optimization": {"learning_rate": 5e-3, "batch_rows": 1, "schedule": "linear"},
+            "compute": {"max_tokens": 4_096, "threads": 1, "cpu": True},
+            "steps": 80,
+        }
+    )
+    learned = imitate([example], str(start), tmp_path / "run", how, log=lambda _: None)
+    _, proposal = await played(learned.model)
+    assert proposal.raw == '<think>Saves.</think>\ndo(action="Click", element="2")'
+    assert proposal.action == Click(ref=2) and len(proposal.calls) == 1
 
 
 def test_a_step_of_a_model_with_coordinates_of_its_own(tmp_path: Path) -> None:

@@ -22,7 +22,8 @@ from training.engine.sft import SupervisedJob, supervised
 from training.grpo import run as running
 from training.grpo.evaluation import measure
 from training.grpo.puzzles import make_puzzles
-from training.grpo.run import load_start, read_held_out, train_grpo
+from training.grpo.results import read_held_out
+from training.grpo.run import load_start, train_grpo
 from training.grpo.settings import GrpoSettings, parse_settings
 from training.grpo.trainer import build_trainer
 from training.toy_models.puzzles import fresh_model, reference_rows

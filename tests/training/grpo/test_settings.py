@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from envs.core.errors import BadInput
-from training.grpo.settings import RECIPES, Recipe, load_settings, parse_settings
+from training.grpo.rewards.registry import REWARDS
+from training.grpo.settings import Recipe, load_settings, parse_settings
 
 
 @pytest.mark.parametrize(
@@ -80,7 +81,7 @@ def test_another_reward_in_a_recipe_takes_nothing_of_the_recipes() -> None:
     assert config.clip_high == 0.28
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("recipe", REWARDS.builtin)
 def test_a_recipe_is_complete(recipe: Recipe) -> None:
     config = parse_settings({"recipe": recipe}, "here")
     assert parse_settings(config.model_dump(mode="json"), "here") == config
@@ -96,7 +97,7 @@ def test_a_recipe_is_complete(recipe: Recipe) -> None:
         (["reward.kind=ppo"], "reward"),
         (["reward=3"], "--set: key 'reward'"),
         (["recipe=[1]"], r"--set: unknown recipe \[1\]"),
-        (["group=7"], "batch_rows 128 is no multiple of the group of 7"),
+        (["group=7"], "batch_rows 128 is no multiple of the group of 7; use a multiple of group"),
         (["answer_tokens=3000"], "leaves no room for a prompt"),
         (["compute.lean=true"], "take compute.lora"),
         (["kl=0", "kl_by_reward=true"], "whose weight kl is 0"),

@@ -240,7 +240,7 @@ def test_sampling_with_vllm_needs_the_package(start: Path, tmp_path: Path, monke
 
 
 def test_too_few_examples() -> None:
-    with pytest.raises(BadInput, match=r"a step takes 2 prompts .* and there are 1 examples"):
+    with pytest.raises(BadInput, match=r"a step takes 2 prompts .* and there are 1 examples; add examples or lower"):
         count_updates(settings(), 1)
 
 

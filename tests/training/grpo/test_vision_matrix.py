@@ -22,8 +22,9 @@ from training.grpo import trainer as trainer_module
 from training.grpo.batch_check import batch_logprobs, padded_marks
 from training.grpo.kl import KL_WEIGHTS
 from training.grpo.rewards import UNSCALED, Rewarder, Scale, Score, Target
+from training.grpo.rewards.registry import REWARDS
 from training.grpo.run import load_start, save_start, train_grpo
-from training.grpo.settings import RECIPES, GrpoSettings
+from training.grpo.settings import GrpoSettings
 from training.grpo.trainer import build_trainer, token_count
 
 LORA = {"rank": 4, "alpha": 8}
@@ -38,7 +39,7 @@ CELLS = [
         marks=() if (recipe, adapters) in FAST else pytest.mark.slow,
     )
     for name in ARCHITECTURES
-    for recipe in RECIPES
+    for recipe in REWARDS.builtin
     for adapters in (False, True)
 ]
 VISION = ("vision", "visual")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from training.grpo.run import read_log
+from training.grpo.results import read_log
 
 HOME = os.environ.get("MIRA_VLLM")
 pytestmark = [
