@@ -1,21 +1,22 @@
 """Rewards of whole episodes for group-relative training: the checker's, and optional rewards for milestones and steps.
 
-`R = C(τ) + w_m·(share of milestones done) + α·Ŝ(τ)`, where C is the checker's reward and S(τ) the mean step score of
-the trajectory (SSL, Wu et al. 2026, Eq. 2 and 3). SSL scores a step by the distance of a click from a labelled element.
+`R = C(τ) + w_m·(share of milestones done) + α·Ŝ(τ)`, where C is the checker's reward, S(τ) the mean step score of the
+trajectory and Ŝ the value of the zone that holds S (SSL, Wu et al. 2026, Eq. 2 to 4), see
+:func:`training.grpo.rewards.ssl.tier_value`. SSL scores a step by the distance of a click from a labelled element.
 In a live episode no step is labelled, because several paths may lead to the goal. The score of a step is therefore what
 the environment shows of it: the share of milestones done after it, or whether the action was carried out.
 """
 
 from __future__ import annotations
 
-import math
 from statistics import fmean
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from envs.core.record import Record
 from training.data.trajectories import Trajectory
+from training.grpo.rewards.ssl import tier_value
 
 StepScore = Literal["progress", "executed"]
 
@@ -30,8 +31,15 @@ class EpisodeRewardSettings(Record):
     step_score: StepScore = "progress"
     """Score of a step. `progress`: share of milestones done after it. `executed`: 1 if its action was carried out, else
     0."""
-    zones: int = Field(default=4, ge=0)
-    """K, the number of tiers of the mean step score (SSL: 4); 0 uses the mean itself (RL-Continuous)."""
+    zones: int = Field(default=4, ge=0, le=16)
+    """K, the number of tiers of the mean step score, at least 2 (SSL: 4); 0 uses the mean itself (RL-Continuous)."""
+
+    @field_validator("zones")
+    @classmethod
+    def _has_tiers(cls, zones: int) -> int:
+        if zones == 1:
+            raise ValueError("1 tier tells no scores apart: use 0 for the score itself, or 2 to 16")
+        return zones
 
 
 def episode_reward(episode: Trajectory, settings: EpisodeRewardSettings) -> float:
@@ -40,7 +48,8 @@ def episode_reward(episode: Trajectory, settings: EpisodeRewardSettings) -> floa
     if settings.milestones:
         reward += settings.milestones * _share_done(episode, -1)
     if settings.steps and episode.decisions:
-        reward += settings.steps * tier(mean_step_score(episode, settings.step_score), settings.zones)
+        score = mean_step_score(episode, settings.step_score)
+        reward += settings.steps * (tier_value(score, settings.zones) if settings.zones else score)
     return reward
 
 
@@ -53,12 +62,6 @@ def mean_step_score(episode: Trajectory, kind: StepScore) -> float:
             return fmean(_share_done(episode, time) for time in range(1, len(episode.decisions) + 1))
         case "executed":
             return fmean(decision.ok for decision in episode.decisions)
-
-
-def tier(score: float, zones: int) -> float:
-    """Ŝ: *score* rounded up to a multiple of `1 / zones` (zone k has the value `1 − (k − 1)/K`, App. B.1; 0 stays 0).
-    Without zones *score* itself."""
-    return math.ceil(score * zones - 1e-9) / zones if zones else score
 
 
 def _share_done(episode: Trajectory, time: int) -> float:

@@ -7,7 +7,8 @@ import pytest
 from tests.training.trajectories import rows_of, sampled, trajectory
 from training.data.rows import Row
 from training.data.trajectories import Trajectory
-from training.mira.episode_rewards import EpisodeRewardSettings, episode_reward, mean_step_score, tier
+from training.grpo.rewards.ssl import tier_value
+from training.mira.episode_rewards import EpisodeRewardSettings, episode_reward, mean_step_score
 from training.mira.group_advantages import (
     GroupSettings,
     Normalization,
@@ -75,8 +76,20 @@ def test_the_reward_of_a_trajectory_is_its_mean_step_score_in_tiers() -> None:
     assert episode_reward(played, EpisodeRewardSettings(steps=0.2, zones=0)) == pytest.approx(1 + 0.2 * mean)
     refused = [played.decisions[0], played.decisions[1].model_copy(update={"ok": False})]
     half = played.model_copy(update={"decisions": tuple(refused)})
-    assert episode_reward(half, EpisodeRewardSettings(steps=1.0, step_score="executed")) == pytest.approx(1.5)
-    assert [tier(score, 4) for score in (0, 0.01, 0.25, 0.26, 1)] == [0, 0.25, 0.25, 0.5, 1]
+    assert episode_reward(half, EpisodeRewardSettings(steps=1.0, step_score="executed")) == pytest.approx(1.75)
+    none = played.model_copy(update={"done": (0, 0, 0, 0)})
+    assert episode_reward(none, EpisodeRewardSettings(steps=1.0)) == 1
+    with pytest.raises(ValueError, match="1 tier tells no scores apart"):
+        EpisodeRewardSettings(zones=1)
+
+
+@pytest.mark.parametrize(("done", "tier"), [(13, 1.0), (12, 0.75), (3, 0.75), (2, 0.5), (1, 0.5)])
+def test_tiers_of_an_episode_have_the_bounds_of_a_point(done: int, tier: float) -> None:
+    """Of 20 milestones; the bounds are exp(−1/2) = 0.607 and exp(−2) = 0.135 (SSL, App. B.1)."""
+    played = episode("a", 1, success=False, done=(0, done)).model_copy(update={"milestones": 20})
+    assert mean_step_score(played, "progress") == pytest.approx(done / 20)
+    assert episode_reward(played, EpisodeRewardSettings(steps=1.0)) == tier
+    assert episode_reward(played, EpisodeRewardSettings(steps=1.0)) == tier_value(done / 20)
 
 
 def weights_of(normalization: Normalization, rows: tuple[Row, ...]) -> list[float]:

@@ -10,14 +10,14 @@ Choices where the paper contradicts itself:
 * the continuous rival of places "from GUI-G²" (§4.1): `continuous` is S in place of Ŝ; `gui_g2` is the reward of the
   GUI-G² paper (Tang et al. 2025, arXiv 2507.15846), see :func:`gui_g2_proximity`, which has no C (`verifier = false`).
 
-A trajectory of several steps (Eq. 2 and 3) is rewarded by :func:`trajectory_reward`.
+A trajectory of several steps has the tier of its mean proximity (Eq. 3 and 4), see :func:`tier_value`; episodes are
+rewarded with it in :mod:`training.mira.episode_rewards`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from statistics import fmean
 from typing import Final, Literal
 
 from pydantic import Field, model_validator
@@ -136,21 +136,9 @@ def gui_g2_proximity(target: PointTarget | StepTarget, completion: ParsedComplet
     return (near + gaussian_coverage(box, target.region)) / 2
 
 
-def trajectory_reward(steps: Sequence[float], *, solved: bool, reward: SslReward) -> Score:
-    """`C + α·Ŝ` of a trajectory (Eq. 2): S is the mean of the steps' proximities (Eq. 3), each 0 to 1, see
-    :func:`proximity_score`; Ŝ its tier, with the bounds of a point's φ (Eq. 5). S is 0 without steps."""
-    near = fmean(steps) if steps else 0.0
-    correct = float(solved)
-    parts = {"correct": correct, "proximity": near}
-    verified = correct if reward.verifier else 0.0
-    if reward.proximity == "none":
-        return Score(verified, parts)
-    worth = tier_value(near, reward.zones) if reward.proximity == "tiered" else near
-    return Score(verified + reward.alpha * worth, {**parts, "worth": worth})
-
-
 def tier_value(proximity: float, zones: int = 4) -> float:
-    """Value of the zone that holds a *proximity* φ, 0 to 1, as :func:`zone_value` for a point; 0 for 0."""
+    """Ŝ, 0 to 1: value of the zone that holds a *proximity*, 0 to 1, of a point (φ) or a trajectory (S, Eq. 4), 0
+    for 0. The bounds are those of φ, as in :func:`zone_value`. *zones*: K, at least 2."""
     if proximity <= 0:
         return 0.0
     return _zone_at(math.sqrt(-2 * math.log(min(1.0, proximity))), zones)

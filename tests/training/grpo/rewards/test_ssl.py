@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.training.grpo.rewards.examples import CLICK, DRAG, MAZE, POINT, SCROLL, SOLVED, SUDOKU_4, SUDOKU_9, TYPE
 from training.grpo.rewards import GridTarget, MazeTarget, Score, StepTarget, Target, read_completion
 from training.grpo.rewards.geometry import Box, Point
-from training.grpo.rewards.ssl import SslReward, tier_value, trajectory_reward, zone_value
+from training.grpo.rewards.ssl import SslReward, tier_value, zone_value
 
 BOX = Box(100, 200, 160, 230)
 WIDE = Box(100, 200, 170, 230)
@@ -261,16 +261,6 @@ def test_a_trajectory_of_one_step_has_the_tier_of_its_point(x: float, y: float, 
     bound = ellipse_distance(point, BOX) * 3 * (zones - 1) / 3  # in zones
     assume(abs(bound - round(bound)) > 1e-6)
     assert tier_value(gaussian_proximity(point, BOX), zones) == zone_value(point, BOX, zones)
-
-
-def test_a_trajectory_is_rewarded_by_the_mean_of_its_steps() -> None:
-    steps = [1.0, 0.0, 0.5, 0.9]  # S = 0.6 (Eq. 3): the second tier
-    solved = trajectory_reward(steps, solved=True, reward=SslReward())
-    assert solved.total == pytest.approx(1 + 0.2 * 0.75) and solved.parts["proximity"] == pytest.approx(0.6)
-    assert trajectory_reward(steps, solved=False, reward=SslReward()).total == pytest.approx(0.15)
-    assert trajectory_reward(steps, solved=False, reward=SslReward(proximity="continuous")).total == pytest.approx(0.12)
-    assert trajectory_reward(steps, solved=True, reward=SslReward(proximity="none")).total == 1.0
-    assert trajectory_reward([], solved=False, reward=SslReward()).total == 0.0
 
 
 def test_a_reward_of_nothing_is_rejected() -> None:
