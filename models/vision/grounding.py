@@ -126,6 +126,12 @@ def _form(question: str) -> GroundingPrompt | None:
     return None if shape is None else GroundingPrompt(asked != question, shown is not None, shape)
 
 
+def shape_of(question: str) -> AnswerShape | None:
+    """What a question of :class:`GroundingPrompt` asks for; None for others."""
+    asked = question.removesuffix(THINK)
+    return next((shape for profile, shape in _FORMS if asked.endswith(_asks_for(profile, shape).text)), None)
+
+
 def subject_of(question: str) -> tuple[Literal["where_is", "where_to_click"], str] | None:
     """What a question of :class:`GroundingPrompt` asks for: an element or a goal, and its words. None for others."""
     asked = question.removesuffix(THINK)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from envs.core.action_languages import language
 from envs.core.action_languages.ids import PHRASE
 from envs.core.actions import Action
 from envs.core.errors import BadInput
+from models.vision.grounding import AnswerShape, shape_of
 from training.grpo.examples import Example
+from training.grpo.prompts import PromptSettings
 from training.grpo.rewards import (
     UNSCALED,
     GridTarget,
     MazeTarget,
     PointTarget,
+    RewardSettings,
     Scale,
     StepTarget,
     SudokuTarget,
@@ -23,15 +27,27 @@ from training.grpo.rewards import (
 )
 from training.grpo.rewards.adagui import AdaguiReward
 from training.grpo.rewards.guirlvg import GuirlvgReward
+from training.grpo.rewards.lpo import LpoReward
 from training.grpo.rewards.targets import AIMS
 from training.grpo.settings import GrpoSettings
 
 TAGS = "<think></think><answer>{}</answer>"
 
 
-def right_answer(target: Target, scale: Scale = UNSCALED) -> str:
-    """The shortest correct answer to *target*. *scale*: pixels of the image per unit of the answer's coordinates."""
+def asked_shape(example: Example, prompt: PromptSettings | None) -> AnswerShape:
+    """What the question of *example* asks for; for a question in words of its own what *prompt* asks for, if any."""
+    shape = shape_of(example.messages[-1][1])
+    return shape or (AnswerShape.POINT if prompt is None else prompt.answer)
+
+
+def right_answer(target: Target, scale: Scale = UNSCALED, shape: AnswerShape = AnswerShape.POINT) -> str:
+    """The shortest correct answer to *target*. *scale*: pixels of the image per unit of the answer's coordinates;
+    *shape*: what a question for a place asks for."""
     match target:
+        case PointTarget() if shape is not AnswerShape.POINT:
+            box = [round(edge / scale[place % 2], 0 if scale[0] <= 10 else 4) for place, edge in enumerate(target.box)]
+            numbers = [int(edge) if scale[0] <= 10 else edge for edge in box]
+            return json.dumps([{"bbox_2d": numbers}] if shape is AnswerShape.JSON_BOX else numbers)
         case PointTarget():
             centre = target.region.centre
             return f"{_in_units(centre.x, scale[0])}, {_in_units(centre.y, scale[1])}"
@@ -59,35 +75,63 @@ def _in_units(pixels: float, scale: float) -> str:
 
 
 def check_completion_lengths(
-    examples: Sequence[Example], held_out: Sequence[Example], settings: GrpoSettings, count: TokenCount
+    examples: Sequence[Example],
+    held_out: Sequence[Example],
+    settings: GrpoSettings,
+    count: TokenCount,
+    scale: Callable[[Example], Scale] = lambda _: UNSCALED,
 ) -> tuple[str, ...]:
     """Returns a warning line for each set of examples with correct answers longer than `answer_tokens`. *count* counts
-    a text's tokens. Raises BadInput if no correct answer to *examples* fits."""
-    lengths = [count(right_answer(example.target)) for example in examples]
+    a text's tokens; *scale*: pixels of the image per unit of an answer's coordinates. Raises BadInput if no correct
+    answer to *examples* fits."""
+
+    def answer(example: Example) -> str:
+        return right_answer(example.target, scale(example), _shape(example, settings))
+
+    answers = [answer(example) for example in examples]
+    lengths = [count(text) for text in answers]
     if min(lengths) > settings.answer_tokens:
         raise BadInput(
             f"answer_tokens {settings.answer_tokens} is too short for the right answer to any of the {len(lengths)} "
             f"examples: they have {_span(lengths)} tokens"
         )
-    measured = [count(right_answer(example.target)) for example in held_out]
+    measured = [count(answer(example)) for example in held_out]
     lines = (
         _line(lengths, len(examples), "examples: they cannot be solved", settings),
         _line(measured, len(held_out), "held-out examples: they count as unsolved", settings),
-        *_full_rewards(examples, settings, count),
+        *_full_rewards(answers, settings, count),
     )
     return tuple(filter(None, lines))
 
 
-def _full_rewards(examples: Sequence[Example], settings: GrpoSettings, count: TokenCount) -> Iterator[str]:
+def _shape(example: Example, settings: GrpoSettings) -> AnswerShape:
+    """The shape of the answer to a question for a place; an accuracy that is an overlap needs a box."""
+    shape = asked_shape(example, settings.prompt)
+    overlaps = isinstance(settings.reward, GuirlvgReward) and settings.reward.accuracy.startswith("iou")
+    return AnswerShape.BOX if overlaps and shape is AnswerShape.POINT else shape
+
+
+def _full_rewards(answers: Sequence[str], settings: GrpoSettings, count: TokenCount) -> Iterator[str]:
     """Yields warnings for rewards that require more text than the answer."""
     reward = settings.reward
-    if isinstance(reward, GuirlvgReward) and reward.format != "none":
-        lengths = [count(TAGS.format(right_answer(example.target))) for example in examples]
-        yield _line(lengths, len(examples), "examples in their tags: they never get the full reward", settings)
+    tagged = [count(TAGS.format(answer)) for answer in answers]
+    if _rewards_tags(reward):
+        yield _line(tagged, len(answers), "examples in their tags: they never get the full reward", settings)
     elif isinstance(reward, AdaguiReward) and reward.thought != "none":
-        lengths = [reward.thought_tokens + count(TAGS.format(right_answer(example.target))) for example in examples]
+        lengths = [reward.thought_tokens + length for length in tagged]
         subject = f"examples after a thought of reward.thought_tokens {reward.thought_tokens}: hard steps want one"
-        yield _line(lengths, len(examples), subject, settings)
+        yield _line(lengths, len(answers), subject, settings)
+
+
+def _rewards_tags(reward: RewardSettings) -> bool:
+    """Whether a part of *reward* is for a thought and an answer in tags."""
+    match reward:
+        case GuirlvgReward():
+            return reward.format != "none"
+        case LpoReward():
+            return reward.format_weight > 0
+        case _:
+            return False
 
 
 def _line(lengths: Sequence[int], examples: int, subject: str, settings: GrpoSettings) -> str:

@@ -33,14 +33,14 @@ from training.engine.progress import ReportSteps, Watcher, unwatched
 from training.engine.settings import Compute, Optimization, none_if_named
 from training.engine.sft import SupervisedJob, supervised
 from training.engine.trainer import SaveByTheClock, one_device, shared_arguments, train_on
-from training.grpo.completion_length import right_answer
+from training.grpo.completion_length import asked_shape, right_answer
 from training.grpo.declarations import form_of, profile_of_examples, style_of, thoughts_of
 from training.grpo.evaluation import encode_prompts, template_opening, tokenizer_of
 from training.grpo.examples import Example, check_images, examples_digest, share_of
 from training.grpo.frames import DECLARED_PROFILE, AnswerFrames, limit_pixels
 from training.grpo.prompts import PromptSettings, ask_as
 from training.grpo.recipes import Stage, layered, recipe_named
-from training.grpo.rewards import PointTarget, Scale
+from training.grpo.rewards import Scale
 from training.grpo.run import load_start, save_start
 from training.grpo.trainer import VISION
 from training.loop.parts import load_or_compute
@@ -102,12 +102,7 @@ class Imitated(Record):
 
 def answer_to_imitate(example: Example, shape: AnswerShape, scale: Scale) -> str:
     """The example's correct answer in the *shape* that its prompt asks for, after its thought in tags if it has one."""
-    target = example.target
-    answer = right_answer(target, scale)
-    if isinstance(target, PointTarget) and shape is not AnswerShape.POINT:
-        box = [round(edge / scale[place % 2], 0 if scale[0] <= 10 else 4) for place, edge in enumerate(target.box)]
-        numbers = [int(edge) if scale[0] <= 10 else edge for edge in box]
-        answer = json.dumps([{"bbox_2d": numbers}] if shape is AnswerShape.JSON_BOX else numbers)
+    answer = right_answer(example.target, scale, shape)
     return answer if example.thought is None else f"<think>{example.thought}</think>\n{answer}"
 
 
@@ -171,11 +166,12 @@ class _Answers:
         if self._end is None:
             raise BadInput("the tokenizer has no end-of-sequence token: answers would never end")
         self._frames = AnswerFrames(processor, settings.coordinates)
-        self._shape = AnswerShape.POINT if settings.prompt is None else settings.prompt.answer
+        self._prompt = settings.prompt
         self._opening = template_opening(processor)
 
     def tokens(self, example: Example) -> tuple[int, ...]:
-        text = answer_to_imitate(example, self._shape, self._frames.scale(example)).removeprefix(self._opening)
+        shape = asked_shape(example, self._prompt)
+        text = answer_to_imitate(example, shape, self._frames.scale(example)).removeprefix(self._opening)
         assert self._end is not None
         return (*self._tokens.plain(text), self._end)
 

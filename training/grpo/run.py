@@ -54,7 +54,7 @@ from training.grpo.examples import (
     share_of,
     write_examples,
 )
-from training.grpo.frames import DECLARED_PROFILE, keeps_aspect, limit_pixels, shown_size
+from training.grpo.frames import DECLARED_PROFILE, AnswerFrames, keeps_aspect, limit_pixels, shown_size
 from training.grpo.prompts import ask_as
 from training.grpo.results import GrpoResult, HeldOutEvaluation, read_held_out, read_result
 from training.grpo.rewards import StepTarget, has_places, places_of
@@ -113,9 +113,10 @@ def train_grpo(
         hidden_width(model.config),
         settings.compute.lora,
     )
+    scale = AnswerFrames(processor, settings.coordinates).scale
     warnings = (
         *_question_warnings(left + left_held_out, len(examples) + len(held_out), settings),
-        *check_completion_lengths(examples, held_out, settings, token_count(processor)),
+        *check_completion_lengths(examples, held_out, settings, token_count(processor), scale),
         *_coordinate_warnings(examples, settings),
         *_resizing_warnings(examples, settings, processor),
     )

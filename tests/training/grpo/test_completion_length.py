@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from envs.core.errors import BadInput
+from models.vision.coordinates import Size
+from models.vision.grounding import AnswerShape, GroundingPrompt
 from tests.training.grpo.rewards.examples import SOLVED
+from tests.training.grpo.vision_cases import vision_examples, vision_settings
 from training.grpo.completion_length import check_completion_lengths, right_answer
 from training.grpo.examples import Example
+from training.grpo.frames import AnswerFrames
 from training.grpo.puzzles import make_puzzles
-from training.grpo.rewards import SudokuTarget, Target, is_right, read_completion
+from training.grpo.rewards import PointTarget, SudokuTarget, Target, is_right, read_completion
 from training.grpo.rewards.registry import REWARDS
-from training.grpo.run import train_grpo
+from training.grpo.run import load_start, train_grpo
 from training.grpo.settings import GrpoSettings, Recipe, parse_settings
 from training.toy_models.puzzles import fresh_model, puzzle_tokenizer
 from training.toy_models.vision import character_tokenizer
@@ -86,6 +91,13 @@ def test_held_out_examples_are_counted_apart() -> None:
         pytest.param({"recipe": "guirlvg", "answer_tokens": 40}, None, id="tags fit"),
         pytest.param({"recipe": "guirlvg", "answer_tokens": 39}, "in their tags.*full reward.*40 tokens", id="no tags"),
         pytest.param({"recipe": "guirlvg", "answer_tokens": 9, "reward": {"format": "none"}}, None, id="none wanted"),
+        pytest.param(
+            {"recipe": "lpo/ui-r1", "answer_tokens": 39},
+            "in their tags.*full reward.*40 tokens",
+            id="no tags of a rival",
+        ),
+        pytest.param({"recipe": "lpo/ui-r1", "answer_tokens": 40}, None, id="tags of a rival fit"),
+        pytest.param({"recipe": "lpo", "answer_tokens": 9}, None, id="no tags with LPO"),
         pytest.param({"recipe": "adagui", "answer_tokens": 140}, None, id="a thought fits"),
         pytest.param({"recipe": "adagui", "answer_tokens": 64}, "thought_tokens 100.*140 tokens", id="no thought"),
         pytest.param({"recipe": "adagui", "answer_tokens": 64, "reward": {"thought": "none"}}, None, id="not rewarded"),
@@ -98,6 +110,64 @@ def test_text_that_a_reward_requires_besides_the_answer(changes: dict[str, Any],
     lines = check_completion_lengths([POINT], [], settings(**changes, group=8), len)
     assert len(lines) == (0 if says is None else 1)
     assert all(says is not None and re.search(says, line) for line in lines)
+
+
+def asking(form: GroundingPrompt, size: tuple[int, int] = (1000, 500)) -> Example:
+    """A box of 60 x 30 pixels at 1000, 2000 or in an image of *size*."""
+    target = PointTarget(box=(100, 200, 160, 230), size=size)
+    return Example(name="q", messages=(("user", form.where_is("it", Size(*size)).text),), target=target)
+
+
+@pytest.mark.parametrize(
+    ("shape", "changes", "longest"),
+    [
+        (AnswerShape.POINT, {}, "130, 215"),
+        (AnswerShape.BOX, {}, "[100, 200, 160, 230]"),
+        (AnswerShape.JSON_BOX, {}, '[{"bbox_2d": [100, 200, 160, 230]}]'),
+        (
+            AnswerShape.POINT,
+            {"recipe": "guirlvg", "reward": {"format": "none", "accuracy": "iou"}},
+            "[100, 200, 160, 230]",
+        ),
+    ],
+    ids=["a point", "a box", "a box in JSON", "a point, and its overlap counts"],
+)
+def test_the_answer_has_the_shape_that_is_asked_for(shape: AnswerShape, changes: dict[str, Any], longest: str) -> None:
+    for form in (GroundingPrompt(shape=shape), GroundingPrompt(think=True, resolution=True, shape=shape)):
+        fits = settings(**changes, group=8, answer_tokens=len(longest))
+        assert check_completion_lengths([asking(form)], [], fits, len) == ()
+        short = settings(**changes, group=8, answer_tokens=len(longest) - 1)
+        with pytest.raises(BadInput, match=rf"they have {len(longest)} tokens"):
+            check_completion_lengths([asking(form)], [], short, len)
+
+
+def test_a_question_in_words_of_its_own_is_answered_in_the_shape_of_the_row() -> None:
+    row = settings(recipe="guirlvg/trivial", answer_tokens=40, group=8)
+    (line,) = check_completion_lengths([POINT], [], row, len)
+    assert "in their tags" in line, '[{"bbox_2d": [100, 200, 160, 230]}] fits alone'
+    assert (
+        check_completion_lengths([POINT], [], settings(recipe="guirlvg/trivial", answer_tokens=67, group=8), len) == ()
+    )
+
+
+def test_answers_are_measured_in_the_units_of_the_row(
+    starts: Callable[[str], Path], images: Path, tmp_path: Path
+) -> None:
+    """The centre of a square at the left edge of an image of 56 x 84 pixels is `6, 16`, and `107, 190` in
+    thousandths."""
+    lines: list[str] = []
+    (one, *_) = vision_examples(images)
+    how = {"group": 2, "micro_rows": 2, "steps": 1, "optimization": {"batch_rows": 2, "learning_rate": 1e-6}}
+    for space, tokens in (("pixels", 5), ("thousand", 8)):
+        fits = vision_settings(**how, coordinates=space, answer_tokens=tokens)
+        scale = AnswerFrames(load_start(starts("Qwen3-VL"), vision=True)[1], fits.coordinates).scale
+        assert check_completion_lengths([one], [], fits, len, scale) == ()
+        short = fits.model_copy(update={"answer_tokens": tokens - 1})
+        with pytest.raises(BadInput, match=rf"they have {tokens} tokens"):
+            check_completion_lengths([one], [], short, len, scale)
+    with pytest.raises(BadInput, match=r"answer_tokens 7 is too short .* they have 8 tokens"):
+        short = vision_settings(**how, coordinates="thousand", answer_tokens=7)
+        train_grpo([one], str(starts("Qwen3-VL")), tmp_path / "run", short, log=lines.append)
 
 
 def test_tokens_are_those_of_the_policys_tokenizer() -> None:

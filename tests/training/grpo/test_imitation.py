@@ -12,12 +12,15 @@ import torch
 
 from envs.core.actions import Click, ClickAt
 from envs.core.errors import BadInput
-from models.vision.grounding import AnswerShape, declared_form
+from models.vision.coordinates import Size
+from models.vision.grounding import AnswerShape, GroundingPrompt, declared_form
 from tests.mira_command import mira
 from tests.training.grpo.rewards.examples import CLICK, POINT
 from tests.training.grpo.vision_cases import row_alone, vision_examples
+from training.grpo.completion_length import asked_shape
 from training.grpo.examples import Example, holds_examples, write_examples
 from training.grpo.imitation import ImitationSettings, answer_to_imitate, imitate
+from training.grpo.prompts import PromptSettings
 from training.grpo.rewards import MazeTarget, StepTarget
 from training.grpo.run import load_start
 from training.toy_models.puzzles import fresh_model
@@ -46,6 +49,20 @@ def test_the_answer_of_an_example(
     target: Any, thought: str | None, shape: AnswerShape, scale: tuple[float, float], answer: str
 ) -> None:
     assert answer_to_imitate(example(target, thought), shape, scale) == answer
+
+
+def test_a_question_is_answered_in_the_shape_that_it_asks_for(tmp_path: Path) -> None:
+    """Also without `prompt`, as of `mira train examples --answer box`; other questions in the shape of `prompt`."""
+    start = fresh_model(tmp_path / "start", width=32, layers=1)
+    boxed = example(POINT).model_copy(
+        update={"messages": (("user", GroundingPrompt(shape=AnswerShape.BOX).where_is("it", Size(1000, 500)).text),)}
+    )
+    assert asked_shape(boxed, None) == AnswerShape.BOX
+    assert asked_shape(example(POINT), None) == AnswerShape.POINT
+    assert asked_shape(example(POINT), PromptSettings(answer=AnswerShape.JSON_BOX)) == AnswerShape.JSON_BOX
+    result = imitate([boxed], str(start), tmp_path / "run", settings(steps=1), log=lambda _: None)
+    tokens = load_start(start, vision=False)[1].encode("[100, 200, 160, 230]", add_special_tokens=False)
+    assert result.tokens == len(tokens) + 1, "and the end"
 
 
 def settings(**changes: Any) -> ImitationSettings:
@@ -110,9 +127,6 @@ def test_vision_models_learn(
 def test_the_baseline_of_guirlvg_asks_for_a_box_in_json(
     starts: Callable[[str], Path], images: Path, tmp_path: Path
 ) -> None:
-    from models.vision.coordinates import Size
-    from models.vision.grounding import GroundingPrompt
-
     asked = [
         one.model_copy(update={"messages": (("user", GroundingPrompt().where_is("it", Size(*one.target.size)).text),)})
         for one in vision_examples(images)[:2]
