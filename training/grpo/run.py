@@ -61,6 +61,7 @@ from training.grpo.rewards import StepTarget, has_places, places_of
 from training.grpo.settings import GrpoSettings
 from training.grpo.trainer import adapters_of, build_rewarder, build_trainer, check_fit, count_updates, token_count
 from training.grpo.vision_models import load_vision_model
+from training.grpo.vllm_sampling import check_image_prompts
 from training.loop.parts import load_or_compute, read_record, write_record
 from training.starts import start_folder
 
@@ -122,6 +123,8 @@ def train_grpo(
     )
     if problem := rate_problem(bound):
         warnings = (*warnings, problem)
+    if not (out / "model").exists():
+        check_image_prompts(examples, settings, processor)
     inputs = GrpoInputs(
         start=weights_digest(policy),
         examples=examples_digest(examples),

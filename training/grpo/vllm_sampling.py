@@ -7,7 +7,7 @@ trainer: bfloat16 with `compute.bf16`, else float32.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from importlib import import_module
@@ -18,6 +18,8 @@ import torch
 
 from envs.core.errors import BadInput
 from training.engine.replaced_attributes import replaced
+from training.grpo.evaluation import encode_prompts
+from training.grpo.examples import Example
 from training.grpo.settings import GrpoSettings
 
 
@@ -40,6 +42,22 @@ def vllm_arguments(settings: GrpoSettings) -> dict[str, Any]:
         "vllm_importance_sampling_mode": "sequence_mask",
         "vllm_importance_sampling_clip_max": how.max_ratio,
     }
+
+
+def check_image_prompts(examples: Sequence[Example], settings: GrpoSettings, processor: Any) -> None:
+    """Raises BadInput if a prompt with its image leaves no room for an answer in the length that vLLM is started with.
+    Other prompts are cut; a server has a length of its own."""
+    if settings.vllm is None or settings.vllm.mode == "server" or examples[0].image is None:
+        return
+    lengths = ((one, encode_prompts(processor, [one], settings.room)["input_ids"].shape[1]) for one in examples)
+    too_long = [(example, length) for example, length in lengths if length > settings.room]
+    if too_long:
+        example, length = max(too_long, key=lambda pair: pair[1])
+        raise BadInput(
+            f"vllm: {len(too_long)} of {len(examples)} prompts with their images leave no room for answer_tokens "
+            f"{settings.answer_tokens} in compute.max_tokens {settings.compute.max_tokens}; that of {example.name!r} "
+            f"has {length} tokens: raise compute.max_tokens, or lower max_pixels"
+        )
 
 
 @contextmanager
