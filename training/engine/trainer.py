@@ -197,7 +197,10 @@ def settle_sharding(trainer: Trainer) -> None:
     accelerator: Any = trainer.accelerator
     kind = accelerator.distributed_type
     if kind == DistributedType.DEEPSPEED or accelerator.state.deepspeed_plugin is not None:
-        raise BadInput("a stage trains with DDP or FSDP; DeepSpeed makes an optimizer step at every backward pass")
+        raise BadInput(
+            "a stage trains with DDP or FSDP; DeepSpeed makes an optimizer step at every backward pass: launch it "
+            "without --use_deepspeed"
+        )
     if kind == DistributedType.FSDP and not accelerator.is_fsdp2:
         raise BadInput("a stage's weights are sharded by FSDP 2: launch it with --fsdp_version 2")
     if kind == DistributedType.FSDP:  # mixed precision would cast the weights, and references were scored in float32
