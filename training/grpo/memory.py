@@ -176,11 +176,16 @@ class _Planner:
         return model
 
     def _reference(self) -> int:
-        """Bytes of the copy of the start; with adapters the reference is the model without them."""
-        if not self._settings.kl or self._settings.compute.lora is not None:
+        """Bytes of the copy of the start, whose linear layers are held in bfloat16 under its autocast unless they are
+        sharded; with adapters the reference is the model without them."""
+        compute = self._settings.compute
+        if not self._settings.kl or compute.lora is not None:
             return 0
         with torch.device("meta"):
-            size = sum(weight.numel() * 4 for weight in _built(self._config).parameters())
+            model = _built(self._config)
+        if not self._sharing.sharded:
+            hold_frozen_in_bfloat16(model, compute, frozen=True)
+        size = sum(weight.numel() * weight.element_size() for weight in model.parameters())
         return size // self._sharing.processes if self._sharing.sharded else size
 
     def _sample(self, model: Any) -> Tensor:

@@ -24,7 +24,7 @@ from models.local.loading import reading_old_names
 from models.local.vision_loading import pad_left
 from models.prompting.prompt_tokens import PromptTokens
 from training.engine.checkpoints import lora_config
-from training.engine.half_weights import hold_frozen_in_bfloat16
+from training.engine.half_weights import hold_frozen_in_bfloat16, weights_are_sharded
 from training.engine.trainer import load_whole, one_device, settle_sharding, shared_arguments
 from training.grpo.batch_check import PER_TOKEN, check_fields, check_rows, padded_marks
 from training.grpo.evaluation import chat_turns, template_opening, tokenizer_of
@@ -252,7 +252,10 @@ def build_trainer(model: Any, processor: Any, examples: Sequence[Example], setti
         )
     if trainer.ref_model is not None:
         # TRL loads the reference from the folder in the model's configuration, the base of a merged adapter.
-        load_whole(trainer.accelerator.unwrap_model(trainer.ref_model), start)
+        reference = trainer.accelerator.unwrap_model(trainer.ref_model)
+        load_whole(reference, start)
+        if not weights_are_sharded():
+            hold_frozen_in_bfloat16(reference, settings.compute, frozen=True)
     if adapters is not None:
         hold_frozen_in_bfloat16(trainer.accelerator.unwrap_model(trainer.model), settings.compute)
     return trainer

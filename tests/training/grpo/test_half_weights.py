@@ -17,6 +17,7 @@ from training.engine.settings import Compute
 from training.grpo import trainer as trainer_module
 from training.grpo.examples import Example
 from training.grpo.puzzles import make_puzzles
+from training.grpo.results import read_log
 from training.grpo.rewards import UNSCALED, Rewarder, Scale, Score, Target
 from training.grpo.run import load_start, train_grpo
 from training.grpo.settings import GrpoSettings
@@ -93,3 +94,25 @@ def test_a_run_learns_the_same_and_saves_float32_weights(
     assert all(torch.equal(one[name], other[name]) for name in other)
     assert any(not torch.equal(one[name], before[name]) for name in before), "it has learned"
     assert [h.measured.correct for h in half.held_out] == [h.measured.correct for h in whole.held_out]
+
+
+@pytest.mark.parametrize("case", ["text", "Qwen2.5-VL", "Gemma 3"], indirect=True)
+def test_every_weight_is_trained_against_a_reference_in_bfloat16(
+    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, examples = case
+    full = SETTINGS.model_copy(update={"compute": SETTINGS.compute.model_copy(update={"lora": None}), "kl": 0.1})
+    model, processor = load_start(start, vision=examples[0].image is not None)
+    trainer = build_trainer(model, processor, examples, full, tmp_path / "built")
+    assert {weight.dtype for weight in trainer.model.parameters()} == {torch.float32}
+    embeddings = {id(part.weight) for part in trainer.ref_model.modules() if isinstance(part, nn.Embedding)}
+    linear = [part.weight for part in trainer.ref_model.modules() if isinstance(part, nn.Linear)]
+    assert {weight.dtype for weight in linear if id(weight) not in embeddings} == {torch.bfloat16}
+    half = train_grpo(examples[:6], str(start), tmp_path / "half", full, log=silent)
+    monkeypatch.setattr(trainer_module, "hold_frozen_in_bfloat16", _float32)
+    whole = train_grpo(examples[:6], str(start), tmp_path / "whole", full, log=silent)
+    one, other, before = (load_file(folder / "model.safetensors") for folder in (half.model, whole.model, start))
+    assert all(torch.equal(one[name], other[name]) for name in other)
+    assert any(not torch.equal(one[name], before[name]) for name in before), "it has learned"
+    losses = [[row["kl"] for row in read_log(tmp_path / name) if "kl" in row] for name in ("half", "whole")]
+    assert losses[0] == losses[1] and losses[0][-1] > 0

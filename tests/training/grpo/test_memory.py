@@ -34,6 +34,7 @@ TILE = 64
 """Part of the vocabulary in TRL's output layer: its own is wider than all else in a tiny model."""
 WAYS: dict[str, dict[str, Any]] = {
     "every weight": {"kl": 0.01},
+    "reference in bfloat16": {"compute": {"bf16": True}, "kl": 0.01},
     "frozen encoder": {"freeze_vision": True},
     "LoRA in bfloat16": {"compute": {"lora": {"rank": 4}, "bf16": True}, "kl": 0.01},
     "recomputed": {"compute": {"gradient_checkpointing": True}},
@@ -124,6 +125,20 @@ def test_sharded_weights_are_divided_in_every_pass(starts: Callable[[str], Path]
         assert (part.activations, part.cache) == (one.activations, one.cache)
     assert [part.gradients for part in sharded[:2]] == [0, 0]
     assert sharded[2].gradients * 8 == pytest.approx(whole[2].gradients, rel=0.01), "DDP sends from a copy"
+
+
+def test_the_reference_is_counted_in_bfloat16_unless_it_is_sharded(starts: Callable[[str], Path]) -> None:
+    described = AutoConfig.from_pretrained(starts("Qwen2.5-VL"))
+
+    def reference(*, bf16: bool, sharded: bool = False) -> int:
+        config, sharing = (
+            settings(kl=0.1, compute={"bf16": bf16}),
+            Sharing(processes=2 if sharded else 1, sharded=sharded),
+        )
+        return grpo_peaks(described, config, prompt=64, sharing=sharing)[0].reference
+
+    assert 0.5 * reference(bf16=False) < reference(bf16=True) < 0.8 * reference(bf16=False)
+    assert reference(bf16=True, sharded=True) == reference(bf16=False, sharded=True) == reference(bf16=False) // 2
 
 
 def test_vllm_reserves_a_share_of_the_gpu_beside_the_policy_or_while_it_sleeps() -> None:
