@@ -28,6 +28,7 @@ from models.vision.coordinates import CoordinateSpace
 from models.vision.grounding import AnswerShape
 from training.data.rows import Row
 from training.engine.checkpoints import lora_config, select_device, weights_digest
+from training.engine.half_weights import copy_trained_weights, hold_frozen_in_bfloat16, is_held_in_bfloat16
 from training.engine.padded_sft import IGNORED
 from training.engine.progress import ReportSteps, Watcher, unwatched
 from training.engine.settings import Compute, Optimization, none_if_named
@@ -42,7 +43,7 @@ from training.grpo.prompts import PromptSettings, ask_as
 from training.grpo.recipes import Stage, layered, recipe_named
 from training.grpo.rewards import Scale
 from training.grpo.run import load_start, save_start
-from training.grpo.trainer import VISION
+from training.grpo.trainer import freeze_vision
 from training.loop.parts import load_or_compute
 from training.loop.settings import SET, values_of
 from training.starts import start_folder
@@ -136,7 +137,7 @@ def imitate(
     rows = [answers.tokens(example) for example in examples]
     cut = 0
     if not (out / "model").exists() and vision:
-        _train_vision(model, processor, examples, rows, out=out, settings=settings, watch=watch)
+        _train_vision(model, processor, examples, rows, start=policy, out=out, settings=settings, watch=watch)
     elif not vision:
         room = declared_context(model, processor)
         del model
@@ -219,23 +220,18 @@ def _train_vision(
     examples: Sequence[Example],
     answers: Sequence[tuple[int, ...]],
     *,
+    start: Path,
     out: Path,
     settings: ImitationSettings,
     watch: Watcher,
 ) -> None:
-    from peft import get_peft_model
     from transformers import PrinterCallback
 
     device = select_device(settings.compute)
-    model.to(device)
-    if settings.freeze_vision:
-        for name, weight in model.named_parameters():
-            weight.requires_grad_(not any(part in name for part in VISION))
-    if settings.compute.lora is not None:
-        with reading_old_names():
-            model = get_peft_model(model, lora_config(settings.compute.lora, model))
+    torch.manual_seed(settings.seed)  # new adapters do not depend on what this process ran before
+    model = _trainable(model.to(device), settings)
     trainer = _row_trainer()(
-        model=model,
+        model=hold_frozen_in_bfloat16(model, settings.compute),
         args=_arguments(out / "checkpoints", len(examples), settings),
         train_dataset=_Rows(examples, answers),
         data_collator=_Encoder(processor, settings.compute.max_tokens),
@@ -245,8 +241,13 @@ def _train_vision(
     trainer.add_callback(ReportSteps("fine-tuning", watch))
     train_on(trainer, out / "checkpoints")
     write_atomically(out / "log.json", json.dumps(trainer.state.log_history, indent=1) + "\n")
+    learned = trainer.accelerator.unwrap_model(trainer.model)
+    if is_held_in_bfloat16(learned):  # frozen weights are saved as they were, and adapters merged into those
+        exact = _trainable(load_start(start, vision=True)[0], settings)
+        copy_trained_weights(learned, exact)
+        learned = exact
     save_start(
-        trainer.accelerator.unwrap_model(trainer.model),
+        learned,
         processor,
         out / "model",
         profile=profile_of_examples(examples),
@@ -254,6 +255,18 @@ def _train_vision(
         form=form_of(examples),
     )
     shutil.rmtree(out / "checkpoints", ignore_errors=True)
+
+
+def _trainable(model: Any, settings: ImitationSettings) -> Any:
+    """*model* with the weights frozen that are not trained, and with new adapters if the run has adapters."""
+    from peft import get_peft_model
+
+    if settings.freeze_vision:
+        freeze_vision(model)
+    if settings.compute.lora is None:
+        return model
+    with reading_old_names():
+        return get_peft_model(model, lora_config(settings.compute.lora, model))
 
 
 def _arguments(out: Path, examples: int, settings: ImitationSettings) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from envs.core.actions import Click, ClickAt
 from envs.core.errors import BadInput
@@ -17,6 +18,9 @@ from models.vision.grounding import AnswerShape, GroundingPrompt, declared_form
 from tests.mira_command import mira
 from tests.training.grpo.rewards.examples import CLICK, POINT
 from tests.training.grpo.vision_cases import row_alone, vision_examples
+from training.engine.half_weights import hold_frozen_in_bfloat16
+from training.engine.settings import Compute
+from training.grpo import imitation
 from training.grpo.completion_length import asked_shape
 from training.grpo.examples import Example, holds_examples, write_examples
 from training.grpo.imitation import ImitationSettings, answer_to_imitate, imitate
@@ -98,7 +102,15 @@ def test_a_text_model_learns_thoughts_and_answers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "adapters"), [("Qwen2.5-VL", False), ("Qwen2.5-VL", True), ("Gemma 3", False), ("SmolVLM", False)]
+    ("name", "adapters"),
+    [
+        ("Qwen2.5-VL", False),
+        ("Qwen2.5-VL", True),
+        ("Qwen3-VL", False),
+        ("Gemma 3", False),
+        ("SmolVLM", False),
+        ("LLaVA", False),
+    ],
 )
 def test_vision_models_learn(
     starts: Callable[[str], Path], images: Path, tmp_path: Path, name: str, adapters: bool
@@ -122,6 +134,45 @@ def test_vision_models_learn(
     learned = load_start(result.model, vision=True)[0].state_dict()
     frozen = [key for key in learned if "vision" in key or "visual" in key]
     assert frozen and all(torch.equal(learned[key], model.state_dict()[key]) for key in frozen)
+
+
+@pytest.mark.parametrize("name", ["Qwen2.5-VL", "SmolVLM"])
+@pytest.mark.parametrize("adapters", [True, False], ids=["adapters", "frozen encoder"])
+def test_frozen_weights_in_bfloat16_learn_the_same_and_are_saved_in_float32(
+    starts: Callable[[str], Path],
+    images: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    *,
+    adapters: bool,
+) -> None:
+    lora = {"rank": 4, "alpha": 8, "targets": ["q_proj", "v_proj"]} if adapters else None
+    compute = {"max_tokens": 900, "threads": 1, "cpu": True, "bf16": True, "lora": lora}
+    how = settings(compute=compute, freeze_vision=not adapters, steps=2)
+    trained: list[torch.nn.Module] = []
+
+    def hold(model: torch.nn.Module, given: Compute) -> torch.nn.Module:
+        trained.append(hold_frozen_in_bfloat16(model, given))
+        return model
+
+    def leave(model: torch.nn.Module, given: Compute) -> torch.nn.Module:
+        del given
+        return model
+
+    saved: list[dict[str, torch.Tensor]] = []
+    for way in (hold, leave):
+        monkeypatch.setattr(imitation, "hold_frozen_in_bfloat16", way)
+        out = tmp_path / way.__name__
+        result = imitate(vision_examples(images)[:2], str(starts(name)), out, how, log=lambda _: None)
+        saved.append(load_file(result.model / "model.safetensors"))
+    frozen = {weight.dtype for weight in trained[0].parameters() if not weight.requires_grad}
+    assert torch.bfloat16 in frozen
+    assert {weight.dtype for weight in trained[0].parameters() if weight.requires_grad} == {torch.float32}
+    assert {weight.dtype for weight in saved[0].values()} == {torch.float32}
+    assert all(torch.equal(saved[0][key], saved[1][key]) for key in saved[1])
+    before = load_file(starts(name) / "model.safetensors")
+    assert any(not torch.equal(saved[0][key], before[key]) for key in before), "it has learned"
 
 
 def test_the_baseline_of_guirlvg_asks_for_a_box_in_json(

@@ -17,6 +17,7 @@ from tests.mira_command import mira
 from tests.training.grpo.rewards.examples import CLICK, GRID, POINT, TYPE, png, words
 from training.cli.recipes import flat
 from training.grpo.examples import Example, share_of
+from training.grpo.imitation import ImitationSettings
 from training.grpo.prompts import PromptSettings, ask_as
 from training.grpo.recipes import PAPERS, Stage, recipe_named, recipes
 from training.grpo.rewards import PointTarget, Rewarder, StepTarget, Target
@@ -43,10 +44,14 @@ CHANGES: dict[str, dict[str, Any]] = {
     "ssl/zones-2": {"reward.zones": 2},
     "ssl/zones-8": {"reward.zones": 8},
     "ssl/alpha-01": {"reward.alpha": 0.1},
+    "ssl/alpha-03": {"reward.alpha": 0.3},
     "ssl/alpha-05": {"reward.alpha": 0.5},
     "ssl/counts": {"reward.blocks": "counts"},
-    "ssl/share-40": {"share": 0.4},
-    "ssl/binary-share-40": {"share": 0.4},
+    **{
+        f"ssl/{kind}share-{percent}": {"share": percent / 100}
+        for kind in ("", "binary-")
+        for percent in (20, 40, 60, 80)
+    },
     "guirlvg/soft-format": {"reward.format": "soft", "prompt.answer": "box"},
     "guirlvg/iou": {"reward.accuracy": "iou"},
     "guirlvg/distance": {"reward.accuracy": "distance", "prompt.answer": "point"},
@@ -72,6 +77,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "adagui/accuracy": {"reward.thought": "accuracy"},
     "adagui/box": {"reward.click": "box"},
     "adagui/success-only": {"reward.thought_for": "correct"},
+    "adagui/screen-scale": {"reward.scale": "screen"},
     "lpo/ui-r1": {"answer_tokens": 256, "reward.reward": "box", "reward.type_weight": 1.0, "reward.format_weight": 1.0},
     "lpo/gui-r1": {
         "answer_tokens": 256,
@@ -143,6 +149,19 @@ def test_the_trivial_row_and_the_final_one_have_the_constants_of_the_paper() -> 
     assert trivial.optimization.learning_rate == final.optimization.learning_rate == 1e-5
     differing = {"recipe", "prompt"}
     assert final.model_dump(exclude=differing) == resolved("guirlvg").model_dump(exclude=differing)
+
+
+def test_the_first_stage_of_adagui_has_the_constants_of_the_paper() -> None:
+    """§4.1: LoRA of rank 32 and α 64, a learning rate of 5e-5."""
+    first = ImitationSettings.load(None, (), "adagui/sft")
+    assert first.compute.needed_lora.model_dump(include={"rank", "alpha"}) == {"rank": 32, "alpha": 64}
+    assert first.optimization.learning_rate == 5e-5
+
+
+def test_every_row_that_is_trained_is_compared_with_a_neighbour() -> None:
+    """But the rows without one: the papers' final versions and the first row of GuirlVG's ladder."""
+    alone = {name for name in TRAINED if not recipe_named(name).of}
+    assert set(TRAINED) - set(CHANGES) == alone
 
 
 CORNER, NEAR, OFF = "101, 201", "150, 215", "165, 215"
