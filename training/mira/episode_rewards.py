@@ -2,7 +2,7 @@
 
 `R = C(τ) + w_m·(share of milestones done) + α·Ŝ(τ)`, where C is the checker's reward, S(τ) the mean step score of the
 trajectory and Ŝ the value of the zone that holds S (SSL, Wu et al. 2026, Eq. 2 to 4), see
-:func:`training.grpo.rewards.ssl.tier_value`. SSL scores a step by the distance of a click from a labelled element.
+:func:`training.tiers.tier_value`. SSL scores a step by the distance of a click from a labelled element.
 In a live episode no step is labelled, because several paths may lead to the goal. The score of a step is therefore what
 the environment shows of it: the share of milestones done after it, or whether the action was carried out.
 """
@@ -16,7 +16,7 @@ from pydantic import Field, field_validator
 
 from envs.core.record import Record
 from training.data.trajectories import Trajectory
-from training.grpo.rewards.ssl import tier_value
+from training.tiers import tier_value
 
 StepScore = Literal["progress", "executed"]
 

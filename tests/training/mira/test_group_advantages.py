@@ -7,7 +7,6 @@ import pytest
 from tests.training.trajectories import rows_of, sampled, trajectory
 from training.data.rows import Row
 from training.data.trajectories import Trajectory
-from training.grpo.rewards.ssl import tier_value
 from training.mira.episode_rewards import EpisodeRewardSettings, episode_reward, mean_step_score
 from training.mira.group_advantages import (
     GroupSettings,
@@ -18,6 +17,7 @@ from training.mira.group_advantages import (
     relative_rewards,
     row_weights,
 )
+from training.tiers import tier_value
 
 CENTRED = GroupSettings(deviation=False)
 

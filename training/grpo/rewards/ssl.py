@@ -10,8 +10,8 @@ Choices where the paper contradicts itself:
 * the continuous rival of places "from GUI-G²" (§4.1): `continuous` is S in place of Ŝ; `gui_g2` is the reward of the
   GUI-G² paper (Tang et al. 2025, arXiv 2507.15846), see :func:`gui_g2_proximity`, which has no C (`verifier = false`).
 
-A trajectory of several steps has the tier of its mean proximity (Eq. 3 and 4), see :func:`tier_value`; episodes are
-rewarded with it in :mod:`training.mira.episode_rewards`.
+A trajectory of several steps has the tier of its mean proximity (Eq. 3 and 4), see :func:`training.tiers.tier_value`;
+episodes are rewarded with it in :mod:`training.mira.episode_rewards`.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ from training.grpo.rewards.targets import (
     is_right,
     parse_box,
 )
+from training.tiers import zone_at
 
 NEAR_MISS: Final = 0.7
 """App. H.1: wrong answers with a proximity above this value indicate reward hacking."""
@@ -136,14 +137,6 @@ def gui_g2_proximity(target: PointTarget | StepTarget, completion: ParsedComplet
     return (near + gaussian_coverage(box, target.region)) / 2
 
 
-def tier_value(proximity: float, zones: int = 4) -> float:
-    """Ŝ, 0 to 1: value of the zone that holds a *proximity*, 0 to 1, of a point (φ) or a trajectory (S, Eq. 4), 0
-    for 0. The bounds are those of φ, as in :func:`zone_value`. *zones*: K, at least 2."""
-    if proximity <= 0:
-        return 0.0
-    return _zone_at(math.sqrt(-2 * math.log(min(1.0, proximity))), zones)
-
-
 def zone_value(point: Point, box: Box, zones: int = 4) -> float:
     """Value of the zone of *box* that contains *point* (App. B.1). Four zones: 1, 0.75 and 0.5 within one, two and
     three standard deviations, 0.25 in the corners, 0 outside.
@@ -152,14 +145,7 @@ def zone_value(point: Point, box: Box, zones: int = 4) -> float:
     """
     if not box.holds(point):
         return 0.0
-    return _zone_at(ellipse_distance(point, box) / SIGMA, zones)
-
-
-def _zone_at(deviations: float, zones: int) -> float:
-    """Value of the zone at a distance in standard deviations from the centre."""
-    step = 3 / (zones - 1)
-    zone = max(1, math.ceil(deviations / step - 1e-9))  # a point on a bound belongs to the inner zone (φ ≥ τ)
-    return (zones + 1 - min(zone, zones)) / zones
+    return zone_at(ellipse_distance(point, box) / SIGMA, zones)
 
 
 def _of_place(

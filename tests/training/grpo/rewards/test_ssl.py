@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tests.training.grpo.rewards.examples import CLICK, DRAG, MAZE, POINT, SCROLL, SOLVED, SUDOKU_4, SUDOKU_9, TYPE
 from training.grpo.rewards import GridTarget, MazeTarget, Score, StepTarget, Target, read_completion
 from training.grpo.rewards.geometry import Box, Point
-from training.grpo.rewards.ssl import SslReward, tier_value, zone_value
+from training.grpo.rewards.ssl import SslReward, zone_value
+from training.tiers import tier_value
 
 BOX = Box(100, 200, 160, 230)
 WIDE = Box(100, 200, 170, 230)
