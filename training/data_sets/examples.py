@@ -97,6 +97,7 @@ def _example(item: Item, source: str, ask: Ask, options: ImportOptions, images: 
         question="where_to_click" if ask == "goal" else "where_is",
         element=item.element,
         platform=storable(item.platform),
+        group=storable(item.group),
         source=source,
         template=storable(item.episode),
         split=item.split,

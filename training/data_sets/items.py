@@ -84,6 +84,8 @@ class Item:
     """None: only the place is asked for."""
     element: Literal["text", "icon", ""] = ""
     platform: str = ""
+    group: str = ""
+    """Part of the data set, as its tables name it."""
     episode: str = ""
     split: Split | None = None
 

@@ -27,8 +27,8 @@ def read(folder: Path, split: str | None) -> Iterator[Item | Exclusion]:
     home = files[0].resolve().parents[1]
     for path in files:
         for number, row in enumerate(rows_in(path), 1):
-            application = row.text("application")
-            if split not in (None, row.text("group"), application):
+            application, group = row.text("application"), row.text("group")
+            if split not in (None, group, application):
                 yield Exclusion.SPLIT
                 continue
             picture = row.file("img_filename", home / "images", home)
@@ -44,6 +44,7 @@ def read(folder: Path, split: str | None) -> Iterator[Item | Exclusion]:
                 row.corners("bbox", wide=False),
                 element=element_of(row, "ui_type"),
                 platform=row.text("platform"),
+                group=group,
                 split="test",
             )
 

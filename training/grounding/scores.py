@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 from typing import Final
@@ -20,9 +20,13 @@ _GROUPS: Final[Mapping[str, Callable[[Facts], str]]] = {
     "element": lambda facts: facts.element,
     "asks": lambda facts: facts.asks,
     "platform": lambda facts: facts.platform,
+    "group": lambda facts: facts.group,
     "source": lambda facts: facts.source,
     "split": lambda facts: facts.split or "",
 }
+_CROSSED: Final = (("platform", "element"), ("group", "element"))
+"""Pairs of facts whose combinations are groups, too: the columns of ScreenSpot's and ScreenSpot-Pro's tables."""
+_UNKNOWN: Final = "not known"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,21 +121,29 @@ def summarise(policy: str, scored: Sequence[Scored], *, seed: int = 0) -> Ground
 
 
 def _groups(scored: Sequence[Scored], seed: int) -> list[GroupScore]:
-    """Groups of examples by each fact that distinguishes some."""
-    groups: list[GroupScore] = []
-    for by, value in _GROUPS.items():
-        members: dict[str, list[Scored]] = {}
-        for each in scored:
-            name = "" if each.example.facts is None else value(each.example.facts)
-            members.setdefault(name or "not known", []).append(each)
-        if len(members) > 1:
-            groups += [
-                GroupScore(
-                    by=by, name=name, examples=len(held), accuracy=_accuracy(held), clustered=_clustered(held, seed)
-                )
-                for name, held in sorted(members.items())
-            ]
-    return groups
+    """Groups of examples by each fact that distinguishes some, then by each pair of facts that both do."""
+    names = {by: [_name(by, each) for each in scored] for by in _GROUPS}
+    names = {by: held for by, held in names.items() if len(set(held)) > 1}
+    for one, other in _CROSSED:
+        if one in names and other in names:
+            pairs = zip(names[one], names[other], strict=True)
+            names[f"{one} × {other}"] = [f"{first}, {second}" for first, second in pairs]
+    return [group for by, held in names.items() for group in _groups_by(by, held, scored, seed)]
+
+
+def _groups_by(by: str, names: Sequence[str], scored: Sequence[Scored], seed: int) -> Iterator[GroupScore]:
+    members: dict[str, list[Scored]] = {}
+    for name, each in zip(names, scored, strict=True):
+        members.setdefault(name, []).append(each)
+    for name, held in sorted(members.items()):
+        yield GroupScore(
+            by=by, name=name, examples=len(held), accuracy=_accuracy(held), clustered=_clustered(held, seed)
+        )
+
+
+def _name(by: str, scored: Scored) -> str:
+    facts = scored.example.facts
+    return (facts is not None and _GROUPS[by](facts)) or _UNKNOWN
 
 
 def _accuracy(scored: Sequence[Scored]) -> Estimate:

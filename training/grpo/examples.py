@@ -46,6 +46,9 @@ class Facts(Record):
     """What made it: a suite, a generator or a data set."""
     template: str = ""
     """Page template. Examples of one template are alike: they are in one split and are drawn together by intervals."""
+    group: str = ""
+    """Part of the data set, as its tables name it: ScreenSpot-Pro's category, Mind2Web's split, VisualWebBench's
+    subtask."""
     split: Split | None = None
     distractors: tuple[tuple[FiniteFloat, FiniteFloat, FiniteFloat, FiniteFloat], ...] = ()
     """Boxes of other elements that resemble the correct one: left, top, right, bottom in pixels of the image."""

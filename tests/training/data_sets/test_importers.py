@@ -97,6 +97,7 @@ def test_screenspot_v2_has_widths_and_pro_has_edges(tmp_path: Path) -> None:
     professional = imported("screenspot-pro", tmp_path / "pro", split="Dev")
     assert [one.box for one in points((*second, *professional))] == [(20, 10, 60, 30)] * 4
     assert [facts(one)[:2] for one in professional] == [("text", "macos"), ("icon", "macos")]
+    assert [one.facts and one.facts.group for one in professional] == ["Dev", "Dev"]
 
 
 def test_android_control(tmp_path: Path) -> None:

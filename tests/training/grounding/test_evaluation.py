@@ -84,6 +84,39 @@ def test_saved_predictions_are_scored_drawn_and_grouped(
     assert "62.5% (31-86)" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("fact", "names"), [("platform", ("mobile", "desktop", "web")), ("group", ("Dev", "CAD", "OS"))]
+)
+def test_the_columns_of_the_screenspot_tables(
+    fact: str,
+    names: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Two texts and two icons of each platform or category; of each name, as many icons are right as its place."""
+    kinds = [(name, element) for name in names for element in ("text", "text", "icon", "icon")]
+    made = [_example(tmp_path, n, element=element, **{fact: name}) for n, (name, element) in enumerate(kinds)]
+    write_examples(tmp_path / "test.jsonl", made)
+    points: dict[int, tuple[float, float] | None] = {}
+    for number, (name, element) in enumerate(kinds):
+        right = element == "text" or number % 2 < names.index(name)
+        points[number] = (70, 40) if right else (1, 1)
+    words = ("grounding", tmp_path / "test.jsonl", "--predictions", _predictions(tmp_path / "saved.jsonl", points))
+    assert mira(monkeypatch, "eval", *words, "--json") == 0
+    groups = {
+        each["name"]: (each["examples"], each["accuracy"]["value"])
+        for each in json.loads(capsys.readouterr().out)["groups"]
+        if each["by"] == f"{fact} × element"
+    }
+    shares = (0, 0.5, 1)
+    assert groups == {f"{name}, text": (2, 1.0) for name in names} | {
+        f"{name}, icon": (2, share) for name, share in zip(names, shares, strict=True)
+    }
+    assert mira(monkeypatch, "eval", *words) == 0
+    assert f"{fact} × element: {names[0]}, icon" in " ".join(capsys.readouterr().out.split())
+
+
 def _unknown(saved: Path, examples: Path) -> tuple[object, ...]:
     saved.write_text('{"name": "nobody", "point": [1, 2]}\n')
     return examples, "--predictions", saved
