@@ -46,7 +46,8 @@ def evaluate_planning(
     wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:
-    """Evaluate a model on single steps: Type, GR and SR by OS-Atlas' rules, TM and EM by AITZ', thinking tokens."""
+    """Evaluate a model on single steps: Type, GR and SR by OS-Atlas' rules, TM and EM by AITZ', thinking tokens; also
+    Ele.Acc, Op.F1 and Step SR for Mind2Web, and episodes with every step right."""
     from models.vision.checkpoints import vision_profile as profile_of
     from models.vision.profiles import GENERAL, profile_named
     from training.grpo.examples import check_images, read_example_files
@@ -127,10 +128,16 @@ def _print(score: PlanningScore, out: Path | None) -> None:
     titles = ("Type", "GR", "SR (95 %)", "by episode", "TM", "EM", "thought\ntokens")
     ranked = (Column(title, right=True, drop=max(0, place - 2)) for place, title in enumerate(titles))
     table = FittedTable(Column("steps"), Column("n", right=True), *ranked, title=score.policy)
-    rows = {"all": score.overall, **score.by_platform, **score.by_type}
+    rows = {"all": score.overall, **score.by_platform, **score.by_group, **score.by_type}
     for name, metrics in rows.items():
         table.row(name, str(metrics.steps), *_cells(metrics))
     print_table(table)
+    if score.mind2web:
+        print_table(_mind2web(score))
+    tasks = score.full_tasks
+    if tasks.episodes:
+        shares = f"{_shown(tasks.success)} by SR, {_shown(tasks.exact_match)} by EM"
+        stdout.print(f"full task success: {shares} of {tasks.episodes} episodes", highlight=False)
     stdout.print(f"{score.episodes} episodes · {score.unreadable} answers without an action", highlight=False)
     if out is not None:
         stdout.print(f"predictions: {out / 'predictions.jsonl'}", highlight=False, markup=False, soft_wrap=True)
@@ -146,6 +153,21 @@ def _cells(metrics: StepMetrics) -> tuple[str, ...]:
         _percent(metrics.exact_match.wilson),
         "-" if metrics.thought_tokens.value is None else f"{metrics.thought_tokens.value:.1f}",
     )
+
+
+def _mind2web(score: PlanningScore) -> FittedTable:
+    titles = ("Ele.Acc", "Op.F1", "Step SR", "SR")
+    ranked = (Column(title, right=True, drop=max(0, place - 2)) for place, title in enumerate(titles))
+    title = "Mind2Web, means over episodes (95 %)"
+    table = FittedTable(Column("steps"), Column("n", right=True), *ranked, title=title)
+    for name, metrics in score.mind2web.items():
+        means = (metrics.macro_element, metrics.macro_operation_f1, metrics.macro_success, metrics.task_success)
+        table.row(name, str(metrics.steps), *map(_shown, means))
+    return table
+
+
+def _shown(estimate: Estimate) -> str:
+    return f"{_percent(estimate)}{_interval(estimate)}"
 
 
 def _percent(estimate: Estimate) -> str:

@@ -100,6 +100,7 @@ def _example(item: Item, source: str, ask: Ask, options: ImportOptions, images: 
         group=storable(item.group),
         source=source,
         template=storable(item.episode),
+        elements=item.elements,
         split=item.split,
     )
     messages: tuple[tuple[Literal["user"], str], ...] = (("user", storable(_question(item, ask, options))),)

@@ -73,7 +73,6 @@ def _item(row: Row, path: Path, number: int) -> Item | Exclusion:
         box,
         Step(action, "", () if history in _NOTHING else (history,)),
         platform=row.text("platform", ""),
-        episode=name,
         split="train" if path.stem.startswith("train") else "test",
     )
 

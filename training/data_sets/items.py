@@ -82,6 +82,8 @@ class Item:
     """The element that is meant or acted on, in pixels of the picture."""
     step: Step | None = None
     """None: only the place is asked for."""
+    elements: tuple[Corners, ...] = ()
+    """Boxes in any of which a place is right, where the data set scores the element of every step."""
     element: Literal["text", "icon", ""] = ""
     platform: str = ""
     group: str = ""

@@ -64,7 +64,9 @@ def _item(row: Row, folder: Path, part: str | None) -> Item | Exclusion:
         row.text("confirmed_task"),
         box,
         Step(_action(operation, box), row.text("target_action_reprs", ""), _history(row)),
+        elements=tuple(boxes),
         platform="web",
+        group=part or "",
         episode=row.text("annotation_id"),
         split=None if part is None else SPLITS[part],
     )

@@ -28,6 +28,11 @@ ACTIONS: Final[tuple[tuple[LiteralString, LiteralString], ...]] = (
     ('exit(message="N/A")', "the task cannot be done"),
 )
 """How each action is written, with a remark. Letters stand for numbers, which small models would repeat."""
+PLACED: Final[tuple[LiteralString, LiteralString]] = (
+    "# Element: X, Y",
+    "the place of the field or list, on a line before Type and Select Dropdown Option",
+)
+"""The line that names the place of a step without a point, for data sets that score the element of every step."""
 HISTORY: Final = 8
 """The most earlier actions that are shown."""
 _ACTION_CHARS: Final = 300
@@ -50,7 +55,8 @@ def step_prompt(
             joined("", (words("The screenshot resolution is "), number(wide), words("x"), number(high), words(".")))
         )
     asked = (words("Answer with the next action on the screenshot, x and y "), words(UNITS[space]), words(":"))
-    lines += [joined("", asked), *(_action(written, remark) for written, remark in ACTIONS)]
+    offered = (*ACTIONS, *((PLACED,) if item.elements else ()))
+    lines += [joined("", asked), *(_action(written, remark) for written, remark in offered)]
     return joined("\n", (*lines, *((words(THOUGHT_REQUEST),) if think else ())))
 
 

@@ -49,6 +49,9 @@ class Facts(Record):
     group: str = ""
     """Part of the data set, as its tables name it: ScreenSpot-Pro's category, Mind2Web's split, VisualWebBench's
     subtask."""
+    elements: tuple[tuple[FiniteFloat, FiniteFloat, FiniteFloat, FiniteFloat], ...] = ()
+    """Boxes of the element that a step acts on, in pixels of the image, also where its action names no point; a place
+    in any of them is right. Of data sets that score the element of every step (Mind2Web)."""
     split: Split | None = None
     distractors: tuple[tuple[FiniteFloat, FiniteFloat, FiniteFloat, FiniteFloat], ...] = ()
     """Boxes of other elements that resemble the correct one: left, top, right, bottom in pixels of the image."""

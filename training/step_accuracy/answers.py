@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from pydantic import Field
 
+from envs.core.action_languages import ParseError, language
 from envs.core.actions import Action
 from envs.core.errors import BadInput
 from envs.core.record import storable
@@ -18,12 +21,17 @@ from models.vision.coordinates import CoordinateSpace, ImageFrame
 from models.vision.coordinates import Size as ViewSize
 from models.vision.grounding import UNITS
 from models.vision.pictures import picture_for
+from models.vision.places import plain_ascii
 from models.vision.profiles import GENERAL, VisionProfile
 from training.data_sets.items import Size
 from training.grpo.examples import Example, image_size, picture_as_png
 from training.grpo.predictions import Answer
 from training.grpo.rewards import StepTarget, extract_thought
-from training.grpo.rewards.targets import parse_action
+from training.grpo.rewards.geometry import Box, Point
+from training.grpo.rewards.targets import parse_action, parse_point, points_of, scaled_action
+
+_PLACE_LINE: Final = re.compile(r"^[ \t]*#[ \t]*Element[ \t]*:[^\n]*$", re.MULTILINE | re.IGNORECASE)
+"""The line that names the place of a step without a point; where a prompt asks for it, it is no thought."""
 
 
 class StepAnswer(Answer):
@@ -53,8 +61,23 @@ class AskedStep:
         return (facts.template if facts is not None else "") or self.example.name
 
     @property
+    def has_episode(self) -> bool:
+        """Whether its episode is known."""
+        return self.example.facts is not None and bool(self.example.facts.template)
+
+    @property
     def platform(self) -> str:
         return self.example.facts.platform if self.example.facts is not None else ""
+
+    @property
+    def group(self) -> str:
+        """The part of the data set, such as Mind2Web's test_task; empty if it is not known."""
+        return self.example.facts.group if self.example.facts is not None else ""
+
+    @property
+    def elements(self) -> tuple[Box, ...]:
+        """Boxes of the element that is acted on, of data sets that score it for every step; else empty."""
+        return () if self.example.facts is None else tuple(Box(*box) for box in self.example.facts.elements)
 
 
 def asked_steps(examples: Iterable[Example]) -> tuple[AskedStep, ...]:
@@ -102,6 +125,22 @@ def scale_in(step: AskedStep, space: CoordinateSpace, profile: VisionProfile = G
 def action_in(step: AskedStep, answer: str, scale: Scale) -> Action | None:
     """The action of *answer*, with points in pixels of the screenshot; None without one."""
     return parse_action(step.target, read_completion(answer, scale))
+
+
+def place_in(step: AskedStep, answer: str, scale: Scale) -> Point | None:
+    """The place of *answer* in pixels of the screenshot: the first point of its action, else the only point, or the
+    centre of the only box, of the last `# Element:` line before it; None without an action or a place."""
+    completion = read_completion(answer, scale)
+    for text in dict.fromkeys((completion.answer, plain_ascii(completion.answer))):
+        try:
+            parsed = language(step.target.language).parse(text)
+        except ParseError:
+            continue
+        if points := points_of(scaled_action(parsed.action, scale)):
+            return points[0]
+        lines = [note for note in parsed.notes if note.lower().startswith("element")]
+        return parse_point(replace(completion, answer=lines[-1])) if lines else None
+    return None
 
 
 async def answer_all(
@@ -152,4 +191,5 @@ async def _answer(
 def _share(step: AskedStep, answer: str, tokens: int) -> int:
     """Tokens of the thought in *answer*, by its share of the characters: a served model does not say where they end."""
     thought = extract_thought(step.target, read_completion(answer))
+    thought = _PLACE_LINE.sub("", thought).strip() if step.elements else thought
     return round(tokens * len(thought) / len(answer)) if answer else 0

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Final
 
+from envs.core.actions import Action
 from envs.core.record import Record
 from judges.statistics import Estimate, clustered_mean, proportion
 from models.vision.answers import Scale
-from training.step_accuracy.answers import AskedStep, StepAnswer, action_in
-from training.step_accuracy.rules import StepScore, score_step
+from training.grpo.rewards.geometry import Point
+from training.step_accuracy.answers import AskedStep, StepAnswer, action_in, place_in
+from training.step_accuracy.rules import ElementScore, StepScore, score_element, score_step
 
 RESAMPLES: Final = 2_000
 
@@ -38,6 +41,37 @@ class StepMetrics(Record):
     """Mean, over the answers of which it is known; the interval is over episodes."""
 
 
+class ElementMetrics(Record):
+    """Mind2Web's metrics over steps whose element is known, and over their episodes."""
+
+    steps: int
+    episodes: int
+    element: Rate
+    """Ele.Acc over all steps."""
+    operation_f1: Estimate
+    """Op.F1 over all steps; the interval is over episodes."""
+    success: Rate
+    """Step SR over all steps."""
+    macro_element: Estimate
+    """Ele.Acc as the paper averages: the mean over episodes of the mean over their steps. The interval is over
+    episodes, as those of the other means."""
+    macro_operation_f1: Estimate
+    macro_success: Estimate
+    task_success: Estimate
+    """SR: the share of episodes with every step right, with Wilson's interval."""
+
+
+class EpisodeMetrics(Record):
+    """Full task success rate (AdaGUI-R1, Table 7): episodes with every step right that the examples hold, with
+    Wilson's interval. Steps whose episode is not known do not count."""
+
+    episodes: int
+    success: Estimate
+    """Every step by SR."""
+    exact_match: Estimate
+    """Every step by EM, as AdaGUI-R1 judges steps."""
+
+
 class PlanningScore(Record):
     """What `mira eval planning` prints."""
 
@@ -46,6 +80,12 @@ class PlanningScore(Record):
     by_type: dict[str, StepMetrics]
     """By the type of the correct action."""
     by_platform: dict[str, StepMetrics]
+    by_group: dict[str, StepMetrics]
+    """By part of the data set, such as Mind2Web's test_task."""
+    mind2web: dict[str, ElementMetrics]
+    """Of all steps whose element is known (`all`), and by part of the data set if there are several; empty without
+    such steps."""
+    full_tasks: EpisodeMetrics
     episodes: int
     unreadable: int
     """Answers without an action."""
@@ -56,7 +96,16 @@ class ScoredStep:
     step: AskedStep
     answer: StepAnswer
     score: StepScore
-    readable: bool
+    action: Action | None
+    """The answered action, with points in pixels of the screenshot; None without one."""
+    place: Point | None
+    """Where it acts: :func:`training.step_accuracy.answers.place_in`."""
+    element: ElementScore | None
+    """None: the element is not known."""
+
+    @property
+    def readable(self) -> bool:
+        return self.action is not None
 
 
 def score_answers(
@@ -65,30 +114,96 @@ def score_answers(
     """Scores the answer to each of *steps*. *scale*: pixels per unit of its coordinates."""
     scored: list[ScoredStep] = []
     for step in steps:
-        answer = answers[step.example.name]
-        action = action_in(step, answer.answer, scale(step))
-        scored.append(ScoredStep(step, answer, score_step(step.target, action, step.size), action is not None))
+        answer, pixels = answers[step.example.name], scale(step)
+        action, place = action_in(step, answer.answer, pixels), place_in(step, answer.answer, pixels)
+        score = score_step(step.target, action, step.size)
+        element = score_element(step.target.action, step.elements, action, place) if step.elements else None
+        scored.append(ScoredStep(step, answer, score, action, place, element))
     return scored
 
 
 def summarise(policy: str, scored: Sequence[ScoredStep], *, seed: int = 0) -> PlanningScore:
-    """The metrics over all steps, and by type and platform."""
-    kinds = dict.fromkeys(one.score.kind for one in scored)
-    platforms = dict.fromkeys(one.step.platform for one in scored)
-    by_type = {str(kind): _metrics([one for one in scored if one.score.kind is kind], seed) for kind in kinds}
-    by_platform = {
-        platform: _metrics([one for one in scored if one.step.platform == platform], seed)
-        for platform in platforms
-        if platform
-    }
+    """The metrics over all steps, and by type, platform and part of the data set."""
     return PlanningScore(
         policy=policy,
         overall=_metrics(scored, seed),
-        by_type=by_type,
-        by_platform=by_platform,
+        by_type={name: _metrics(held, seed) for name, held in _divided(scored, lambda one: str(one.score.kind))},
+        by_platform={name: _metrics(held, seed) for name, held in _divided(scored, lambda one: one.step.platform)},
+        by_group={name: _metrics(held, seed) for name, held in _divided(scored, lambda one: one.step.group)},
+        mind2web=_mind2web(scored, seed),
+        full_tasks=_full_tasks(scored),
         episodes=len({one.step.episode for one in scored}),
         unreadable=sum(not one.readable for one in scored),
     )
+
+
+def _divided(scored: Sequence[ScoredStep], key: Callable[[ScoredStep], str]) -> list[tuple[str, list[ScoredStep]]]:
+    """The steps by *key*, in their order; without those whose key is empty."""
+    by_key: dict[str, list[ScoredStep]] = {}
+    for one in scored:
+        by_key.setdefault(key(one), []).append(one)
+    return [(name, held) for name, held in by_key.items() if name]
+
+
+def _full_tasks(scored: Sequence[ScoredStep]) -> EpisodeMetrics:
+    episodes = [held for _, held in _divided([one for one in scored if one.step.has_episode], _episode)]
+    return EpisodeMetrics(
+        episodes=len(episodes),
+        success=_all_right(episodes, lambda one: one.score.success),
+        exact_match=_all_right(episodes, lambda one: one.score.exact_match),
+    )
+
+
+def _episode(scored: ScoredStep) -> str:
+    return scored.step.episode
+
+
+def _all_right(episodes: Sequence[Sequence[ScoredStep]], right: Callable[[ScoredStep], bool]) -> Estimate:
+    return proportion(sum(all(map(right, held)) for held in episodes), len(episodes))
+
+
+def _mind2web(scored: Sequence[ScoredStep], seed: int) -> dict[str, ElementMetrics]:
+    known = [one for one in scored if one.element is not None]
+    if not known:
+        return {}
+    groups = _divided(known, lambda one: one.step.group)
+    parts = [("all", known), *(groups if len(groups) > 1 else ())]
+    return {name: _element_metrics(held, seed) for name, held in parts}
+
+
+def _element_metrics(scored: Sequence[ScoredStep], seed: int) -> ElementMetrics:
+    episodes = [held for _, held in _divided(scored, _episode)]
+
+    def over_steps(value: Callable[[ElementScore], float]) -> Estimate:
+        values = [value(_element(one)) for one in scored]
+        return clustered_mean(values, [one.step.episode for one in scored], resamples=RESAMPLES, seed=seed)
+
+    def over_episodes(value: Callable[[ElementScore], float]) -> Estimate:
+        means = [fmean(value(_element(one)) for one in held) for held in episodes]
+        names = [held[0].step.episode for held in episodes]
+        return clustered_mean(means, names, resamples=RESAMPLES, seed=seed)
+
+    def rate(right: Callable[[ElementScore], bool]) -> Rate:
+        return Rate(
+            wilson=proportion(sum(right(_element(one)) for one in scored), len(scored)), by_episode=over_steps(right)
+        )
+
+    return ElementMetrics(
+        steps=len(scored),
+        episodes=len(episodes),
+        element=rate(lambda score: score.element),
+        operation_f1=over_steps(lambda score: score.operation_f1),
+        success=rate(lambda score: score.success),
+        macro_element=over_episodes(lambda score: score.element),
+        macro_operation_f1=over_episodes(lambda score: score.operation_f1),
+        macro_success=over_episodes(lambda score: score.success),
+        task_success=_all_right(episodes, lambda one: _element(one).success),
+    )
+
+
+def _element(scored: ScoredStep) -> ElementScore:
+    assert scored.element is not None
+    return scored.element
 
 
 def _metrics(scored: Sequence[ScoredStep], seed: int) -> StepMetrics:

@@ -1,4 +1,4 @@
-"""When an answered action is right, by the rules of two published evaluations. Pure functions of two actions.
+"""When an answered action is right, by the rules of three published evaluations. Pure functions of two actions.
 
 **OS-Atlas** (`eval_scripts/*/evaluation_unify.py` for AndroidControl, GUI-Odyssey and OmniACT), which SSL follows
 (App. B):
@@ -14,6 +14,14 @@
     EM     and so are the arguments: a point in the element; a text that contains the other one, or is similar to it by
            more than 0.8; the same key; the same direction
 
+**Mind2Web** (`action_prediction/metric.py` and the paper's §4.1), for steps whose element is known, which LPO reports
+on Multimodal-Mind2Web:
+
+    Ele.Acc    the place is in the box of a positive candidate (as SeeClick's `mind2web_test.py` judges points; Mind2Web
+               itself compares chosen candidates)
+    Op.F1      F1 of the sets of words of the operation and its value, such as `TYPE Rome`
+    Step SR    the element is right, and Op.F1 is 1
+
 Three lines of the published scripts are not followed. OS-Atlas compares the first word of a text alone, the action's
 name included for GUI-Odyssey: here all words of the text, without the name. CoAT takes an empty text for a part of
 every text: here it equals an empty text alone. CoAT's models answer boxes, which must hold the point or overlap its
@@ -23,6 +31,7 @@ element: here a point must be in the element.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -45,6 +54,7 @@ from envs.core.actions import (
     says_impossible,
 )
 from training.data_sets.items import APP, ENTER, HOME, POINT_TOLERANCE, RECENT, Size
+from training.grpo.rewards.geometry import Box, Point
 from training.grpo.rewards.targets import StepTarget, points_of
 
 TEXT_F1: Final = 0.5
@@ -132,6 +142,43 @@ def score_step(target: StepTarget, answer: Action | None, size: Size) -> StepSco
     )
 
 
+@dataclass(frozen=True, slots=True)
+class ElementScore:
+    """What is right about one answer by Mind2Web's rules."""
+
+    element: bool
+    """Ele.Acc: the place is in the element."""
+    operation_f1: float
+    """Op.F1, 0 to 1."""
+
+    @property
+    def success(self) -> bool:
+        """Step SR."""
+        return self.element and self.operation_f1 == 1
+
+
+def score_element(right: Action, elements: Sequence[Box], answer: Action | None, place: Point | None) -> ElementScore:
+    """Scores *answer*, None if it has no action, which acts at *place*, by Mind2Web's rules. *elements*: boxes of the
+    positive candidates, in pixels of the screenshot as *place* is."""
+    if answer is None:
+        return ElementScore(element=False, operation_f1=0.0)
+    inside = place is not None and any(box.holds(place) for box in elements)
+    return ElementScore(inside, _set_f1(operation(answer).split(), operation(right).split()))
+
+
+def operation(action: Action) -> str:
+    """The operation of *action* with its value, as Mind2Web writes it: `CLICK`, `TYPE Rome`, `SELECT Rome`. Actions
+    that Mind2Web lacks are one word of their own."""
+    match action:
+        case Type():
+            return f"TYPE {action.text}"
+        case Select():
+            return f"SELECT {action.option}"
+        case _:
+            kind = step_type(action)
+            return (action.kind if kind is StepType.OTHER else kind.value).upper().replace(" ", "_")
+
+
 def step_type(action: Action) -> StepType:
     """The type of *action*."""
     match action:
@@ -150,7 +197,11 @@ def step_type(action: Action) -> StepType:
 
 def word_f1(answer: str, right: str) -> float:
     """F1 of the sets of words in any case, 0 to 1 (OS-Atlas, `calculate_f1_score`); 1 for two empty texts."""
-    answered, expected = set(answer.lower().split()), set(right.lower().split())
+    return _set_f1(answer.lower().split(), right.lower().split())
+
+
+def _set_f1(answer: Sequence[str], right: Sequence[str]) -> float:
+    answered, expected = set(answer), set(right)
     if not answered and not expected:
         return 1.0
     return 2 * len(answered & expected) / (len(answered) + len(expected))

@@ -192,6 +192,10 @@ def test_mind2web(tmp_path: Path) -> None:
     assert click.places[0].box == (20.5, 10, 60.5, 30), "the candidate that has a box"
     assert typed.action == Type(ref=items.FOCUSED, text="Rome")
     assert "Done, 1: [button] Search -> CLICK" in examples[1].messages[0][1]
+    for example in examples:
+        assert example.facts is not None and example.facts.group == "test_task"
+        assert example.facts.elements == ((20.5, 10, 60.5, 30),), "the element of every step, the one that types too"
+        assert "# Element: X, Y   the place of the field" in example.messages[0][1]
     goals = imported("mind2web", tmp_path, ask="goal", low=True)
     assert [one.box for one in points(goals)] == [(20.5, 10, 60.5, 30)] * 2, "also where to type"
     assert "Find a flat in Rome; [textbox]" in goals[1].messages[0][1]

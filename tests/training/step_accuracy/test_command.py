@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyarrow import parquet
 
 from envs.core.action_languages import PROGRAM
 from tests.mira_command import mira
-from tests.training.data_sets.published import BUILDERS
+from tests.training.data_sets.published import BUILDERS, write_parquet
 from training.grpo.examples import read_examples
 from training.grpo.rewards import StepTarget
 
@@ -64,6 +65,70 @@ def test_coordinates_are_read_in_the_units_of_the_prompt(
     assert json.loads(capsys.readouterr().out.partition("\n")[2])["overall"]["exact_match"]["wilson"]["value"] == 1
     assert mira(monkeypatch, *evaluate) == 2
     assert "does not ask for coordinates in pixels" in capsys.readouterr().err
+
+
+def _mind2web_split(folder: str, part: str, episode: str) -> None:
+    """Writes *part* with two steps of *episode*, as the published parquet has them."""
+    rows = parquet.read_table(next(Path("mind2web/data").glob("test_task-*"))).to_pylist()
+    for row in rows:
+        row |= {"annotation_id": episode, "action_uid": f"{row['action_uid']}-{episode}"}
+    write_parquet(Path(folder) / f"{part}-00000-of-00001.parquet", rows)
+
+
+def test_mind2web_is_scored_by_its_own_metrics_and_split(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _mind2web_split("many", "test_task", "ann-1")
+    _mind2web_split("many", "test_website", "ann-2")
+    assert mira(monkeypatch, "data", "import", "mind2web", "many", "-o", "steps.jsonl") == 0
+    typed = 'do(action="Type", argument="Rome", element="0")'
+    answers = {
+        0: 'do(action="Click At", x=60, y=30)',  # in the corner of the element
+        1: f"# Element: 40, 20\n{typed}",
+        2: 'do(action="Click At", x=61, y=20)',  # outside of it
+        3: typed,  # without a place
+    }
+    write_predictions("steps.jsonl", answers)
+    assert mira(monkeypatch, "eval", "planning", "steps.jsonl", "--predictions", "predictions.jsonl", "--json") == 0
+    score: dict[str, Any] = json.loads(capsys.readouterr().out.partition("\n")[2])
+    shares = {
+        part: [metrics[name]["value"] for name in ("macro_element", "macro_operation_f1", "macro_success")]
+        for part, metrics in score["mind2web"].items()
+    }
+    assert shares == {"all": [0.5, 1, 0.5], "test_task": [1, 1, 1], "test_website": [0, 1, 0]}
+    assert score["mind2web"]["all"]["task_success"]["value"] == 0.5
+    assert score["mind2web"]["all"]["element"]["wilson"]["value"] == 0.5
+    assert score["by_group"]["test_website"]["success"]["wilson"]["value"] == 1, "14 % of the screen, by OS-Atlas"
+    assert score["full_tasks"]["success"]["value"] == 1 and score["full_tasks"]["exact_match"]["value"] == 0.5
+    assert mira(monkeypatch, "eval", "planning", "steps.jsonl", "--predictions", "predictions.jsonl") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "Ele.Acc" in shown and "full task success: 100.0% (34-100) by SR, 50.0% (9-91) by EM of 2 episodes" in shown
+
+
+def test_the_macro_mean_weighs_episodes_equally(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Mind2Web, §4.1: three steps, two of one episode."""
+    _mind2web_split("many", "test_task", "ann-1")
+    _mind2web_split("many", "test_website", "ann-2")
+    assert mira(monkeypatch, "data", "import", "mind2web", "many", "-o", "steps.jsonl", "--limit", "3") == 0
+    write_predictions("steps.jsonl", {1: "no action", 2: "no action"})
+    assert mira(monkeypatch, "eval", "planning", "steps.jsonl", "--predictions", "predictions.jsonl", "--json") == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out.partition("\n")[2])["mind2web"]["all"]
+    assert found["element"]["wilson"]["value"] == found["operation_f1"]["value"] == pytest.approx(1 / 3)
+    assert found["macro_element"]["value"] == found["macro_operation_f1"]["value"] == pytest.approx(1 / 4)
+
+
+def test_steps_without_an_episode_are_no_full_tasks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    BUILDERS["gui-r1-3k"](Path("mixed"))
+    assert mira(monkeypatch, "data", "import", "gui-r1-3k", "mixed", "-o", "steps.jsonl") == 0
+    write_predictions("steps.jsonl", {})
+    assert mira(monkeypatch, "eval", "planning", "steps.jsonl", "--predictions", "predictions.jsonl", "--json") == 0
+    score: dict[str, Any] = json.loads(capsys.readouterr().out.partition("\n")[2])
+    assert score["full_tasks"]["episodes"] == 0 and score["full_tasks"]["success"]["value"] is None
+    assert score["episodes"] == 2 and score["mind2web"] == {}
 
 
 def test_a_scripted_model_is_asked(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

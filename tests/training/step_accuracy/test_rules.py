@@ -7,7 +7,16 @@ import pytest
 from envs.core.actions import Action, Click, ClickAt, Goto, Press, Scroll, Select, Stop, Type, Wait
 from training.data_sets import items
 from training.grpo.rewards import PointTarget, StepTarget
-from training.step_accuracy.rules import StepScore, StepType, score_step, similarity, step_type, word_f1
+from training.grpo.rewards.geometry import Box, Point
+from training.step_accuracy.rules import (
+    StepScore,
+    StepType,
+    score_element,
+    score_step,
+    similarity,
+    step_type,
+    word_f1,
+)
 
 SIZE = (1_000, 2_000)
 
@@ -139,3 +148,38 @@ def test_types() -> None:
         StepType.WAIT: Wait(),
     }
     assert {step_type(action): action for action in actions.values()} == actions
+
+
+@pytest.mark.parametrize(
+    ("right", "answer", "f1"),
+    [
+        (items.click(5, 5), items.click(900, 900), 1.0),  # CLICK has no value; the place is Ele.Acc's
+        (items.click(5, 5), items.long_press(5, 5), 0.0),
+        (items.click(5, 5), items.ENTER, 0.0),
+        (items.typed("New York"), items.typed("New York"), 1.0),
+        (items.typed("New York"), items.typed("York New"), 1.0),  # sets of words
+        (items.typed("New York"), items.typed("new York"), 2 / 3),  # TYPE, York of 3 and 3
+        (items.typed("New York"), items.typed("Boston"), 2 / 5),  # TYPE of 2 and 3
+        (items.typed("New York"), Select(ref=0, option="New York"), 2 / 3),
+        (Select(ref=0, option="Rome"), Select(ref=0, option="Rome"), 1.0),
+        (items.typed(""), items.typed(""), 1.0),
+        (items.typed("x"), Wait(), 0.0),
+        (items.typed("x"), None, 0.0),
+    ],
+)
+def test_the_operation_f1_of_mind2web(right: Action, answer: Action | None, f1: float) -> None:
+    """Mind2Web, `calculate_f1`, of texts such as `TYPE New York`."""
+    score = score_element(right, [Box(0, 0, 10, 10)], answer, Point(5, 5))
+    assert score.operation_f1 == pytest.approx(f1)
+    assert score.success == (f1 == 1)
+
+
+def test_the_element_accuracy_of_mind2web() -> None:
+    """SeeClick, `mind2web_test.py`: the edges of the box count; here in the box of any positive candidate."""
+    boxes = [Box(0, 0, 10, 10), Box(100, 100, 120, 110)]
+    right, answer = items.typed("Rome"), items.typed("Rome")
+    for x, y, inside in ((10, 10, True), (11, 10, False), (110, 105, True), (110, 111, False)):
+        score = score_element(right, boxes, answer, Point(x, y))
+        assert (score.element, score.operation_f1, score.success) == (inside, 1, inside)
+    assert not score_element(right, boxes, answer, None).element, "an action without a place"
+    assert not score_element(right, boxes, None, Point(5, 5)).element, "a place without an action"
