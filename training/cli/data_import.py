@@ -14,7 +14,7 @@ from training.cli.question_options import Coordinates, Resolution, Think
 
 NAMES = (
     "screenspot, screenspot-v2, screenspot-pro, android-control, gui-odyssey, aitz, omniact, mind2web, gui-r1-3k, "
-    "folder"
+    "visualwebbench, folder"
 )
 
 
@@ -28,7 +28,8 @@ def import_examples(
         str | None,
         typer.Option(
             help="Question of an example. element: where is this; goal: where to click for this; step: the next "
-            "action. Default: step for episodes, goal for benchmarks of places, element for a folder."
+            "action; choice: the letter of a mark. Default: step for episodes, goal for benchmarks of places, choice "
+            "for visualwebbench, element for a folder."
         ),
     ] = None,
     split: Annotated[

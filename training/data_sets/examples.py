@@ -14,17 +14,18 @@ from pydantic import ValidationError
 
 from envs.core.atomic_write import replacing
 from envs.core.errors import BadInput
+from envs.core.plain_values import first_problem
 from envs.core.record import storable
 from models.vision.coordinates import CoordinateSpace
 from models.vision.coordinates import Size as ViewSize
 from models.vision.grounding import GroundingPrompt
 from models.vision.profiles import profile_named
-from training.data_sets.items import Exclusion, Item, Picture, Step
-from training.data_sets.prompts import step_prompt
+from training.data_sets.items import Choices, Exclusion, Item, Picture, Step
+from training.data_sets.prompts import choice_prompt, step_prompt
 from training.data_sets.registry import DATA_SETS, Ask
 from training.grpo.examples import Example, Facts
 from training.grpo.frames import DECLARED_PROFILE
-from training.grpo.rewards import PointTarget, StepTarget
+from training.grpo.rewards import ChoiceTarget, PointTarget, StepTarget
 from training.grpo.rewards.targets import points_of
 
 _SUFFIX: Final = {"PNG": ".png", "JPEG": ".jpg", "WEBP": ".webp"}
@@ -92,9 +93,10 @@ def _example(item: Item, source: str, ask: Ask, options: ImportOptions, images: 
     target = _target(item, ask)
     if isinstance(target, Exclusion):
         return target
+    click = item.choices.click if ask == "choice" and item.choices is not None else ask == "goal"
     facts = Facts(
         subject=storable(_subject(item, ask, low=options.low)),
-        question="where_to_click" if ask == "goal" else "where_is",
+        question="where_to_click" if click else "where_is",
         element=item.element,
         platform=storable(item.platform),
         group=storable(item.group),
@@ -104,10 +106,14 @@ def _example(item: Item, source: str, ask: Ask, options: ImportOptions, images: 
         split=item.split,
     )
     messages: tuple[tuple[Literal["user"], str], ...] = (("user", storable(_question(item, ask, options))),)
-    return Example(name=storable(item.name), messages=messages, target=target, image=_stored(item, images), facts=facts)
+    picture = item.choices.picture if ask == "choice" and item.choices is not None else item.picture
+    image = _stored(picture, images)
+    return Example(name=storable(item.name), messages=messages, target=target, image=image, facts=facts)
 
 
 def _question(item: Item, ask: Ask, options: ImportOptions) -> str:
+    if ask == "choice":
+        return choice_prompt(item, think=options.think).text
     if ask == "step":
         space = options.coordinates
         return step_prompt(item, space=space, low=options.low, think=options.think, resolution=options.resolution).text
@@ -125,7 +131,9 @@ def _subject(item: Item, ask: Ask, *, low: bool) -> str:
     return f"{item.task}; {instruction}" if instruction else item.task
 
 
-def _target(item: Item, ask: Ask) -> PointTarget | StepTarget | Exclusion:
+def _target(item: Item, ask: Ask) -> PointTarget | StepTarget | ChoiceTarget | Exclusion:
+    if ask == "choice" and item.choices is not None:
+        return _choice_target(item, item.choices)
     if ask == "step" and item.step is not None:
         return _step_target(item, item.step)
     if item.box is None:
@@ -145,6 +153,13 @@ def _step_target(item: Item, step: Step) -> StepTarget | Exclusion:
         raise BadInput(f"{item.where}: its point is outside of its box") from None
 
 
+def _choice_target(item: Item, choices: Choices) -> ChoiceTarget:
+    try:
+        return ChoiceTarget(boxes=choices.boxes, right=choices.right, size=choices.size)
+    except ValidationError as error:
+        raise BadInput(f"{item.where}: {first_problem(error)}") from None
+
+
 def _place(item: Item) -> PointTarget | None:
     try:
         return None if item.box is None else PointTarget(box=item.box, size=item.size)
@@ -152,9 +167,8 @@ def _place(item: Item) -> PointTarget | None:
         return None
 
 
-def _stored(item: Item, images: Path) -> Path:
-    """The picture file of *item*; bytes are written to a file that is named after them."""
-    picture: Picture = item.picture
+def _stored(picture: Picture, images: Path) -> Path:
+    """The file of *picture*; bytes are written to a file that is named after them."""
     if isinstance(picture, Path):
         return picture.resolve()
     path = images / f"{hashlib.sha256(picture).hexdigest()[:24]}{_suffix(picture)}"

@@ -67,6 +67,20 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Choices:
+    """A picture on which elements are marked with letters from A on, one of which is right."""
+
+    picture: Picture
+    size: Size
+    boxes: tuple[Corners, ...]
+    """Of the marked elements, in pixels of this picture."""
+    right: int
+    """Place of the right one in *boxes*, from 0."""
+    click: bool
+    """Whether it is asked what to click for the task; else what the task describes."""
+
+
+@dataclass(frozen=True, slots=True)
 class Item:
     """A picture, what is asked about it, and what is right."""
 
@@ -82,6 +96,8 @@ class Item:
     """The element that is meant or acted on, in pixels of the picture."""
     step: Step | None = None
     """None: only the place is asked for."""
+    choices: Choices | None = None
+    """The marked elements, of data sets that ask for a letter."""
     elements: tuple[Corners, ...] = ()
     """Boxes in any of which a place is right, where the data set scores the element of every step."""
     element: Literal["text", "icon", ""] = ""

@@ -33,9 +33,20 @@ PLACED: Final[tuple[LiteralString, LiteralString]] = (
     "the place of the field or list, on a line before Type and Select Dropdown Option",
 )
 """The line that names the place of a step without a point, for data sets that score the element of every step."""
+_MARKED: Final = "Elements on the screenshot are marked with letters. "
+_DESCRIBED: Final = "Which of them is this: "
+_CLICKED: Final = "Which of them is to be clicked for this task: "
+_LETTER: Final = "\nAnswer with one uppercase letter and nothing else."
 HISTORY: Final = 8
 """The most earlier actions that are shown."""
 _ACTION_CHARS: Final = 300
+
+
+def choice_prompt(item: Item, *, think: bool = False) -> PromptText:
+    """Asks for the letter of a marked element: the one that is described, or the one to click for a goal."""
+    assert item.choices is not None, "only items with marks have a letter"
+    asked = words(_CLICKED if item.choices.click else _DESCRIBED) + on_one_line(item.task, SUBJECT_CHARS)
+    return joined("", (words(_MARKED), asked, words(_LETTER), words(THINK) if think else NOTHING))
 
 
 def step_prompt(

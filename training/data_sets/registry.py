@@ -12,8 +12,8 @@ from models.registry import DATA_SETS as GROUP
 from models.registry import Registry
 from training.data_sets.items import Exclusion, Item
 
-Ask = Literal["element", "goal", "step"]
-"""The questions of `mira train examples --ask`."""
+Ask = Literal["element", "goal", "step", "choice"]
+"""The questions of `mira data import --ask`."""
 Reader = Callable[[Path, str | None], Iterator[Item | Exclusion]]
 """Reads the data in a folder or file, of one split or of all (None), in its order. Raises BadInput."""
 
@@ -39,6 +39,7 @@ NAMES: Final = (
     "omniact",
     "mind2web",
     "gui-r1-3k",
+    "visualwebbench",
     "folder",
 )
 DATA_SETS: Final = Registry(

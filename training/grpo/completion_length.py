@@ -15,6 +15,7 @@ from training.grpo.examples import Example
 from training.grpo.prompts import PromptSettings
 from training.grpo.rewards import (
     UNSCALED,
+    ChoiceTarget,
     GridTarget,
     MazeTarget,
     PointTarget,
@@ -51,6 +52,8 @@ def right_answer(target: Target, scale: Scale = UNSCALED, shape: AnswerShape = A
         case PointTarget():
             centre = target.region.centre
             return f"{_in_units(centre.x, scale[0])}, {_in_units(centre.y, scale[1])}"
+        case ChoiceTarget():
+            return target.letter
         case StepTarget():
             return language(target.language).show(_with_units(target.action, scale)).removeprefix(PHRASE).strip()
         case MazeTarget():

@@ -18,7 +18,7 @@ from envs.core.atomic_write import write_atomically
 from envs.core.errors import BadInput
 from envs.core.plain_values import first_problem
 from envs.core.record import Record
-from training.grpo.rewards import Target, places_of
+from training.grpo.rewards import ChoiceTarget, Target, places_of
 
 _PNG: Final = b"\x89PNG"
 
@@ -245,7 +245,11 @@ def check_images(examples: Sequence[Example]) -> None:
             size = image_size(example.picture or b"")
         except BadInput as error:
             raise BadInput(f"example {example.name!r}, {str(example.image)!r}: {error}") from error
-        if any(place.size != size for place in places_of(example.target)):
+        if any(stated != size for stated in _stated_sizes(example.target)):
             raise BadInput(
                 f"example {example.name!r}: its image has {size[0]} x {size[1]} pixels, its target says otherwise"
             )
+
+
+def _stated_sizes(target: Target) -> tuple[tuple[int, int], ...]:
+    return (target.size,) if isinstance(target, ChoiceTarget) else tuple(place.size for place in places_of(target))

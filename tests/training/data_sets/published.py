@@ -208,6 +208,28 @@ def gui_r1_3k(folder: Path) -> None:
     write_parquet(folder / "train.parquet", [row | common for row in rows])
 
 
+def visualwebbench(folder: Path) -> None:
+    """A row of each grounding subtask; options are shares of the picture, or pixels of it."""
+    shares = [[0.1 * place, 0.1, 0.1 * place + 0.08, 0.3] for place in range(8)]
+    pixels = [[20.0 * place, 10.0, 20.0 * place + 16, 30.0] for place in range(8)]
+    for subtask, key, options, right in (
+        ("element_ground", "elem_desc", shares, 2),
+        ("action_ground", "instruction", pixels, 7),
+    ):
+        row: dict[str, Any] = {
+            "id": f"{subtask}_1",
+            "task_type": subtask,
+            "website": "https://shop.example",
+            "image": {"bytes": png((200, 100), "red"), "path": None},
+            "image_size": [200, 100],
+            "raw_image": {"bytes": png((200, 100)), "path": None},
+            "options": options,
+            key: f"the cart of {subtask}",
+            "answer": right,
+        }
+        write_parquet(folder / subtask / "test-00000-of-00001.parquet", [row])
+
+
 def own_folder(folder: Path) -> None:
     picture(folder / "shots" / "cart.png", (200, 100))
     lines = ["picture,instruction,left,top,right,bottom,role,platform"]
@@ -225,6 +247,7 @@ BUILDERS: Mapping[str, Callable[[Path], None]] = {
     "omniact": omniact,
     "mind2web": mind2web,
     "gui-r1-3k": gui_r1_3k,
+    "visualwebbench": visualwebbench,
     "folder": own_folder,
 }
 """By the name of the importer."""

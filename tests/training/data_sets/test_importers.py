@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyarrow import parquet
 
 from envs.core.action_languages import PROGRAM
 from envs.core.actions import Click, ClickAt, Scroll, Type
@@ -18,7 +19,7 @@ from training.data_sets.items import Exclusion
 from training.data_sets.prompts import ACTIONS
 from training.data_sets.registry import DATA_SETS, NAMES
 from training.grpo.examples import Example, check_images, read_examples, write_examples
-from training.grpo.rewards import PointTarget, StepTarget, is_right, read_completion
+from training.grpo.rewards import ChoiceTarget, PointTarget, StepTarget, is_right, read_completion
 
 
 def imported(name: str, folder: Path, **options: Any) -> tuple[Example, ...]:
@@ -64,6 +65,8 @@ def test_two_rows_are_two_examples_with_a_right_answer(tmp_path: Path, name: str
         target = example.target
         if isinstance(target, StepTarget):
             answer = PROGRAM.show(target.action)
+        elif isinstance(target, ChoiceTarget):
+            answer = target.letter
         else:
             assert isinstance(target, PointTarget)
             answer = "{}, {}".format(*target.region.centre)
@@ -206,6 +209,32 @@ def test_gui_r1_3k(tmp_path: Path) -> None:
     assert click.action == ClickAt(x=40, y=30)
     assert click.places[0].box == pytest.approx((20, 20, 60, 40))
     assert scroll.action == Scroll(direction="down")
+
+
+def test_visualwebbench(tmp_path: Path) -> None:
+    """Files are in the order of their names: action_ground, element_ground."""
+    action, element = imported("visualwebbench", tmp_path)
+    assert isinstance(action.target, ChoiceTarget) and isinstance(element.target, ChoiceTarget)
+    assert (action.target.letter, element.target.letter) == ("H", "C")
+    assert tuple(element.target.region) == pytest.approx((40, 10, 56, 30)), "shares of 200 x 100 pixels"
+    assert tuple(action.target.region) == (140, 10, 156, 30), "pixels"
+    assert len(element.target.boxes) == 8 and element.picture == published.png((200, 100), "red"), "with the marks"
+    assert [one.facts and one.facts.group for one in (action, element)] == ["action_ground", "element_ground"]
+    assert element.messages[0][1].startswith(
+        "Elements on the screenshot are marked with letters. Which of them is this: the cart of element_ground\nAnswer"
+    )
+    assert "to be clicked for this task: the cart of action_ground" in action.messages[0][1]
+    (goal,) = imported("visualwebbench", tmp_path, ask="goal", split="action_ground")
+    assert points((goal,))[0].box == (140, 10, 156, 30) and goal.picture == published.png((200, 100))
+
+
+def test_a_row_of_visualwebbench_without_its_answer_is_named(tmp_path: Path) -> None:
+    published.visualwebbench(tmp_path)
+    path = tmp_path / "element_ground" / "test-00000-of-00001.parquet"
+    (row,) = parquet.read_table(path).to_pylist()
+    published.write_parquet(path, [row | {"answer": 8}])
+    with pytest.raises(BadInput, match=r"row 1: 'answer' must be the place of one of 8 'options', from 0, not 8"):
+        import_data("visualwebbench", path, ImportOptions(), tmp_path)
 
 
 def test_steps_without_a_point_are_left_out_of_goals(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from training.grpo.rewards.rewarding import Rewarder, RewardSettings
 from training.grpo.rewards.score import Score
 from training.grpo.rewards.ssl import proximity_score
 from training.grpo.rewards.targets import (
+    ChoiceTarget,
     GridTarget,
     MazeTarget,
     PointTarget,
@@ -25,6 +26,7 @@ from training.grpo.rewards.thoughts import extract_thought
 __all__ = [
     "UNSCALED",
     "AddedReward",
+    "ChoiceTarget",
     "GridTarget",
     "MazeTarget",
     "ParsedCompletion",

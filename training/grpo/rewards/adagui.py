@@ -29,6 +29,7 @@ from training.grpo.rewards.grids import parse_path, parse_rows
 from training.grpo.rewards.registry import RewardEntry
 from training.grpo.rewards.score import Score
 from training.grpo.rewards.targets import (
+    ChoiceTarget,
     GridTarget,
     MazeTarget,
     PointTarget,
@@ -38,6 +39,7 @@ from training.grpo.rewards.targets import (
     aimed_points,
     is_right,
     parse_action,
+    parse_choice,
     parse_point,
 )
 from training.grpo.rewards.thoughts import extract_thought
@@ -169,6 +171,8 @@ def _can_be_read(target: Target, completion: ParsedCompletion) -> bool:
     match target:
         case PointTarget():
             return parse_point(completion) is not None
+        case ChoiceTarget():
+            return parse_choice(completion, len(target.boxes)) is not None
         case StepTarget():
             return parse_action(target, completion) is not None
         case MazeTarget():

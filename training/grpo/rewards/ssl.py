@@ -37,6 +37,7 @@ from training.grpo.rewards.geometry import (
 from training.grpo.rewards.registry import RewardEntry
 from training.grpo.rewards.score import Score
 from training.grpo.rewards.targets import (
+    ChoiceTarget,
     GridTarget,
     MazeTarget,
     PointTarget,
@@ -104,6 +105,8 @@ class SslReward(Record):
                 return gui_g2_proximity(target, completion)
             case PointTarget() | StepTarget():
                 return _of_place(target, completion, self._zone if tiered else gaussian_proximity)
+            case ChoiceTarget():
+                return float(is_right(target, completion))
             case MazeTarget() | SudokuTarget() | GridTarget():
                 scale = ("counts" if self.blocks == "counts" else "tiered") if tiered else "continuous"
                 return block_score(
@@ -120,10 +123,12 @@ class SslReward(Record):
 
 def proximity_score(target: Target, completion: ParsedCompletion) -> float:
     """S(τ), untiered, 0 to 1: the Gaussian of a point (App. B.1), the matching cells of a grid, 0 or 1 for an action
-    without a point (Table 5)."""
+    without a point (Table 5) or a letter."""
     match target:
         case PointTarget() | StepTarget():
             return _of_place(target, completion, gaussian_proximity)
+        case ChoiceTarget():
+            return float(is_right(target, completion))
         case MazeTarget() | SudokuTarget() | GridTarget():
             return block_score(*compared_grids(target, completion), parts=_parts(target), scale="continuous")
 

@@ -5,9 +5,11 @@ A target is part of an example. No completion can change it.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NamedTuple
+import re
+from string import ascii_uppercase
+from typing import Annotated, Final, Literal, NamedTuple
 
-from pydantic import Field, FiniteFloat, PositiveInt, model_validator
+from pydantic import Field, FiniteFloat, NonNegativeInt, PositiveInt, model_validator
 
 from envs.core.action_languages import ParseError, language
 from envs.core.actions import Action, ClickAt, DragAt, ScrollAt
@@ -22,6 +24,7 @@ AIMS = frozenset({"x", "y", "to_x", "to_y"})
 
 TYPE = frozenset({"kind", "button", "count"})
 """Fields of an action that make its type."""
+_PUNCTUATION: Final = str.maketrans("", "", ",.!?;:'\"")
 
 
 class PointTarget(Record):
@@ -44,6 +47,35 @@ class PointTarget(Record):
             raise ValueError(f"box {self.box} is smaller than a pixel; its numbers are left, top, right, bottom")
         if not Box(0, 0, *self.size).holds(box.centre):
             raise ValueError(f"box {self.box} lies outside the image of {self.size[0]} x {self.size[1]} pixels")
+        return self
+
+
+class ChoiceTarget(Record):
+    """An element among several that are marked with letters, from A on. The answer is its letter."""
+
+    kind: Literal["choice"] = "choice"
+    boxes: tuple[tuple[FiniteFloat, FiniteFloat, FiniteFloat, FiniteFloat], ...] = Field(
+        min_length=2, max_length=len(ascii_uppercase)
+    )
+    """Left, top, right, bottom of the marked elements, in pixels of the image. Reports draw them."""
+    right: NonNegativeInt
+    """Place of the correct one in `boxes`, from 0."""
+    size: tuple[PositiveInt, PositiveInt]
+    """Width and height of the image, in pixels."""
+
+    @property
+    def region(self) -> Box:
+        return Box(*self.boxes[self.right])
+
+    @property
+    def letter(self) -> str:
+        """The correct answer."""
+        return ascii_uppercase[self.right]
+
+    @model_validator(mode="after")
+    def _fits(self) -> ChoiceTarget:
+        if self.right >= len(self.boxes):
+            raise ValueError(f"the correct element is number {self.right} of {len(self.boxes)}, from 0")
         return self
 
 
@@ -112,7 +144,9 @@ class GridTarget(Record):
         return self
 
 
-Target = Annotated[PointTarget | StepTarget | MazeTarget | SudokuTarget | GridTarget, Field(discriminator="kind")]
+Target = Annotated[
+    PointTarget | ChoiceTarget | StepTarget | MazeTarget | SudokuTarget | GridTarget, Field(discriminator="kind")
+]
 
 
 def is_right(target: Target, completion: ParsedCompletion) -> bool:
@@ -121,6 +155,8 @@ def is_right(target: Target, completion: ParsedCompletion) -> bool:
         case PointTarget():
             point = parse_point(completion)
             return point is not None and target.region.holds(point)
+        case ChoiceTarget():
+            return parse_choice(completion, len(target.boxes)) == target.right
         case StepTarget():
             return is_right_step(target, parse_action(target, completion))
         case MazeTarget():
@@ -181,6 +217,24 @@ def places_of(target: Target) -> tuple[PointTarget, ...]:
 def has_places(target: Target) -> bool:
     """Whether a correct answer has points that are judged by boxes."""
     return bool(places_of(target))
+
+
+def parse_choice(completion: ParsedCompletion, count: int) -> int | None:
+    """Returns the place of the answered letter among *count* choices, from 0; None without one.
+
+    As VisualWebBench reads it (`parse_multi_choice_response`): the answer is a letter, or begins with one and a full
+    stop; else it is the last letter in brackets, else the last one between spaces, punctuation aside.
+    """
+    answer, letters = completion.answer.strip(), ascii_uppercase[:count]
+    if len(answer) == 1 or re.match(r"[A-Z]\.", answer):
+        found = letters.find(answer[0].upper())
+        return None if found < 0 else found
+    words = f" {answer.translate(_PUNCTUATION)} "
+    for before, after in (("(", ")"), (" ", " ")):
+        last, letter = max((words.rfind(f"{before}{letter}{after}"), letter) for letter in letters)
+        if last >= 0:
+            return letters.index(letter)
+    return None
 
 
 def parse_point(completion: ParsedCompletion) -> Point | None:

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from envs.core.actions import ClickAt, DragAt, ScrollAt, Type
-from training.grpo.rewards import GridTarget, MazeTarget, PointTarget, StepTarget, SudokuTarget, Target
+from training.grpo.rewards import ChoiceTarget, GridTarget, MazeTarget, PointTarget, StepTarget, SudokuTarget, Target
 
 POINT = PointTarget(box=(100, 200, 160, 230), size=(1000, 500))
 """Centre (130, 215), half sizes 30 and 15: a standard deviation of SSL is 10 pixels across and 5 down."""
+CHOICE = ChoiceTarget(boxes=((0, 0, 50, 20), (100, 200, 160, 230), (10, 5, 60, 25)), right=1, size=(1000, 500))
 CLICK = StepTarget(action=ClickAt(x=130, y=215), places=(POINT,))
 TYPE = StepTarget(action=Type(ref=7, text="Ada L."))
 DRAG = StepTarget(
@@ -60,6 +61,7 @@ SUDOKU_9 = SudokuTarget(
 GRID = GridTarget(rows=("000", "050", "000", "777"))
 
 SOLVED: dict[str, tuple[Target, str]] = {
+    "choice": (CHOICE, "B"),
     "point": (POINT, "(130, 215)"),
     "click": (CLICK, 'do(action="Click At", x=130, y=215)'),
     "type": (TYPE, 'do(action="Type", argument="Ada L.", element="7")'),

@@ -11,8 +11,20 @@ from pydantic import ValidationError
 
 from envs.core.action_languages import language
 from envs.core.actions import Action, ClickAt, DragAt, Press, ScrollAt, Stop, Type
-from tests.training.grpo.rewards.examples import CLICK, DRAG, MAZE, POINT, SCROLL, SOLVED, SUDOKU_4, SUDOKU_9, TYPE
+from tests.training.grpo.rewards.examples import (
+    CHOICE,
+    CLICK,
+    DRAG,
+    MAZE,
+    POINT,
+    SCROLL,
+    SOLVED,
+    SUDOKU_4,
+    SUDOKU_9,
+    TYPE,
+)
 from training.grpo.rewards import (
+    ChoiceTarget,
     GridTarget,
     MazeTarget,
     PointTarget,
@@ -23,7 +35,7 @@ from training.grpo.rewards import (
     read_completion,
 )
 from training.grpo.rewards.grids import cells_of, is_path, is_sudoku, keeps_clues, parse_path, parse_rows
-from training.grpo.rewards.targets import aimed_points, has_places, parse_box, parse_point, points_of
+from training.grpo.rewards.targets import aimed_points, has_places, parse_box, parse_choice, parse_point, points_of
 
 
 def right(target: Target, text: str) -> bool:
@@ -61,6 +73,35 @@ def test_the_right_answer_is_right_in_its_tags_and_without(target: Target, text:
 )
 def test_a_point_is_in_its_box(text: str, expected: bool) -> None:
     assert right(POINT, text) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "letter"),
+    [
+        ("B", "B"),
+        ("b", "B"),
+        ("B. The cart", "B"),
+        ("(A) or rather (B)", "B"),  # the last one in brackets
+        ("A, not C", "C"),  # the last one between spaces
+        ("(A), not C", "A"),  # brackets come first
+        ("The answer is: 'C'!", "C"),
+        ("D", None),  # of three
+        ("D. The cart", None),
+        ("abc", None),
+        ("a c", None),
+        ("1", None),
+        ("<think>B</think>", None),
+    ],
+)
+def test_a_letter_is_read_as_visualwebbench_reads_it(text: str, letter: str | None) -> None:
+    """`parse_multi_choice_response`, which takes the last of several letters, and small ones alone."""
+    place = parse_choice(read_completion(text), 3)
+    assert (None if place is None else "ABC"[place]) == letter
+
+
+def test_a_choice_has_its_right_element() -> None:
+    with pytest.raises(ValidationError, match="the correct element is number 3 of 3, from 0"):
+        ChoiceTarget(boxes=CHOICE.boxes, right=3, size=CHOICE.size)
 
 
 def test_points_and_boxes_are_only_as_many_numbers_as_they_have() -> None:
