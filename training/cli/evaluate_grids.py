@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.cli import options
-from agent.cli.output import EXIT_OK, print_json, print_table
+from agent.cli.output import EXIT_OK, print_json, print_table, stdout
 from agent.cli.tables import Column, FittedTable
 from training.cli.asking import Limit, Policy, Predictions, Workers, ask_for_missing, check_source
 from training.cli.messages import reporting_full_disk
@@ -17,6 +18,7 @@ from training.cli.messages import reporting_full_disk
 if TYPE_CHECKING:
     from models.base import ChatModel
     from training.grpo.examples import Example
+    from training.grpo.grid_scores import GridScore
     from training.grpo.predictions import Prediction
 
 
@@ -25,7 +27,8 @@ def evaluate_grids(
     policy: Policy = None,
     predictions: Predictions = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder for answers; an interrupted evaluation continues.")
+        Path | None,
+        typer.Option("--out", "-o", help="Folder for predictions.jsonl and score.json; an interrupted one continues."),
     ] = None,
     max_tokens: Annotated[int, typer.Option(min=1, help="Most visible tokens of an answer.")] = 2048,
     limit: Limit = None,
@@ -38,7 +41,6 @@ def evaluate_grids(
     from training.grpo.examples import read_example_files
     from training.grpo.grid_scores import check_puzzles, score_grids
     from training.grpo.predictions import Prediction, check_predictions, read_predictions
-    from training.loop.evaluation.drawing import percent
 
     check_source(policy, predictions)
     examples = read_example_files(files)[:limit]
@@ -51,13 +53,32 @@ def evaluate_grids(
         with reporting_full_disk(out or Path()):
             answers = _ask(policy, base_url, examples, out, max_tokens, workers, quiet=as_json)
     scores = score_grids(examples, answers)
+    if out is not None:
+        _write(out, scores)
     if as_json:
         print_json([score.model_dump(mode="json") for score in scores])
         return EXIT_OK
-    columns = ("n", "solved (95 %)", "proximity", "near\nmisses", "tokens")
+    _print(scores, policy or str(predictions), out)
+    return EXIT_OK
+
+
+def _write(out: Path, scores: Sequence[GridScore]) -> None:
+    from envs.core.atomic_write import write_atomically
+
+    with reporting_full_disk(out):
+        out.mkdir(parents=True, exist_ok=True)
+        shown = [score.model_dump(mode="json") for score in scores]
+        write_atomically(out / "score.json", json.dumps(shown, indent=1) + "\n")
+
+
+def _print(scores: Sequence[GridScore], title: str, out: Path | None) -> None:
+    from training.loop.evaluation.drawing import percent
+
+    columns = ("n", "solved (95 %)", "proximity", "near\nmisses", "tokens", "thought\ntokens")
     ranked = (Column(name, right=True, drop=place) for place, name in enumerate(columns))
-    table = FittedTable(Column("puzzles"), *ranked, title=policy or str(predictions))
+    table = FittedTable(Column("puzzles"), *ranked, title=title)
     for score in scores:
+        thought = score.thought_tokens.value
         table.row(
             score.kind,
             str(score.examples),
@@ -65,9 +86,11 @@ def evaluate_grids(
             percent(score.proximity),
             f"{score.near_misses:.0%}",
             f"{score.tokens:.1f}",
+            "-" if thought is None else f"{thought:.1f}",
         )
     print_table(table)
-    return EXIT_OK
+    if out is not None:
+        stdout.print(f"score: {out / 'score.json'}", highlight=False, markup=False, soft_wrap=True)
 
 
 def _ask(

@@ -110,7 +110,7 @@ def _ask(
 
 
 def _print(score: GroundingScore, out: Path | None) -> None:
-    from training.grounding.picturing import rows_of
+    from training.grounding.picturing import rows_of, tokens_in_words
 
     columns = (Column("examples"), Column("n", right=True), Column("accuracy (95 %)", right=True))
     table = FittedTable(*columns, Column("by template", right=True, drop=1), title=score.policy)
@@ -120,8 +120,7 @@ def _print(score: GroundingScore, out: Path | None) -> None:
     offset = "-" if score.median_offset is None else f"{score.median_offset:.0f} px"
     stdout.print(
         f"proximity {score.proximity:.2f} · tier {score.tier:.2f} · median offset {offset} · "
-        f"{score.without_point} answers without a point"
-        + (f" · {score.tokens:.1f} tokens an answer" if score.tokens else ""),
+        f"{score.without_point} answers without a point" + (f" · {tokens_in_words(score)}" if score.tokens else ""),
         highlight=False,
     )
     if out is not None:

@@ -9,14 +9,14 @@ from typing import Final
 from envs.core.errors import BadInput
 from envs.core.record import Record, storable
 from models.asking import answer_each, complete
-from models.base import ChatModel, ChatRequest, ModelError
+from models.base import ChatModel, ChatRequest, Image, Message, ModelError
 from models.prompting.prompt_text import message
 from models.vision.coordinates import Size
 from models.vision.grounding import GroundingPrompt, PointProblem, read_point, subject_of
 from models.vision.pictures import picture_for, picture_size
 from training.grpo.examples import Example, picture_as_png
-from training.grpo.predictions import Prediction
-from training.grpo.rewards import PointTarget
+from training.grpo.predictions import Prediction, count_thought_tokens, unusable
+from training.grpo.rewards import ChoiceTarget, PointTarget
 
 ANSWER_TOKENS: Final = 128
 THOUGHT_TOKENS: Final = 512
@@ -32,10 +32,14 @@ class AskedPoint(Record):
 
 def asked_point(example: Example) -> AskedPoint:
     """What *example* asks for. Raises BadInput if it asks for no place, has no image, or is in no known words."""
-    if not isinstance(example.target, PointTarget) or example.image is None:
-        raise BadInput(f"example {example.name!r} asks for no place on an image: its target must be a point")
+    if not isinstance(example.target, PointTarget | ChoiceTarget) or example.image is None:
+        raise BadInput(
+            f"example {example.name!r} asks for no place on an image: its target must be a point or a choice"
+        )
     if example.facts is not None and example.facts.subject:
         return AskedPoint(where_is=example.facts.question == "where_is", subject=example.facts.subject)
+    if isinstance(example.target, ChoiceTarget):
+        return AskedPoint(where_is=True, subject=example.messages[-1][1])
     known = subject_of(example.messages[-1][1])
     if known is None:
         raise BadInput(
@@ -64,13 +68,11 @@ async def answer_all(
 
 
 async def _answer(model: ChatModel, form: GroundingPrompt, example: Example, deadline_s: float) -> Prediction:
-    asked = asked_point(example)
     png = await asyncio.to_thread(picture_as_png, example)
     size = picture_size(png)
     image, frame = await asyncio.to_thread(picture_for, form.profile, png, (int(size.width), int(size.height)))
-    ask = form.where_is if asked.where_is else form.where_to_click
     request = ChatRequest(
-        messages=(message("user", ask(asked.subject, Size(*frame.image)), images=(image,)),),
+        messages=_messages(example, form, image, Size(*frame.image)),
         max_tokens=ANSWER_TOKENS + (THOUGHT_TOKENS if form.think else 0),
         deadline_s=deadline_s,
     )
@@ -79,9 +81,24 @@ async def _answer(model: ChatModel, form: GroundingPrompt, example: Example, dea
     except ModelError as error:
         if not error.answered:
             raise
-        return Prediction(name=example.name, problem=storable(str(error).splitlines()[0]))
-    answer, tokens = storable(reply.text), reply.usage.tokens_out
+        return unusable(example, error)
+    answer, usage = storable(reply.text), reply.usage
+    tokens = usage.tokens_out + usage.tokens_thinking
+    thought = count_thought_tokens(example.target, answer, usage)
+    answered = Prediction(name=example.name, answer=answer, tokens=tokens, thought_tokens=thought)
+    if isinstance(example.target, ChoiceTarget):
+        return answered
     point = read_point(answer, form, frame)
     if isinstance(point, PointProblem):
-        return Prediction(name=example.name, answer=answer, problem=point.value, tokens=tokens)
-    return Prediction(name=example.name, point=(point.x, point.y), answer=answer, tokens=tokens)
+        return answered.model_copy(update={"problem": point.value})
+    return answered.model_copy(update={"point": (point.x, point.y)})
+
+
+def _messages(example: Example, form: GroundingPrompt, image: Image, size: Size) -> tuple[Message, ...]:
+    """The question for a place in *form*; a choice is asked as the example asks it."""
+    if isinstance(example.target, ChoiceTarget):
+        *before, (role, text) = example.messages
+        return (*(Message(who, said) for who, said in before), Message(role, text, (image,)))
+    asked = asked_point(example)
+    ask = form.where_is if asked.where_is else form.where_to_click
+    return (message("user", ask(asked.subject, size), images=(image,)),)

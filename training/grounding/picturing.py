@@ -18,6 +18,7 @@ from envs.core.errors import BadInput
 from models.vision.coordinates import Size
 from training.grounding.answering import asked_point
 from training.grounding.scores import GroundingScore, GroupScore, Scored
+from training.grpo.rewards import ChoiceTarget
 from training.grpo.rewards.geometry import SIGMA
 from training.loop.evaluation.drawing import percent
 
@@ -92,6 +93,7 @@ def write_report(scored: Sequence[Scored], score: GroundingScore, target: Path, 
         style=style,
         style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
         score=score,
+        tokens=tokens_in_words(score) if score.tokens else "",
         rows=rows_of(score),
         plot=offset_plot(scored),
         cards=[_card(each) for each in ranked],
@@ -106,13 +108,19 @@ def rows_of(score: GroundingScore) -> list[Row]:
     return [everything, *(_row(group) for group in score.groups)]
 
 
+def tokens_in_words(score: GroundingScore) -> str:
+    """Mean tokens of answers, and of their thoughts where they are known."""
+    thought = score.thought_tokens.value
+    return f"{score.tokens:.1f} tokens an answer" + ("" if thought is None else f", {thought:.1f} of them thought")
+
+
 def _row(group: GroupScore) -> Row:
     return Row(f"{group.by}: {group.name}", group.examples, percent(group.accuracy), percent(group.clustered))
 
 
 def _card(scored: Scored) -> Card:
     prediction, facts = scored.prediction, scored.example.facts
-    where = "no point: the answer " + prediction.problem
+    where = "no point: the answer " + (prediction.problem or "names no mark")
     if scored.point is not None:
         where = f"point {scored.point.x:.0f}, {scored.point.y:.0f} · tier {scored.tier:g}"
     kind = "" if facts is None else " · ".join(filter(None, (facts.element, facts.asks, facts.template)))
@@ -130,8 +138,7 @@ def _picture(scored: Scored) -> Markup:
             "image", href=f"data:image/jpeg;base64,{base64.b64encode(data).decode()}", width=size[0], height=size[1]
         )
     ]
-    facts = scored.example.facts
-    for left, top, right, bottom in () if facts is None else facts.distractors:
+    for left, top, right, bottom in _others(scored):
         parts.append(element("rect", x=left, y=top, width=right - left, height=bottom - top, class_="other"))
     parts.append(element("rect", x=box.left, y=box.top, width=box.width, height=box.height, class_="box"))
     parts += [
@@ -152,6 +159,15 @@ def _picture(scored: Scored) -> Markup:
     return element(
         "svg", *parts, viewBox=f"0 0 {size[0]} {size[1]}", class_="shot", role="img", xmlns="http://www.w3.org/2000/svg"
     )
+
+
+def _others(scored: Scored) -> Iterator[tuple[float, float, float, float]]:
+    """Other elements that resemble the right one, or are marked beside it."""
+    facts, target = scored.example.facts, scored.example.target
+    if facts is not None:
+        yield from facts.distractors
+    if isinstance(target, ChoiceTarget):
+        yield from (box for place, box in enumerate(target.boxes) if place != target.right)
 
 
 def _shrunk(scored: Scored) -> tuple[bytes, tuple[int, int]]:

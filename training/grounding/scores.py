@@ -9,11 +9,13 @@ from typing import Final
 
 from envs.core.record import Record
 from judges.statistics import Estimate, clustered_mean, proportion
+from models.vision.answers import read_completion
 from training.grpo.examples import Example, Facts
-from training.grpo.predictions import Prediction
-from training.grpo.rewards import PointTarget
+from training.grpo.predictions import Prediction, mean_thought_tokens
+from training.grpo.rewards import ChoiceTarget, PointTarget
 from training.grpo.rewards.geometry import Box, Point, distance, gaussian_proximity
 from training.grpo.rewards.ssl import zone_value
+from training.grpo.rewards.targets import parse_choice
 
 RESAMPLES: Final = 2_000
 _GROUPS: Final[Mapping[str, Callable[[Facts], str]]] = {
@@ -39,11 +41,20 @@ class Scored:
 
     @property
     def point(self) -> Point | None:
+        """The answered point; the centre of the mark whose letter was answered."""
+        if isinstance(target := self.example.target, ChoiceTarget):
+            choice = self._choice(target)
+            return None if choice is None else Box(*target.boxes[choice]).centre
         return None if self.prediction.point is None else Point(*self.prediction.point)
 
     @property
     def correct(self) -> bool:
+        if isinstance(target := self.example.target, ChoiceTarget):
+            return self._choice(target) == target.right
         return self.point is not None and self.box.holds(self.point)
+
+    def _choice(self, target: ChoiceTarget) -> int | None:
+        return parse_choice(read_completion(self.prediction.answer), len(target.boxes))
 
     @property
     def tier(self) -> float:
@@ -88,15 +99,17 @@ class GroundingScore(Record):
     """Of points from the centre of their box, in pixels of the image; None without any point."""
     without_point: int
     tokens: float
-    """Mean tokens of an answer."""
+    """Mean tokens of an answer with its hidden thoughts."""
+    thought_tokens: Estimate
+    """Mean tokens of thoughts over the answers of which they are known; the interval is over page templates."""
     groups: tuple[GroupScore, ...]
 
 
 def score_all(examples: Sequence[Example], predictions: Mapping[str, Prediction]) -> list[Scored]:
-    """Pairs each example, whose target is a point, with its prediction."""
+    """Pairs each example, whose target is a point or a choice, with its prediction."""
     paired: list[Scored] = []
     for example in examples:
-        assert isinstance(example.target, PointTarget)
+        assert isinstance(example.target, PointTarget | ChoiceTarget)
         paired.append(Scored(example, predictions[example.name], example.target.region))
     return paired
 
@@ -116,6 +129,7 @@ def summarise(policy: str, scored: Sequence[Scored], *, seed: int = 0) -> Ground
         median_offset=median(offsets) if offsets else None,
         without_point=len(scored) - len(offsets),
         tokens=fmean(each.prediction.tokens for each in scored),
+        thought_tokens=mean_thought_tokens([(each.prediction, _cluster(each)) for each in scored], seed=seed),
         groups=tuple(_groups(scored, seed)),
     )
 

@@ -12,7 +12,7 @@ from models.asking import answer_each, complete
 from models.base import ChatModel, ChatRequest, Message, ModelError
 from models.vision.answers import read_completion
 from training.grpo.examples import Example
-from training.grpo.predictions import Prediction
+from training.grpo.predictions import Prediction, count_thought_tokens, mean_thought_tokens, unusable
 from training.grpo.rewards import GridTarget, MazeTarget, SudokuTarget, is_right, proximity_score
 from training.grpo.rewards.ssl import NEAR_MISS
 
@@ -31,7 +31,10 @@ class GridScore(Record):
     near_misses: float
     """Share of answers that are wrong and have S above `NEAR_MISS`."""
     tokens: float
-    """Mean tokens of an answer, as far as the model counts them."""
+    """Mean tokens of an answer with its hidden thoughts, as far as the model counts them."""
+    thought_tokens: Estimate
+    """Mean tokens of thoughts over the answers of which they are known, with the interval of a bootstrap over
+    puzzles."""
 
 
 def check_puzzles(examples: Sequence[Example]) -> None:
@@ -61,9 +64,12 @@ async def answer_puzzles(
         except ModelError as error:
             if not error.answered:
                 raise
-            return Prediction(name=example.name, problem=storable(str(error).splitlines()[0]))
-        tokens = reply.usage.tokens_out + reply.usage.tokens_thinking
-        return Prediction(name=example.name, answer=storable(reply.text), tokens=tokens)
+            return unusable(example, error)
+        answer, usage = storable(reply.text), reply.usage
+        thought = count_thought_tokens(example.target, answer, usage)
+        return Prediction(
+            name=example.name, answer=answer, tokens=usage.tokens_out + usage.tokens_thinking, thought_tokens=thought
+        )
 
     await answer_each(examples, answer, store, workers=workers)
 
@@ -90,4 +96,5 @@ def _score(kind: str, examples: Sequence[Example], predictions: Mapping[str, Pre
         proximity=clustered_mean(near, names, resamples=RESAMPLES, seed=0),
         near_misses=fmean(missed),
         tokens=fmean(predictions[name].tokens for name in names),
+        thought_tokens=mean_thought_tokens([(predictions[name], name) for name in names]),
     )

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Generic, Self, TypeVar
+from typing import IO, Final, Generic, Self, TypeVar
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from envs.core.atomic_write import write_atomically
 from envs.core.errors import BadInput
 from envs.core.plain_values import first_problem
-from envs.core.record import Record
+from envs.core.record import Record, storable
+from judges.statistics import Estimate, clustered_mean
+from models.base import ModelError, Usage
 from training.grpo.examples import Example
+from training.grpo.rewards import Target, extract_thought, read_completion
+
+_RESAMPLES: Final = 2_000
 
 
 class Answer(Record):
@@ -35,7 +40,31 @@ class Prediction(Answer):
     problem: str = ""
     """Why there is no point."""
     tokens: int = 0
-    """Of the answer, thought included, as far as the model counts them."""
+    """Of the answer and of hidden thoughts, as far as the model counts them."""
+    thought_tokens: int | None = Field(default=None, ge=0)
+    """Of hidden thoughts and of the thought in the answer; None: not known."""
+
+
+def count_thought_tokens(target: Target, answer: str, usage: Usage) -> int:
+    """Tokens of hidden thoughts, and of the thought in *answer* by its share of the characters: a served model does not
+    say where they end."""
+    thought = extract_thought(target, read_completion(answer))
+    return usage.tokens_thinking + (round(usage.tokens_out * len(thought) / len(answer)) if answer else 0)
+
+
+def mean_thought_tokens(answers: Sequence[tuple[Prediction, str]], *, seed: int = 0) -> Estimate:
+    """Mean tokens of thoughts over the *answers* of which they are known, each with its cluster; the interval is of a
+    bootstrap over whole clusters (2,000 draws)."""
+    known = [(float(answer.thought_tokens), name) for answer, name in answers if answer.thought_tokens is not None]
+    values, names = [tokens for tokens, _ in known], [name for _, name in known]
+    return clustered_mean(values, names, resamples=_RESAMPLES, seed=seed)
+
+
+def unusable(example: Example, error: ModelError) -> Prediction:
+    """The prediction of an answer that cannot be used, such as one that was cut off: all of it is thought."""
+    spent = None if error.usage is None else error.usage.tokens_out + error.usage.tokens_thinking
+    problem = storable(str(error).splitlines()[0])
+    return Prediction(name=example.name, problem=problem, tokens=spent or 0, thought_tokens=spent)
 
 
 def read_predictions(path: Path, kind: type[A]) -> dict[str, A]:

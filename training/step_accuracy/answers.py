@@ -15,7 +15,7 @@ from envs.core.actions import Action
 from envs.core.errors import BadInput
 from envs.core.record import storable
 from models.asking import answer_each, complete
-from models.base import ChatModel, ChatRequest, Image, Message, ModelError
+from models.base import ChatModel, ChatRequest, Image, Message, ModelError, Usage
 from models.vision.answers import UNSCALED, Scale, read_completion
 from models.vision.coordinates import CoordinateSpace, ImageFrame
 from models.vision.coordinates import Size as ViewSize
@@ -25,8 +25,8 @@ from models.vision.places import plain_ascii
 from models.vision.profiles import GENERAL, VisionProfile
 from training.data_sets.items import Size
 from training.grpo.examples import Example, image_size, picture_as_png
-from training.grpo.predictions import Answer
-from training.grpo.rewards import StepTarget, extract_thought
+from training.grpo.predictions import Answer, count_thought_tokens
+from training.grpo.rewards import StepTarget
 from training.grpo.rewards.geometry import Box, Point
 from training.grpo.rewards.targets import parse_action, parse_point, points_of, scaled_action
 
@@ -184,12 +184,9 @@ async def _answer(
         name=step.example.name,
         answer=answer,
         tokens=usage.tokens_out + usage.tokens_thinking,
-        thought_tokens=usage.tokens_thinking + _share(step, answer, usage.tokens_out),
+        thought_tokens=_thought_tokens(step, answer, usage),
     )
 
 
-def _share(step: AskedStep, answer: str, tokens: int) -> int:
-    """Tokens of the thought in *answer*, by its share of the characters: a served model does not say where they end."""
-    thought = extract_thought(step.target, read_completion(answer))
-    thought = _PLACE_LINE.sub("", thought).strip() if step.elements else thought
-    return round(tokens * len(thought) / len(answer)) if answer else 0
+def _thought_tokens(step: AskedStep, answer: str, usage: Usage) -> int:
+    return count_thought_tokens(step.target, _PLACE_LINE.sub("", answer) if step.elements else answer, usage)

@@ -19,7 +19,7 @@ from training.grounding.answering import answer_all
 from training.grounding.scores import score_all, summarise
 from training.grpo.examples import Example, Facts, examples_digest, write_examples
 from training.grpo.predictions import Asked, Prediction, StoredAnswers
-from training.grpo.rewards import PointTarget
+from training.grpo.rewards import ChoiceTarget, PointTarget
 
 SIZE = (200, 100)
 
@@ -117,6 +117,39 @@ def test_the_columns_of_the_screenspot_tables(
     assert f"{fact} × element: {names[0]}, icon" in " ".join(capsys.readouterr().out.split())
 
 
+def _choice(folder: Path, number: int, right: int, group: str) -> Example:
+    """Three marks of which the first two overlap."""
+    boxes = ((0, 0, 80, 80), (10, 10, 90, 90), (150, 0, 190, 80))
+    asked = _example(folder, number, group=group)
+    target = ChoiceTarget(boxes=boxes, right=right, size=SIZE)
+    return asked.model_copy(update={"target": target, "messages": (("user", f"Which mark, {number}?"),)})
+
+
+async def test_choices_are_scored_by_their_letter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    examples = [
+        _choice(tmp_path, n, right, "action_ground" if n > 2 else "element_ground")
+        for n, right in enumerate((0, 1, 2, 0))
+    ]
+    model, kept = Scripted("A", "<think>B?</think>The answer is (A).", "c. The cart", "It is the red one"), list[Any]()
+    await answer_all(model, GroundingPrompt(), examples, kept.append)
+    assert [request.messages[0].text for request in model.asked] == [f"Which mark, {n}?" for n in range(4)]
+    assert all(len(request.messages[0].images) == 1 for request in model.asked)
+    write_examples(tmp_path / "test.jsonl", examples)
+    saved = tmp_path / "saved.jsonl"
+    saved.write_text("".join(f"{answer.model_dump_json()}\n" for answer in kept))
+    words = ("grounding", tmp_path / "test.jsonl", "--predictions", saved, "--out", tmp_path / "out")
+    assert mira(monkeypatch, "eval", *words, "--json") == 0
+    score = json.loads(capsys.readouterr().out)
+    assert score["accuracy"]["value"] == 1 / 4, "mark A is not B, though its centre is in B; c. is no letter there"
+    groups = {each["name"]: each["accuracy"]["value"] for each in score["groups"] if each["by"] == "group"}
+    assert groups == {"element_ground": pytest.approx(1 / 3), "action_ground": 0}
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert page.count('class="other"') == 8 and page.count('class="way"') == 2
+    assert page.count("no point: the answer names no mark") == 2
+
+
 def _unknown(saved: Path, examples: Path) -> tuple[object, ...]:
     saved.write_text('{"name": "nobody", "point": [1, 2]}\n')
     return examples, "--predictions", saved
@@ -170,8 +203,9 @@ class Scripted:
 
     spec = "scripted"
 
-    def __init__(self, *answers: str | Exception) -> None:
+    def __init__(self, *answers: str | Exception, hidden: int = 0) -> None:
         self.answers = list(answers)
+        self.hidden = hidden
         self.asked: list[ChatRequest] = []
 
     async def complete(self, request: ChatRequest) -> ChatReply:
@@ -179,7 +213,7 @@ class Scripted:
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
-        return ChatReply(answer, Usage(tokens_out=7), self.spec, 0.0)
+        return ChatReply(answer, Usage(tokens_out=7, tokens_thinking=self.hidden), self.spec, 0.0)
 
     async def aclose(self) -> None: ...
 
@@ -194,6 +228,24 @@ async def test_answers_are_in_the_models_own_coordinates_and_a_cut_one_is_wrong(
     assert "from 0 to 1000" in model.asked[0].messages[0].text and len(model.asked[0].messages[0].images) == 1
     scored = score_all(examples[:3], {each.name: each for each in kept})
     assert summarise("scripted", scored).accuracy.value == 1 / 3
+
+
+async def test_tokens_of_thoughts_are_separate(examples: tuple[Example, ...]) -> None:
+    """Hidden ones as the server counts them, those in the answer by their share of its characters."""
+    cut = ModelTruncated("cut")
+    cut.answered, cut.usage = True, Usage(tokens_out=3, tokens_thinking=97)
+    model = Scripted("70, 40", "<think>" + "x" * 8 + "</think> 70, 40", cut, hidden=10)
+    kept = list[Prediction]()
+    await answer_all(model, GroundingPrompt(think=True), examples[:3], kept.append)
+    share = round(7 * 8 / len("<think></think> 70, 40" + "x" * 8))
+    assert share > 0 and [each.tokens for each in kept] == [17, 17, 100]
+    assert [each.thought_tokens for each in kept] == [10, 10 + share, 100]
+    scored = score_all(examples[:3], {each.name: each for each in kept})
+    score = summarise("scripted", scored)
+    assert score.thought_tokens.value == pytest.approx((120 + share) / 3) and score.tokens == pytest.approx(134 / 3)
+    old = [each.model_copy(update={"thought_tokens": None}) for each in kept]
+    unknown = summarise("scripted", score_all(examples[:3], {each.name: each for each in old}))
+    assert unknown.thought_tokens.value is None
 
 
 def _asked(policy: str, form: GroundingPrompt, examples: tuple[Example, ...]) -> Asked:

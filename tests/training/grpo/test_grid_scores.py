@@ -38,6 +38,11 @@ def test_saved_answers_by_kind(
     assert scores["sudoku"]["proximity"]["value"] == 0.75 and scores["all"]["tokens"] == 4
     assert mira(monkeypatch, "eval", "grids", tmp_path / "puzzles.jsonl", "--predictions", saved) == 0
     assert "75.0%" in capsys.readouterr().out
+    assert not (tmp_path / "out").exists()
+    words = ("grids", tmp_path / "puzzles.jsonl", "--predictions", saved, "-o", tmp_path / "out")
+    assert mira(monkeypatch, "eval", *words) == 0
+    assert {each["kind"]: each for each in json.loads((tmp_path / "out" / "score.json").read_text())} == scores
+    assert str(tmp_path / "out" / "score.json") in capsys.readouterr().out
 
 
 class Scripted:
@@ -45,8 +50,11 @@ class Scripted:
 
     spec = "scripted"
 
+    def __init__(self, answer: str = "RRDD", tokens: int = 3) -> None:
+        self.answer, self.tokens = answer, tokens
+
     async def complete(self, request: ChatRequest) -> ChatReply:
-        return ChatReply("RRDD", Usage(tokens_out=3, tokens_thinking=2), self.spec, 0.0)
+        return ChatReply(self.answer, Usage(tokens_out=self.tokens, tokens_thinking=2), self.spec, 0.0)
 
     async def aclose(self) -> None: ...
 
@@ -57,6 +65,14 @@ async def test_a_model_is_asked_once_for_each_puzzle() -> None:
     assert sorted(each.name for each in kept) == sorted(puzzle.name for puzzle in puzzles)
     (score,) = score_grids(puzzles, {each.name: each for each in kept})
     assert score.tokens == 5 and score.examples == 5
+    assert score.thought_tokens.value == 2, "hidden ones; the path has no thought"
+
+
+async def test_a_thought_in_the_answer_counts_by_its_share() -> None:
+    puzzles, kept = make_puzzles("maze", 1, seed=0, size=3), list[Prediction]()
+    await answer_puzzles(Scripted("<think>xxxxxxxxxx</think>RRDD", 20), puzzles, kept.append, max_tokens=9)
+    share = round(20 * 10 / len("<think>xxxxxxxxxx</think>RRDD"))
+    assert share == 7 and [(each.tokens, each.thought_tokens) for each in kept] == [(22, 2 + share)]
 
 
 def test_an_example_that_is_no_puzzle_is_one_line(
