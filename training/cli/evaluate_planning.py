@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,11 +16,10 @@ from training.cli.asking import Family, Limit, Policy, Predictions, Workers, ask
 from training.cli.messages import reporting_full_disk
 
 if TYPE_CHECKING:
-    from judges.statistics import Estimate
     from models.base import ChatModel
     from models.vision.profiles import VisionProfile
     from training.step_accuracy.answers import AskedStep, StepAnswer
-    from training.step_accuracy.report import PlanningScore, StepMetrics
+    from training.step_accuracy.report import PlanningScore, ScoredStep
 
 
 def evaluate_planning(
@@ -29,7 +28,7 @@ def evaluate_planning(
     predictions: Predictions = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Folder for predictions.jsonl and score.json; an interrupted one continues."),
+        typer.Option("--out", "-o", help="Folder for answers, numbers and report; an interrupted one continues."),
     ] = None,
     vision_profile: Family = "auto",
     coordinates: Annotated[
@@ -41,6 +40,7 @@ def evaluate_planning(
     ] = None,
     max_tokens: Annotated[int, typer.Option(min=1, help="Longest visible answer in tokens.")] = 512,
     limit: Limit = None,
+    shown: Annotated[int, typer.Option(min=0, max=10_000, help="Steps in the report, wrong ones first.")] = 60,
     workers: Workers = 1,
     base_url: options.BaseUrl = None,
     wide: options.Wide = False,
@@ -76,9 +76,10 @@ def evaluate_planning(
     else:
         assert policy is not None
         given, name = _ask(policy, profile, base_url, steps, out, max_tokens, workers, quiet=as_json), policy
-    score = summarise(name, score_answers(steps, given, lambda step: asking.scale_in(step, space, profile)))
+    scored = score_answers(steps, given, lambda step: asking.scale_in(step, space, profile))
+    score = summarise(name, scored)
     if out is not None:
-        _write(out, given, score)
+        _write(out, given, scored, score, shown)
     if as_json:
         print_json(score.model_dump(mode="json"))
     else:
@@ -114,67 +115,37 @@ def _ask(
     )
 
 
-def _write(out: Path, given: dict[str, StepAnswer], score: PlanningScore) -> None:
+def _write(
+    out: Path, given: dict[str, StepAnswer], scored: Sequence[ScoredStep], score: PlanningScore, shown: int
+) -> None:
     from envs.core.atomic_write import write_atomically
+    from training.step_accuracy.picturing import write_report
 
     with reporting_full_disk(out):
         out.mkdir(parents=True, exist_ok=True)
         lines = "".join(f"{answer.model_dump_json()}\n" for answer in given.values())
         write_atomically(out / "predictions.jsonl", lines)
         write_atomically(out / "score.json", score.model_dump_json(indent=1) + "\n")
+        write_report(scored, score, out / "report.html", shown)
 
 
 def _print(score: PlanningScore, out: Path | None) -> None:
-    titles = ("Type", "GR", "SR (95 %)", "by episode", "TM", "EM", "thought\ntokens")
-    ranked = (Column(title, right=True, drop=max(0, place - 2)) for place, title in enumerate(titles))
-    table = FittedTable(Column("steps"), Column("n", right=True), *ranked, title=score.policy)
-    rows = {"all": score.overall, **score.by_platform, **score.by_group, **score.by_type}
-    for name, metrics in rows.items():
-        table.row(name, str(metrics.steps), *_cells(metrics))
-    print_table(table)
+    from training.step_accuracy.picturing import ELEMENT_TITLES, TITLES, element_rows, full_tasks_in_words, rows_of
+
+    print_table(_table(score.policy, TITLES, rows_of(score)))
     if score.mind2web:
-        print_table(_mind2web(score))
-    tasks = score.full_tasks
-    if tasks.episodes:
-        shares = f"{_shown(tasks.success)} by SR, {_shown(tasks.exact_match)} by EM"
-        stdout.print(f"full task success: {shares} of {tasks.episodes} episodes", highlight=False)
+        print_table(_table("Mind2Web, means over episodes (95 %)", ELEMENT_TITLES, element_rows(score)))
+    if score.full_tasks.episodes:
+        stdout.print(full_tasks_in_words(score), highlight=False)
     stdout.print(f"{score.episodes} episodes · {score.unreadable} answers without an action", highlight=False)
     if out is not None:
-        stdout.print(f"predictions: {out / 'predictions.jsonl'}", highlight=False, markup=False, soft_wrap=True)
+        stdout.print(f"report: {out / 'report.html'}", highlight=False, markup=False, soft_wrap=True)
 
 
-def _cells(metrics: StepMetrics) -> tuple[str, ...]:
-    return (
-        _percent(metrics.type.wilson),
-        _percent(metrics.grounding.wilson),
-        f"{_percent(metrics.success.wilson)}{_interval(metrics.success.wilson)}",
-        _interval(metrics.success.by_episode).strip() or "-",
-        _percent(metrics.type_match.wilson),
-        _percent(metrics.exact_match.wilson),
-        "-" if metrics.thought_tokens.value is None else f"{metrics.thought_tokens.value:.1f}",
-    )
-
-
-def _mind2web(score: PlanningScore) -> FittedTable:
-    titles = ("Ele.Acc", "Op.F1", "Step SR", "SR")
-    ranked = (Column(title, right=True, drop=max(0, place - 2)) for place, title in enumerate(titles))
-    title = "Mind2Web, means over episodes (95 %)"
-    table = FittedTable(Column("steps"), Column("n", right=True), *ranked, title=title)
-    for name, metrics in score.mind2web.items():
-        means = (metrics.macro_element, metrics.macro_operation_f1, metrics.macro_success, metrics.task_success)
-        table.row(name, str(metrics.steps), *map(_shown, means))
+def _table(title: str, titles: Sequence[str], rows: Iterable[Sequence[str]]) -> FittedTable:
+    first, count, *numbers = titles
+    ranked = (Column(name, right=True, drop=max(0, place - 2)) for place, name in enumerate(numbers))
+    table = FittedTable(Column(first), Column(count, right=True), *ranked, title=title)
+    for row in rows:
+        table.row(*row)
     return table
-
-
-def _shown(estimate: Estimate) -> str:
-    return f"{_percent(estimate)}{_interval(estimate)}"
-
-
-def _percent(estimate: Estimate) -> str:
-    return "-" if estimate.value is None else f"{estimate.value:.1%}"
-
-
-def _interval(estimate: Estimate) -> str:
-    if estimate.low is None or estimate.high is None:
-        return ""
-    return f" ({100 * estimate.low:.0f}-{100 * estimate.high:.0f})"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import jinja2
 from markupsafe import Markup
@@ -18,8 +18,9 @@ from envs.core.errors import BadInput
 from models.vision.coordinates import Size
 from training.grounding.answering import asked_point
 from training.grounding.scores import GroundingScore, GroupScore, Scored
+from training.grpo.examples import Example
 from training.grpo.rewards import ChoiceTarget
-from training.grpo.rewards.geometry import SIGMA
+from training.grpo.rewards.geometry import SIGMA, Box, Point
 from training.loop.evaluation.drawing import percent
 
 _HERE: Final = Path(__file__).parent
@@ -85,13 +86,9 @@ def _plot(known: Sequence[tuple[tuple[float, float], bool]], without: int) -> It
 
 def write_report(scored: Sequence[Scored], score: GroundingScore, target: Path, shown: int) -> None:
     """Writes the report with the first *shown* examples, wrong ones first. Raises BadInput for a damaged picture."""
-    style = (_HERE / "report.css").read_text("utf-8")
-    loader = jinja2.FileSystemLoader(_HERE)
-    templates = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     ranked = sorted(scored, key=lambda each: each.correct)[:shown]
-    page = templates.get_template("report.html.j2").render(
-        style=style,
-        style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
+    page = render(
+        _HERE / "report.html.j2",
         score=score,
         tokens=tokens_in_words(score) if score.tokens else "",
         rows=rows_of(score),
@@ -100,6 +97,16 @@ def write_report(scored: Sequence[Scored], score: GroundingScore, target: Path, 
         left_out=len(scored) - len(ranked),
     )
     write_atomically(target, page)
+
+
+def render(template: Path, **values: Any) -> str:
+    """The page of *template* with the style of these reports and *values*. Its policy allows this style, and pictures
+    that are in the page, alone."""
+    style = (_HERE / "report.css").read_text("utf-8")
+    loader = jinja2.FileSystemLoader(template.parent)
+    templates = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return templates.get_template(template.name).render(style=style, style_hash=digest, **values)
 
 
 def rows_of(score: GroundingScore) -> list[Row]:
@@ -130,34 +137,47 @@ def _card(scored: Scored) -> Card:
 
 def _picture(scored: Scored) -> Markup:
     """The screenshot with box, zones, other controls that resemble the right one, and the point."""
-    data, size = _shrunk(scored)
+    return shot(scored.example, lambda size: _marks(scored, size))
+
+
+def _marks(scored: Scored, size: tuple[int, int]) -> Iterator[Markup]:
     box, centre = scored.box, scored.box.centre
-    mark = max(size) / 160
-    parts = [
-        element(
-            "image", href=f"data:image/jpeg;base64,{base64.b64encode(data).decode()}", width=size[0], height=size[1]
-        )
-    ]
     for left, top, right, bottom in _others(scored):
-        parts.append(element("rect", x=left, y=top, width=right - left, height=bottom - top, class_="other"))
-    parts.append(element("rect", x=box.left, y=box.top, width=box.width, height=box.height, class_="box"))
-    parts += [
-        element(
-            "ellipse",
-            cx=centre.x,
-            cy=centre.y,
-            rx=radius * box.width / 2,
-            ry=radius * box.height / 2,
-            class_=f"tier t{number}",
-        )
-        for number, radius in enumerate(_TIERS)
-    ]
+        yield element("rect", x=left, y=top, width=right - left, height=bottom - top, class_="other")
+    yield rectangle(box)
+    for number, radius in enumerate(_TIERS):
+        sides = {"rx": radius * box.width / 2, "ry": radius * box.height / 2}
+        yield element("ellipse", cx=centre.x, cy=centre.y, **sides, class_=f"tier t{number}")
     if scored.point is not None:
         x, y = scored.point
-        parts.append(line(x, y, centre.x, centre.y, class_="way"))
-        parts.append(element("circle", cx=x, cy=y, r=mark, class_="hit" if scored.correct else "miss"))
+        yield line(x, y, centre.x, centre.y, class_="way")
+        yield dot(scored.point, size, right=scored.correct)
+
+
+def rectangle(box: Box) -> Markup:
+    """The right box."""
+    return element("rect", x=box.left, y=box.top, width=box.width, height=box.height, class_="box")
+
+
+def dot(point: Point, size: tuple[int, int], *, right: bool) -> Markup:
+    """An answered point on a picture of *size*."""
+    return element("circle", cx=point.x, cy=point.y, r=max(size) / 160, class_="hit" if right else "miss")
+
+
+def shot(example: Example, marks: Callable[[tuple[int, int]], Iterable[Markup]], *, above: float = 0.0) -> Markup:
+    """The screenshot of *example* with *marks* on it, which are called with its width and height in pixels, and are in
+    these pixels. *above*: empty space over it, as a share of its width. Raises BadInput for a damaged picture."""
+    data, size = _shrunk(example)
+    source = f"data:image/jpeg;base64,{base64.b64encode(data).decode()}"
+    strip = above * size[0]
     return element(
-        "svg", *parts, viewBox=f"0 0 {size[0]} {size[1]}", class_="shot", role="img", xmlns="http://www.w3.org/2000/svg"
+        "svg",
+        element("image", href=source, width=size[0], height=size[1]),
+        *marks(size),
+        viewBox=f"0 {0 - strip:.0f} {size[0]} {size[1] + strip:.0f}",
+        class_="shot",
+        role="img",
+        xmlns="http://www.w3.org/2000/svg",
     )
 
 
@@ -170,16 +190,16 @@ def _others(scored: Scored) -> Iterator[tuple[float, float, float, float]]:
         yield from (box for place, box in enumerate(target.boxes) if place != target.right)
 
 
-def _shrunk(scored: Scored) -> tuple[bytes, tuple[int, int]]:
+def _shrunk(example: Example) -> tuple[bytes, tuple[int, int]]:
     """The screenshot as a JPEG of at most PICTURE_SIDE pixels, and its full size."""
     from PIL import Image
 
     try:
-        with Image.open(io.BytesIO(scored.example.picture or b"")) as opened:
+        with Image.open(io.BytesIO(example.picture or b"")) as opened:
             size = opened.size
             picture = opened.convert("RGB")
     except (OSError, ValueError) as error:
-        raise BadInput(f"example {scored.example.name!r}: its image cannot be read: {error}") from None
+        raise BadInput(f"example {example.name!r}: its image cannot be read: {error}") from None
     picture.thumbnail(Size(PICTURE_SIDE, PICTURE_SIDE))
     out = io.BytesIO()
     picture.save(out, format="JPEG", quality=70)

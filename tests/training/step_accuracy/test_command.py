@@ -105,6 +105,43 @@ def test_mind2web_is_scored_by_its_own_metrics_and_split(
     assert "Ele.Acc" in shown and "full task success: 100.0% (34-100) by SR, 50.0% (9-91) by EM of 2 episodes" in shown
 
 
+def test_the_report_draws_both_actions(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert mira(monkeypatch, "data", "import", "mind2web", "mind2web", "-o", "steps.jsonl") == 0
+    answers = {
+        0: 'do(action="Click At", x=150, y=80)',
+        1: '# Element: 50, 25\ndo(action="Type", argument="<b>Rome", element="0")',
+    }
+    write_predictions("steps.jsonl", answers)
+    evaluate = ["eval", "planning", "steps.jsonl", "--predictions", "predictions.jsonl"]
+    assert mira(monkeypatch, *evaluate, "-o", "out") == 0
+    assert "report: out/report.html" in " ".join(capsys.readouterr().out.split())
+    page = Path("out/report.html").read_text()
+    assert page.count("data:image/jpeg;base64,") == 2 and page.count('class="wrong"') == 2
+    assert page.count('class="box"') == 2, "the element of the step that types, too"
+    right, wrong = ("do(action=&#34;Click At&#34;, x=40.5, y=20)", "do(action=&#34;Click At&#34;, x=150, y=80)")
+    assert f'class="label reference" text-anchor="start">right: {right}</text>' in page
+    assert f'class="label wrong" text-anchor="start">answered: {wrong}</text>' in page
+    assert '<circle cx="150" cy="80"' in page and '<circle cx="50" cy="25"' in page
+    assert '<line x1="150" y1="80" x2="40.5" y2="20" class="way">' in page
+    assert '<ellipse cx="40.5" cy="20" rx="28" ry="14" class="tier">' in page, "14 % of 200 x 100 pixels"
+    assert "Type right · SR wrong · TM right · EM wrong · Ele.Acc wrong · Step SR wrong" in page
+    assert "Mind2Web, means over episodes" in page and "&lt;b&gt;Rome" in page and "<b>" not in page
+    assert mira(monkeypatch, *evaluate, "-o", "out", "--shown", "1") == 0
+    shorter = Path("out/report.html").read_text()
+    assert shorter.count("<svg") == 1 and "1 more steps are not shown" in shorter
+
+
+def test_the_report_has_steps_without_a_screenshot(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = {"kind": "step", "action": {"kind": "click", "ref": 3}}
+    Path("text.jsonl").write_text(
+        json.dumps({"name": "a", "messages": [["user", "Save it.\n[3] Save"]], "target": target})
+    )
+    write_predictions("text.jsonl", {0: "no idea"})
+    assert mira(monkeypatch, "eval", "planning", "text.jsonl", "--predictions", "predictions.jsonl", "-o", "out") == 0
+    page = Path("out/report.html").read_text()
+    assert "<svg" not in page and "<h2>Save it. " in page and "<p>answered: no action</p>" in page
+
+
 def test_the_macro_mean_weighs_episodes_equally(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
