@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser
+from playwright.async_api import Browser, Page
 
 from envs.browser.session import BrowserSession
 from envs.core.errors import BadInput
 from envs.core.settings import ObserveSettings, SessionSettings, Viewport
 from envs.security.allowlist import Origins
 from envs.security.allowlist_proxy import AllowlistProxy
+from envs.suites.miniwob.harness import Harness
+from envs.suites.sites.fleet import Fleet
+from envs.suites.sites.golden import missing_packages
+from envs.suites.sites.kinds import KINDS
 from tests.conftest import KeptChromium, Site
+from tests.mira_command import mira
 from training.grounding.controls import Control
 from training.grounding.data_set import DataSettings, make_data_set, pages_of
 from training.grounding.layouts import generate
+from training.grounding.rendering import miniwob_server
 from training.grounding.shots import Shot, Unusable, take
-from training.grounding.templates import ViewSize, generated_templates, split_of
-from training.grpo.examples import check_images, read_examples
+from training.grounding.site_pages import find_pages
+from training.grounding.templates import (
+    MINIWOB_SIDE,
+    TRAINING_SEED,
+    ViewSize,
+    generated_templates,
+    miniwob_templates,
+    split_of,
+)
+from training.grpo.examples import Example, check_images, read_examples
 from training.grpo.rewards import PointTarget
 
 pytestmark = pytest.mark.browser
@@ -156,3 +171,105 @@ async def test_a_data_set_continues_and_each_of_its_boxes_is_what_the_instructio
             wide = [max(0, edges[0]), max(0, edges[1]), min(page.size.width, edges[2]), min(page.size.height, edges[3])]
             assert box == pytest.approx([edge * scale for edge in wide], abs=1)
         await opened.close()
+
+
+# From the middle of an example's box, the control that lies there, by its visible text or its label, and its box in CSS
+# pixels.
+_NAMED = """([x, y]) => {
+  const control = document.elementFromPoint(x, y)?.closest('a, button, input, select, textarea, [role], [tabindex]');
+  if (!control) return null;
+  const {left, top, right, bottom} = control.getBoundingClientRect();
+  const labels = [...(control.labels ?? [])].map(label => label.textContent);
+  const names = [control.innerText, control.value, control.title, control.alt, control.getAttribute('aria-label'),
+    control.placeholder, control.querySelector?.('img')?.alt, ...labels];
+  return [names.filter(Boolean).map(name => name.trim().replace(/\\s+/g, ' ')), left, top, right, bottom];
+}"""
+
+
+async def _check_boxes(page: Page, examples: Sequence[Example], size: ViewSize) -> None:
+    """Each example whose control is named by its own words has the box of that control on *page*."""
+    checked = 0
+    for example in examples:
+        assert isinstance(example.target, PointTarget) and example.facts is not None
+        if example.facts.asks != "name" or example.facts.subject.endswith(" area"):  # clickable by script alone
+            continue
+        box = example.target.region
+        found = await page.evaluate(_NAMED, [box.centre.x / size.scale, box.centre.y / size.scale])
+        assert found is not None, example.facts.subject
+        names, *edges = found
+        assert any(f'"{name}"' in example.facts.subject for name in names), (names, example.facts.subject)
+        wide = [max(0, edges[0]), max(0, edges[1]), min(size.width, edges[2]), min(size.height, edges[3])]
+        assert box == pytest.approx([edge * size.scale for edge in wide], abs=1)
+        checked += 1
+    assert checked > 0
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_page_of_miniwob_is_zoomed_and_its_boxes_are_its_controls(
+    shared_chromium: None, chromium: Browser, tmp_path: Path
+) -> None:
+    size, settings = ViewSize(800, 600, 1), DataSettings(seed=3, per_page=30)
+    (template,) = (each for each in miniwob_templates() if each.page == "click-button")
+    summary = await make_data_set(tmp_path / "set", pages_of([template], [size], 1), settings, watch=lambda _: None)
+    assert summary.failed == {} and summary.by_source == {"miniwob": summary.examples} and summary.examples > 0
+    examples = [example for file in (tmp_path / "set").glob("*.jsonl") for example in read_examples(file)]
+    check_images(examples)
+    assert {example.facts and example.facts.template for example in examples} == {template.id}
+    zoomed = size.zoomed(MINIWOB_SIDE)
+    assert zoomed == ViewSize(400, 300, 2), "the shorter side keeps at least 260 CSS pixels"
+    opened = await chromium.new_page(
+        viewport={"width": zoomed.width, "height": zoomed.height}, device_scale_factor=zoomed.scale
+    )
+    with miniwob_server() as server:
+        await Harness(opened, server).start("click-button", TRAINING_SEED + 997 * settings.seed)
+        await _check_boxes(opened, examples, zoomed)
+    await opened.close()
+
+
+@pytest.mark.skipif(bool(missing_packages("forum")), reason="the extra `sites` is not installed")
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_page_of_a_site_is_rendered_through_its_own_address(
+    shared_chromium: None, kept_chromiums: dict[bool, KeptChromium], tmp_path: Path
+) -> None:
+    size, settings = ViewSize(1280, 800, 1), DataSettings(seed=3, per_page=30)
+    origin, fleet = KINDS["forum"].origin, Fleet(tmp_path / "sites")
+    try:
+        await fleet.ready(["forum"])
+        routes = {origin: fleet["forum"].address}
+        template, *_ = await find_pages("forum", fleet["forum"].address)
+        pages = pages_of([template], [size], 1)
+        summary = await make_data_set(tmp_path / "set", pages, settings, watch=lambda _: None, sites=routes)
+        assert summary.failed == {} and summary.by_source == {"sites": summary.examples} and summary.examples > 0
+        examples = [example for file in (tmp_path / "set").glob("*.jsonl") for example in read_examples(file)]
+        check_images(examples)
+        proxy = await AllowlistProxy(Origins.parse([origin])).start()
+        proxy.routes = dict(routes)
+        view = SessionSettings(viewport=Viewport(width=size.width, height=size.height))
+        session = await kept_chromiums[False].session(view, proxy, tmp_path, device_scale=size.scale)
+        await session.page.goto(template.page)
+        await _check_boxes(session.page, examples, size)
+        await session.close()
+        await proxy.close()
+    finally:
+        await fleet.close()
+
+
+def test_the_command_renders_pages_and_continues(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two templates in one view; the same command with a third view renders that alone."""
+    monkeypatch.chdir(tmp_path)
+    words = ("data", "grounding", "set", "--sources", "generated", "--templates", "2", "--workers", "1")
+    assert mira(monkeypatch, *words, "--sizes", "800x600", "--json") == 0
+    first = json.loads(capsys.readouterr().out)
+    assert (first["templates"], first["pages"], first["failed"]) == (2, 2, {}) and first["examples"] > 0
+    assert json.loads(Path("set/summary.json").read_text()) == first
+    examples = [example for file in Path("set").glob("*.jsonl") for example in read_examples(file)]
+    check_images(examples)
+    assert len(examples) == first["examples"] == sum(first["by_split"].values())
+    before = {file.name: file.stat().st_mtime_ns for file in Path("set/pages").iterdir()}
+    assert mira(monkeypatch, *words, "--sizes", "800x600,400x700@1.5") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "page templates 2" in shown and "pages × sizes 4" in shown and "examples in set: " in shown
+    after = {file.name: file.stat().st_mtime_ns for file in Path("set/pages").iterdir()}
+    assert len(after) == 4 and before.items() <= after.items()
