@@ -1,4 +1,4 @@
-"""Checks that correct answers fit into the completion length limit."""
+"""Checks that correct answers fit into the completion length limit, and that puzzles fit before them."""
 
 from __future__ import annotations
 
@@ -84,9 +84,9 @@ def check_completion_lengths(
     count: TokenCount,
     scale: Callable[[Example], Scale] = lambda _: UNSCALED,
 ) -> tuple[str, ...]:
-    """Returns a warning line for each set of examples with correct answers longer than `answer_tokens`. *count* counts
-    a text's tokens; *scale*: pixels of the image per unit of an answer's coordinates. Raises BadInput if no correct
-    answer to *examples* fits."""
+    """Returns a warning line for each set of examples with correct answers longer than `answer_tokens`, and for each
+    with puzzles that would be cut. *count* counts a text's tokens; *scale*: pixels of the image per unit of an answer's
+    coordinates. Raises BadInput if no correct answer to *examples* fits."""
 
     def answer(example: Example) -> str:
         return right_answer(example.target, scale(example), _shape(example, settings))
@@ -103,6 +103,8 @@ def check_completion_lengths(
         _line(lengths, len(examples), "examples: they cannot be solved", settings),
         _line(measured, len(held_out), "held-out examples: they count as unsolved", settings),
         *_full_rewards(answers, settings, count),
+        _cut_puzzles(examples, "examples", settings, count),
+        _cut_puzzles(held_out, "held-out examples", settings, count),
     )
     return tuple(filter(None, lines))
 
@@ -135,6 +137,20 @@ def _rewards_tags(reward: RewardSettings) -> bool:
             return reward.format_weight > 0
         case _:
             return False
+
+
+def _cut_puzzles(examples: Sequence[Example], subject: str, settings: GrpoSettings, count: TokenCount) -> str:
+    """The warning for puzzles whose prompts lose their middle, as a page's text may: a grid without it is no puzzle.
+    The tokens of a chat template are not counted."""
+    puzzles = [one for one in examples if isinstance(one.target, MazeTarget | SudokuTarget | GridTarget)]
+    lengths = [sum(count(text) for _, text in one.messages) for one in puzzles]
+    over = [length for length in lengths if length > settings.room]
+    if not over:
+        return ""
+    return (
+        f"warning: compute.max_tokens {settings.compute.max_tokens} less answer_tokens {settings.answer_tokens} is too "
+        f"short for the prompts of {len(over)} of {len(examples)} {subject} ({_span(over)} tokens): they are cut"
+    )
 
 
 def _line(lengths: Sequence[int], examples: int, subject: str, settings: GrpoSettings) -> str:
