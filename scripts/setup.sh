@@ -46,7 +46,7 @@ if ! is_set_up all && ! is_set_up "$target"; then
     else
         say "Python packages with all extras (about 2 GB, a few minutes the first time)"
         install -c constraints-cpu.txt torch
-        install -c constraints-cpu.txt -e '.[dev,serving,sites,training]'
+        install -c constraints-cpu.txt -e '.[arc,dev,serving,sites,training]'
     fi
     printf '%s' "$stamp" > ".venv/.stamp-$target"
 fi

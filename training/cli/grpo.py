@@ -18,6 +18,8 @@ from training.cli.question_options import Coordinates, Resolution, Think
 from training.cli.recipes import RecipeName, with_recipe
 
 if TYPE_CHECKING:
+    from training.grpo.examples import Example
+    from training.grpo.puzzles import ArcKind
     from training.grpo.report import TrainingReport
     from training.grpo.results import HeldOutEvaluation
 
@@ -72,32 +74,91 @@ def grpo(
 
 
 def puzzles(
-    kind: Annotated[str, typer.Argument(help="Kind of puzzle: maze, sudoku or pattern.", metavar="KIND")],
+    kind: Annotated[str, typer.Argument(help="Kind of puzzle: maze, sudoku, pattern, arc-1 or arc-2.", metavar="KIND")],
     out: File,
-    count: Annotated[int, typer.Option(help="Number of puzzles.", min=1)] = 1_000,
+    count: Annotated[
+        int | None, typer.Option(help="Number of puzzles; default: 1000, of ARC all that there are.", min=1)
+    ] = None,
     seed: Annotated[int, typer.Option(help="Random seed of the puzzles.")] = 0,
     size: Annotated[
-        int | None, typer.Option(help="Cells per side; default: maze 7, sudoku 9 (or 4), pattern 3.")
+        list[int] | None,
+        typer.Option(
+            help="Cells per side; default: maze 7, sudoku 9 (or 4), pattern 3. Repeatable: equally many of each. ARC: "
+            "the longest side of a grid, default 30.",
+            min=1,
+        ),
+    ] = None,
+    generator: Annotated[
+        str | None,
+        typer.Option(
+            help="Generator of maze-dataset for mazes (extra `mazes`): dfs, wilson, kruskal, recursive_division, "
+            "percolation or dfs_percolation; default: Mira's own mazes."
+        ),
+    ] = None,
+    percolation: Annotated[
+        float | None,
+        typer.Option(help="Probability that percolation or dfs_percolation opens a wall; default: 0.4."),
+    ] = None,
+    split: Annotated[
+        str | None, typer.Option(help="Tasks of ARC (extra `arc`): training (default) or evaluation.")
     ] = None,
     apart_from: Annotated[
-        list[Path] | None, typer.Option("--apart-from", help="Exclude the puzzles of this file; repeatable.")
+        list[Path] | None,
+        typer.Option("--apart-from", help="Exclude the puzzles, and the tasks of ARC, of this file; repeatable."),
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Generate grid puzzles as examples for `mira train grpo`, the reasoning tasks of SSL."""
+    """Make grid puzzles as examples for `mira train grpo`, the reasoning tasks of SSL."""
     from training.grpo.examples import read_example_files, write_examples
-    from training.grpo.puzzles import make_puzzles, parse_puzzle_kind
+    from training.grpo.puzzles import (
+        ARC_RELEASES,
+        KINDS,
+        arc_kind,
+        make_puzzles_of_sizes,
+        parse_maze_generator,
+        parse_puzzle_kind,
+    )
 
     if out.is_dir():
         raise BadInput(f"--out {str(out)!r} is a folder: name a file")
     known = read_example_files(apart_from) if apart_from else ()
-    generated = make_puzzles(parse_puzzle_kind(kind), count, seed=seed, size=size, apart_from=known)
-    write_examples(out, generated)
-    if as_json:
-        print_json({"file": str(out), "examples": len(generated)})
+    if arc := arc_kind(kind):
+        if generator is not None or percolation is not None:
+            raise BadInput(f"--generator and --percolation are for mazes, not {kind}")
+        made = _arc(arc, split, count, seed, size or (), known)
     else:
-        stdout.print(f"{len(generated)} puzzles: {out}", highlight=False, markup=False)
+        if kind not in KINDS:
+            raise BadInput(f"unknown puzzle {kind!r}; there are {', '.join((*KINDS, *ARC_RELEASES))}")
+        if split is not None:
+            raise BadInput(f"--split is for {' and '.join(ARC_RELEASES)}, not {kind}: use another --seed")
+        made = make_puzzles_of_sizes(
+            parse_puzzle_kind(kind),
+            count or 1_000,
+            seed=seed,
+            sizes=size,
+            apart_from=known,
+            generator=None if generator is None else parse_maze_generator(generator),
+            percolation=percolation,
+        )
+    write_examples(out, made)
+    if as_json:
+        print_json({"file": str(out), "examples": len(made)})
+    else:
+        stdout.print(f"{len(made)} puzzles: {out}", highlight=False, markup=False)
     return EXIT_OK
+
+
+def _arc(
+    kind: ArcKind, split: str | None, count: int | None, seed: int, sizes: Sequence[int], known: Sequence[Example]
+) -> tuple[Example, ...]:
+    from training.grpo.puzzles import arc_puzzles, parse_arc_split
+    from training.grpo.puzzles.arc import LARGEST
+
+    if len(sizes) > 1:
+        raise BadInput("--size is the longest side of a grid of ARC: name one")
+    limit = sizes[0] if sizes else LARGEST
+    part = parse_arc_split("training" if split is None else split)
+    return arc_puzzles(kind, part, count=count, seed=seed, size=limit, apart_from=known)
 
 
 def examples(

@@ -10,7 +10,7 @@ from typing import Final, LiteralString
 from models.prompting.prompt_text import NOTHING, PromptText, joined, number, on_one_line, words
 from models.prompting.thought_request import THOUGHT_REQUEST
 from models.vision.coordinates import CoordinateSpace
-from models.vision.grounding import SUBJECT_CHARS, UNITS
+from models.vision.grounding import SUBJECT_CHARS, THINK, UNITS
 from training.data_sets.items import Item
 
 ACTIONS: Final[tuple[tuple[LiteralString, LiteralString], ...]] = (

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from envs.core.errors import BadInput
 from training.grpo.examples import Example
+from training.grpo.puzzles.library_mazes import MazeGenerator, library_maze
 from training.grpo.puzzles.maze import maze
 from training.grpo.puzzles.pattern import pattern
 from training.grpo.puzzles.sudoku import sudoku
@@ -33,15 +34,31 @@ def parse_puzzle_kind(name: str) -> Kind:
 
 
 def make_puzzles(
-    kind: Kind, count: int, *, seed: int, size: int | None = None, apart_from: Sequence[Example] = ()
+    kind: Kind,
+    count: int,
+    *,
+    seed: int,
+    size: int | None = None,
+    apart_from: Sequence[Example] = (),
+    generator: MazeGenerator | None = None,
+    percolation: float | None = None,
 ) -> tuple[Example, ...]:
     """Generates *count* distinct puzzles, deterministic by *seed*, without the prompts of *apart_from*.
 
-    Raises BadInput for an unsupported size, or if there are fewer puzzles of it.
+    *generator* and *percolation*: for mazes of maze-dataset (:mod:`training.grpo.puzzles.library_mazes`); None: this
+    package's own mazes. Raises BadInput for an unsupported size, or if there are fewer puzzles of it.
     """
+    make, default_side = KINDS[kind]
+    source = _Source(make, kind, default_side if size is None else size, seed)
+    if generator is not None:
+        if kind != "maze":
+            raise BadInput(f"--generator {generator} makes mazes, not {kind!r}")
+        source = source._replace(make=library_maze(generator, percolation), name=f"maze-{generator}")
+    elif percolation is not None:
+        raise BadInput("--percolation needs --generator percolation or dfs_percolation")
     excluded = {example.messages for example in apart_from}
     generated = dict[str, Example]()
-    for example in _endless(kind, seed, size):
+    for example in _endless(source):
         if len(generated) == count:
             break
         if example.messages not in excluded:
@@ -53,10 +70,47 @@ def make_puzzles(
     return tuple(generated.values())
 
 
-def _endless(kind: Kind, seed: int, size: int | None) -> Iterator[Example]:
-    make, default_side = KINDS[kind]
-    side = default_side if size is None else size
-    rng, seen, duplicates = Random(f"{kind} {side} {seed}"), set[str](), 0
+def make_puzzles_of_sizes(
+    kind: Kind,
+    count: int,
+    *,
+    seed: int,
+    sizes: Sequence[int] | None = None,
+    apart_from: Sequence[Example] = (),
+    generator: MazeGenerator | None = None,
+    percolation: float | None = None,
+) -> tuple[Example, ...]:
+    """Generates *count* puzzles, equally many of each of *sizes*, of the first ones one more. None: the default size.
+    See :func:`make_puzzles`."""
+    distinct = tuple(dict.fromkeys(sizes or (KINDS[kind][1],)))
+    share, more = divmod(count, len(distinct))
+    return tuple(
+        example
+        for place, size in enumerate(distinct)
+        for example in make_puzzles(
+            kind,
+            share + (place < more),
+            seed=seed,
+            size=size,
+            apart_from=apart_from,
+            generator=generator,
+            percolation=percolation,
+        )
+    )
+
+
+class _Source(NamedTuple):
+    """Where puzzles come from."""
+
+    make: Callable[[Random, int], tuple[str, Target]]
+    name: str
+    side: int
+    seed: int
+
+
+def _endless(source: _Source) -> Iterator[Example]:
+    make, name, side, seed = source
+    rng, seen, duplicates = Random(f"{name} {side} {seed}"), set[str](), 0
     while duplicates < PATIENCE:
         try:
             prompt, target = make(rng, side)
@@ -64,4 +118,4 @@ def _endless(kind: Kind, seed: int, size: int | None) -> Iterator[Example]:
             raise BadInput(str(error)) from None
         duplicates = duplicates + 1 if prompt in seen else 0
         seen.add(prompt)
-        yield Example(name=f"{kind}-{side}/{seed}/{len(seen)}", messages=(("user", prompt),), target=target)
+        yield Example(name=f"{name}-{side}/{seed}/{len(seen)}", messages=(("user", prompt),), target=target)

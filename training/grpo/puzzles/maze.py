@@ -1,4 +1,8 @@
-"""Generates mazes: a random spanning tree of rooms, with some additional doors."""
+"""Generates mazes: a random spanning tree of rooms, with some additional doors.
+
+:mod:`training.grpo.puzzles.library_mazes` has the generators of the package maze-dataset. This one needs no extra, and
+the measurements in `docs/results/grpo.md` train and test on its mazes.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +20,24 @@ EXTRA_DOORS = 0.1
 
 def maze(rng: Random, size: int) -> tuple[str, MazeTarget]:
     """Returns (prompt, target) of a maze of *size* x *size* cells, odd and at least 3, with distinct start and goal."""
-    if size < 3 or size % 2 == 0:
-        raise ValueError(f"a maze's side is an odd number of at least 3, not {size}")
+    check_side(size)
     cells = _dig(rng, size)
     floor = [(r, c) for r in range(0, size, 2) for c in range(0, size, 2)]
     start, goal = rng.sample(floor, 2)
     cells[start[0]][start[1]], cells[goal[0]][goal[1]] = "S", "G"
     rows = tuple("".join(row) for row in cells)
-    return "\n".join((ASK, *rows)), MazeTarget(rows=rows, path=shortest(rows))
+    return maze_prompt(rows), MazeTarget(rows=rows, path=shortest(rows))
+
+
+def check_side(size: int) -> None:
+    """Raises ValueError unless *size* is a side of a maze: rooms, with a wall or an opening between two of them."""
+    if size < 3 or size % 2 == 0:
+        raise ValueError(f"a maze's side is an odd number of at least 3, not {size}")
+
+
+def maze_prompt(rows: Sequence[str]) -> str:
+    """Returns the question with the maze of *rows*."""
+    return "\n".join((ASK, *rows))
 
 
 def _dig(rng: Random, size: int) -> list[list[str]]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 
 from training.grpo.rewards.targets import GridTarget
@@ -25,8 +25,13 @@ def pattern(rng: Random, size: int) -> tuple[str, GridTarget]:
     rule = _rule(rng)
     shown = [_grid(rng, size, rule) for _ in range(PAIRS)]
     last = _grid(rng, size, rule)
-    parts = ["\n".join((*grid, ">", *rule(grid))) for grid in shown]
-    return "\n\n".join((ASK, *parts, "\n".join((*last, ">")))), GridTarget(rows=rule(last))
+    return pattern_prompt([(grid, rule(grid)) for grid in shown], last), GridTarget(rows=rule(last))
+
+
+def pattern_prompt(pairs: Sequence[tuple[Rows, Rows]], last: Rows) -> str:
+    """Returns the question with *pairs* of grids, before and after the rule, and the *last* grid before it."""
+    parts = ["\n".join((*before, ">", *after)) for before, after in pairs]
+    return "\n\n".join((ASK, *parts, "\n".join((*last, ">"))))
 
 
 def _grid(rng: Random, size: int, rule: Rule) -> Rows:
