@@ -48,7 +48,7 @@ def test_declarations_are_copied_with_the_adapters_first(base: Path, tmp_path: P
     for folder in (adapter, merged, alone):
         folder.mkdir()
     declare_style(base, "full", "small")
-    declare_thoughts(base)
+    declare_thoughts(base, "tags")
     declare_no_reasons(adapter)
     copy_declarations(alone, adapter, base)
     assert declaration(alone) == ("full", "small")
