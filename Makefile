@@ -23,7 +23,7 @@ check: setup ## format, lint, strict types and the fast tests
 	$(BIN)/pytest -n 2 --dist loadfile -m "not heavy and not browser and not slow"
 
 docs: setup ## the documentation site in build/docs; a warning is an error
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 lock: setup ## requirements.lock again, from pyproject.toml
 	scripts/lock.sh

@@ -19,7 +19,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, async_playwright
 
-from envs.browser.chromium import Chromium
+from envs.browser.chromium import Chromium, find_chromium
 from tests.timing import HANG_S
 
 _STATE = tempfile.mkdtemp(prefix="mira-state-")
@@ -110,8 +110,8 @@ def site() -> Iterator[Site]:
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def chromium() -> AsyncIterator[Browser]:
     """A headless Chromium shared by the session; tests must not close it."""
-    path = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
     async with async_playwright() as playwright:
+        path = find_chromium(playwright.chromium.executable_path)
         browser = await playwright.chromium.launch(executable_path=path, args=FLAGS)
         yield browser
         await asyncio.wait_for(browser.close(), HANG_S)
