@@ -29,6 +29,64 @@ from training.loop.settings import load_settings
 LABELS = "oracle.jsonl"
 RUN = "run"
 
+LONG_TASKS: tuple[str, ...] = (
+    "choose-date",
+    "choose-date-nodelay",
+    "click-checkboxes-large",
+    "click-shades",
+    "copy-paste",
+    "copy-paste-2",
+    "sign-agreement",
+    "social-media-all",
+    "use-spinner",
+)
+"""Tasks for which the solver needs six or more steps (median of seeds 3,600,000 to 3,600,002), so that it matters which
+of them were right."""
+LONG_TEMPLATES: tuple[str, ...] = (
+    "cms-add-redirect",
+    "cms-compare-events",
+    "cms-edit-event",
+    "cms-edit-title",
+    "cms-move-page",
+    "cms-schedule",
+    "cms-unpublish",
+    "code-close-duplicate",
+    "code-move-due",
+    "code-move-two",
+    "code-new-milestone",
+    "code-new-ticket",
+    "code-new-version",
+    "code-wiki-append",
+    "forum-close-topic",
+    "forum-describe-category",
+    "forum-longer-topic",
+    "forum-move-topic",
+    "forum-reply",
+    "forum-vote",
+    "shop-add-address",
+    "shop-add-to-basket",
+    "shop-add-to-wish-list",
+    "shop-admin-change-price",
+    "shop-admin-create-range",
+    "shop-admin-customer-figures",
+    "shop-admin-deactivate-customer",
+    "shop-admin-hide-product",
+    "shop-admin-order-statistics",
+    "shop-admin-readdress",
+    "shop-admin-set-latest-status",
+    "shop-admin-set-order-status",
+    "shop-admin-show-report",
+    "shop-admin-unknown-customer",
+    "shop-dead-coupon",
+    "shop-order",
+    "shop-ship-abroad",
+    "shop-spent-between",
+    "shop-two-in-basket",
+    "shop-which-order",
+)
+"""Training templates for which the solver needs six or more steps (instance 9), so that it matters which of them were
+right."""
+
 
 class Label(Record):
     """What the solver would do in the state of one decision."""

@@ -89,24 +89,5 @@ environment names, or that is Python code of its user; the trace that a branch s
 
 FIELDS: Final[Mapping[str, FieldScope]] = {**RUN_FIELDS, **PLACE_FIELDS}
 
-MANIFEST_FIELDS: Final[Mapping[str, str]] = {
-    "config": "RUN_FIELDS",
-    "suite": SUITE,
-    "open_task.url": URL,
-    "branch.trace": PARENT,
-    **dict.fromkeys(["manifest_version", "run_id", "created_at", "names", "seeds", "picked", "versions", "mark"], ""),
-    **dict.fromkeys(["open_task.instruction", "branch.parent"], ""),
-}
-"""Fields of :class:`agent.run.run_store.Manifest` with the name under which each is classified; empty if plain."""
-
-HEADER_FIELDS: Final[Mapping[str, str]] = {
-    "config": "RUN_FIELDS",
-    "task": SUITE,
-    "start_url": URL,
-    **dict.fromkeys(["kind", "schema_version", "run_id", "episode_id", "attempt", "instruction", "category"], ""),
-    **dict.fromkeys(["reference_milestones", "versions", "started_at", "parent"], ""),
-}
-"""Fields of :class:`envs.core.trace.Header`, classified in the same way."""
-
 HARMLESS_SPECS: Final = frozenset(("embedded", "none", "reference", "state", "same", "scripted", *SPECS))
 """Values of the model fields that need no key, server or file of this machine."""

@@ -42,14 +42,6 @@ class Corners(NamedTuple):
     right: float
     bottom: float
 
-    @property
-    def centre(self) -> Point:
-        return Point((self.left + self.right) / 2, (self.top + self.bottom) / 2)
-
-    def holds(self, point: Point) -> bool:
-        """Whether *point* is inside; the right and the bottom edge are outside."""
-        return self.left <= point.x < self.right and self.top <= point.y < self.bottom
-
 
 class Size(NamedTuple):
     width: float
@@ -66,11 +58,6 @@ class ImageFrame:
     """The image as it is sent, in pixels."""
     resized: Size | None = None
     """The image as the model's processor resizes it, in pixels; None: it is not resized."""
-
-    @classmethod
-    def of_screenshot(cls, image: Size, device_scale: float, resized: Size | None = None) -> ImageFrame:
-        """The frame of a screenshot with *device_scale* image pixels a CSS pixel."""
-        return cls(Size(image.width / device_scale, image.height / device_scale), image, resized)
 
     def extent(self, space: CoordinateSpace) -> Size:
         """The coordinates of the right and the bottom edge."""
@@ -97,12 +84,6 @@ class ImageFrame:
         return Point(
             _in_view(point.x, extent.width, self.view.width), _in_view(point.y, extent.height, self.view.height)
         )
-
-    def box_to_view(self, space: CoordinateSpace, box: Corners) -> Corners:
-        """CSS pixels of a model's *box*."""
-        extent = self.extent(space)
-        wide, high = self.view.width / extent.width, self.view.height / extent.height
-        return Corners(box.left * wide, box.top * high, box.right * wide, box.bottom * high)
 
     def to_model(self, space: CoordinateSpace, point: Point, digits: int | None = None) -> Point:
         """A *point* in CSS pixels as a model writes it, with *digits* decimals, by default those of :meth:`digits`."""

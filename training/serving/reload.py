@@ -46,8 +46,6 @@ class ServedModel(BaseModel):
     """Path of the weights, or of the adapter."""
     parent: str | None = None
     """The base's name, for an adapter; None for the base itself."""
-    max_model_len: int | None = None
-    """Tokens of prompt and answer together."""
 
 
 class _Served(BaseModel):

@@ -86,20 +86,6 @@ TRAINING_TASKS: tuple[str, ...] = (
 )
 """Tasks with demonstrations for training."""
 
-LONG_TASKS: tuple[str, ...] = (
-    "choose-date",
-    "choose-date-nodelay",
-    "click-checkboxes-large",
-    "click-shades",
-    "copy-paste",
-    "copy-paste-2",
-    "sign-agreement",
-    "social-media-all",
-    "use-spinner",
-)
-"""Tasks for which the solver needs six or more steps (median of seeds 3,600,000 to 3,600,002), so that it matters which
-of them were right."""
-
 PLANNING_TASKS: tuple[str, ...] = (
     "choose-date-easy",
     "choose-date-medium",

@@ -122,15 +122,6 @@ def values_match(expected: ExpectedValue, actual: SqlValue) -> bool:
     return expected == actual
 
 
-def contains_all(*parts: str) -> Test:
-    """Tests that a text contains all of *parts* (for rich text, where the editor adds markup)."""
-
-    def test(value: SqlValue) -> bool:
-        return isinstance(value, str) and all(part in value for part in parts)
-
-    return test
-
-
 def changes(golden: Path, live: Path, noise: Noise) -> tuple[Change, ...]:
     """All rows of *live* that differ from *golden*, without noise, ordered by table and key.
 

@@ -30,6 +30,7 @@ from models.vision.profiles import VisionProfile, profile_named
 from tests.agent.shop import config
 from tests.conftest import Site
 from tests.models.local.test_local import save_checkpoint
+from tests.models.vision.screenshots import centre_of, contains, screenshot_frame
 from tests.tiny_models.pictures import FAMILIES, red_square, with_context
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -114,10 +115,11 @@ def test_the_frame_of_a_processor_that_resizes_itself(
     profile = declared(folders("qwen2.5-vl"))
     resized = resized_by(load_processor(folders("qwen2.5-vl")), red_square(int(taken.width), int(taken.height)))
     assert profile.sent_size(taken) == resized
-    frame = ImageFrame.of_screenshot(taken, scale, resized)
+    frame = screenshot_frame(taken, scale, resized)
     for x, y, w, h in TARGETS:
         box = Corners(x, y, x + w, y + h)
-        assert box.holds(frame.to_view(CoordinateSpace.RESIZED, frame.to_model(CoordinateSpace.RESIZED, box.centre)))
+        seen = frame.to_view(CoordinateSpace.RESIZED, frame.to_model(CoordinateSpace.RESIZED, centre_of(box)))
+        assert contains(box, seen)
 
 
 @pytest.mark.parametrize(

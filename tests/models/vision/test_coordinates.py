@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.vision.coordinates import CoordinateSpace, Corners, ImageFrame, Point, Size, smart_resize
+from tests.models.vision.screenshots import centre_of, contains, screenshot_frame
 
 SIZES = (Size(1280, 800), Size(1920, 1080), Size(375, 667), Size(1001, 333))
 SCALES = (1.0, 2.0)
@@ -16,7 +17,7 @@ QWEN3 = {"factor": 32, "min_pixels": 64 * 64, "max_pixels": 1280 * 32 * 32}
 
 def frame_of(view: Size, scale: float, limits: dict[str, int] = QWEN2_5) -> ImageFrame:
     image = Size(view.width * scale, view.height * scale)
-    return ImageFrame.of_screenshot(image, scale, smart_resize(image, **limits))
+    return screenshot_frame(image, scale, smart_resize(image, **limits))
 
 
 def _edges(data: st.DataObject, side: float) -> tuple[float, float]:
@@ -38,8 +39,8 @@ def test_the_centre_of_any_box_comes_back_inside_it(
     top, bottom = _edges(data, view.height)
     box = Corners(left, top, right, bottom)
     for space in CoordinateSpace:
-        assert box.holds(frame.to_view(space, frame.to_model(space, box.centre)))
-        assert box.holds(frame.box_to_view(space, frame.box_to_model(space, box)).centre)
+        assert contains(box, frame.to_view(space, frame.to_model(space, centre_of(box))))
+        assert contains(box, frame.to_view(space, centre_of(frame.box_to_model(space, box))))
 
 
 @pytest.mark.parametrize("scale", SCALES)

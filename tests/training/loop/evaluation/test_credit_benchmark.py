@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from benchmarks.credit import ARMS, MEASURES, Columns, effective, over_tasks, settings_of
-from benchmarks.credit_rollouts import Label, labels_of
+from benchmarks.credit_rollouts import LONG_TASKS, LONG_TEMPLATES, Label, labels_of
 from envs.suites.miniwob.solvers import SOLVERS
-from envs.suites.miniwob.task_sets import LONG_TASKS
 from envs.suites.sites.catalog import templates
-from envs.suites.sites.splits import LONG_TEMPLATES, split_of
+from envs.suites.sites.splits import split_of
 from tests.training.trajectories import acted, rows_of
 from training.loop.data import PhaseData, ReplayCounts
 
