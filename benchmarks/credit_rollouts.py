@@ -42,6 +42,7 @@ LONG_TASKS: tuple[str, ...] = (
 )
 """Tasks for which the solver needs six or more steps (median of seeds 3,600,000 to 3,600,002), so that it matters which
 of them were right."""
+
 LONG_TEMPLATES: tuple[str, ...] = (
     "cms-add-redirect",
     "cms-compare-events",

@@ -28,12 +28,12 @@ from typing import Any, Final
 
 from agent.cli.options import parse_seeds
 from benchmarks.grpo_arms import Sets, Worked, play, table
+from benchmarks.toy_models.vision import vision_model
 from envs.core.errors import BadInput
 from training.grpo.evaluation import encode_prompts, tokenizer_of
 from training.grpo.examples import Example, read_examples, write_examples
 from training.grpo.rewards import PointTarget
 from training.grpo.run import load_start, save_start
-from training.toy_models.vision import vision_model
 
 AREA: Final = (160, 210)
 """Pixels of a MiniWoB++ task."""

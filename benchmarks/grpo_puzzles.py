@@ -18,12 +18,12 @@ from typing import Any, Final, NamedTuple
 
 from agent.cli.options import parse_seeds
 from benchmarks.grpo_arms import Sets, Worked, play, table
+from benchmarks.toy_models.puzzles import fresh_model, puzzle_tokenizer, reference_rows
 from envs.core.errors import BadInput
 from training.engine.settings import Compute, Optimization
 from training.engine.sft import SupervisedJob, supervised
 from training.grpo.examples import Example
 from training.grpo.puzzles import Kind, make_puzzles, parse_puzzle_kind
-from training.toy_models.puzzles import fresh_model, puzzle_tokenizer, reference_rows
 
 ARMS: Final[dict[str, dict[str, Any]]] = {
     "binary": {"reward": {"proximity": "none"}},

@@ -21,12 +21,12 @@ from typing import Any, Final
 import numpy as np
 from transformers import PrinterCallback, TrainerCallback
 
+from benchmarks.toy_models.puzzles import fresh_model
 from training.engine.checkpoints import load_policy
 from training.grpo.examples import Example
 from training.grpo.puzzles import make_puzzles
 from training.grpo.settings import GrpoSettings, parse_settings
 from training.grpo.trainer import build_dataset, build_rewarder, build_trainer, trl_arguments
-from training.toy_models.puzzles import fresh_model
 
 RESAMPLES: Final = 10_000
 TEMPLATE: Final = "{% for message in messages %}{{ message.content }}{% endfor %}"

@@ -7,6 +7,6 @@ and losses as pure functions) → :mod:`training.engine` (supervised fine-tuning
 chooses the next phase's tasks. :mod:`training.embedded` trains the small model that ships in `models/embedded`.
 
 Independent of the loop, GRPO trains on single completions: :mod:`training.grpo` (examples from traces → groups of
-completions → a checkpoint) with :mod:`training.grpo.rewards` (pure functions), :mod:`training.grpo.puzzles` and
-:mod:`training.toy_models` (small tasks and models).
+completions → a checkpoint) with :mod:`training.grpo.rewards` (pure functions) and :mod:`training.grpo.puzzles`
+(small tasks).
 """

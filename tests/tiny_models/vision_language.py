@@ -363,7 +363,7 @@ def llava(out: Path) -> Path:
     import torch
     from transformers import LlavaForConditionalGeneration
 
-    from training.toy_models.vision import vision_model
+    from benchmarks.toy_models.vision import vision_model
 
     vision_model(out, side=32, patch=16, width=32, layers=1)
     model: Any = LlavaForConditionalGeneration.from_pretrained(out)

@@ -97,7 +97,7 @@ async def test_a_point_of_the_picture_hits_its_target(
             processor = load_processor(folders(profile.name))
             assert resized_by(processor, png) == resized_by(processor, image.data) == frame.extent(profile.space)
         for number, (x, y, w, h) in enumerate(TARGETS):
-            point = frame.to_model(profile.space, Corners(x, y, x + w, y + h).centre)
+            point = frame.to_model(profile.space, centre_of(Corners(x, y, x + w, y + h)))
             at = frame.to_view(profile.space, point)
             await page.mouse.click(at.x, at.y)
             hit = await page.evaluate("hit")

@@ -33,7 +33,6 @@ MAKES_MESSAGES = {
     "training/loop/task_values.py": 1,  # goals alone, for their vectors
     "training/step_accuracy/answers.py": 2,  # prompts as they are in a file of examples
     "training/serving/verify.py": 1,  # a fixed probe
-    "training/toy_models/puzzles.py": 1,  # puzzles of this package
 }
 """Places where a message is made of a string: text of a page is fenced before."""
 CALLS_OWN = {

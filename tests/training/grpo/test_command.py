@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.toy_models.puzzles import fresh_model
 from tests.agent.episodes import Play, write_run
 from tests.mira_command import mira
 from tests.timing import HANG_S
 from training.grpo.examples import read_examples
 from training.grpo.report import TrainingReport, merge_reports
-from training.toy_models.puzzles import fresh_model
 
 QUICK = [
     *("--set", "steps=2", "--set", "answer_tokens=4", "--set", "optimization.batch_rows=16"),

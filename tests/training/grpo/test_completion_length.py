@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from benchmarks.toy_models.puzzles import fresh_model, puzzle_tokenizer
+from benchmarks.toy_models.vision import character_tokenizer
 from envs.core.errors import BadInput
 from models.vision.coordinates import Size
 from models.vision.grounding import AnswerShape, GroundingPrompt
@@ -22,8 +24,6 @@ from training.grpo.rewards import PointTarget, SudokuTarget, Target, is_right, r
 from training.grpo.rewards.registry import REWARDS
 from training.grpo.run import load_start, train_grpo
 from training.grpo.settings import GrpoSettings, Recipe, parse_settings
-from training.toy_models.puzzles import fresh_model, puzzle_tokenizer
-from training.toy_models.vision import character_tokenizer
 
 SUDOKUS = make_puzzles("sudoku", 16, seed=0, size=9)
 SMALL = make_puzzles("sudoku", 16, seed=0, size=4)

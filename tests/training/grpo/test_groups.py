@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 
+from benchmarks.toy_models.puzzles import fresh_model
 from tests.training.engine.fsdp_on_cpu import TWO
 from training.engine.checkpoints import load_policy
 from training.grpo import groups as groups_module
@@ -23,7 +24,6 @@ from training.grpo.rewards import Score
 from training.grpo.run import train_grpo
 from training.grpo.settings import GrpoSettings, parse_settings
 from training.grpo.trainer import build_trainer
-from training.toy_models.puzzles import fresh_model
 
 MAZES = make_puzzles("maze", 12, seed=0, size=5)
 VALUES = (1.2, 0.2, 0.35, 1.05, 1.4, 1 / 3, 1e-8, 1e6)

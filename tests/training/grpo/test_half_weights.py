@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
+from benchmarks.toy_models.puzzles import fresh_model
 from tests.tiny_models.vision_language import ARCHITECTURES
 from tests.training.grpo.vision_cases import vision_examples, vision_settings
 from training.engine.settings import Compute
@@ -22,7 +23,6 @@ from training.grpo.rewards import UNSCALED, Rewarder, Scale, Score, Target
 from training.grpo.run import load_start, train_grpo
 from training.grpo.settings import GrpoSettings
 from training.grpo.trainer import build_trainer, token_count
-from training.toy_models.puzzles import fresh_model
 
 MAZES = make_puzzles("maze", 12, seed=0, size=3)
 

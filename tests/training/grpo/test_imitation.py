@@ -11,6 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from benchmarks.toy_models.puzzles import fresh_model
 from envs.core.actions import Click, ClickAt
 from envs.core.errors import BadInput
 from models.vision.coordinates import Size
@@ -27,7 +28,6 @@ from training.grpo.imitation import ImitationSettings, answer_to_imitate, imitat
 from training.grpo.prompts import PromptSettings
 from training.grpo.rewards import MazeTarget, StepTarget
 from training.grpo.run import load_start
-from training.toy_models.puzzles import fresh_model
 
 
 def example(target: Any, thought: str | None = None) -> Example:

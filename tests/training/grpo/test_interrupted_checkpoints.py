@@ -13,6 +13,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import TrainerCallback
 
+from benchmarks.toy_models.puzzles import fresh_model
 from envs.core.errors import BadInput, NotWritten
 from tests.full_disk import small_disk
 from training.grpo import run as running
@@ -20,7 +21,6 @@ from training.grpo.puzzles import make_puzzles
 from training.grpo.run import train_grpo
 from training.grpo.settings import GrpoSettings, parse_settings
 from training.grpo.trainer import build_trainer
-from training.toy_models.puzzles import fresh_model
 
 MAZES = make_puzzles("maze", 12, seed=0, size=5)
 SETTINGS: dict[str, Any] = {

@@ -14,6 +14,7 @@ from torch.profiler import ProfilerActivity, profile
 from transformers import AutoConfig
 from trl.trainer import utils
 
+from benchmarks.toy_models.puzzles import fresh_model
 from envs.core.errors import BadInput
 from tests.mira_command import mira
 from tests.training.engine.test_memory_plan import allocated, stored
@@ -26,7 +27,6 @@ from training.grpo.puzzles import make_puzzles
 from training.grpo.run import load_start
 from training.grpo.settings import GrpoSettings, parse_settings
 from training.grpo.trainer import build_trainer
-from training.toy_models.puzzles import fresh_model
 
 torch.set_num_threads(1)
 TOLERANCE = 0.15

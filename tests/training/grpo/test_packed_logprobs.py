@@ -10,6 +10,7 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel, MambaConfig, MambaForCausalLM
 from trl.trainer.utils import add_fused_lm_head
 
+from benchmarks.toy_models.puzzles import fresh_model, puzzle_tokenizer
 from envs.core.errors import BadInput
 from tests.training.engine.test_tree_attention import gemma, llama
 from tests.training.grpo.test_trainer import settings
@@ -21,7 +22,6 @@ from training.grpo.packed_logprobs import packed_logprobs, plain_attention, prep
 from training.grpo.puzzles import make_puzzles
 from training.grpo.rewards import Rewarder
 from training.grpo.trainer import build_trainer
-from training.toy_models.puzzles import fresh_model, puzzle_tokenizer
 
 TEMPERATURE = 0.7
 MIXED = (*make_puzzles("maze", 4, seed=0, size=3), *make_puzzles("maze", 4, seed=0, size=7))

@@ -15,6 +15,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import TrainerCallback
 
+from benchmarks.toy_models.puzzles import fresh_model, reference_rows
 from envs.core.errors import BadInput
 from tests.training.engine.fsdp_on_cpu import SHARDED, TWO, WHAT_ACCELERATE_TELLS
 from training.engine.settings import Compute, Optimization
@@ -26,7 +27,6 @@ from training.grpo.results import read_held_out
 from training.grpo.run import load_start, train_grpo
 from training.grpo.settings import GrpoSettings, parse_settings
 from training.grpo.trainer import build_trainer
-from training.toy_models.puzzles import fresh_model, reference_rows
 
 CPU: dict[str, Any] = {"max_tokens": 64, "threads": 1, "cpu": True}
 TRAIN = make_puzzles("maze", 24, seed=0, size=3)

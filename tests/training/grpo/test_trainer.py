@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from benchmarks.toy_models.puzzles import fresh_model, puzzle_tokenizer, reference_answer
 from envs.core.errors import BadInput
 from models.base import Message
 from models.prompting.prompt_tokens import PromptTokens
@@ -22,7 +23,6 @@ from training.grpo.rewards import Rewarder, Score
 from training.grpo.rewards.ssl import SslReward
 from training.grpo.settings import GrpoSettings, parse_settings
 from training.grpo.trainer import GroupReward, build_rewarder, build_trainer, check_fit, count_updates, mean_parts
-from training.toy_models.puzzles import fresh_model, puzzle_tokenizer, reference_answer
 
 MAZES = make_puzzles("maze", 12, seed=0, size=5)
 """Of different lengths, so that prompts and answers are padded."""

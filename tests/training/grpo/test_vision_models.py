@@ -10,6 +10,8 @@ import torch
 from PIL import Image, ImageDraw
 
 from agent.run.discover_traces import discover_traces
+from benchmarks.toy_models.puzzles import fresh_model
+from benchmarks.toy_models.vision import vision_model
 from envs.core.actions import Click, Type
 from envs.core.errors import BadInput
 from tests.agent.episodes import Play, png, write_run
@@ -20,8 +22,6 @@ from training.grpo.rewards import PointTarget, has_places
 from training.grpo.run import load_start, train_grpo
 from training.grpo.settings import Recipe, parse_settings
 from training.grpo.trainer import build_trainer
-from training.toy_models.puzzles import fresh_model
-from training.toy_models.vision import vision_model
 
 
 @pytest.fixture(scope="module")

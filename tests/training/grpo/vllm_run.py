@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from benchmarks.toy_models.puzzles import fresh_model
 from training.grpo.puzzles import make_puzzles
 from training.grpo.rewards import Rewarder, Score
 from training.grpo.run import train_grpo
 from training.grpo.settings import parse_settings
-from training.toy_models.puzzles import fresh_model
 
 
 def reward_of_length(_rewarder: Rewarder, _target: Any, texts: list[str], *_: Any) -> list[Score]:

@@ -6,13 +6,13 @@ from random import Random
 
 import pytest
 
+from benchmarks.toy_models.puzzles import fresh_model, puzzle_tokenizer, reference_answer, reference_rows
 from envs.core.errors import BadInput
 from training.engine.checkpoints import load_policy
 from training.grpo.puzzles import KINDS, Kind, make_puzzles, parse_puzzle_kind
 from training.grpo.puzzles.maze import shortest
 from training.grpo.puzzles.sudoku import sudoku
 from training.grpo.rewards import MazeTarget, SudokuTarget, is_right, read_completion
-from training.toy_models.puzzles import fresh_model, puzzle_tokenizer, reference_answer, reference_rows
 
 SIZES: list[tuple[Kind, int]] = [("maze", 3), ("maze", 9), ("sudoku", 4), ("sudoku", 9), ("pattern", 2), ("pattern", 5)]
 

@@ -1,1 +1,0 @@
-"""Builds small, randomly initialised models for RL experiments on two CPU cores."""
