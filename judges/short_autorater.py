@@ -99,15 +99,23 @@ _EXAMPLES: Final = (
 )
 
 
-def render(progress: Progress, index: int) -> tuple[Message, ...]:
-    """The messages that ask about the milestone with 0-based *index*; equal arguments give equal messages."""
+class Question(NamedTuple):
+    """What is asked about one milestone."""
+
+    messages: tuple[Message, ...]
+    lines: tuple[str, ...]
+    """The numbered lines of the last message; the first one has the number 1."""
+
+
+def render(progress: Progress, index: int) -> Question:
+    """The question about the milestone with 0-based *index*; equal arguments give equal messages."""
     turns: list[Message] = []
     for example in _EXAMPLES:
         question = _question([example.done], example.page, example.milestone)
         turns += [message("user", question), Message("assistant", example.answer.model_dump_json())]
     done, page = _lines(progress, index)
     asked = _question(done, page, progress.milestones[index].text)
-    return message("system", words(_SYSTEM)), *turns, message("user", asked)
+    return Question((message("system", words(_SYSTEM)), *turns, message("user", asked)), (*done, *page))
 
 
 def _question(done: Sequence[str], page: Sequence[str], milestone: str) -> PromptText:
@@ -142,12 +150,9 @@ class ShortAutoRater(StepwiseAutoRater):
     """Asks a small general *model*. It gets no thinking tokens: what it sees is part of the answer."""
 
     async def claim(self, progress: Progress, index: int) -> Claim:
-        request = ChatRequest(
-            messages=render(progress, index), max_tokens=MAX_TOKENS, deadline_s=self.settings.deadline_s
-        )
+        messages, lines = render(progress, index)
+        request = ChatRequest(messages=messages, max_tokens=MAX_TOKENS, deadline_s=self.settings.deadline_s)
         answered = await ask(self.model, request, LineAnswer)
-        done, page = _lines(progress, index)
-        lines = (*done, *page)
         answer = answered.answer
         if not answer.reached:
             return Claim(None, answered.reply)

@@ -20,7 +20,14 @@ def install_command(extra: str) -> str:
     return f"pip install 'mira-web[{extra}]'"
 
 
+def missing_line(feature: str, extra: str, *names: str) -> str:
+    """One line with the modules in *names* that *feature* needs and that are not installed, and with the command that
+    installs them. Empty if none is missing."""
+    missing = missing_modules(*names)
+    return f"{feature} needs {', '.join(missing)}: {install_command(extra)}" if missing else ""
+
+
 def require(feature: str, extra: str, *names: str) -> None:
     """Raises :class:`ModelUnavailable`, in one line, if a module that *feature* needs is missing."""
-    if missing := missing_modules(*names):
-        raise ModelUnavailable(f"{feature} needs {', '.join(missing)}: {install_command(extra)}")
+    if line := missing_line(feature, extra, *names):
+        raise ModelUnavailable(line)

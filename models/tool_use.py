@@ -7,12 +7,14 @@ result in the following message.
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from models.base import Budget, ChatReply, Image, Message
+from models.base import Budget, ChatReply, Image, Message, Usage
+from models.transport import Call, RetryPolicy, open_call
 
 Toolset = Literal["anthropic-browser", "anthropic-computer", "openai-computer"]
 
@@ -136,6 +138,21 @@ class ToolReply:
     turn: ModelTurn
     reply: ChatReply
     """Its text is the visible text."""
+
+
+async def converse_once(
+    take_turn: Callable[[Call], Awaitable[ModelTurn]],
+    model: str,
+    deadline_s: float,
+    policy: RetryPolicy,
+    slots: asyncio.Semaphore | None = None,
+) -> ToolReply:
+    """The turn that *take_turn* gets of *model*, with usage, seconds and attempts of the call.
+
+    *deadline_s* includes the wait for a free slot. Raises :class:`models.base.ModelError`."""
+    async with open_call(deadline_s, policy, slots) as call:
+        turn = await take_turn(call)
+        return ToolReply(turn, ChatReply(turn.text, call.spent or Usage(), model, call.seconds, call.attempts))
 
 
 @runtime_checkable

@@ -13,8 +13,8 @@ import typer
 
 from agent.cli.output import print_problem, stdout
 from agent.config import OPTIONS, RunConfig, check_retry_window, load_config, outdated_key_hints, parse_config
-from agent.run.oracle_tasks import check_solvable, listed, plays_oracle, unsolvable
-from envs.core.errors import BadInput
+from agent.run.oracle_tasks import check_solvable, plays_oracle, unsolvable
+from envs.core.errors import BadInput, listed
 from envs.core.plain_values import merged, read_toml
 from envs.core.tasks import TaskInfo, TaskSelection
 

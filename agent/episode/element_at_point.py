@@ -118,7 +118,7 @@ def _by_boxes(look: Observation, usable: frozenset[int]) -> ControlAt:
     async def reached(x: float, y: float) -> int | None:
         hit = [e for e in look.elements if e.box is not None and _distance(Point(x, y), e.box) == 0]
         best = [element for element in hit if element.ref in usable] or hit
-        return min(best, key=_area).ref if best else None
+        return min(best, key=lambda element: element.area).ref if best else None
 
     return reached
 
@@ -131,7 +131,7 @@ def _is_drawn(look: Observation, point: Point) -> bool:
 def _nearest(point: Point, elements: Sequence[Element]) -> list[tuple[Element, float]]:
     """The elements within NEAR, the nearest first; of equally near ones the smallest."""
     near = [(e, distance) for e in elements if e.box is not None and (distance := _distance(point, e.box)) <= NEAR]
-    return sorted(near, key=lambda pair: (pair[1], _area(pair[0])))
+    return sorted(near, key=lambda pair: (pair[1], pair[0].area))
 
 
 def _distance(point: Point, box: Box) -> float:
@@ -149,10 +149,6 @@ def _closest(point: Point, box: Box | None) -> Point:
 def _clamped(value: float, start: float, extent: float) -> float:
     inset = min(_INSET, extent / 2)
     return min(max(value, start + inset), start + extent - inset)
-
-
-def _area(element: Element) -> float:
-    return 0.0 if element.box is None else element.box.width * element.box.height
 
 
 def _rounded(point: Point) -> Point:

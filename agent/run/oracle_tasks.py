@@ -6,13 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from agent.config import RunConfig
-from envs.core.errors import BadInput
+from envs.core.errors import BadInput, listed
 from envs.core.tasks import TaskInfo
 
 SPECS: Final = ("oracle", "oracle:detours")
 """Policies that run the solvers of a suite, see :mod:`agent.run.oracle`."""
-_NAMED: Final = 5
-"""Number of tasks that a message names; the others are counted."""
 
 
 def plays_oracle(config: RunConfig, suite: str) -> bool:
@@ -33,9 +31,3 @@ def check_solvable(config: RunConfig, suite: str, names: Iterable[str], infos: S
             f"policy {config.policy!r}: the suite {suite} ships no solver for {listed(missing)}; "
             f"mira tasks --suite {suite} lists the tasks that have one"
         )
-
-
-def listed(names: Sequence[str]) -> str:
-    """Joins the first names and counts the others."""
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more

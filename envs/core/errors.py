@@ -17,6 +17,7 @@ status and reason, to which the agent can react.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -75,3 +76,9 @@ class NotWritten(EnvError):
 
 class TraceError(EnvError):
     """A trace that cannot be read; the message names file, line and field."""
+
+
+def listed(items: Sequence[object], most: int = 5) -> str:
+    """Joins the first *most* of *items* for a message and counts the others: `a, b and 3 more`."""
+    shown = ", ".join(map(str, items[:most]))
+    return shown if len(items) <= most else f"{shown} and {len(items) - most} more"

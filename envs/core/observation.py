@@ -96,6 +96,11 @@ class Element:
     title: str = ""
     """What the title or tooltip adds to the name; "" if nothing."""
 
+    @property
+    def area(self) -> float:
+        """Of the box, in square CSS pixels; 0 without a box."""
+        return 0.0 if self.box is None else self.box.width * self.box.height
+
 
 @dataclass(frozen=True, slots=True)
 class Surface:

@@ -119,7 +119,7 @@ class _Page:
     def lies_at(self, x: float, y: float) -> str:
         """The smallest element whose box holds the point, in words; empty if none or boxes were not observed."""
         hit = [element for element in self._look.elements if _holds(element, x, y)]
-        return self.named(min(hit, key=_area).ref) if hit else ""
+        return self.named(min(hit, key=lambda element: element.area).ref) if hit else ""
 
     def _alike(self, element: Element) -> list[int]:
         key = element.key
@@ -288,7 +288,3 @@ def _unescaped(text: str) -> str:
 def _holds(element: Element, x: float, y: float) -> bool:
     box = element.box
     return box is not None and box.x <= x <= box.x + box.width and box.y <= y <= box.y + box.height
-
-
-def _area(element: Element) -> float:
-    return 0.0 if element.box is None else element.box.width * element.box.height

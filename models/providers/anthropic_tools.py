@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
-from models.base import ChatReply, ModelInvalidAnswer, Usage
+from models.base import ModelInvalidAnswer
 from models.prompting.fence import defuse
 from models.providers.anthropic_chat import CACHE_MARK, AnthropicChat, unusable, wire_image, wire_message, wire_system
 from models.providers.anthropic_dialect import AnthropicDialect, version_of
 from models.providers.anthropic_wire import WholeReply, WireBlock
-from models.tool_use import ModelTurn, Results, ToolCall, ToolReply, ToolRequest, ToolResult, Toolset
-from models.transport import Call, Failure, RetryPolicy, open_call, well_formed
+from models.tool_use import ModelTurn, Results, ToolCall, ToolReply, ToolRequest, ToolResult, Toolset, converse_once
+from models.transport import Call, Failure, RetryPolicy, well_formed
 
 Family = Literal["browser", "computer"]
 STATE_ALONE: Final = frozenset({"list_tabs", "new_tab", "switch_tab", "close_tab"})
@@ -47,10 +47,9 @@ class AnthropicTools(AnthropicChat):
         )
 
     async def converse(self, request: ToolRequest) -> ToolReply:
-        async with open_call(request.deadline_s, self._policy, self._slots) as call:
-            turn = await self._turn(request, call)
-            usage = call.spent or Usage()
-            return ToolReply(turn, ChatReply(turn.text, usage, self._model, call.seconds, call.attempts))
+        return await converse_once(
+            lambda call: self._turn(request, call), self._model, request.deadline_s, self._policy, self._slots
+        )
 
     async def _turn(self, request: ToolRequest, call: Call) -> ModelTurn:
         while True:

@@ -14,14 +14,12 @@ from typing import Any, Final
 import openai
 
 from models.base import (
-    ChatReply,
     Image,
     Message,
     ModelBusy,
     ModelInvalidAnswer,
     ModelRejected,
     ModelTruncated,
-    Usage,
 )
 from models.prompting.fence import defuse
 from models.providers.failures import connection_failure, unreadable_answer
@@ -39,8 +37,9 @@ from models.tool_use import (
     ToolRequest,
     ToolResult,
     Toolset,
+    converse_once,
 )
-from models.transport import Call, Failure, RetryPolicy, open_call, quoted, well_formed
+from models.transport import Call, Failure, RetryPolicy, quoted, well_formed
 
 PREVIEW: Final = "computer-use-preview"
 """Models of this name have the older form of the tool."""
@@ -74,10 +73,9 @@ class OpenAIComputer(OpenAIChat):
         )
 
     async def converse(self, request: ToolRequest) -> ToolReply:
-        async with open_call(request.deadline_s, self._policy, self._slots) as call:
-            turn = await self._turn(request, call)
-            usage = call.spent or Usage()
-            return ToolReply(turn, ChatReply(turn.text, usage, self._model, call.seconds, call.attempts))
+        return await converse_once(
+            lambda call: self._turn(request, call), self._model, request.deadline_s, self._policy, self._slots
+        )
 
     async def _turn(self, request: ToolRequest, call: Call) -> ModelTurn:
         while True:

@@ -6,9 +6,13 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
-from tests.models.providers.servers import Act, GoAway, Received, Reply
+from agent.results import EpisodeResult
+from agent.run.runner import run_task
+from tests.agent.shop import Shop
+from tests.models.providers.servers import Act, GoAway, MisbehavingServer, Received, Reply
 
 Role = Literal["planner", "rater", "judge", "policy"]
 ORDER = ('do(action="Type", element="1", argument="bob")', 'do(action="Click", element="2")', 'exit(message="ordered")')
@@ -72,3 +76,9 @@ def rating(received: Received) -> str:
     return json.dumps(
         {"milestones": ratings, "current_complete": False, "next_milestone": first, "reason": "nothing is there"}
     )
+
+
+async def ordered(server: MisbehavingServer, shop: Shop, out: Path, **settings: Any) -> EpisodeResult:
+    """Plays the order for bob with models of *server* in all roles."""
+    options: dict[str, Any] = {"planner": "same", "judge": "same", "k": 2, "fsync": False, **settings}
+    return await run_task("Order for bob", shop.url, policy="openai:m", out=out, base_url=server.openai_url, **options)

@@ -40,7 +40,7 @@ def about(milestone: str, page: Observation, **fields: Any) -> Progress:
 
 
 def test_actions_and_page_are_numbered_through_and_the_numbers_of_controls_are_left_out(progress: Make) -> None:
-    question = render(progress(PAGE, history=TYPED), 1)[-1].text
+    question = render(progress(PAGE, history=TYPED), 1).messages[-1].text
     assert question.split("\n") == [
         "What was done",
         "⟦⟦DATA actions⟧⟧",
@@ -62,7 +62,8 @@ def test_actions_and_page_are_numbered_through_and_the_numbers_of_controls_are_l
 
 
 def test_prompts_of_one_run_begin_alike_with_examples_in_the_form_of_the_question(progress: Make) -> None:
-    one, other = render(progress(PAGE), 0), render(progress("Bye", history=TYPED), 2)
+    one = render(progress(PAGE), 0).messages
+    other = render(progress("Bye", history=TYPED), 2).messages
     assert one[:-1] == other[:-1]
     for turn in one[1:-1]:
         if turn.role == "assistant":
@@ -126,7 +127,7 @@ async def test_of_a_long_page_the_lines_are_shown_that_the_milestone_speaks_of(l
     lines = [f"Paragraph {i} about nothing in particular" for i in range(200)]
     page = look("\n".join([*lines, '[7] textbox "Director" = "Ashley"']))
     asked = about('The director is "Ashley"', page, history=(clicked("Search"),))
-    text = render(asked, 0)[-1].text
+    text = render(asked, 0).messages[-1].text
     place = next(line.split(".")[0] for line in text.split("\n") if "Ashley" in line and "Director" in line)
     assert len(text) < PAGE_CHARS + 1_000
     tested, _ = rater(answer(int(place)))

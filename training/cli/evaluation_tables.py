@@ -8,13 +8,12 @@ from rich.text import Text
 
 from agent.cli.output import printable
 from agent.cli.tables import Column, FittedTable
+from envs.core.errors import listed
 from judges.statistics import Estimate
 from training.loop.evaluation.arms import ArmsTable
 from training.loop.evaluation.drawing import Phase, panel, percent
 from training.loop.evaluation.milestones import MilestoneProgress
 from training.loop.evaluation.summary import Evaluation, GroupRate
-
-_SHOWN = 5
 
 Part = FittedTable | Text
 
@@ -69,14 +68,14 @@ def arms(table: ArmsTable) -> Iterator[Part]:
             over = f"tasks alone {_signed(arm.change.tasks)}; seeds alone {_signed(arm.change.seeds)}"
             yield Text(f"{arm.arm} minus {table.baseline}, over {over}", "dim")
     if table.left_out:
-        yield Text(f"excluded, because not judged in every arm and seed: {_listed(table.left_out)}", "yellow")
+        yield Text(f"excluded, because not judged in every arm and seed: {printable(listed(table.left_out))}", "yellow")
 
 
 def _headline(result: Evaluation) -> Text:
     outcomes = ", ".join(
         f"{count} {name}" for name, count in sorted(result.outcomes.items(), key=lambda pair: -pair[1])
     )
-    policies = _listed(result.policies)
+    policies = printable(listed(result.policies))
     return Text(f"{result.episodes} episodes of {result.tasks} task instances by {policies}: {outcomes}")
 
 
@@ -177,8 +176,3 @@ def _plain(estimate: Estimate) -> str:
     if estimate.low is None or estimate.high is None:
         return f"{estimate.value:,.1f} ({estimate.why_not})"
     return f"{estimate.value:,.1f} ({estimate.low:,.1f} to {estimate.high:,.1f})"
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return printable(", ".join(names[:_SHOWN])) + more

@@ -15,7 +15,7 @@ from agent.cli.output import stderr
 from envs.core.disk_errors import writing
 from envs.core.errors import SAME_COMMAND, BadInput, NotWritten
 from envs.core.wait_notices import waiting_for
-from models.optional import LOCAL_PACKAGES, install_command, missing_modules
+from models.optional import LOCAL_PACKAGES, missing_line
 
 if TYPE_CHECKING:
     from agent.cli.display import RunDisplay
@@ -82,8 +82,8 @@ def needs_local(command: str) -> None:
 
 
 def _require(feature: str, extra: str, *modules: str) -> None:
-    if missing := missing_modules(*modules):
-        raise BadInput(f"{feature} needs {', '.join(missing)}: {install_command(extra)}")
+    if line := missing_line(feature, extra, *modules):
+        raise BadInput(line)
 
 
 def _check_torchvision() -> None:

@@ -34,7 +34,7 @@ from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, get_last_checkpoint
 
 from envs.core.disk_errors import writing
-from envs.core.errors import BadInput
+from envs.core.errors import BadInput, listed
 from training.data.columns import Column
 from training.data.packing import PackedSequence
 from training.engine.packed_model import precision, require_packed_support
@@ -92,7 +92,7 @@ class RowsTrainer(Trainer, ABC):
             loss, numbers = self.pack_loss(model, packed, chosen)
         if not math.isfinite(loss.item()):
             raise TrainingDiverged(
-                f"step {self.state.global_step + 1}: the loss is {loss.item()} on the rows {_listed(indices)}"
+                f"step {self.state.global_step + 1}: the loss is {loss.item()} on the rows {listed(indices, most=8)}"
             )
         if weight:
             for name, value in numbers.items():
@@ -317,8 +317,3 @@ def _only(items: list[Any]) -> dict[str, Any]:
     if len(items) != 1:
         raise ValueError(f"one item is one step, but the batch has {len(items)}")
     return {"share": items[0]}
-
-
-def _listed(indices: Sequence[int], most: int = 8) -> str:
-    shown = ", ".join(map(str, indices[:most]))
-    return shown if len(indices) <= most else f"{shown} and {len(indices) - most} more"

@@ -94,21 +94,21 @@ def read_ref(text: str, field: str = "element") -> int:
     """Parses the number of an element, written `7` or `[7]`."""
     match = _REF.fullmatch(text)
     if match is None:
-        raise Fault(f"{field} must be a number shown in brackets on the page, not {_short(text)}")
+        raise Fault(f"{field} must be a number shown in brackets on the page, not {quoted(text)}")
     return int(match.group(1))
 
 
 def read_count(text: str, field: str, low: int, high: int) -> int:
     value = int(text) if re.fullmatch(r"[0-9]{1,9}", text.strip()) else None
     if value is None or not low <= value <= high:
-        raise Fault(f"{field} must be a whole number from {low} to {high}, not {_short(text)}")
+        raise Fault(f"{field} must be a whole number from {low} to {high}, not {quoted(text)}")
     return value
 
 
 def read_number(text: str, field: str) -> float:
     value = float(text) if _NUMBER.fullmatch(text.strip()) else math.nan
     if not math.isfinite(value):
-        raise Fault(f"{field} must be a number of CSS pixels, not {_short(text)}")
+        raise Fault(f"{field} must be a number of CSS pixels, not {quoted(text)}")
     return value
 
 
@@ -119,7 +119,7 @@ def read_flag(text: str, field: str) -> bool:
         case "0" | "false" | "no":
             return False
         case _:
-            raise Fault(f"{field} must be 0 or 1, not {_short(text)}")
+            raise Fault(f"{field} must be 0 or 1, not {quoted(text)}")
 
 
 def read_button(text: str) -> Button:
@@ -131,7 +131,7 @@ def read_button(text: str) -> Button:
         case "middle":
             return "middle"
         case _:
-            raise Fault(f"button must be left, right or middle, not {_short(text)}")
+            raise Fault(f"button must be left, right or middle, not {quoted(text)}")
 
 
 def read_direction(text: str) -> Direction:
@@ -145,7 +145,7 @@ def read_direction(text: str) -> Direction:
         case "right":
             return "right"
         case _:
-            raise Fault(f"direction must be up, down, left or right, not {_short(text)}")
+            raise Fault(f"direction must be up, down, left or right, not {quoted(text)}")
 
 
 def read_answer(text: str) -> bool:
@@ -156,7 +156,7 @@ def read_answer(text: str) -> bool:
         case "dismiss" | "cancel" | "no" | "false" | "0":
             return False
         case _:
-            raise Fault(f"a dialog is answered accept or dismiss, not {_short(text)}")
+            raise Fault(f"a dialog is answered accept or dismiss, not {quoted(text)}")
 
 
 def show_number(value: float) -> str:
@@ -164,10 +164,6 @@ def show_number(value: float) -> str:
     return repr(float(value)).removesuffix(".0")
 
 
-def _short(text: str) -> str:
-    return repr(text if len(text) <= 40 else text[:39] + "…")
-
-
 def quoted(text: str) -> str:
     """Quotes *text* for a message: one line, at most 40 characters."""
-    return _short(text)
+    return repr(text if len(text) <= 40 else text[:39] + "…")

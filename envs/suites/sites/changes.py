@@ -68,7 +68,7 @@ class Inserted:
     values: Mapping[str, ExpectedValue]
 
     def fits(self, change: Change) -> bool:
-        return change.kind == "insert" and change.table == self.table and _all_fit(self.values, change.after)
+        return change.kind == "insert" and change.table == self.table and values_fit(self.values, change.after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +87,8 @@ class Updated:
         return (
             change.kind == "update"
             and change.table == self.table
-            and _all_fit(self.was, change.before)
-            and _all_fit(self.to, change.after)
+            and values_fit(self.was, change.before)
+            and values_fit(self.to, change.after)
             and set(change.columns) <= {*self.to, *self.allowed}
         )
 
@@ -101,7 +101,7 @@ class Deleted:
     was: Mapping[str, ExpectedValue]
 
     def fits(self, change: Change) -> bool:
-        return change.kind == "delete" and change.table == self.table and _all_fit(self.was, change.before)
+        return change.kind == "delete" and change.table == self.table and values_fit(self.was, change.before)
 
 
 Expected = Inserted | Updated | Deleted
@@ -190,7 +190,8 @@ def _tables(database: sqlite3.Connection) -> list[str]:
     return sorted(name for name, kind in rows if kind == "table" and not name.startswith("sqlite_"))
 
 
-def _all_fit(expected: Mapping[str, ExpectedValue], row: Row) -> bool:
+def values_fit(expected: Mapping[str, ExpectedValue], row: Row) -> bool:
+    """Whether *row* has all *expected* columns, with matching values."""
     return all(name in row and values_match(value, row[name]) for name, value in expected.items())
 
 

@@ -66,7 +66,7 @@ from typing import ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 from envs.core.errors import BadInput
 from envs.suites.sites.answers import Answer
-from envs.suites.sites.changes import Expected, ExpectedValue, SqlValue, mismatch, values_match
+from envs.suites.sites.changes import Expected, ExpectedValue, mismatch, values_fit
 from envs.suites.sites.evidence import Database, Evidence, PagePattern
 from envs.suites.sites.kinds import SiteName
 from envs.suites.sites.page_driver import PageDriver
@@ -239,7 +239,10 @@ def changed(
 
     def check(evidence: Evidence) -> bool:
         return any(
-            change.table == table and change.after and _has(change.after, now) and _has(change.before, was or {})
+            change.table == table
+            and change.after
+            and values_fit(now, change.after)
+            and values_fit(was or {}, change.before)
             for change in evidence.changed(site)
         )
 
@@ -251,7 +254,7 @@ def deleted(site: SiteName, table: str, **was: ExpectedValue) -> Check:
 
     def check(evidence: Evidence) -> bool:
         return any(
-            change.table == table and change.kind == "delete" and _has(change.before, was)
+            change.table == table and change.kind == "delete" and values_fit(was, change.before)
             for change in evidence.changed(site)
         )
 
@@ -266,7 +269,3 @@ def all_of(*checks: Check) -> Check:
 def any_of(*checks: Check) -> Check:
     """Checks that at least one of *checks* holds."""
     return lambda evidence: any(check(evidence) for check in checks)
-
-
-def _has(row: Mapping[str, SqlValue], expected: Mapping[str, ExpectedValue]) -> bool:
-    return all(name in row and values_match(value, row[name]) for name, value in expected.items())

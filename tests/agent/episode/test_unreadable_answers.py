@@ -10,10 +10,9 @@ import pytest
 
 from agent.config import RunConfig
 from agent.inspection.compare import compare
-from agent.results import EpisodeResult
 from agent.run.discover_traces import discover_traces
 from agent.run.environments import SuiteMaker
-from agent.run.runner import resume, run_open, run_suite, run_task
+from agent.run.runner import resume, run_open, run_suite
 from envs.browser.chromium import Chromium
 from envs.core.actions import Click, Stop, Wait
 from envs.core.settings import SessionSettings
@@ -24,20 +23,15 @@ from envs.suites.open_web import OpenEnvironment, OpenTaskSuite
 from envs.suites.webarena.evaluators import JudgeFailed
 from judges.fuzzy import ModelFuzzyJudge
 from models.providers.scripted_model import ScriptedModel
-from tests.agent.roles import Role, Roles
+from tests.agent.roles import Role, Roles, ordered
 from tests.agent.shop import Shop, config, scripted
-from tests.models.providers.servers import MisbehavingServer, misbehaving_server
+from tests.models.providers.servers import misbehaving_server
 from training.loop.evaluation.reading import read_played
 from training.loop.evaluation.summary import evaluate
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("shared_chromium")]
 
 HARD_TO_SAY = "That is hard to say."
-
-
-async def ordered(server: MisbehavingServer, shop: Shop, out: Path, **settings: Any) -> EpisodeResult:
-    options: dict[str, Any] = {"planner": "same", "judge": "same", "k": 2, "fsync": False, **settings}
-    return await run_task("Order for bob", shop.url, policy="openai:m", out=out, base_url=server.openai_url, **options)
 
 
 def events(trace: Trace) -> list[tuple[str, int]]:

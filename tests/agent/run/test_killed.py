@@ -42,13 +42,6 @@ ROOT = Path(__file__).parents[3]
 FORKS = multiprocessing.get_context("forkserver")
 
 
-@pytest.fixture
-def home() -> Iterator[Path]:
-    """TMPDIR of a child process, which all processes of its browser name. Socket paths must be short."""
-    with tempfile.TemporaryDirectory(prefix="mk-", ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
-
-
 def start(command: str, folder: Path, home: Path, *rest: str) -> subprocess.Popen[bytes]:
     words = [sys.executable, "-m", "tests.agent.run.killable", command, str(folder), "r", *rest]
     return subprocess.Popen(words, cwd=ROOT, env={**os.environ, "TMPDIR": str(home)})

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import random
-import tempfile
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from threading import Event
@@ -20,12 +18,6 @@ from tests.timing import HANG_S, until
 pytestmark = pytest.mark.browser
 
 FORKS = multiprocessing.get_context("forkserver")
-
-
-@pytest.fixture
-def home() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="mk-", ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,13 +19,6 @@ from tests.timing import HANG_S
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240), pytest.mark.usefixtures("shared_chromium")]
 
 ROOT = Path(__file__).parents[3]
-
-
-@pytest.fixture
-def home() -> Iterator[Path]:
-    """TMPDIR of a child process. Socket paths must be short."""
-    with tempfile.TemporaryDirectory(prefix="mk-", ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
 
 
 def start(folder: Path, url: str, home: Path, dies_at: int) -> subprocess.Popen[bytes]:

@@ -7,7 +7,7 @@ import math
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
@@ -23,7 +23,7 @@ from agent.results import EpisodeResult
 from agent.run.discover_traces import discover_traces
 from agent.run.oracle import miniwob_oracle
 from agent.run.resume import recover
-from agent.run.runner import resume, run_suite, run_task
+from agent.run.runner import resume, run_suite
 from envs.core.actions import Action
 from envs.core.errors import ResetFailed
 from envs.core.tasks import EpisodeStart, TaskSelection
@@ -33,22 +33,17 @@ from envs.suites.miniwob.environment import MiniwobEnvironment
 from models import transport
 from models.base import ModelBusy
 from tests.agent.mira_process import run_mira
-from tests.agent.roles import Role, Roles
+from tests.agent.roles import Role, Roles, ordered
 from tests.agent.run.test_resume import HEADER, ONE_STEP, event
 from tests.agent.shop import Shop, config, scripted
 from tests.models.providers.outages import OutageClock
-from tests.models.providers.servers import MisbehavingServer, misbehaving_server
+from tests.models.providers.servers import misbehaving_server
 from training.data.trajectories import select
 from training.loop.evaluation.reading import read_played
 
 ROOT = Path(__file__).parents[3]
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("shared_chromium")]
-
-
-async def ordered(server: MisbehavingServer, shop: Shop, out: Path, **settings: Any) -> EpisodeResult:
-    values: dict[str, Any] = {"planner": "same", "judge": "same", "k": 2, "fsync": False, **settings}
-    return await run_task("Order for bob", shop.url, policy="openai:m", out=out, base_url=server.openai_url, **values)
 
 
 def trace_of(result: EpisodeResult) -> Trace:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
 from envs.browser.chromium import Chromium
 from envs.core.actions import Type
@@ -27,37 +25,28 @@ FORGERIES = (
 FIELD_ROLES = frozenset({"textbox", "searchbox", "spinbutton"})
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def environment(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[MiniwobEnvironment]:
-    async with (
-        Chromium.launch() as chromium,
-        MiniwobSuite(chromium, tmp_path_factory.mktemp("miniwob")) as suite,
-    ):
-        yield await suite.environment()
-
-
-async def type_everywhere(environment: MiniwobEnvironment, text: str) -> int:
+async def type_everywhere(miniwob: MiniwobEnvironment, text: str) -> int:
     """Types *text* and Enter into every visible text field; returns their number."""
-    fields = [e.ref for e in (await environment.observe()).elements if e.key.role in FIELD_ROLES]
+    fields = [e.ref for e in (await miniwob.observe()).elements if e.key.role in FIELD_ROLES]
     for ref in fields:
-        await environment.observe()
-        await environment.execute(Type(ref=ref, text=text, enter=True))
+        await miniwob.observe()
+        await miniwob.execute(Type(ref=ref, text=text, enter=True))
     return len(fields)
 
 
-async def forged(environment: MiniwobEnvironment, name: str, text: str) -> bool:
-    await environment.reset(TaskRef(suite="miniwob", name=name, seed=0))
-    if await type_everywhere(environment, text) == 0:
+async def forged(miniwob: MiniwobEnvironment, name: str, text: str) -> bool:
+    await miniwob.reset(TaskRef(suite="miniwob", name=name, seed=0))
+    if await type_everywhere(miniwob, text) == 0:
         return False
-    score = await environment.score(None)
+    score = await miniwob.score(None)
     return score is not None and score.evidence.endswith("forged")
 
 
 @browser
 @pytest.mark.parametrize("text", FORGERIES)
 @pytest.mark.asyncio(loop_scope="module")
-async def test_typed_markup_ends_no_episode_of_the_terminal(environment: MiniwobEnvironment, text: str) -> None:
-    assert not await forged(environment, "terminal", text)
+async def test_typed_markup_ends_no_episode_of_the_terminal(miniwob: MiniwobEnvironment, text: str) -> None:
+    assert not await forged(miniwob, "terminal", text)
 
 
 @browser
@@ -80,24 +69,24 @@ async def test_without_the_policy_typed_markup_forges_the_reward(
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.heavy)])
 @pytest.mark.asyncio(loop_scope="module")
-async def test_no_task_page_runs_typed_markup(environment: MiniwobEnvironment, every: int) -> None:
+async def test_no_task_page_runs_typed_markup(miniwob: MiniwobEnvironment, every: int) -> None:
     """Markup in every text field. The policy of all pages is made by one function; a third is part of `make test`."""
     text = "".join(FORGERIES)
-    assert [name for name in task_names(html_root())[::every] if await forged(environment, name, text)] == []
+    assert [name for name in task_names(html_root())[::every] if await forged(miniwob, name, text)] == []
 
 
 @browser
 @pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="module")
-async def test_the_policy_refuses_no_script_of_the_pages(environment: MiniwobEnvironment) -> None:
+async def test_the_policy_refuses_no_script_of_the_pages(miniwob: MiniwobEnvironment) -> None:
     """Except for jQuery's test of inline handlers, which expects a refusal under a policy."""
     record = (
         "window.refused = []; addEventListener('securitypolicyviolation', e => refused.push([e.sourceFile, e.sample]))"
     )
-    await environment.session.context.add_init_script(record)
+    await miniwob.session.context.add_init_script(record)
     for name in task_names(html_root()):
-        await environment.reset(TaskRef(suite="miniwob", name=name, seed=0))
-        refused = await environment.session.page.evaluate("window.refused")
+        await miniwob.reset(TaskRef(suite="miniwob", name=name, seed=0))
+        refused = await miniwob.session.page.evaluate("window.refused")
         assert [source for source, _ in refused if not source.endswith("/jquery.js")] == [], name
 
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
-import pytest_asyncio
 
-from envs.browser.chromium import Chromium
 from envs.core.tasks import TaskRef
-from envs.suites.miniwob import MiniwobEnvironment, MiniwobSuite
+from envs.suites.miniwob import MiniwobEnvironment
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 TASK = TaskRef(suite="miniwob", name="enter-text", seed=0)
@@ -25,25 +21,16 @@ NAMES = (
 )
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def environment(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[MiniwobEnvironment]:
-    async with (
-        Chromium.launch() as chromium,
-        MiniwobSuite(chromium, tmp_path_factory.mktemp("miniwob")) as suite,
-    ):
-        yield await suite.environment()
-
-
 @pytest.mark.parametrize("markup", SHADOWS.values(), ids=SHADOWS.keys())
 @pytest.mark.parametrize("tag", ["input", "img", "form"])
-async def test_an_episode_is_read_and_started_again(environment: MiniwobEnvironment, markup: str, tag: str) -> None:
-    await environment.reset(TASK)
+async def test_an_episode_is_read_and_started_again(miniwob: MiniwobEnvironment, markup: str, tag: str) -> None:
+    await miniwob.reset(TASK)
     inner = "".join(f"<{tag} name={name} id={name}></{tag}>" for name in NAMES.split())
-    await environment.session.page.evaluate(
+    await miniwob.session.page.evaluate(
         "html => document.getElementById('area').insertAdjacentHTML('beforeend', html)", markup.format(inner)
     )
-    state = await environment._harness.state()  # type: ignore[union-attr]  # pyright: ignore
+    state = await miniwob._harness.state()  # type: ignore[union-attr]  # pyright: ignore
     assert state is not None and not state.done
     assert "innerText" in state.parts or tag == "img"
-    assert (await environment.reset(TASK)).instruction
-    assert not await environment.done()
+    assert (await miniwob.reset(TASK)).instruction
+    assert not await miniwob.done()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from types import ModuleType
 from typing import Any, get_args
 
 import pytest
@@ -13,6 +14,7 @@ from envs.suites.sites.golden import missing_packages
 from envs.suites.sites.kinds import KINDS
 from envs.suites.sites.splits import EVALUATION_SEEDS, POOL, split_of
 from envs.suites.sites.suite import InstanceSampler, pool
+from envs.suites.sites.tasks import cms, forum
 from envs.suites.sites.templates import Difficulty, Kind, Template, instance
 
 
@@ -26,6 +28,13 @@ def test_there_is_enough_of_everything() -> None:
         assert any(template.kind == kind for template in all_templates)
     for difficulty in get_args(Difficulty):
         assert sum(template.difficulty == difficulty for template in all_templates) >= 10
+
+
+@pytest.mark.parametrize("module", [cms, forum], ids=["cms", "forum"])
+def test_a_site_has_several_kinds_and_refusals(module: ModuleType) -> None:
+    assert {template.kind for template in module.TEMPLATES} == set(get_args(Kind))
+    assert {template.difficulty for template in module.TEMPLATES} == set(get_args(Difficulty))
+    assert len(module.TEMPLATES) >= 12
 
 
 def test_the_splits_are_of_templates_that_exist_and_hold_every_category() -> None:

@@ -18,7 +18,6 @@ from envs.suites.sites.environment import SitesEnvironment
 from envs.suites.sites.golden import build_golden
 from envs.suites.sites.proof import prove
 from envs.suites.sites.suite import SitesSuite
-from envs.suites.sites.tasks.cms import TEMPLATES
 from envs.suites.sites.tasks.cms.editing import EditEvent, PublishDraft, below
 from envs.suites.sites.tasks.cms.impossible import UNKNOWN
 from envs.suites.sites.tasks.cms.reading import FACTS, AboutVisit, CompareEvents, events
@@ -31,18 +30,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def world() -> World:
     return World({"cms": await build_golden("cms")})
-
-
-async def test_several_kinds_and_refusals() -> None:
-    assert {template.kind for template in TEMPLATES} == {
-        "information",
-        "navigation",
-        "content",
-        "configuration",
-        "impossible",
-    }
-    assert {template.difficulty for template in TEMPLATES} == {"easy", "medium", "hard"}
-    assert len(TEMPLATES) >= 12
 
 
 async def test_no_fact_of_the_list_is_left_out(world: World) -> None:

@@ -16,7 +16,6 @@ from envs.suites.sites.environment import SitesEnvironment
 from envs.suites.sites.golden import build_golden
 from envs.suites.sites.proof import prove
 from envs.suites.sites.suite import SitesSuite
-from envs.suites.sites.tasks.forum import TEMPLATES
 from envs.suites.sites.tasks.forum.impossible import MISSING, VoteClosed
 from envs.suites.sites.tasks.forum.reading import Authored, CommentsOfMember, Counted, MostLiked, Polled, PollEnd
 from envs.suites.sites.tasks.forum.shared import COMMENT, comments_on, full_date
@@ -29,18 +28,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def world() -> World:
     return World({"forum": await build_golden("forum")})
-
-
-async def test_several_kinds_and_refusals() -> None:
-    assert {template.kind for template in TEMPLATES} == {
-        "information",
-        "navigation",
-        "content",
-        "configuration",
-        "impossible",
-    }
-    assert {template.difficulty for template in TEMPLATES} == {"easy", "medium", "hard"}
-    assert len(TEMPLATES) >= 12
 
 
 async def test_counts_and_likes_are_those_of_the_comments(world: World) -> None:
