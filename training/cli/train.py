@@ -182,7 +182,8 @@ def show(
     progress = [_progress(name, folder) for name, folder in named]
     if odd := _first_incomparable([folder for _, folder in named]):
         print_problem(
-            f"{odd} was measured on other tasks than {named[0][1]}: their held-out numbers are not comparable"
+            f"{odd} was measured on other tasks than {named[0][1]}: their held-out numbers are not comparable; show the"
+            " runs separately"
         )
     if out is not None:
         write_curves([phase_curve(run.arm, run.seed, run.phases) for run in progress], out)

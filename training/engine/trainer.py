@@ -92,7 +92,8 @@ class RowsTrainer(Trainer, ABC):
             loss, numbers = self.pack_loss(model, packed, chosen)
         if not math.isfinite(loss.item()):
             raise TrainingDiverged(
-                f"step {self.state.global_step + 1}: the loss is {loss.item()} on the rows {listed(indices, most=8)}"
+                f"step {self.state.global_step + 1}: the loss is {loss.item()} on the rows {listed(indices, most=8)};"
+                " lower the learning rate"
             )
         if weight:
             for name, value in numbers.items():

@@ -56,7 +56,8 @@ def check_advantages(
             episode = trajectories[row.trajectory]
             raise TrainingDiverged(
                 f"the advantage of step {episode.decisions[row.time].step} of episode {episode.episode_id} "
-                f"(run {episode.run_id}) is {advantage:g}, beyond {limit:g}: the critics have diverged"
+                f"(run {episode.run_id}) is {advantage:g}, beyond {limit:g}: the critics have diverged; lower "
+                "their learning rates"
             )
     return nonfinite
 

@@ -143,7 +143,10 @@ class Loop:
             _check_folder(self.out, self.settings)
             start = Start(weights=weights_digest(self.policy(0)))
             if load_or_compute(self.out / START, Start, lambda: start) != start:
-                raise BadInput(f"{str(self.out)!r} was started from other weights than {str(self.policy(0))!r} has now")
+                raise BadInput(
+                    f"{str(self.out)!r} was started from other weights than {str(self.policy(0))!r} has now: choose"
+                    " another folder, or restore the weights"
+                )
             write_json(self.out / CONFIG, _plain(self.settings))
             yield
 
@@ -242,7 +245,10 @@ class Loop:
         if not selection.tasks and part > 1:
             return ()
         if not selection.tasks:
-            raise BadInput(f"phase {number} has no task left to play: the pool of {len(pool)} is used up")
+            raise BadInput(
+                f"phase {number} has no task left to play: the pool of {len(pool)} is used up; lower phases, or"
+                " start in another folder with a larger pool.size"
+            )
         if selection.counts.missing and part == 1:
             self.log(
                 f"phase {number}: {selection.counts.missing} of {self.settings.rollouts.tasks} tasks are missing: the"
@@ -319,11 +325,14 @@ def _check_folder(out: Path, settings: LoopSettings) -> None:
         known, new = _known(out / CONFIG), _plain(settings)
         different = sorted(key for key in known.keys() | new.keys() if known.get(key) != new.get(key))
         if set(different) - {"phases"}:
-            raise BadInput(f"{str(out)!r} holds a run with other settings of {', '.join(different)}")
+            raise BadInput(
+                f"{str(out)!r} holds a run with other settings of {', '.join(different)}: restore them, or choose"
+                " another folder"
+            )
     elif out.exists() and not out.is_dir():
-        raise BadInput(f"{str(out)!r} is no folder")
+        raise BadInput(f"{str(out)!r} is no folder: choose another")
     elif out.exists() and any(path.name not in _LEFT_BY_A_START and path.suffix != ".part" for path in out.iterdir()):
-        raise BadInput(f"{str(out)!r} is not empty and holds no training run")
+        raise BadInput(f"{str(out)!r} is not empty and holds no training run: choose an empty folder")
 
 
 def _known(config: Path) -> dict[str, Any]:
@@ -397,7 +406,8 @@ def _check_groups(settings: LoopSettings) -> None:
     clipped = settings.actor.objective.kind == "clipped"
     if clipped != settings.grouped:
         raise BadInput(
-            "actor.objective.kind 'clipped' goes with advantages within groups, and only with them: arm mgrpo"
+            "actor.objective.kind 'clipped' goes with advantages within groups, and only with them: set it"
+            " together with the arm mgrpo"
         )
     if not settings.grouped:
         return

@@ -36,7 +36,9 @@ def test_the_rows_that_each_arm_selects() -> None:
 def test_a_diverged_advantage_is_named(bad: float) -> None:
     check_advantages(ADVANTAGES, ROWS, EPISODES, 20.0)
     wrong = (*ADVANTAGES[:5], bad, *ADVANTAGES[6:])
-    with pytest.raises(TrainingDiverged, match=r"step 2 of episode lucky-0 \(run r\) is .*beyond 20"):
+    with pytest.raises(
+        TrainingDiverged, match=r"step 2 of episode lucky-0 \(run r\) is .*beyond 20.*lower their learning rates"
+    ):
         check_advantages(wrong, ROWS, EPISODES, 20.0)
 
 

@@ -160,7 +160,7 @@ def test_a_run_resumes_only_with_its_settings_or_more_phases(
         with Loop.open(tmp_path / "out", LoopSettings(phases=phases)).owned():
             pass
     assert mira(monkeypatch, *MIRA, "--set", "phases=3", "--set", "targets.mix=1.0") == 2
-    assert "holds a run with other settings of targets" in capsys.readouterr().err
+    assert "holds a run with other settings of targets: restore them, or choose" in capsys.readouterr().err
 
 
 def test_a_run_resumes_only_from_its_original_weights(tmp_path: Path) -> None:

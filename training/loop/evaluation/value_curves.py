@@ -110,7 +110,10 @@ def _scored(episode: Trajectory, phase: Path) -> CriticValues:
     tokenizer = load_tokenizer(_policy_of(phase, settings))
     rows = RowEncoder(tokenizer, settings.compute.max_tokens).encode([episode]).rows
     if not rows:
-        raise BadInput(f"a prompt of this episode is longer than compute.max_tokens, {settings.compute.max_tokens}")
+        raise BadInput(
+            f"a prompt of this episode is longer than compute.max_tokens, {settings.compute.max_tokens}: choose another"
+            " episode, or critics that were trained with longer prompts"
+        )
     known = with_milestones(rows, [episode], tokenizer)
     shown = {"potential": settings.potential.milestones, "value": settings.value.milestones}
     scores = {kind: _outputs(model, known if shown[kind] else rows, settings) for kind, model in models.items()}
