@@ -117,7 +117,7 @@ CASES = {
         Progress, lambda it: judges.autorater_prompt.render(it, (0,)), {("z",): (False,), ("checks",): None}
     ),
     "rater, short": Prompted(
-        Progress, lambda it: judges.short_autorater.render(it, 0), {("z",): (False,), ("checks",): None}
+        Progress, lambda it: judges.short_autorater.render(it, 0).messages, {("z",): (False,), ("checks",): None}
     ),
     "rater, compact": Prompted(
         Progress,

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from benchmarks import transfer
+from benchmarks.toy_models.vision import vision_model
 from envs.core.action_languages import PROGRAM
 from tests.mira_command import mira
 from tests.training.data_sets.published import BUILDERS
@@ -17,7 +18,6 @@ from training.grpo.examples import read_examples
 from training.grpo.rewards import StepTarget
 from training.step_accuracy.answers import StepAnswer
 from training.step_accuracy.report import ScoredStep, score_answers
-from training.toy_models.vision import vision_model
 
 TINY = (
     *("--set", "steps=1", "--set", "answer_tokens=8", "--set", "optimization.batch_rows=8", "--max-tokens", "8"),

