@@ -98,7 +98,7 @@ def _messages(example: Example, form: GroundingPrompt, image: Image, size: Size)
     """The question for a place in *form*; a choice is asked as the example asks it."""
     if isinstance(example.target, ChoiceTarget):
         *before, (role, text) = example.messages
-        return (*(Message(who, said) for who, said in before), Message(role, text, (image,)))
+        return (*(Message(who, words) for who, words in before), Message(role, text, (image,)))
     asked = asked_point(example)
     ask = form.where_is if asked.where_is else form.where_to_click
     return (message("user", ask(asked.subject, size), images=(image,)),)

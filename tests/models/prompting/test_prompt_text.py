@@ -22,6 +22,7 @@ MAKES_MESSAGES = {
     "agent/episode/policy.py": 1,  # the model's own answer, as its turn
     "agent/episode/short_prompts.py": 1,  # the answer of a worked example, from a profile's file
     "training/data/trajectories.py": 1,  # prompts as they were recorded
+    "training/grounding/answering.py": 2,  # choices as they are in a file of examples
     "training/grpo/adaptive/prompts.py": 1,  # a recorded prompt with a fenced thought
     "training/grpo/adaptive/steps.py": 2,  # prompts as they were recorded
     "training/grpo/evaluation.py": 1,
