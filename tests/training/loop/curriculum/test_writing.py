@@ -105,7 +105,7 @@ async def test_more_than_asked_for_and_endless_texts_are_not_rated() -> None:
     ],
 )
 async def test_an_answer_that_cannot_be_used_gives_no_tasks(answers: tuple[Answer, ...], problem: str) -> None:
-    """The phase goes on with the tasks of other failures."""
+    """Other failures still give tasks."""
     other = failure("email-inbox", STAR, seed=FIRST + 1)
     writer, lines = model(*answers, wrote(REPLY), rated((True, 4))), list[str]()
     settings = WritingSettings(model="x", parallel=1)
