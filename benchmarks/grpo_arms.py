@@ -123,7 +123,7 @@ def _row(one: ArmResult, runs: Sequence[Run]) -> str:
         one.arm,
         str(len(one.seeds)),
         f"{one.success.value or 0:.1%}",
-        "" if one.change is None else _points(one.change.both),
+        "" if one.change is None else points(one.change.both),
         f"{fmean(end.proximity for end in ends):.2f}",
         f"{fmean(end.near_misses for end in ends):.0%}",
         f"{fmean(end.answer_tokens for end in ends):.1f}",
@@ -132,7 +132,10 @@ def _row(one: ArmResult, runs: Sequence[Run]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _points(found: Estimate) -> str:
-    value = f"{100 * (found.value or 0):+.1f}"
+def points(found: Estimate) -> str:
+    """A difference of rates with its interval, in points; `-` if it is undefined."""
+    if found.value is None:
+        return "-"
+    value = f"{100 * found.value:+.1f}"
     low, high = found.low, found.high
     return value if low is None or high is None else f"{value} ({100 * low:+.1f}..{100 * high:+.1f})"

@@ -18,27 +18,27 @@ import argparse
 import hashlib
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from agent.cli.options import parse_seeds
 from agent.cli.output import print_json
+from benchmarks.grpo_arms import points
 from envs.core.errors import BadInput
 from envs.core.record import Record
 from judges.statistics import Estimate, clustered_mean
-from models.base import ChatModel, ModelError
-from models.vision.checkpoints import vision_profile
-from models.vision.profiles import GENERAL, VisionProfile
-from training.cli.asking import ask_for_missing
+from models.base import ModelError
+from models.vision.coordinates import CoordinateSpace
+from training.cli.evaluate_planning import ask_steps, profile_for
 from training.engine.trainer import TrainingDiverged
-from training.grpo.examples import Example, check_images, examples_digest, read_example_files, read_examples
-from training.grpo.predictions import Asked, StoredAnswers
+from training.grpo.examples import Example, check_images, read_example_files, read_examples
 from training.grpo.rewards import PointTarget
 from training.grpo.run import train_grpo
 from training.grpo.settings import GrpoSettings, load_settings
+from training.loop.evaluation.drawing import percent
 from training.starts import start_folder
-from training.step_accuracy.answers import AskedStep, StepAnswer, answer_all, asked_steps, check_units, scale_in
+from training.step_accuracy.answers import AskedStep, asked_steps, check_units, scale_in
 from training.step_accuracy.report import RESAMPLES, PlanningScore, ScoredStep, score_answers, summarise
 
 START: Final = "start"
@@ -120,26 +120,18 @@ def answered(arm: Arm, file: StepFile, *, max_tokens: int, workers: int) -> list
     """Asks the checkpoint for the answers that its folder lacks, as `mira eval planning` does, and scores them. Raises
     BadInput if it reads text only and the steps show screenshots, or if they ask for other coordinates."""
     spec = f"local:{arm.checkpoint}"
-    profile = _profile(spec, file.steps)
+    profile = profile_for(spec, "auto", file.steps)
     check_units(file.steps, profile.space)
-    digest = examples_digest(step.example for step in file.steps)
-    asked = Asked(policy=spec, profile=profile.name, max_tokens=max_tokens, examples=digest)
-
-    async def answer(model: ChatModel, missing: Sequence[AskedStep], keep: Callable[[StepAnswer], None]) -> None:
-        await answer_all(model, missing, profile, keep, max_tokens=max_tokens, workers=workers)
-
-    stored = StoredAnswers.open(arm.answers / file.name, asked, StepAnswer)
-    given = ask_for_missing(
-        spec, None, file.steps, lambda step: step.example.name, stored, answer, noun="steps", quiet=True
-    )
+    given = ask_steps(spec, profile, None, file.steps, arm.answers / file.name, max_tokens, workers, quiet=True)
     return score_answers(file.steps, given, lambda step: scale_in(step, profile.space, profile))
 
 
-def _profile(spec: str, steps: Sequence[AskedStep]) -> VisionProfile:
-    profile = vision_profile(spec)
-    if profile is None and any(step.example.image is not None for step in steps):
-        raise BadInput(f"{spec} reads text only, and the steps show screenshots: take a --start that sees")
-    return profile or GENERAL
+def check_coordinates(start: Path, files: Sequence[StepFile], trained: Iterable[CoordinateSpace]) -> None:
+    """Raises BadInput if steps ask for other coordinates than those of the start or of a trained model, or if the start
+    reads text only and they show screenshots. Called before hours of training."""
+    for file in files:
+        for space in (profile_for(f"local:{start}", "auto", file.steps).space, *trained):
+            check_units(file.steps, space)
 
 
 def change_of(start: Sequence[ScoredStep], trained: Sequence[ScoredStep]) -> Change:
@@ -204,25 +196,9 @@ def table(rows: Sequence[ArmScore]) -> str:
         shares = (overall.type.wilson, overall.grounding.wilson, overall.success.wilson)
         changes = (None,) * 3 if change is None else (change.type, change.grounding, change.success)
         named = (row.steps, row.arm, "" if row.seed is None else str(row.seed), str(overall.steps))
-        cells = (*named, *(_share(one) for one in shares), *(_points(one) for one in changes))
+        cells = (*named, *map(percent, shares), *("" if one is None else points(one) for one in changes))
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
-
-
-def _share(found: Estimate) -> str:
-    return "-" if found.value is None else f"{100 * found.value:.1f}{_interval(found, '.0f')}"
-
-
-def _points(found: Estimate | None) -> str:
-    if found is None:
-        return ""
-    return "-" if found.value is None else f"{100 * found.value:+.1f}{_interval(found, '+.1f')}"
-
-
-def _interval(found: Estimate, form: str) -> str:
-    if found.low is None or found.high is None:
-        return ""
-    return f" ({100 * found.low:{form}}..{100 * found.high:{form}})"
 
 
 def _log(line: str) -> None:
@@ -251,12 +227,13 @@ def main() -> None:
     warnings.filterwarnings("ignore")
     given = _arguments()
     try:
-        points, files = read_points(given.points), read_steps(given.steps)
+        examples, files = read_points(given.points), read_steps(given.steps)
         settings = settings_of(given.config, given.recipes.split(","), parse_seeds(given.seeds), given.set)
-        if shared := count_shared_pictures(points, files):
+        if shared := count_shared_pictures(examples, files):
             _log(f"warning: {shared} steps show a screenshot that the points train on: this is no transfer")
         start = start_folder(given.start)
-        arms = [Arm(START, None, start, given.out / START), *trained_arms(points, start, settings, given.out)]
+        check_coordinates(start, files, {one.coordinates for one in settings.values()})
+        arms = [Arm(START, None, start, given.out / START), *trained_arms(examples, start, settings, given.out)]
         rows = list(compare(arms, files, max_tokens=given.max_tokens, workers=given.workers))
     except (BadInput, ModelError, TrainingDiverged) as error:
         print(error, file=sys.stderr)

@@ -9,7 +9,7 @@ from typing import Any
 from training.data.rows import Row
 from training.engine.checkpoints import save_policy
 from training.grpo.evaluation import tokenizer_of
-from training.grpo.examples import Example
+from training.grpo.examples import Example, messages_of
 from training.grpo.puzzles import maze, pattern, sudoku
 from training.grpo.rewards import GridTarget, MazeTarget, SudokuTarget
 
@@ -75,14 +75,13 @@ def reference_answer(example: Example) -> str:
 
 def reference_rows(examples: Sequence[Example], processor: Any) -> list[Row]:
     """Converts puzzles and their correct answers to rows for supervised fine-tuning."""
-    from models.base import Message
     from models.prompting.prompt_tokens import PromptTokens
 
     tokenizer = tokenizer_of(processor)
     tokens = PromptTokens(tokenizer)
     rows: list[Row] = []
     for index, example in enumerate(examples):
-        prompt = tokens.encode([Message(role, text) for role, text in example.messages], 1 << 20)
+        prompt = tokens.encode(messages_of(example), 1 << 20)
         action = (*tokens.plain(reference_answer(example)), tokenizer.eos_token_id)
         rows.append(Row(prompt, action, index, 0))
     return rows

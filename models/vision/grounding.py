@@ -127,9 +127,15 @@ def _form(question: str) -> GroundingPrompt | None:
 
 
 def shape_of(question: str) -> AnswerShape | None:
-    """What a question of :class:`GroundingPrompt` asks for; None for others."""
-    asked = question.removesuffix(THINK)
-    return next((shape for profile, shape in _FORMS if asked.endswith(_asks_for(profile, shape).text)), None)
+    """What a question asks for that ends as one of :class:`GroundingPrompt`; None for others."""
+    found = _ending(question.removesuffix(THINK))
+    return None if found is None else found[1]
+
+
+def _ending(asked: str) -> tuple[str, AnswerShape] | None:
+    """The longest ending of a form that *asked* has, and what it asks for."""
+    ends = ((_asks_for(profile, shape).text, shape) for profile, shape in _FORMS)
+    return max((one for one in ends if asked.endswith(one[0])), key=lambda one: len(one[0]), default=None)
 
 
 def subject_of(question: str) -> tuple[Literal["where_is", "where_to_click"], str] | None:
@@ -137,10 +143,9 @@ def subject_of(question: str) -> tuple[Literal["where_is", "where_to_click"], st
     asked = question.removesuffix(THINK)
     shown = _RESOLUTION.match(asked)
     asked = asked[0 if shown is None else shown.end() :]
-    ends = {_asks_for(profile, shape).text for profile, shape in _FORMS}
-    if (end := max((end for end in ends if asked.endswith(end)), key=len, default=None)) is None:
+    if (found := _ending(asked)) is None:
         return None
-    asked = asked.removesuffix(end)
+    asked = asked.removesuffix(found[0])
     if asked.startswith(_WHERE) and asked.endswith("?"):
         return "where_is", asked[len(_WHERE) : -1]
     return ("where_to_click", asked[len(_CLICK) :]) if asked.startswith(_CLICK) else None

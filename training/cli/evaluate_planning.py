@@ -48,7 +48,6 @@ def evaluate_planning(
 ) -> int:
     """Evaluate a model on single steps: Type, GR and SR by OS-Atlas' rules, TM and EM by AITZ', thinking tokens; also
     Ele.Acc, Op.F1 and Step SR for Mind2Web, and episodes with every step right."""
-    from models.vision.checkpoints import vision_profile as profile_of
     from models.vision.profiles import GENERAL, profile_named
     from training.grpo.examples import check_images, read_example_files
     from training.grpo.frames import parse_coordinates
@@ -63,11 +62,7 @@ def evaluate_planning(
     if policy is None:
         profile = GENERAL if vision_profile == "auto" else profile_named(vision_profile)
     else:
-        profile = profile_of(policy, vision_profile)
-    if profile is None:
-        if any(step.example.image is not None for step in steps):
-            raise BadInput(f"--policy: {policy} reads text only, and these examples show screenshots")
-        profile = GENERAL
+        profile = profile_for(policy, vision_profile, steps)
     space = profile.space if coordinates is None else parse_coordinates(coordinates)
     asking.check_units(steps, space)
     if predictions is not None:
@@ -75,7 +70,7 @@ def evaluate_planning(
         check_predictions(given, examples)
     else:
         assert policy is not None
-        given, name = _ask(policy, profile, base_url, steps, out, max_tokens, workers, quiet=as_json), policy
+        given, name = ask_steps(policy, profile, base_url, steps, out, max_tokens, workers, quiet=as_json), policy
     scored = score_answers(steps, given, lambda step: asking.scale_in(step, space, profile))
     score = summarise(name, scored)
     if out is not None:
@@ -87,7 +82,19 @@ def evaluate_planning(
     return EXIT_OK
 
 
-def _ask(
+def profile_for(spec: str, declared: str, steps: Sequence[AskedStep]) -> VisionProfile:
+    """The vision profile of the model *spec*, or the *declared* one. Raises BadInput if the model reads text only and
+    *steps* show screenshots."""
+    from models.vision.checkpoints import vision_profile
+    from models.vision.profiles import GENERAL
+
+    profile = vision_profile(spec, declared)
+    if profile is None and any(step.example.image is not None for step in steps):
+        raise BadInput(f"{spec} reads text only, and these examples show screenshots: take a model that sees")
+    return profile or GENERAL
+
+
+def ask_steps(
     spec: str,
     profile: VisionProfile,
     base_url: str | None,
@@ -98,7 +105,7 @@ def _ask(
     *,
     quiet: bool,
 ) -> dict[str, StepAnswer]:
-    """Asks the model for what *out* lacks."""
+    """Asks the model *spec* for the answers to *steps* that the folder *out* lacks; all answers, by example."""
     from training.grpo.examples import examples_digest
     from training.grpo.predictions import Asked, StoredAnswers
     from training.step_accuracy.answers import StepAnswer, answer_all

@@ -14,7 +14,7 @@ from models.prompting.prompt_text import message
 from models.vision.coordinates import Size
 from models.vision.grounding import GroundingPrompt, PointProblem, read_point, subject_of
 from models.vision.pictures import picture_for, picture_size
-from training.grpo.examples import Example, picture_as_png
+from training.grpo.examples import Example, messages_of, picture_as_png
 from training.grpo.predictions import Prediction, count_thought_tokens, unusable
 from training.grpo.rewards import ChoiceTarget, PointTarget
 
@@ -97,8 +97,7 @@ async def _answer(model: ChatModel, form: GroundingPrompt, example: Example, dea
 def _messages(example: Example, form: GroundingPrompt, image: Image, size: Size) -> tuple[Message, ...]:
     """The question for a place in *form*; a choice is asked as the example asks it."""
     if isinstance(example.target, ChoiceTarget):
-        *before, (role, text) = example.messages
-        return (*(Message(who, words) for who, words in before), Message(role, text, (image,)))
+        return messages_of(example, (image,))
     asked = asked_point(example)
     ask = form.where_is if asked.where_is else form.where_to_click
     return (message("user", ask(asked.subject, size), images=(image,)),)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
-import torch
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from training.engine.trainer import TrainingDiverged
@@ -40,9 +40,10 @@ class StopOnNonfinite(TrainerCallback):
         logs: dict[str, float] | None = None,
         **_: object,
     ) -> None:
-        bad = [name for name in ("loss", "grad_norm") if logs and not torch.isfinite(torch.tensor(logs.get(name, 0.0)))]
+        logs = logs or {}
+        bad = [name for name in ("loss", "grad_norm") if not math.isfinite(logs.get(name, 0.0))]
         if bad:
-            raise TrainingDiverged(f"step {state.global_step}: the {bad[0]} is {(logs or {})[bad[0]]}")
+            raise TrainingDiverged(f"step {state.global_step}: the {bad[0]} is {logs[bad[0]]}")
 
 
 class LogExcludedRows(TrainerCallback):

@@ -46,8 +46,7 @@ def right_answer(target: Target, scale: Scale = UNSCALED, shape: AnswerShape = A
     *shape*: what a question for a place asks for."""
     match target:
         case PointTarget() if shape is not AnswerShape.POINT:
-            box = [round(edge / scale[place % 2], 0 if scale[0] <= 10 else 4) for place, edge in enumerate(target.box)]
-            numbers = [int(edge) if scale[0] <= 10 else edge for edge in box]
+            numbers = [json.loads(_in_units(edge, scale[place % 2])) for place, edge in enumerate(target.box)]
             return json.dumps([{"bbox_2d": numbers}] if shape is AnswerShape.JSON_BOX else numbers)
         case PointTarget():
             centre = target.region.centre
@@ -124,7 +123,7 @@ def _full_rewards(answers: Sequence[str], settings: GrpoSettings, count: TokenCo
         yield _line(tagged, len(answers), "examples in their tags: they never get the full reward", settings)
     elif isinstance(reward, AdaguiReward) and reward.thought != "none":
         lengths = [reward.thought_tokens + length for length in tagged]
-        subject = f"examples after a thought of reward.thought_tokens {reward.thought_tokens}: hard steps want one"
+        subject = f"examples after a thought of reward.thought_tokens {reward.thought_tokens}, for hard steps"
         yield _line(lengths, len(answers), subject, settings)
 
 

@@ -11,11 +11,10 @@ import torch
 
 from envs.core.record import Record
 from judges.statistics import Estimate, proportion
-from models.base import Message
 from models.prompting.prompt_tokens import PromptTokens, processor_markers
 from models.vision.answers import OPEN
 from training.engine.progress import Watcher, unwatched
-from training.grpo.examples import Example
+from training.grpo.examples import Example, messages_of
 from training.grpo.frames import AnswerFrames
 from training.grpo.rewards import extract_thought, is_right, proximity_score, read_completion
 from training.grpo.rewards.ssl import NEAR_MISS
@@ -129,7 +128,7 @@ def encode_prompts(processor: Any, examples: Sequence[Example], room: int) -> An
     if examples[0].image is not None:
         return _with_images(processor, examples)
     prompts = PromptTokens(tokenizer)
-    ids = [prompts.encode([Message(role, text) for role, text in example.messages], room) for example in examples]
+    ids = [prompts.encode(messages_of(example), room) for example in examples]
     longest = max(map(len, ids))
     padded = torch.tensor([[_pad(tokenizer)] * (longest - len(row)) + list(row) for row in ids])
     mask = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in ids])

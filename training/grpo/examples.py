@@ -18,6 +18,7 @@ from envs.core.atomic_write import write_atomically
 from envs.core.errors import BadInput
 from envs.core.plain_values import first_problem
 from envs.core.record import Record
+from models.base import Image, Message
 from training.grpo.rewards import ChoiceTarget, Target, places_of
 
 _PNG: Final = b"\x89PNG"
@@ -232,6 +233,12 @@ def image_size(picture: bytes) -> tuple[int, int]:
         return Image.open(io.BytesIO(picture)).size
     except (OSError, SyntaxError, ValueError) as error:  # raised by Pillow for damaged files
         raise BadInput(f"an image cannot be read: {error}") from error
+
+
+def messages_of(example: Example, images: tuple[Image, ...] = ()) -> tuple[Message, ...]:
+    """The messages of *example*, the last one with *images*."""
+    *before, (role, text) = example.messages
+    return (*(Message(*one) for one in before), Message(role, text, images))
 
 
 def check_images(examples: Sequence[Example]) -> None:

@@ -9,9 +9,9 @@ from envs.core.errors import BadInput
 from envs.core.record import Record, storable
 from judges.statistics import Estimate, clustered_mean, proportion
 from models.asking import answer_each, complete
-from models.base import ChatModel, ChatRequest, Message, ModelError
+from models.base import ChatModel, ChatRequest, ModelError
 from models.vision.answers import read_completion
-from training.grpo.examples import Example
+from training.grpo.examples import Example, messages_of
 from training.grpo.predictions import Prediction, count_thought_tokens, mean_thought_tokens, unusable
 from training.grpo.rewards import GridTarget, MazeTarget, SudokuTarget, is_right, proximity_score
 from training.grpo.rewards.ssl import NEAR_MISS
@@ -58,7 +58,7 @@ async def answer_puzzles(
     Raises :class:`models.base.ModelError` if the model cannot be reached; an answer that cannot be used counts."""
 
     async def answer(example: Example) -> Prediction:
-        messages = tuple(Message(role, text) for role, text in example.messages)
+        messages = messages_of(example)
         try:
             reply = await complete(model, ChatRequest(messages=messages, max_tokens=max_tokens, deadline_s=deadline_s))
         except ModelError as error:

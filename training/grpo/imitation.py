@@ -20,7 +20,6 @@ from envs.core.atomic_write import write_atomically
 from envs.core.errors import BadInput
 from envs.core.plain_values import Layer, checked, merged
 from envs.core.record import Record
-from models.base import Message
 from models.local.loading import declared_context, reading_old_names
 from models.local.prompt_style import declare_style, declare_thoughts
 from models.prompting.prompt_tokens import PromptTokens
@@ -37,7 +36,7 @@ from training.engine.trainer import SaveByTheClock, one_device, shared_arguments
 from training.grpo.completion_length import asked_shape, right_answer
 from training.grpo.declarations import form_of, profile_of_examples, style_of, thoughts_of
 from training.grpo.evaluation import encode_prompts, template_opening, tokenizer_of
-from training.grpo.examples import Example, check_images, examples_digest, share_of
+from training.grpo.examples import Example, check_images, examples_digest, messages_of, share_of
 from training.grpo.frames import DECLARED_PROFILE, AnswerFrames, limit_pixels
 from training.grpo.prompts import PromptSettings, ask_as
 from training.grpo.recipes import Stage, layered, recipe_named
@@ -193,7 +192,7 @@ def _train_text(
     room = min(settings.compute.max_tokens, context)
     rows = [
         Row(
-            prompts.encode([Message(role, text) for role, text in example.messages], max(1, room - len(answer))),
+            prompts.encode(messages_of(example), max(1, room - len(answer))),
             answer,
             number,
             0,

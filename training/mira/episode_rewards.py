@@ -38,7 +38,7 @@ class EpisodeRewardSettings(Record):
     @classmethod
     def _has_tiers(cls, zones: int) -> int:
         if zones == 1:
-            raise ValueError("1 tier tells no scores apart: use 0 for the score itself, or 2 to 16")
+            raise ValueError("1 tier gives all scores above 0 one value: use 0 for the score itself, or 2 to 16")
         return zones
 
 

@@ -15,7 +15,7 @@ from envs.core.actions import Action
 from envs.core.errors import BadInput
 from envs.core.record import storable
 from models.asking import answer_each, complete
-from models.base import ChatModel, ChatRequest, Image, Message, ModelError, Usage
+from models.base import ChatModel, ChatRequest, Image, ModelError, Usage
 from models.vision.answers import UNSCALED, Scale, read_completion
 from models.vision.coordinates import CoordinateSpace, ImageFrame
 from models.vision.coordinates import Size as ViewSize
@@ -24,7 +24,7 @@ from models.vision.pictures import picture_for
 from models.vision.places import plain_ascii
 from models.vision.profiles import GENERAL, VisionProfile
 from training.data_sets.items import Size
-from training.grpo.examples import Example, image_size, picture_as_png
+from training.grpo.examples import Example, image_size, messages_of, picture_as_png
 from training.grpo.predictions import Answer, count_thought_tokens
 from training.grpo.rewards import StepTarget
 from training.grpo.rewards.geometry import Box, Point
@@ -170,8 +170,7 @@ async def _answer(
         png = await asyncio.to_thread(picture_as_png, step.example)
         image, _ = await asyncio.to_thread(picture_for, profile, png, step.size)
         images = (image,)
-    *before, (role, text) = step.example.messages
-    messages = (*(Message(who, said) for who, said in before), Message(role, text, images))
+    messages = messages_of(step.example, images)
     try:
         reply = await complete(model, ChatRequest(messages, max_tokens=max_tokens, deadline_s=deadline_s))
     except ModelError as error:

@@ -103,10 +103,6 @@ class ScoredStep:
     element: ElementScore | None
     """None: the element is not known."""
 
-    @property
-    def readable(self) -> bool:
-        return self.action is not None
-
 
 def score_answers(
     steps: Sequence[AskedStep], answers: Mapping[str, StepAnswer], scale: Callable[[AskedStep], Scale]
@@ -133,7 +129,7 @@ def summarise(policy: str, scored: Sequence[ScoredStep], *, seed: int = 0) -> Pl
         mind2web=_mind2web(scored, seed),
         full_tasks=_full_tasks(scored),
         episodes=len({one.step.episode for one in scored}),
-        unreadable=sum(not one.readable for one in scored),
+        unreadable=sum(one.action is None for one in scored),
     )
 
 

@@ -45,6 +45,11 @@ def test_a_right_answer_is_right(target: Target, text: str) -> None:
     assert len(right_answer(target)) <= len(text)
 
 
+def test_an_edge_has_the_digits_that_the_units_of_its_axis_need() -> None:
+    box = POINT.target.model_copy(update={"box": (100, 200, 160, 230)})
+    assert right_answer(box, (0.9, 12.0), AnswerShape.BOX) == "[111, 16.67, 178, 19.17]"
+
+
 @pytest.mark.parametrize("recipe", REWARDS.builtin)
 def test_every_recipe_fits_the_completions_of_its_reward(recipe: Recipe) -> None:
     """Counted in characters, of which a token has one at least: a sudoku of 9 x 9 has 89, AdaGUI-R1's T is 100."""
@@ -94,9 +99,9 @@ def test_held_out_examples_are_counted_apart() -> None:
         pytest.param(
             {"recipe": "lpo/ui-r1", "answer_tokens": 39},
             "in their tags.*full reward.*40 tokens",
-            id="no tags of a rival",
+            id="lpo/ui-r1 without room for tags",
         ),
-        pytest.param({"recipe": "lpo/ui-r1", "answer_tokens": 40}, None, id="tags of a rival fit"),
+        pytest.param({"recipe": "lpo/ui-r1", "answer_tokens": 40}, None, id="lpo/ui-r1 with room for tags"),
         pytest.param({"recipe": "lpo", "answer_tokens": 9}, None, id="no tags with LPO"),
         pytest.param({"recipe": "adagui", "answer_tokens": 140}, None, id="a thought fits"),
         pytest.param({"recipe": "adagui", "answer_tokens": 64}, "thought_tokens 100.*140 tokens", id="no thought"),

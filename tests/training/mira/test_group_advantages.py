@@ -79,7 +79,7 @@ def test_the_reward_of_a_trajectory_is_its_mean_step_score_in_tiers() -> None:
     assert episode_reward(half, EpisodeRewardSettings(steps=1.0, step_score="executed")) == pytest.approx(1.75)
     none = played.model_copy(update={"done": (0, 0, 0, 0)})
     assert episode_reward(none, EpisodeRewardSettings(steps=1.0)) == 1
-    with pytest.raises(ValueError, match="1 tier tells no scores apart"):
+    with pytest.raises(ValueError, match="1 tier gives all scores above 0 one value"):
         EpisodeRewardSettings(zones=1)
 
 

@@ -24,7 +24,7 @@ from training.grpo.adaptive.prompts import (
 )
 from training.grpo.adaptive.settings import AdaptiveSettings
 from training.grpo.completion_length import right_answer
-from training.grpo.examples import Example, Preparation, image_size
+from training.grpo.examples import Example, Preparation, image_size, messages_of
 from training.grpo.rewards import PointTarget, is_right
 from training.grpo.rewards.adagui import difficulty
 
@@ -42,7 +42,7 @@ class SeeingModel:
     def shown(self, example: Example) -> tuple[tuple[Message, ...], Scale]:
         """The example's prompt with its picture as this model is sent it, and pixels of the file per unit of its
         coordinates. Raises BadInput for an image that cannot be read."""
-        messages = tuple(Message(role, text) for role, text in example.messages)
+        messages = messages_of(example)
         picture = example.picture
         if picture is None:
             return messages, UNSCALED

