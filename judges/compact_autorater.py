@@ -19,7 +19,7 @@ from envs.observer.page_lines import CUT, pieces, without_cues
 from envs.observer.page_text import LOG_LINE_CHARS, one_line, short_head, within_site
 from judges.base import Progress
 from judges.evidence import QuoteChecker, normalised
-from judges.relevance import changed_lines, with_equal_refs
+from judges.relevance import changed_lines, with_masked_refs
 from judges.stepwise_autorater import Claim, StepwiseAutoRater
 from models.asking import ask_text
 from models.base import ChatRequest, ModelInvalidAnswer
@@ -155,7 +155,7 @@ def _provable(progress: Progress, index: int) -> list[_Shown]:
     dialog = [] if now.dialog is None else [_Shown(one_line(now.dialog.message, 240), _NEW)]
     new = frozenset() if before is None else frozenset(changed_lines(_text(before), _text(now)))
     page = [
-        _Shown(_OPTIONS.sub(CUT, line), _NEW if with_equal_refs(line) in new else 1.0)
+        _Shown(_OPTIONS.sub(CUT, line), _NEW if with_masked_refs(line) in new else 1.0)
         for line in _page(progress, index)
     ]
     lines = (*actions, *dialog, *page, _Shown(within_site(now.url), _ADDRESS))

@@ -66,7 +66,7 @@ def _only_focus_moved(progress: Progress) -> bool:
 
 
 def _focused_lines(text: str) -> list[str]:
-    return [with_equal_refs(line) for line in text.splitlines() if _FOCUSED.search(line)]
+    return [with_masked_refs(line) for line in text.splitlines() if _FOCUSED.search(line)]
 
 
 def may_have_progressed(progress: Progress, *, ask_every: int) -> bool:
@@ -107,11 +107,11 @@ def _only_ended(progress: Progress) -> bool:
 
 def changed_lines(before: str, after: str) -> list[str]:
     """Lines that only one of the two texts has, repeated as often, without element numbers."""
-    old, new = (Counter(map(with_equal_refs, text.splitlines())) for text in (before, after))
+    old, new = (Counter(map(with_masked_refs, text.splitlines())) for text in (before, after))
     return list(((old - new) + (new - old)).elements())
 
 
-def with_equal_refs(line: str) -> str:
+def with_masked_refs(line: str) -> str:
     """*line* with `[]` in place of its element numbers, which change from page to page."""
     return _REF.sub("[]", line).strip()
 

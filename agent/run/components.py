@@ -268,7 +268,7 @@ def _grounder(config: RunConfig, models: _Models) -> ModelGrounder | None:
 def _is_constrained(config: RunConfig, style: Style) -> bool:
     if config.constrained != "auto":
         return config.constrained == "on"
-    if style == "compact":  # such models learned the language, and many are faster than a grammar
+    if style == "compact":  # such models were trained to write valid actions
         return False
     with suppress(UnknownModel):  # the model was made by other means
         return parse_spec(config.policy).constrained

@@ -76,13 +76,17 @@ class SitesExpert:
             self._followed[key] = _Followed(SolverRun(await self._sampler.instance(turn.task)))
         followed = self._followed.get(key)
         label = None if followed is None else await followed.label(turn)
-        if label is None or isinstance(label, Stop):  # the episode ends with this turn
+        if label is None:  # the episode ends with this turn
             self._followed.pop(key, None)
         return label
 
     def permits(self, turn: Turn, action: Action) -> bool:
-        followed = self._followed.get((turn.task.id, turn.attempt))
-        return followed is not None and followed.permits(turn.view.observation, action)
+        key = (turn.task.id, turn.attempt)
+        followed = self._followed.get(key)
+        permitted = followed is not None and followed.permits(turn.view.observation, action)
+        if permitted and isinstance(action, Stop):  # the episode ends with this turn
+            del self._followed[key]
+        return permitted
 
 
 class _Followed:

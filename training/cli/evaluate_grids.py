@@ -28,7 +28,9 @@ def evaluate_grids(
     predictions: Predictions = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Folder for predictions.jsonl and score.json; an interrupted one continues."),
+        typer.Option(
+            "--out", "-o", help="Folder for predictions.jsonl and score.json; an interrupted evaluation continues."
+        ),
     ] = None,
     max_tokens: Annotated[int, typer.Option(min=1, help="Most visible tokens of an answer.")] = 2048,
     limit: Limit = None,

@@ -30,7 +30,9 @@ def evaluate_grounding(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Folder for answers, numbers, plot and report; an interrupted one continues."),
+        typer.Option(
+            "--out", "-o", help="Folder for answers, numbers, plot and report; an interrupted evaluation continues."
+        ),
     ] = None,
     vision_profile: Family = "auto",
     limit: Limit = None,

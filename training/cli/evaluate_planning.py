@@ -28,7 +28,9 @@ def evaluate_planning(
     predictions: Predictions = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Folder for answers, numbers and report; an interrupted one continues."),
+        typer.Option(
+            "--out", "-o", help="Folder for answers, numbers and report; an interrupted evaluation continues."
+        ),
     ] = None,
     vision_profile: Family = "auto",
     coordinates: Annotated[

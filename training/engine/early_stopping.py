@@ -54,7 +54,7 @@ def read_scores(folder: Path) -> tuple[ValidationScore, ...]:
 
 def is_exhausted(scores: Sequence[ValidationScore], patience: int) -> bool:
     """Whether the last *patience* scores are no better than the best one before them."""
-    return bool(scores) and len(scores) - 1 - scores.index(best_score(scores)) >= patience
+    return len(scores) - 1 - scores.index(best_score(scores)) >= patience
 
 
 @torch.no_grad()
@@ -96,7 +96,7 @@ class EarlyStopping(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
     ) -> None:
         known = [score for score in read_scores(self._folder) if score.step <= state.global_step]
-        if not known:
+        if _of_first_process(not known):  # before the first process writes its score
             self._score(state, control, [])
         elif is_exhausted(known, self._patience):
             control.should_training_stop = True

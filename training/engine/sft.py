@@ -117,7 +117,7 @@ def _trained(job: SupervisedJob, rows: Sequence[Row], validation: Sequence[Row],
         trainer = packed_trainer(model, rows, out / "checkpoints", job)
     except UnpackableLayers as error:
         if validation:
-            raise BadInput(f"validation rows are packed, but {error}") from error
+            raise BadInput(f"validation rows are packed, but {error}; or leave them out") from error
         trainer = padded_trainer(model, tokenizer, rows, out / "checkpoints", job)
     settle_sharding(trainer)
     trainer.remove_callback(PrinterCallback)

@@ -246,7 +246,7 @@ class Loop:
             return ()
         if not selection.tasks:
             raise BadInput(
-                f"phase {number} has no task left to play: the pool of {len(pool)} is used up; lower phases, or"
+                f"phase {number} has no task left to play: the pool of {len(pool)} is used up; set fewer phases, or"
                 " start in another folder with a larger pool.size"
             )
         if selection.counts.missing and part == 1:
@@ -330,7 +330,7 @@ def _check_folder(out: Path, settings: LoopSettings) -> None:
                 " another folder"
             )
     elif out.exists() and not out.is_dir():
-        raise BadInput(f"{str(out)!r} is no folder: choose another")
+        raise BadInput(f"{str(out)!r} is a file: name a folder")
     elif out.exists() and any(path.name not in _LEFT_BY_A_START and path.suffix != ".part" for path in out.iterdir()):
         raise BadInput(f"{str(out)!r} is not empty and holds no training run: choose an empty folder")
 

@@ -31,10 +31,11 @@ def _own(trace: Trace, blobs: BlobStore, rollouts: RolloutSettings) -> Iterator[
     if isinstance(episode, LeftOut) or not (episode.success and episode.milestones):
         return
     profile = named(rollouts.profile)
+    most = rollouts.max_actions_per_turn if profile.style == "full" else 1
     prompts: dict[int, tuple[tuple[str, str], ...]] = {}
     for intent, view in policy_views(trace, blobs):
         shown = view if rollouts.show_plan else replace(view, milestones=(), z=(), next_milestone=None)
-        shown = replace(shown, names_control=names_control(profile, view.language, rollouts.max_actions_per_turn))
+        shown = replace(shown, max_actions=most, names_control=names_control(profile, view.language, most))
         messages = render_prompt(profile, shown)
         prompts[intent.step] = tuple((message.role, message.text) for message in messages)
     decisions = tuple(

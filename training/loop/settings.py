@@ -53,6 +53,24 @@ class RaySettings(Record):
     """A worker that takes longer with its shard is replaced."""
 
 
+def _with_profile(rollouts: Mapping[str, Any]) -> dict[str, Any]:
+    """*rollouts* with `profile` in place of `prompt_style`, its name in earlier versions."""
+    values = dict(rollouts)
+    if "prompt_style" in values:
+        style = values.pop("prompt_style")
+        values.setdefault("profile", next((name for known, name in OF_STYLE.items() if known == style), style))
+    return values
+
+
+def _renamed(values: Mapping[str, Any]) -> dict[str, Any]:
+    """One layer of settings without the keys of earlier versions. Layers are renamed before they are merged, so that
+    their precedence holds."""
+    rollouts = values.get("rollouts")
+    if not isinstance(rollouts, Mapping):
+        return dict(values)
+    return {**values, "rollouts": _with_profile(cast("Mapping[str, Any]", rollouts))}
+
+
 class RolloutSettings(Record):
     """How the policy plays rollouts."""
 
@@ -96,10 +114,7 @@ class RolloutSettings(Record):
     @model_validator(mode="before")
     @classmethod
     def _read_prompt_style(cls, fields: Any) -> Any:
-        if not isinstance(fields, Mapping) or "prompt_style" not in fields:
-            return fields
-        values = dict(cast("Mapping[str, Any]", fields))
-        return {"profile": OF_STYLE.get(style := values.pop("prompt_style"), style), **values}
+        return _with_profile(cast("Mapping[str, Any]", fields)) if isinstance(fields, Mapping) else fields
 
     @field_validator("profile")
     @classmethod
@@ -259,6 +274,7 @@ def load_settings(path: Path | None, changes: Sequence[str] = ()) -> LoopSetting
     own = file.pop("arms", {})
     if not isinstance(own, dict) or not all(isinstance(table, dict) for table in own.values()):
         raise BadInput(f"{source}: arms: a table of settings for each arm, such as [arms.awr.actor.objective]")
+    own = {arm: _renamed(table) for arm, table in own.items()}
     for arm, table in own.items():
         if "arm" in table:
             raise BadInput(f"{source}: arms.{arm}.arm: unknown key")
@@ -270,9 +286,9 @@ def load_settings(path: Path | None, changes: Sequence[str] = ()) -> LoopSetting
 
 def values_of(path: Path | None, changes: Sequence[str]) -> dict[str, Any]:
     """The values of a TOML file, overridden by *changes*. Raises BadInput."""
-    values = {} if path is None else read_toml(path)
+    values = {} if path is None else _renamed(read_toml(path))
     for text in changes:
-        values = merged(values, override(text))
+        values = merged(values, _renamed(override(text)))
     return values
 
 

@@ -20,7 +20,7 @@ from models.local.loading import declared_context
 from models.local.prompt_style import PromptStyle, declare_no_reasons, declare_style
 from models.prompting.prompt_tokens import prompt_room
 from training.data.cache import rows_digest, write_trajectories
-from training.data.rows import RowEncoder
+from training.data.rows import Row, RowEncoder
 from training.data.table import DataSummary, summarize
 from training.data.trajectories import Decision, LeftOut, Selection, Trajectory, parsed_completion
 from training.engine.checkpoints import load_policy, weights_digest
@@ -130,24 +130,15 @@ def fine_tune(
     kept = trainable
     encoded = encoder.encode(kept)
     if not encoded.rows:
-        reasons = ", ".join(f"{count} {reason.value}" for reason, count in left_out.items())
-        hint = "; `mira run --policy oracle --planner reference` records demonstrations" * (
-            LeftOut.NO_PROMPT in selection.left_out
-        )
-        raise BadInput(
-            f"nothing to learn from in {len(selection.kept) + selection.left_out.total()} episodes "
-            f"({reasons or 'all too long'}){hint}"
-        )
+        raise BadInput(_nothing_to_learn(selection, left_out))
     how = settings.optimization
     steps = how.epochs * math.ceil(len(encoded.rows) / how.batch_rows)
     check_rate(UpdateBound("optimization", how, steps, width, settings.compute.lora))
-    held_rows = encoder.encode(_chosen(read_runs(validation, texts=True), settings)).rows if validation else ()
-    if validation and not held_rows:
-        raise BadInput("the validation runs hold no successes with prompts that fit the model")
+    validation_rows = _validation_rows(validation, encoded.rows, encoder, settings, log)
     begun = Begun(
         start=weights_digest(policy),
         rows=rows_digest(encoded.rows),
-        validation=rows_digest(held_rows) if held_rows else "",
+        validation=rows_digest(validation_rows) if validation_rows else "",
         settings=settings,
     )
     if load_or_compute(out / BEGUN, Begun, lambda: begun) != begun:
@@ -155,7 +146,10 @@ def fine_tune(
     summary = summarize(Selection(kept, left_out), encoded)
     write_record(out / "summary.json", summary)
     write_trajectories(out / "trajectories.parquet", kept)
-    log(f"{len(encoded.rows)} rows of {len(kept)} episodes" + (f", {len(held_rows)} to validate" if held_rows else ""))
+    log(
+        f"{len(encoded.rows)} rows of {len(kept)} episodes"
+        + (f", {len(validation_rows)} to validate" if validation_rows else "")
+    )
     job = SupervisedJob(
         start=policy.resolve(),
         optimization=settings.optimization,
@@ -163,15 +157,48 @@ def fine_tune(
         seed=settings.seed,
         patience=settings.patience,
     )
-    model = supervised(job, encoded.rows, out, validation=held_rows, launcher=settings.launcher, watch=watch)
+    model = supervised(job, encoded.rows, out, validation=validation_rows, launcher=settings.launcher, watch=watch)
     declare_style(model, _style(kept), _profile(kept))
     if not _gives_reasons(kept):
         declare_no_reasons(model)
     losses = [row["loss"] for row in json.loads((out / "log.json").read_text(encoding="utf-8")) if "loss" in row]
     first, last = (losses[0], losses[-1]) if losses else (None, None)
     play = play_command(model, kept)
-    scores = read_scores(out) if held_rows else ()
+    scores = read_scores(out) if validation_rows else ()
     return FineTuned(model=model, data=summary, first_loss=first, last_loss=last, validation=scores, play=play)
+
+
+def _nothing_to_learn(selection: Selection, left_out: Counter[LeftOut]) -> str:
+    """The error where no row is left of *selection*."""
+    reasons = ", ".join(f"{count} {reason.value}" for reason, count in left_out.items())
+    hint = "; `mira run --policy oracle --planner reference` records demonstrations" * (
+        LeftOut.NO_PROMPT in selection.left_out
+    )
+    episodes = len(selection.kept) + selection.left_out.total()
+    return f"nothing to learn from in {episodes} episodes ({reasons or 'all too long'}){hint}"
+
+
+def _validation_rows(
+    runs: Sequence[Path],
+    learned: Sequence[Row],
+    encoder: RowEncoder,
+    settings: SupervisedSettings,
+    log: Callable[[str], None],
+) -> tuple[Row, ...]:
+    """The rows of *runs* for early stopping; *log* gets the number of those that are *learned*, too. Raises BadInput
+    where *runs* give none."""
+    if not runs:
+        return ()
+    selection = read_runs(runs, texts=True)
+    for notice in selection.provenance.notices():
+        log(notice)
+    rows = encoder.encode(_chosen(selection, settings)).rows
+    if not rows:
+        raise BadInput("--validation: these runs hold no successes with prompts that fit the model: choose others")
+    known = {(row.prompt, row.completion) for row in learned}
+    if both := sum((row.prompt, row.completion) in known for row in rows):
+        log(f"warning: {both} of {len(rows)} validation rows are trained on, too: their loss falls by memory")
+    return rows
 
 
 def _chosen(selection: Selection, settings: SupervisedSettings) -> tuple[Trajectory, ...]:

@@ -10,12 +10,13 @@ import torch
 
 from envs.core.errors import BadInput
 from models.embedded import embedded_dir
-from tests.training.engine.test_padded_sft import job, refuse_packed
+from tests.training.engine.test_padded_sft import job
+from tests.training.engine.test_tree_attention import recurrent
 from tests.training.engine.token_rows import rows_of
 from training.data.rows import Row
 from training.engine import sft
 from training.engine.annotate import score_completions
-from training.engine.checkpoints import load_policy
+from training.engine.checkpoints import load_policy, load_tokenizer, save_policy
 from training.engine.early_stopping import ValidationScore, best_score, is_exhausted, read_scores
 from training.engine.settings import Lora, Optimization
 from training.engine.sft import supervised
@@ -93,10 +94,12 @@ def test_a_killed_training_continues_behind_its_last_score(tmp_path: Path, monke
     assert loss_of(tmp_path / "killed" / "model", LEARNED) == pytest.approx(loss_of(expected, LEARNED), rel=1e-4)
 
 
-def test_padded_rows_have_no_early_stopping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sft, "accept_packed", refuse_packed)
-    with pytest.raises(BadInput, match="validation rows are packed"):
-        supervised(job(how(1)), LEARNED, tmp_path, validation=OTHER)
+def test_padded_rows_have_no_early_stopping(tmp_path: Path) -> None:
+    """Of a recurrent model."""
+    save_policy(recurrent(), load_tokenizer(embedded_dir()), tmp_path / "start")
+    padded = job(how(1)).model_copy(update={"start": tmp_path / "start"})
+    with pytest.raises(BadInput, match=r"validation rows are packed, but a model of type .*; or leave them out"):
+        supervised(padded, LEARNED, tmp_path / "sft", validation=OTHER)
 
 
 def test_a_validation_row_beyond_the_limit_is_refused(tmp_path: Path) -> None:
@@ -108,7 +111,7 @@ def test_patience() -> None:
     def scores(*losses: float) -> list[ValidationScore]:
         return [ValidationScore(step=step, loss=loss, exact=0.0) for step, loss in enumerate(losses)]
 
-    assert not is_exhausted([], 1) and not is_exhausted(scores(1.0), 1)
+    assert not is_exhausted(scores(1.0), 1)
     assert is_exhausted(scores(1.0, 1.0), 1) and not is_exhausted(scores(1.0, 0.9), 1)
     assert not is_exhausted(scores(1.0, 0.5, 0.6), 2) and is_exhausted(scores(1.0, 0.5, 0.6, 0.7), 2)
     assert best_score(scores(1.0, 0.5, 0.5)).step == 1

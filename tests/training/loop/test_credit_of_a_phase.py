@@ -75,15 +75,15 @@ def test_the_value_critic_alone_reads_the_milestones(tmp_path: Path) -> None:
     assert shown == [f"Milestones done: {done} of 2" for done in (0, 1, 0, 1, 1, 1)]
 
 
-def test_a_discount_of_1_is_the_arm_without_discounting(tmp_path: Path) -> None:
+def test_only_the_undiscounted_arm_has_undiscounted_returns(tmp_path: Path) -> None:
     returns = {
         arm: learned(tmp_path / arm, f"arm={arm}")["value"][1][Column.TARGET] for arm in ("mira", "mira_undiscounted")
     }
     assert returns["mira"][0] < returns["mira_undiscounted"][0] == 1.0, "the first of two steps of a success"
 
 
-def test_no_arm_is_another_one() -> None:
-    """Otherwise a row of a table of arms would be another row's."""
+def test_arms_differ_in_their_settings() -> None:
+    """Equal settings under two names would be one arm, listed twice."""
     seen: dict[str, Arm] = {}
     for arm in ARMS:
         settings = parse_settings({"arm": arm}, "").model_copy(update={"arm": "mira"}).model_dump_json()

@@ -20,7 +20,7 @@ from training.engine.checkpoints import load_policy, save_policy
 from training.loop.data import read_runs
 from training.loop.loop import Loop
 from training.loop.rollouts import rollout_config
-from training.loop.settings import LoopSettings, RolloutSettings
+from training.loop.settings import LoopSettings, RolloutSettings, load_settings
 from training.loop.sft import SupervisedSettings, fine_tune
 
 TASKS = TaskSelection("miniwob", ("enter-text",), (1_000_000,))
@@ -73,8 +73,16 @@ async def test_demonstrations_fine_tuning_and_play_have_one_prompt(tmp_path: Pat
         Loop.open(tmp_path / "run", LoopSettings(start=str(tuned.model), rollouts=RolloutSettings(profile=other)))
 
 
-def test_files_of_earlier_versions_name_a_style() -> None:
+def test_files_of_earlier_versions_name_a_style(tmp_path: Path) -> None:
     assert RolloutSettings.model_validate({"prompt_style": "full"}).profile == "large"
     assert RolloutSettings.model_validate({"prompt_style": "compact"}).profile == "compact"
+    assert load_settings(None, ["rollouts.prompt_style=full"]).rollouts.profile == "large"
+    file = tmp_path / "old.toml"
+    file.write_text('rollouts.prompt_style = "full"\n[arms.awr.rollouts]\nprompt_style = "compact"\n')
+    assert load_settings(file).rollouts.profile == "large"
+    assert load_settings(file, ["arm=awr"]).rollouts.profile == "compact"
+    assert load_settings(file, ["rollouts.profile=small"]).rollouts.profile == "small", "an option overrides the file"
+    with pytest.raises(BadInput, match=r"rollouts\.profile"):
+        load_settings(None, ["rollouts.prompt_style=[1]"])
     with pytest.raises(ValueError, match="unknown prompt profile: use one of compact, large, small"):
         RolloutSettings.model_validate({"profile": "huge"})

@@ -38,6 +38,8 @@ def test_the_critic_reads_other_agents_pages_in_the_policys_prompts(tmp_path: Pa
     assert prompt != "a page", "the recorded prompt was another agent's"
     (full,) = pretraining_episodes([run], RolloutSettings(profile="large"))
     assert [role for role, _ in full.decisions[0].messages] == ["system", "user"]
+    (several,) = pretraining_episodes([run], RolloutSettings(profile="large", max_actions_per_turn=3))
+    assert several.decisions[0].messages[0] != full.decisions[0].messages[0], "the rule of several actions"
 
 
 def test_the_first_phases_critic_continues_the_one_that_learned_from_them(tmp_path: Path) -> None:
