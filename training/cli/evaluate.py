@@ -22,6 +22,7 @@ from training.cli import evaluation_tables as tables
 from training.cli.evaluate_grids import evaluate_grids
 from training.cli.evaluate_grounding import evaluate_grounding
 from training.cli.evaluate_planning import evaluate_planning
+from training.cli.evaluate_steps import evaluate_steps
 from training.cli.value_curves import show_curves
 from training.loop.evaluation.arms import ArmsTable, Cluster, Trial, compare_arms, trials_of
 from training.loop.evaluation.drawing import Phase, check_target, write_phases
@@ -77,6 +78,7 @@ app = typer.Typer(
 app.command("grounding")(evaluate_grounding)
 app.command("planning")(evaluate_planning)
 app.command("grids")(evaluate_grids)
+app.command("steps")(evaluate_steps)
 
 _KS = ",".join(map(str, PASS_AT))
 
@@ -132,7 +134,7 @@ def evaluate(
 ) -> int:
     """Evaluate runs: success, pass@k, failures, cost and milestones; compare phases and arms.
 
-    Single answers are evaluated by `mira eval grounding`, `mira eval planning` and `mira eval grids`."""
+    Single answers are evaluated by `mira eval grounding`, `planning` and `grids`, recorded steps by `steps`."""
     method = _Method(parse_ks(k), cluster, resamples, seed, as_json)
     played_by = {
         "policy": policy,

@@ -7,6 +7,7 @@ perplexities of a phase and its reference log-probabilities, because the referen
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -60,10 +61,50 @@ def score_tokens(
         moved = packed.to(model.device)
         with precision(moved.input_ids.device, bf16=bf16):
             logprobs = completion_token_logprobs(model, moved).double()
-        by_text = logprobs.split(torch.bincount(moved.owners, minlength=len(moved.states)).tolist())
+        by_text = logprobs.split(completion_lengths(moved))
         for place, text in zip(packed.rows, packed.texts.tolist(), strict=True):
             scores[place] = tuple(by_text[text].tolist())
     return tuple(scores)
+
+
+@dataclass(frozen=True, slots=True)
+class ForcedAnswer:
+    """How a model rates a row's completion when each token is predicted from the true ones before it (teacher
+    forcing)."""
+
+    logprob: float
+    """`log π(a|s)`: the sum over the completion tokens, in nats."""
+    greedy: tuple[bool, ...]
+    """Of each completion token, whether it is the most probable one."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether greedy decoding gives the completion."""
+        return all(self.greedy)
+
+
+@torch.no_grad()
+def teacher_forced_answers(
+    model: Any, rows: Sequence[Row], max_tokens: int, watch: Watcher = unwatched, *, bf16: bool = False
+) -> tuple[ForcedAnswer, ...]:
+    """The answer of every row under *model*, in the order of *rows*. *bf16*: see `score_completions`."""
+    require_packed_support(model)
+    scores: dict[int, ForcedAnswer] = {}
+    device = next(model.parameters()).device
+    for packed in _reported(rows, max_tokens, "scoring answers", watch):
+        moved = packed.to(device)
+        with precision(device, bf16=bf16):
+            logits = completion_logits(model, moved)
+        greedy = (logits.argmax(-1) == moved.targets).split(completion_lengths(moved))
+        sums = sum_by_row(token_logprobs(logits, moved.targets).double(), moved).tolist()
+        for place, text, total in zip(packed.rows, packed.texts.tolist(), sums, strict=True):
+            scores[place] = ForcedAnswer(total, tuple(greedy[text].tolist()))
+    return tuple(scores[place] for place in range(len(rows)))
+
+
+def completion_lengths(packed: PackedSequence) -> list[int]:
+    """Completion tokens of each text of *packed*; a text can stand for several equal rows."""
+    return torch.bincount(packed.owners, minlength=len(packed.states)).tolist()
 
 
 @torch.no_grad()

@@ -16,12 +16,9 @@ from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState,
 
 from envs.core.atomic_write import replacing, write_atomically
 from envs.core.record import Record
-from training.data.packing import packed_sequences, sum_by_row
 from training.data.rows import Row
-from training.engine.annotate import completion_logits
-from training.engine.packed_model import precision
+from training.engine.annotate import teacher_forced_answers
 from training.engine.settings import Compute
-from training.mira.losses import token_logprobs
 
 HISTORY: Final = "validation.json"
 BEST: Final = "best.safetensors"
@@ -57,24 +54,18 @@ def is_exhausted(scores: Sequence[ValidationScore], patience: int) -> bool:
     return len(scores) - 1 - scores.index(best_score(scores)) >= patience
 
 
-@torch.no_grad()
 def validation_score(model: nn.Module, rows: Sequence[Row], compute: Compute, step: int) -> ValidationScore:
     """Scores *rows* with *model* as it is, without dropout."""
-    device = next(model.parameters()).device
     training = model.training
     model.eval()
-    total, exact = 0.0, 0
-    for packed in packed_sequences(rows, compute.pack_tokens):
-        moved = packed.to(device)
-        with precision(device, bf16=compute.bf16):
-            logits = completion_logits(model, moved)
-        right = logits.argmax(-1) == moved.targets
-        total -= sum_by_row(token_logprobs(logits, moved.targets).double(), moved).sum().item()
-        hits = sum_by_row(right.double(), moved).tolist()
-        exact += sum(count == len(rows[place].completion) for place, count in zip(packed.rows, hits, strict=True))
+    answers = teacher_forced_answers(model, rows, compute.pack_tokens, bf16=compute.bf16)
     model.train(training)
     tokens = sum(len(row.completion) for row in rows)
-    return ValidationScore(step=step, loss=total / tokens, exact=exact / len(rows))
+    return ValidationScore(
+        step=step,
+        loss=-sum(answer.logprob for answer in answers) / tokens,
+        exact=sum(answer.exact for answer in answers) / len(rows),
+    )
 
 
 class EarlyStopping(TrainerCallback):
