@@ -1,5 +1,5 @@
 # Two commands: `make demo` and `make test`. Each sets up what it needs, in the same .venv.
-.PHONY: demo test check setup setup-demo format clean train-smoke models docs lock
+.PHONY: demo test check lint setup setup-demo format clean train-smoke models docs lock
 
 BIN := .venv/bin
 export HF_HUB_OFFLINE ?= 1
@@ -7,8 +7,8 @@ export HF_HUB_OFFLINE ?= 1
 demo: setup-demo ## the embedded model plays ten MiniWoB++ tasks live in Chromium
 	$(BIN)/mira demo
 
-test: check ## everything: lint, types, all tests (real Chromium included), without the `heavy` ones
-	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not heavy and (browser or slow)"
+test: lint ## everything: lint, types, all tests (real Chromium included), without the `heavy` ones
+	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not heavy"
 
 train-smoke: setup ## two phases of the training loop, in minutes: it runs, it does not learn much
 	$(BIN)/mira train mira -c training/configs/smoke.toml -o build/train-smoke-$$(date +%s)
@@ -16,10 +16,12 @@ train-smoke: setup ## two phases of the training loop, in minutes: it runs, it d
 models: setup ## opt-in: downloads a model of 0.5 GB, compiles llama.cpp, plays five tasks with both
 	.ci/models
 
-check: setup ## format, lint, strict types and the fast tests
+lint: setup ## format, lint and strict types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright --threads 2
+
+check: lint ## format, lint, strict types and the fast tests
 	$(BIN)/pytest -n 2 --dist loadfile -m "not heavy and not browser and not slow"
 
 docs: setup ## the documentation site in build/docs; a warning is an error

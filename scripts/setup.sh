@@ -25,10 +25,14 @@ case $target in demo | all) ;; *) die "setup.sh takes demo or all, not $target" 
 stamp=$(cat pyproject.toml constraints-cpu.txt scripts/setup.sh | cksum)
 is_set_up() { [ "$(cat ".venv/.stamp-$1" 2>/dev/null || true)" = "$stamp" ]; }
 
+# --no-compile: `compile_packages` does it on all cores.
 install() {
     # shellcheck disable=SC2086
-    .venv/bin/pip install --quiet --disable-pip-version-check ${PIP_ARGS:-} "$@"
+    .venv/bin/pip install --no-compile --quiet --disable-pip-version-check ${PIP_ARGS:-} "$@"
 }
+
+# Some packages hold templates that are no valid modules; pip ignores them, too.
+compile_packages() { .venv/bin/python -W ignore -m compileall -q -j 0 .venv/lib >/dev/null 2>&1 || true; }
 
 if ! is_set_up all && ! is_set_up "$target"; then
     if [ ! -x .venv/bin/python ]; then
@@ -48,6 +52,7 @@ if ! is_set_up all && ! is_set_up "$target"; then
         install -c constraints-cpu.txt torch
         install -c constraints-cpu.txt -e '.[arc,dev,serving,sites,training]'
     fi
+    compile_packages
     printf '%s' "$stamp" > ".venv/.stamp-$target"
 fi
 
