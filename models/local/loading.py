@@ -5,6 +5,7 @@ A folder with an image encoder is loaded as a vision-language model, with its pr
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
 from collections.abc import Generator as Generates
@@ -18,6 +19,7 @@ from models.local.batch_generation import Generator
 from models.local.cores import usable_cores
 from models.local.decode_attention import speed_up_decoding
 from models.local.gguf_copies import converted, gguf_file, is_quantized_copy
+from models.local.prompt_style import is_trained_in_bfloat16
 from models.local.safe_loading import ADAPTER_CONFIG, LOCAL, WEIGHTS, adapter_problem, weights_problem
 from models.local.vision_loading import UNREADABLE, loading_error, templated_processor
 from models.vision.checkpoints import PROCESSOR_FILES, is_vision_checkpoint
@@ -70,9 +72,9 @@ def read_checkpoint(
     *merge* adds the adapter to the weights; without it the adapter stays a separate layer (the same function up to
     rounding). An adapter with a tokenizer replaces the model's, because it was trained with it.
 
-    On the CPU weights are float32, with one exception: quantized weights of a GGUF file are bfloat16 if the model is
-    only *playing* and the CPU multiplies bfloat16. That is more precise than the quantization, takes half the memory,
-    and processes prompts 1.7 times faster.
+    On the CPU weights are float32. If the model is only *playing* text and the CPU multiplies bfloat16, they are
+    bfloat16 where that is precise enough (`plays_in_bfloat16`), which takes half the memory and processes prompts 1.7
+    times faster.
 
     *vision*: also its image encoder and its processor.
 
@@ -90,11 +92,32 @@ def read_checkpoint(
         raise ModelUnavailable(f"{name}: {problem}")
     try:
         place = folder if file is None else converted(file, name)
-        half = playing and adapter is None and is_quantized_copy(place) and _multiplies_bfloat16()
+        half = playing and not vision and _multiplies_bfloat16() and plays_in_bfloat16(place, adapter)
         return _read(place, adapter, merge=merge, on_cpu=on_cpu, half=half, vision=vision)
     except (*UNREADABLE, SafetensorError) as error:
         reason = loading_error(error)
         raise ModelUnavailable(f"{name}: cannot be loaded: {type(error).__name__}: {reason}") from error
+
+
+def plays_in_bfloat16(folder: Path, adapter: Path | None) -> bool:
+    """Whether bfloat16 is precise enough for the model in *folder* with *adapter*.
+
+    It is if they declare that they were trained with products in bfloat16 (`compute.bf16`), which round the weights in
+    the same way. Without an adapter it also is if the weights are stored as bfloat16, or come from quantized weights
+    of a GGUF file, which are less precise.
+    """
+    if adapter is not None:
+        return is_trained_in_bfloat16(adapter)
+    return is_trained_in_bfloat16(folder) or is_quantized_copy(folder) or _is_stored_in_bfloat16(folder)
+
+
+def _is_stored_in_bfloat16(folder: Path) -> bool:
+    """Whether the configuration in *folder* says that its weights are bfloat16."""
+    try:
+        config: dict[str, Any] = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return "bfloat16" in (config.get("dtype"), config.get("torch_dtype"))
 
 
 def _multiplies_bfloat16() -> bool:
@@ -112,7 +135,8 @@ def _read(folder: Path, adapter: Path | None, *, merge: bool, on_cpu: bool, half
 
     logging.disable_progress_bar()
     on_gpu = torch.cuda.is_available() and not on_cpu
-    on_this_cpu = torch.bfloat16 if half else torch.float32
+    # In half precision, merging would round away most of a small adapter.
+    on_this_cpu = torch.bfloat16 if half and adapter is None else torch.float32
     options: dict[str, Any] = {"dtype": "auto" if on_gpu else on_this_cpu, **WEIGHTS}
     brings_tokenizer = adapter is not None and (adapter / "tokenizer_config.json").is_file()
     texts = adapter if adapter is not None and brings_tokenizer else folder
@@ -129,8 +153,9 @@ def _read(folder: Path, adapter: Path | None, *, merge: bool, on_cpu: bool, half
             raise OSError(problem) from error
     if adapter is not None:
         model = _with_adapter(model, adapter)
-        # In half precision, merging would round away most of a small adapter.
         model = model.merge_and_unload() if merge and model.dtype == torch.float32 else model
+        if half and not on_gpu:
+            model = model.to(torch.bfloat16)
     return Checkpoint(model.to("cuda" if on_gpu else "cpu").eval(), tokenizer, processor, problem)
 
 

@@ -1,4 +1,4 @@
-"""The prompt style of a checkpoint, declared in `mira.json` beside its weights.
+"""How a checkpoint was trained, declared in `mira.json` beside its weights, so that it is played in the same way.
 
 A model of a few million parameters that was trained on short prompts cannot use the long prompts of a large model. Only
 this file distinguishes the two.
@@ -28,6 +28,8 @@ _KEY: Final = "prompt_style"
 _PROFILE: Final = "profile"
 _THOUGHTS: Final = "thoughts"
 _REASONS: Final = "reasons"
+_PRECISION: Final = "precision"
+_BFLOAT16: Final = "bfloat16"
 
 
 def declare_style(folder: Path, style: PromptStyle | None, profile: str = "") -> None:
@@ -98,6 +100,18 @@ def declare_no_reasons(folder: Path) -> None:
 def answers_without_reasons(spec: str) -> bool:
     """Whether the checkpoint of a model spec, or its adapter, declares answers without reasons."""
     return any(declarations(folder).get(_REASONS) == "none" for folder in _folders(spec))
+
+
+def declare_precision(folder: Path, *, bf16: bool) -> None:
+    """Declares the precision of the matrix products in which the checkpoint in *folder* was trained: with *bf16*
+    bfloat16, else float32."""
+    declare(folder, _PRECISION, _BFLOAT16 if bf16 else "float32")
+
+
+def is_trained_in_bfloat16(*folders: Path) -> bool:
+    """Whether the first of *folders* that declares a precision was trained with products in bfloat16."""
+    declared = (declarations(folder).get(_PRECISION) for folder in folders)
+    return next((value == _BFLOAT16 for value in declared if value is not None), False)
 
 
 def declare_thoughts(folder: Path, thoughts: Thoughts | None) -> None:

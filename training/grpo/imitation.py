@@ -21,7 +21,7 @@ from envs.core.errors import BadInput
 from envs.core.plain_values import Layer, checked, merged
 from envs.core.record import Record
 from models.local.loading import declared_context, reading_old_names
-from models.local.prompt_style import declare_style, declare_thoughts
+from models.local.prompt_style import declare_precision, declare_style, declare_thoughts
 from models.prompting.prompt_tokens import PromptTokens
 from models.vision.coordinates import CoordinateSpace
 from models.vision.grounding import AnswerShape
@@ -210,6 +210,7 @@ def _train_text(
     )
     model = supervised(job, rows, out, watch=watch)
     declare_style(model, style_of(examples, policy), profile_of_examples(examples))
+    declare_precision(model, bf16=settings.compute.bf16)
     return prompts.cut
 
 

@@ -13,7 +13,7 @@ from agent.progress import Listener
 from agent.run.stopping import interruptible
 from envs.core.errors import BadInput
 from envs.core.tasks import TaskRef
-from models.local.prompt_style import declare_no_reasons
+from models.local.prompt_style import declare_no_reasons, declare_precision
 from training.data.cache import read_rows, rows_digest, write_rows, write_trajectories
 from training.data.columns import Column
 from training.data.rows import RowEncoder
@@ -258,6 +258,7 @@ def _actor(context: PhaseContext, chosen: ActorRows) -> None:
     model = context.runner.stage(folder)
     declare_prompts(model, settings.rollouts.profile)
     declare_no_reasons(model)
+    declare_precision(model, bf16=settings.compute.bf16)
 
 
 def _perplexity(data: PhaseData) -> float | None:

@@ -17,7 +17,7 @@ from envs.core.errors import BadInput, ResetFailed
 from envs.core.plain_values import Layer, checked, merged
 from envs.core.record import Record
 from models.local.loading import declared_context
-from models.local.prompt_style import PromptStyle, declare_no_reasons, declare_style
+from models.local.prompt_style import PromptStyle, declare_no_reasons, declare_precision, declare_style
 from models.prompting.prompt_tokens import prompt_room
 from training.data.cache import rows_digest, write_trajectories
 from training.data.rows import Row, RowEncoder
@@ -161,6 +161,7 @@ def fine_tune(
     declare_style(model, _style(kept), _profile(kept))
     if not _gives_reasons(kept):
         declare_no_reasons(model)
+    declare_precision(model, bf16=settings.compute.bf16)
     losses = [row["loss"] for row in json.loads((out / "log.json").read_text(encoding="utf-8")) if "loss" in row]
     first, last = (losses[0], losses[-1]) if losses else (None, None)
     play = play_command(model, kept)
