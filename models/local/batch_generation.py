@@ -9,7 +9,8 @@ A prefix that prompts share, with each other or with earlier ones, is computed o
 one, and decoded together. Models whose caches cannot be cut compute a batch of padded prompts instead.
 
 A row with a grammar samples from the tokens that the grammar allows next. Its logprobs are those of the distribution
-without the grammar, which is the one that training changes.
+without the grammar, which is the one that training changes. Tokens that the grammar forces are not sampled: they are
+computed in one pass with the token before them (jump-forward decoding).
 """
 
 from __future__ import annotations
@@ -54,25 +55,58 @@ class Generator:
         grammars = [self.grammar_state(row) for row in rows]
         logits, cache, mask = self._prompts(rows) if self.prefixes.usable else self._padded_prompts(rows)
         while True:
-            chosen = [self.advance(row, logits[i], draws[i], grammars[i]) for i, row in enumerate(rows)]
+            chunks = [self._next_tokens(row, logits[i], draws[i], grammars[i]) for i, row in enumerate(rows)]
             if all(row.finish is not None for row in rows):
                 return rows
-            ids = torch.tensor(chosen, device=mask.device).unsqueeze(1)
-            mask = torch.cat([mask, mask.new_ones(len(rows), 1)], dim=1)
-            logits, cache = self._forward(ids, mask, cache)
+            ids, own_mask = self._left_padded(chunks)
+            mask = torch.cat([mask, own_mask], dim=1)
+            after, cache = self._forward(ids, mask, cache, keep=ids.shape[1])
+            for row, chunk, own in zip(rows, chunks, after, strict=True):
+                self._add_forced(row, chunk, own[-len(chunk) :])
+            logits = after[:, -1]
 
-    def _forward(self, ids: Tensor, mask: Tensor, cache: Any) -> tuple[Tensor, Any]:
-        """(logits, cache): [B, V] logits after the last of *ids* [B, L]. *mask* [B, T] covers the cache and *ids*."""
+    def _next_tokens(
+        self, row: Row, logits: Tensor, draw: torch.Generator | None, grammar: GrammarState | None
+    ) -> list[int]:
+        """The row's next token and the tokens that its grammar forces after it; of these only the first is appended to
+        the row. A cache that cannot be cut takes no padding, so nothing is forced there."""
+        token = self.advance(row, logits, draw, grammar)
+        if grammar is None or row.finish is not None or not self.prefixes.usable:
+            return [token]
+        try:
+            return [token, *grammar.forced()]
+        except GrammarError as error:
+            _refuse(row, error)
+            return [token]
+
+    def _add_forced(self, row: Row, chunk: Sequence[int], after: Tensor) -> None:
+        """Appends all but the first of the tokens *chunk*; *after*: [L, V] logits after each of them."""
+        for token, logits in zip(chunk[1:], after, strict=False):
+            if row.finish is not None:
+                return
+            row.add(token, float(torch.log_softmax(logits.double(), -1)[token]), self.ends, self.tokenizer)
+
+    def _left_padded(self, rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+        """(ids, mask): the tokens of *rows*, [B, L] each."""
+        mask = self._mask([len(row) for row in rows])
+        ids = torch.full(mask.shape, self.pad)
+        for i, row in enumerate(rows):
+            ids[i, -len(row) :] = torch.tensor(row)
+        return ids.to(mask.device), mask
+
+    def _forward(self, ids: Tensor, mask: Tensor, cache: Any, keep: int = 1) -> tuple[Tensor, Any]:
+        """(logits, cache): [B, *keep*, V] logits after each of the last tokens of *ids* [B, L]. *mask* [B, T] covers
+        the cache and *ids*."""
         positions = (mask.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
         out = self.model(
             input_ids=ids,
             attention_mask=mask,
             position_ids=positions,
             use_cache=True,
-            logits_to_keep=1,
+            logits_to_keep=keep,
             **cache_argument(self.model, cache),
         )
-        return out.logits[:, -1].float(), cache_of(out)
+        return out.logits[:, -keep:].float(), cache_of(out)
 
     def _prompts(self, rows: Sequence[Row]) -> tuple[Tensor, Any, Tensor]:
         """(logits, cache, mask) after the prompts, each computed after the longest prefix that is known. Of a row
@@ -90,7 +124,7 @@ class Generator:
             row.cached = known
             ids = torch.tensor([prompt[known:]], device=self.model.device)
             end, cache = self._forward(ids, ids.new_ones(1, len(prompt)), cache)
-            ends.append(end)
+            ends.append(end[:, -1])
             entries.append(self.prefixes.keep(prompt, cache))
         if len(rows) > 1:
             cache = side_by_side(entries)
@@ -104,11 +138,9 @@ class Generator:
     def _padded_prompts(self, rows: Sequence[Row]) -> tuple[Tensor, Any, Tensor]:
         """(logits, cache, mask) after the prompts, computed together."""
         prompts = [row.job.prompt for row in rows]
-        mask = self._mask([len(prompt) for prompt in prompts])
-        ids = torch.full(mask.shape, self.pad)
-        for i, prompt in enumerate(prompts):
-            ids[i, -len(prompt) :] = torch.tensor(prompt)
-        return *self._forward(ids.to(mask.device), mask, None), mask
+        ids, mask = self._left_padded(prompts)
+        logits, cache = self._forward(ids, mask, None)
+        return logits[:, -1], cache, mask
 
     def grammar_state(self, row: Row) -> GrammarState | None:
         """A matcher for the row's grammar; None without one, and for a tokenizer that takes none. Refuses a row whose

@@ -78,6 +78,14 @@ class GrammarState:
         self._check()
         return not self._matcher.is_stopped()
 
+    def forced(self) -> list[int]:
+        """Appends and returns the tokens without an alternative, in the usual encoding of their text; often none.
+        Raises :class:`GrammarError`."""
+        tokens = self._matcher.compute_ff_tokens()
+        self._matcher.consume_tokens(tokens)
+        self._check()
+        return tokens
+
     def _check(self) -> None:
         if self._matcher.is_error():
             raise GrammarError(f"grammar: {' '.join(self._matcher.get_error().split())[:200]}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from tokenizers import models as bpe
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from models.base import ChatRequest, Image, Message, ModelRejected, ModelTimeout, ModelTruncated, ModelUnavailable
+from models.local.continuation import Job, Row
+from models.local.grammar_masks import GrammarState
 from models.providers.local_chat import LocalModel
 from tests.timing import Bound
 
@@ -192,6 +195,47 @@ async def test_logprobs_beside_a_grammar_are_those_without_it(model: LocalModel)
     assert torch.allclose(torch.tensor(row.logprobs, dtype=torch.float64), expected, atol=1e-4)
     assert row.finish == "end"
     assert row.tokens[-1] in generator.ends
+
+
+@pytest.mark.parametrize("together", [1, 4])
+def test_forced_tokens_are_computed_together_and_change_no_answer(
+    model: LocalModel, monkeypatch: pytest.MonkeyPatch, together: int
+) -> None:
+    """Greedy, as a forced token takes no random number. One row has no grammar."""
+    generator: Any = model._generator
+    passes: list[int] = []
+    forward = generator._forward
+
+    def counting(ids: torch.Tensor, mask: torch.Tensor, cache: Any, keep: int = 1) -> tuple[torch.Tensor, Any]:
+        passes.append(ids.shape[1])
+        return forward(ids, mask, cache, keep)
+
+    def answers() -> tuple[list[Row], int]:
+        passes.clear()
+        prompts = [tuple(range(5, 12 + 3 * number)) for number in range(together)]
+        jobs = [
+            Job(prompt, 20, 0.0, None, (), math.inf, None if number == 1 else GRAMMAR)
+            for number, prompt in enumerate(prompts)
+        ]
+        return generator.run(jobs), len(passes)
+
+    def nothing_forced(_state: GrammarState) -> list[int]:
+        return []
+
+    monkeypatch.setattr(generator, "_forward", counting)
+    jumping, few = answers()
+    monkeypatch.setattr(GrammarState, "forced", nothing_forced)
+    stepwise, many = answers()
+    assert [(row.tokens, row.finish) for row in jumping] == [(row.tokens, row.finish) for row in stepwise]
+    for row, other in zip(jumping, stepwise, strict=True):
+        assert row.logprobs == pytest.approx(other.logprobs, abs=1e-4)
+    assert few < many - 2 if together == 1 else few <= many, "a row without a grammar takes a pass for each token"
+
+
+def test_a_forced_text_is_cut_at_the_limit_of_tokens(model: LocalModel) -> None:
+    generator: Any = model._generator
+    (row,) = generator.run([Job((5, 6, 7), 3, 0.0, None, (), math.inf, 'root ::= "click 1"')])
+    assert (row.finish, generator.tokenizer.decode(row.tokens), len(row.logprobs)) == ("length", "cli", 3)
 
 
 async def test_an_invalid_grammar_is_refused_in_one_line(model: LocalModel) -> None:
