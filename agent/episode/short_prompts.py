@@ -28,6 +28,7 @@ from envs.core.action_languages.form_language import ELEMENT_LINE
 from envs.core.action_languages.short_reference import possible_now, shape_of, short_reference
 from envs.core.actions import Stop
 from envs.core.control_labels import control_label
+from envs.core.tasks import Milestone
 from envs.observer.action_log import action_log_lines
 from envs.observer.nearest_controls import nearest_controls
 from models.base import Message
@@ -105,10 +106,18 @@ def _form(view: PolicyView) -> PromptText:
 
 
 def _example_turn(profile: Profile, view: PolicyView, example: WorkedStep) -> tuple[Message, ...]:
+    """One step of the example, with a milestone where the real turn has a plan.
+
+    Without one, a 1.5B model copied the milestone of the real turn into the `Done:` of its answer:
+    docs/results/planning.md.
+    """
+    plan = (Milestone(id="example", text=example.milestone),) if view.milestones and example.milestone else ()
     shown = PolicyView(
         instruction=example.goal,
         observation=example.observation,
         language=view.language,
+        milestones=plan,
+        next_milestone=0 if plan else None,
         history=example.history,
         history_chars=view.history_chars,
     )

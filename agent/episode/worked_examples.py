@@ -27,6 +27,8 @@ class WorkedStep:
     goal: str
     observation: Observation
     history: tuple[PastAction, ...]
+    milestone: str
+    """The milestone to work on; empty for none."""
     thought: str
     action: Action
 
@@ -51,7 +53,7 @@ def worked_example(profile: Profile, goal: str, look: Observation) -> tuple[Work
 def example_for(examples: tuple[Example, ...], goal: str, look: Observation) -> Example:
     """The first example with a role on the page and a word in *goal*; else the first with a role; else the last."""
     roles = {element.key.role for element in look.elements}
-    words = set(re.findall(r"[a-z]+", goal.lower()))
+    words = set(re.findall(r"[a-z]+|\?", goal.lower()))
     fitting = [one for one in examples if roles.intersection(one.roles) or not one.roles]
     named = [one for one in fitting if words.intersection(one.words)]
     return next(iter((*named, *(one for one in fitting if one.roles))), examples[-1])
@@ -72,7 +74,7 @@ def _on_its_pages(variant: Variant, numbers: tuple[int, ...]) -> tuple[WorkedSte
         text = "\n".join(page)
         elements = tuple(_element(*found) for found in _CONTROL.findall(text))
         look = Observation("", "", text, elements, (), "0" * 16, (1280, 720), (0, 0), len(elements))
-        steps.append(WorkedStep(variant.goal, look, history, step.thought, action))
+        steps.append(WorkedStep(variant.goal, look, history, step.milestone, step.thought, action))
         keys = {element.ref: element.key for element in elements}
         target = keys.get(getattr(action, "ref", -1))
         history = (*history, PastAction(action, target, ActionResult(status=Status.OK), changed=True))

@@ -48,6 +48,8 @@ class ExampleStep(Record):
 
     page: tuple[str, ...] = Field(min_length=1)
     """Lines of the page; `#1` to `#9` stand for the numbers of controls."""
+    milestone: str = ""
+    """The milestone to work on, shown if the run has a plan; empty: none."""
     thought: str
     action: Action
     """The action of the answer; its `ref` is the digit of a `#1`."""
@@ -89,7 +91,7 @@ class Example(Record):
     roles: tuple[str, ...] = ()
     """Roles of controls of which the shown page must have one; empty: every page."""
     words: tuple[str, ...] = ()
-    """Words of goals of this kind, in lower case."""
+    """Words of goals of this kind, in lower case; `?` is one."""
     variants: tuple[Variant, ...] = Field(min_length=1)
 
 

@@ -124,6 +124,8 @@ def test_the_numbers_and_the_example_vary_with_the_task_and_the_page() -> None:
         ("Buy a mug", "textbox", "fill in a form"),
         ("What does the mug cost?", "link", "read an answer"),
         ("Open the cart", "link", "click"),
+        ("Mark the rows and press Submit when done", "link", "click"),
+        ("When does the shop open?", "link", "read an answer"),
         ("Click on the okay button", "textbox", "click"),
         ("Enter ann and click Submit", "textbox", "fill in a form"),
         ("Select the tab Terms", "tab", "click"),
@@ -182,6 +184,31 @@ def test_only_the_milestone_to_work_on_is_shown_as_still_to_do() -> None:
     assert "The name is typed" not in user
     reached = render_prompt(SMALL, replace(view, z=(True, True), next_milestone=None))[-1].text
     assert "Every milestone of the plan is reached." in reached and "so that" not in reached
+
+
+def test_with_a_plan_every_step_of_the_example_shows_its_milestone_and_does_not_call_it_done() -> None:
+    """Without one the model copied the milestone of the real turn into its `Done:` (docs/results/planning.md)."""
+    plan = (Milestone(id="a", text="The name is typed"), Milestone(id="b", text="The form is sent"))
+    for one in (replace_examples(example.kind) for example in SMALL.examples):
+        for goal in (f"goal {n}" for n in range(20)):
+            view = replace(VIEW, instruction=goal, milestones=plan, z=(False, False), next_milestone=0)
+            _, *example, user = render_prompt(one, view)
+            steps = worked_example(one, goal, FORM)
+            assert len(example) == 2 * len(steps)
+            for step, asked, answer in zip(steps, example[::2], example[1::2], strict=True):
+                assert step.milestone and step.milestone not in answer.text.partition(" To do: ")[0]
+                assert form_of_milestone(asked.text) == form_of_milestone(user.text) != ""
+                assert f"so that: {step.milestone}\n" in asked.text
+
+
+def form_of_milestone(prompt: str) -> str:
+    """What is around the milestone at the end of a turn; empty without one."""
+    match = re.search(r"(Still to do now\n.*so that: ).*(\n.*\n.*)$", prompt, re.DOTALL)
+    return "" if match is None else match[1] + match[2]
+
+
+def test_without_a_plan_the_example_shows_no_milestone() -> None:
+    assert all("so that" not in message.text for message in render_prompt(SMALL, VIEW))
 
 
 @both
