@@ -2,10 +2,14 @@
 
 Milestones are states, as the examples show: the policy acts so that the state holds, and the AutoRater looks
 for it on the page. A plan may have fewer milestones than K, because a small model that must give four pads its plan.
+
+The task follows the page: after a page of rows a 1.5B model planned to click each row. Prompts quote with “ ”, because
+a straight quote that the model does not escape ends the JSON text, and the milestone (docs/results/planning.md).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import ClassVar, Final, NamedTuple
@@ -42,6 +46,8 @@ TASK_CHARS: Final = 1_000
 LINE_CHARS: Final = 300
 HISTORY: Final = 4
 """Latest actions shown for a re-plan."""
+_QUOTED: Final = re.compile(r'"([^"]*)"')
+_STRAIGHT: Final = str.maketrans("“”", '""')
 
 _SYSTEM: Final = f"""\
 You plan for an agent that clicks and types in a web browser. Split its task into milestones.
@@ -63,14 +69,14 @@ class _Example(NamedTuple):
 
 _EXAMPLES: Final = (
     _Example(
-        'Log in as "ines" with the password "k2" and open the orders.',
-        ('textbox "User"', 'textbox "Password"', 'button "Log in"'),
-        ('User holds "ines"', "Password is filled in", "ines is logged in", "The orders are open"),
+        "Log in as “ines” with the password “k2” and open the orders.",
+        ("textbox “User”", "textbox “Password”", "button “Log in”"),
+        ("User holds “ines”", "Password is filled in", "ines is logged in", "The orders are open"),
     ),
     _Example(
         "Put the shirt into the cart in size Large.",
-        ('link "Home"', "Shirt 12 EUR", 'combobox "Size" = "Small"', 'button "Add to cart"'),
-        ('Size is "Large"', "The shirt is in the cart"),
+        ("link “Home”", "Shirt 12 EUR", "combobox “Size” = “Small”", "button “Add to cart”"),
+        ("Size is “Large”", "The shirt is in the cart"),
     ),
 )
 
@@ -112,29 +118,39 @@ def render(situation: Situation, most: int) -> tuple[Message, ...]:
     observation = situation.observation
     text = without_refs(without_cues(visible(observation.text)))
     shown = focused_lines(text, interest((situation.instruction, 1.0)), PAGE_CHARS)
-    question = _question(situation.instruction, [*short_head(observation), *shown], _past(situation), most)
+    page = [_in_curly_quotes(line) for line in (*short_head(observation), *shown)]
+    question = _question(_in_curly_quotes(situation.instruction), page, _past(situation), most)
     return message("system", words(_SYSTEM)), *turns, message("user", question)
 
 
 def _question(task: str, page: Sequence[str], past: Sequence[PromptText], most: int) -> PromptText:
+    asked = joined("", (words("Give at most "), number(most), words(" milestones of this task.")))
     parts = (
-        words("Task"),
-        fenced("task", on_one_line(task, TASK_CHARS).text),
         words("The page"),
         fenced_lines("page", page),
+        *past,
+        words("Task"),
+        fenced("task", on_one_line(task, TASK_CHARS).text),
+        asked,
     )
-    return joined("\n", (*parts, *past, joined("", (words("Give at most "), number(most), words(".")))))
+    return joined("\n", parts)
+
+
+def _in_curly_quotes(text: str) -> str:
+    """*text* with “ ” around what was in straight quotes."""
+    return _QUOTED.sub(r"“\1”", text)
 
 
 def _past(situation: Situation) -> list[PromptText]:
     """What was done, what stopped it and what is achieved; nothing for a first plan."""
     if situation.cause == "initial" and not situation.anchors:
         return []
-    done = [cut(folded(line), LINE_CHARS) for line in log_lines(situation.history[-HISTORY:], LOG_LINE_CHARS)]
+    log = map(_in_curly_quotes, log_lines(situation.history[-HISTORY:], LOG_LINE_CHARS))
+    done = [cut(folded(line), LINE_CHARS) for line in log]
     parts = [words("What was done last\n") + fenced_lines("actions", done)] if done else []
     parts.append(words("The plan is changed. ") + words(CAUSE_TEXT[situation.cause]))
     if situation.anchors:
-        reached = (cut(folded(anchor.text), LINE_CHARS) for anchor in situation.anchors)
+        reached = (cut(folded(_in_curly_quotes(anchor.text)), LINE_CHARS) for anchor in situation.anchors)
         parts.append(words("Reached already; plan only what is left\n") + fenced_lines("achieved", reached))
     return parts
 
@@ -160,5 +176,6 @@ class ShortPlanner:
         redo = situation.cause == "milestone_lost"
         taken = frozenset(() if redo else (comparable(anchor.text) for anchor in situation.anchors))
         answered = await ask(self._model, request, answer_schema(most, taken))
-        new = numbered(situation, tuple(map(cleaned, answered.answer.milestones)))
+        texts = (cleaned(text).translate(_STRAIGHT) for text in answered.answer.milestones)
+        new = numbered(situation, tuple(texts))
         return Plan(milestones=situation.anchors + new, reply=answered.reply)

@@ -35,18 +35,46 @@ def texts(milestones: tuple[Milestone, ...]) -> list[tuple[str, str]]:
     return [(one.id, one.text) for one in milestones]
 
 
-def test_the_first_plan_is_asked_for_with_the_task_and_the_page(situate: Situate) -> None:
+def test_the_task_follows_the_page(situate: Situate) -> None:
+    """After a page of rows the model of `docs/results/planning.md` planned to click each row."""
     assert render(situate(), 4)[-1].text.split("\n") == [
+        "The page",
+        "⟦⟦DATA page⟧⟧",
+        "textbox “Email”",
+        "⟦⟦END page⟧⟧",
         "Task",
         "⟦⟦DATA task⟧⟧",
         "Buy tea",
         "⟦⟦END task⟧⟧",
-        "The page",
-        "⟦⟦DATA page⟧⟧",
-        'textbox "Email"',
-        "⟦⟦END page⟧⟧",
-        "Give at most 4.",
+        "Give at most 4 milestones of this task.",
     ]
+
+
+def test_no_prompt_shows_a_straight_quote_that_a_milestone_could_copy(situate: Situate) -> None:
+    """A copied quote without an escape ends the text of the JSON: `Link "aliquet" is clicked` became `Link`."""
+    asked = situate(
+        instruction='Click on the link "aliquet".',
+        text='[3] link "aliquet"\n[4] textbox "Name" = "ann"',
+        anchors=(Milestone(id="m1", text='The tab "One" is open'),),
+        cause="loop",
+        history=(clicked("One", "tab"),),
+    )
+    messages = render(asked, 3)
+    for turn in messages[1:]:
+        straight = [
+            text
+            for text in ([turn.text] if turn.role == "user" else json.loads(turn.text)["milestones"])
+            if '"' in text
+        ]
+        assert straight == []
+    for shown in ("link “aliquet”\n", "“Name” = “ann”", "The tab “One” is open", "click tab “One”"):
+        assert shown in messages[-1].text
+
+
+async def test_milestones_have_the_straight_quotes_of_pages_and_prompts(situate: Situate) -> None:
+    tested, _ = planner(answer("Name holds “ann”", 'The link "aliquet" is clicked'))
+    plan = await tested.plan(situate())
+    assert [one.text for one in plan.milestones] == ['Name holds "ann"', 'The link "aliquet" is clicked']
 
 
 def test_prompts_begin_alike_with_examples_in_the_form_of_the_question(situate: Situate) -> None:
@@ -56,7 +84,8 @@ def test_prompts_begin_alike_with_examples_in_the_form_of_the_question(situate: 
         if turn.role == "assistant":
             assert 1 <= len(answer_schema(4).model_validate_json(turn.text).milestones) <= 4
         else:
-            assert turn.text.startswith("Task\n") and turn.text.endswith("Give at most 4.")
+            assert turn.text.startswith("The page\n")
+            assert turn.text.endswith("Give at most 4 milestones of this task.")
 
 
 async def test_a_plan_has_as_many_milestones_as_the_model_gives(situate: Situate) -> None:
@@ -76,7 +105,8 @@ async def test_a_new_plan_keeps_what_is_achieved_and_says_what_was_done(situate:
         ("m4", "The tea is paid by card"),
     ]
     asked = model.requests[0].messages[-1].text
-    assert 'click link "Tea"' in asked and CAUSE_TEXT["loop"] in asked and asked.endswith("Give at most 3.")
+    assert "click link “Tea”" in asked and asked.endswith("Give at most 3 milestones of this task.")
+    assert asked.index(CAUSE_TEXT["loop"]) < asked.index("\nTask\n"), "else the cause becomes a milestone"
     assert "⟦⟦DATA achieved⟧⟧\nThe tea page is open\n⟦⟦END achieved⟧⟧" in asked
 
 
@@ -112,4 +142,4 @@ async def test_only_what_was_lost_may_be_planned_again(situate: Situate, cause: 
 def test_of_a_long_page_the_lines_are_shown_that_the_task_speaks_of(situate: Situate) -> None:
     page = "\n".join([f"Paragraph {i} about nothing in particular" for i in range(200)] + ['[7] link "Tea"'])
     text = render(situate(text=page), 4)[-1].text
-    assert 'link "Tea"' in text and "[7]" not in text and len(text) < PAGE_CHARS + 500
+    assert "link “Tea”" in text and "[7]" not in text and len(text) < PAGE_CHARS + 500
