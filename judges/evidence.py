@@ -28,8 +28,8 @@ Rejection = Literal[
     "no quote", "quote not found", "quote talks to the judge", "too many quotes", "quote lacks the milestone's value"
 ]
 
-_VALUE: Final = re.compile(r"\"([^\"]+)\"|“([^”]+)”|(?<!\w)(\d[\d/.:,-]+\d)(?!\w)")
-"""A quoted text, or a date or number of three and more characters."""
+_VALUE: Final = re.compile(r"\"([^\"]+)\"|“([^”]+)”|(?<!\w)(\d[\d/.:,-]+\d|#\d+)(?!\w)")
+"""A quoted text, a date or number of three and more characters, or a number after `#`."""
 
 _JUDGE_TALK = re.compile(
     r"\b(?:sub-?goals?|milestones?|verdicts?|auto-?raters?|current_complete|next_milestone"
@@ -79,13 +79,19 @@ class QuoteChecker:
 
 
 def lacks_value(milestone: str, quote: str) -> bool:
-    """Whether *milestone* names values (quoted texts, dates, long numbers) and *quote* shows none of them.
+    """Whether *milestone* names values (quoted texts, dates, long numbers, `#2`) and *quote* shows none of them.
 
-    For raters that mistake the page's value for the milestone's: with 'The director is "Farley"' they quote "Ashley".
+    For raters that mistake the page's value for the milestone's: with 'The director is "Farley"' they quote "Ashley",
+    with "Section #3 is expanded" the line of Section #2. `#12` does not show `#1`.
     """
     values = [next(filter(None, match.groups())) for match in _VALUE.finditer(milestone)]
     shown = normalised(quote).casefold()
-    return bool(values) and not any(normalised(value).casefold() in shown for value in values)
+    return bool(values) and not any(_shows(shown, normalised(value).casefold()) for value in values)
+
+
+def _shows(text: str, value: str) -> bool:
+    """Whether *text* contains *value*; a number after `#` must not go on in *text*."""
+    return value in text if value[0] != "#" else re.search(rf"{re.escape(value)}(?!\d)", text) is not None
 
 
 def _judge_words(texts: Iterable[str]) -> set[str]:

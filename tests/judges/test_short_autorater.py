@@ -11,6 +11,7 @@ from envs.core.observation import Observation
 from envs.core.tasks import Milestone
 from judges.autorater import RaterSettings
 from judges.base import Progress
+from judges.evidence import lacks_value
 from judges.registry import make_rater
 from judges.short_autorater import PAGE_CHARS, LineAnswer, ShortAutoRater, render
 from models.base import ModelInvalidAnswer
@@ -115,6 +116,30 @@ async def test_a_line_without_the_value_that_the_milestone_names_proves_nothing(
     rating = (await tested.rate(about(milestone, page, history=(typed("Ashley", "Director"),)))).rating
     assert rating.z == (reached,)
     assert ("lacks the milestone's value" in rating.reason) != reached
+
+
+@pytest.mark.parametrize(
+    ("milestone", "reached"),
+    [
+        ("Section #1 is expanded", True),
+        ("Section #12 is expanded", False),
+        ("Section #3 is expanded", False),
+        ("The section is expanded", True),
+    ],
+)
+async def test_a_line_with_another_number_after_the_sign_proves_nothing(
+    look: Look, milestone: str, reached: bool
+) -> None:
+    """As of recorded episodes: `# tab "Section #2" collapsed` was named for "Section #3 is expanded"."""
+    tested, _ = rater(answer(2))
+    page = look('[1] tab "Section #1" expanded')
+    rating = (await tested.rate(about(milestone, page, history=(clicked("Section #1"),)))).rating
+    assert rating.z == (reached,)
+
+
+def test_a_number_does_not_show_one_that_it_begins_with() -> None:
+    assert lacks_value("Section #1 is expanded", 'tab "Section #12" expanded')
+    assert not lacks_value("Section #1 is expanded", 'tab "Section #1" expanded, "Section #12"')
 
 
 async def test_a_line_that_talks_to_the_judge_is_refused(look: Look) -> None:
