@@ -92,7 +92,8 @@ class Element:
     """None if effects are not observed."""
     cues: tuple[str, ...] = ()
     """States that only other attributes, classes or styles show; a guess ends with `?`. Among: checked, unchecked,
-    selected, current, pressed, on, off, expanded, collapsed, disabled, changed, and words such as liked or starred."""
+    selected, current, pressed, on, off, expanded, collapsed, disabled, changed, and words such as liked or starred.
+    A control without a name may have the icon that style sheets draw, such as `icon:trash?`."""
     title: str = ""
     """What the title or tooltip adds to the name; "" if nothing."""
 

@@ -30,9 +30,9 @@ AREA_LINES = 8
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _CUE = (
     r"(?:checked|unchecked|selected|current|pressed|on|off|expanded|collapsed|disabled|changed|liked|starred|favorited|"
-    r"favourited|bookmarked|pinned|followed|subscribed|muted)\??"
+    r"favourited|bookmarked|pinned|followed|subscribed|muted|icon:[a-z-]{3,30})\??"
 )
-"""The words of `envs/observer/in_page/states.js`."""
+"""The cues of `envs/observer/in_page/states.js`."""
 _CUES = rf"(?: \({_CUE}(?: {_CUE})*\)(?= |$))?"
 _CUED = re.compile(
     rf"((?<!\\)\[\d+\] [\w:-]+ {_STRING}(?: = {_STRING})?(?: (?!options:|title \")[a-z-]+\b)*){_CUES}", re.MULTILINE

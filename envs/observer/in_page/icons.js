@@ -60,15 +60,39 @@ function stemOf(name) {
   return /^[a-z]+(?:[-_][a-z]+){0,3}$/i.test(stem) && stem.length > 2 && stem.length <= 30 ? asWords(stem) : '';
 }
 
+const PICTURES = ['content', 'backgroundImage', 'maskImage'];
+/** File names that say nothing about one icon. */
+const NO_ICON = /^(?:(?:css )?sprites?|images?|img|icons?|bg|back(?:ground)?|texture|pattern|gradient|shadow|blank|spacer|pixel|transparent|empty|button|btn)\b/;
+
+/** States have pictures of their own; a name must outlast them. */
+const STATE_WORDS = /(?: (?:hover(?:ed)?|active|focus(?:ed)?|pressed|clicked|selected|disabled|normal|default))+$/;
+
+/** The icon that the style sheets draw on an element, by the name of its file; '' if that does not tell. */
+function styledIconOf(element) {
+  for (const pseudo of [null, '::before', '::after']) {
+    const style = getComputedStyle(element, pseudo);
+    for (const property of PICTURES) {
+      const file = /^url\("(?!data:)([^"]*)"\)/.exec(style[property] ?? '')?.[1];
+      const word = file ? stemOf(pathOf(file).split('/').pop() ?? '').replace(STATE_WORDS, '') : '';
+      if (word && !NO_ICON.test(word)) return word;
+    }
+  }
+  return '';
+}
+
 /** The first icon inside an element or of the element itself; '' if none tells what it is. */
-function iconIn(element, tag) {
-  const own = iconOf(element, tag);
+const iconIn = (element, tag) => firstIcon(element, tag, iconOf, ligatureOf);
+/** The same for icons that style sheets draw. */
+const styledIconIn = (element, tag) => firstIcon(element, tag, styledIconOf);
+
+function firstIcon(element, tag, ofElement, ofText = () => '') {
+  const own = ofElement(element, tag);
   if (own) return own;
   const stack = flatChildren(element).reverse();
   for (let visited = 0; stack.length && visited < ICON_NODES; visited++) {
     const node = stack.pop();
     const type = nodeType(node);
-    const word = type === 3 ? ligatureOf(node, dataOf(node)) : type === 1 ? iconOf(node, tagOf(node)) : '';
+    const word = type === 3 ? ofText(node, dataOf(node)) : type === 1 ? ofElement(node, tagOf(node)) : '';
     if (word) return word;
     if (type === 1) stack.push(...flatChildren(node).reverse());
   }

@@ -1,4 +1,5 @@
-// States that neither ARIA nor the element itself tells: cues of a control, shown in parentheses after its states.
+// States that neither ARIA nor the element itself tells, and icons that style sheets draw: cues of a control, shown in
+// parentheses after its states.
 // In order of evidence: attributes by convention, class words, one of several siblings styled unlike the others, and a
 // look that changed by a press. All but the first are guesses, marked with `?`. A cue never enters a name.
 
@@ -400,8 +401,14 @@ function conclude(one, budget) {
     if (one.caret && first.caret && first.caret !== one.caret) add(one, 'fold', open ? 'expanded?' : 'collapsed?');
     else one.cues.set('change', 'changed?');
   }
-  control.cues = [...one.cues.values()];
+  control.cues = [...iconCue(control), ...one.cues.values()];
   control.looked = one;
+}
+
+/** The icon that style sheets draw on a control without a name. Names and keys leave it out: it is a guess. */
+function iconCue(control) {
+  const icon = control.name ? '' : styledIconIn(control.element, control.tag);
+  return icon ? [`icon:${icon.replace(/ /g, '-')}?`] : [];
 }
 
 const remember = (one) => firstLooks.set(one.control.element,

@@ -34,6 +34,16 @@ async def look(page: Page, html: str) -> Observation:
     return await Observer(page, ObserveSettings(timeout_s=30)).observe()
 
 
+PICTURES = """
+.drawn { display: inline-block; width: 9px; height: 9px }
+.star { background-image: url(http://127.0.0.1:9/i/star.png?v=2) }
+.bin { mask-image: url(http://127.0.0.1:9/i/trash-can-hover.svg) }
+.before::before { content: url(http://127.0.0.1:9/i/icon-send.svg) }
+.sheet { background-image: url(http://127.0.0.1:9/i/sprite-small.png) }
+.data { background-image: url("data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg'/>") }
+"""
+"""Nothing answers there: names do not depend on loaded pictures."""
+
 LINES = [
     # A title that tells controls apart is shown; one that the name holds already is not.
     ("<button title='Bold text'>Ab</button>", '[1] button "Ab" title "Bold text"'),
@@ -72,6 +82,13 @@ LINES = [
         "<div onclick=1 class=css-1a2b style='background:#123456;width:9px;height:9px'></div>",
         '[18] clickable "rgb(18,52,86)"',
     ),
+    # Pictures of style sheets are cues: the name of their file, unless it names no single icon.
+    ("<button class='drawn star'></button>", '[19] button "" (icon:star?)'),
+    ("<button><span class='drawn bin'></span></button>", '[20] button "" (icon:trash-can?)'),
+    ("<button class=before></button>", '[21] button "" (icon:send?)'),
+    ("<button class='drawn star' aria-label=Rate></button>", '[22] button "Rate"'),
+    ("<button class='drawn sheet'></button>", '[23] button ""'),
+    ("<button class='drawn data'></button>", '[24] button ""'),
     # Pieces of a line are apart where they are drawn apart.
     ("<p><b>Gonzalez</b><b style='margin-left:9px'>Conversation</b></p>", "Gonzalez Conversation"),
     ("<p><b style='display:inline-block'>Gonzalez</b><b style='display:inline-block'>Talk</b></p>", "Gonzalez Talk"),
@@ -84,7 +101,7 @@ LINES = [
 
 
 async def test_lines_with_icons_titles_and_gaps(page: Page) -> None:
-    style = "<style>.mi{font-family:'Material Symbols Outlined'}p,section{margin:0}</style>"
+    style = f"<style>.mi{{font-family:'Material Symbols Outlined'}}p,section{{margin:0}}{PICTURES}</style>"
     seen = await look(page, style + "".join(f"<section>{html}</section>" for html, _ in LINES))
     assert seen.text.split("\n") == [line for _, line in LINES]
     assert [element.title for element in seen.elements[:4]] == ["Bold text", "", "Small caps", "Select all"]

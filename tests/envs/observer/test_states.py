@@ -117,6 +117,7 @@ async def test_a_list_without_a_word_has_no_cue_although_the_walk_is_long(page: 
 LINES = [
     ('[1] button "Bold" (on?)', '[1] button "Bold"'),
     ('[2] tab "A" focused (selected?)  [3] tab "B"', '[2] tab "A" focused  [3] tab "B"'),
+    ('[3] clickable "" (icon:trash-can? on?)', '[3] clickable ""'),
     (
         '[4] button "Size" = "M" collapsed (off? disabled?) options: "S" "M"',
         '[4] button "Size" = "M" collapsed options: "S" "M"',
