@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -21,11 +21,19 @@ if TYPE_CHECKING:
 
 Configuration = Annotated[
     str | None,
-    typer.Argument(help="TOML file of `mira train mira` or `mira train grpo`, or a built-in one.", metavar="CONFIG"),
+    typer.Argument(help="TOML file of `mira train mira`, `grpo` or `sft`, or a built-in one.", metavar="CONFIG"),
 ]
 Model = Annotated[
     str | None,
     typer.Option(help="Folder of a checkpoint, or a known architecture such as gemma3-12b; default: the start."),
+]
+Start = Annotated[
+    str | None,
+    typer.Option(help="Plan `mira train sft` from this checkpoint or architecture; CONFIG may be left out then."),
+]
+Rows = Annotated[
+    int | None,
+    typer.Option(min=1, help="For `mira train sft`: number of training rows, to check the learning rate."),
 ]
 Gpus = Annotated[int | None, typer.Option(min=1, help="Number of GPUs; default: the launcher's processes.")]
 GpuMemory = Annotated[float, typer.Option(min=0.1, help="Memory of one GPU in GB (10⁹ bytes).")]
@@ -40,6 +48,8 @@ PromptTokens = Annotated[
 def plan(
     config: Configuration = None,
     recipe: RecipeName = None,
+    start: Start = None,
+    rows: Rows = None,
     model: Model = None,
     image: ImageSize = None,
     prompt_tokens: PromptTokens = None,
@@ -49,39 +59,59 @@ def plan(
     wide: Wide = False,
     as_json: AsJson = False,
 ) -> int:
-    """Show whether a configuration of `mira train mira` or `grpo` can learn and fits its GPUs; exit code 2 if not."""
+    """Show whether a configuration of `mira train mira`, `grpo` or `sft` can learn and fits its GPUs; exit code 2 if
+    not."""
     needs_extra()
     from training.configs import config_file
 
-    if config is None and recipe is None:
-        raise BadInput("name a CONFIG, or a --recipe of `mira train grpo`")
+    if config is None and recipe is None and start is None:
+        raise BadInput("name a CONFIG, or a --recipe of `mira train grpo`, or a --start of `mira train sft`")
     path = None if config is None else config_file(config)
     importing("torch", "transformers")
     from training.engine.memory_plan import GB
 
     changes = with_recipe(recipe, change)
     gpu_bytes = round(gpu_memory * GB)
-    if recipe is not None or (path is not None and _is_for_grpo(path)):
-        result = _plan_grpo(path, changes, model, _size(image), prompt=prompt_tokens, gpus=gpus, gpu_bytes=gpu_bytes)
-    elif image is not None or prompt_tokens is not None:
+    command = _command(path, recipe, start)
+    if command != "grpo" and (image is not None or prompt_tokens is not None):
         raise BadInput("--image and --prompt-tokens are for configurations of `mira train grpo`")
+    if command != "sft" and rows is not None:
+        raise BadInput("--rows is for `mira train sft`: name its --start, too")
+    if command == "grpo":
+        result = _plan_grpo(path, changes, model, _size(image), prompt=prompt_tokens, gpus=gpus, gpu_bytes=gpu_bytes)
+    elif command == "sft":
+        result = _plan_fine_tuning(path, changes, model, start, rows=rows, gpus=gpus, gpu_bytes=gpu_bytes)
     else:
         result = _plan_loop(path, changes, model, gpus=gpus, gpu_bytes=gpu_bytes)
     if as_json:
         print_json(result.model_dump(mode="json"))
     else:
         _print(result)
+        if command == "sft" and rows is None:
+            stdout.print("learning rate: not checked, it depends on the number of rows: --rows N", highlight=False)
     result.check()
     return EXIT_OK
 
 
-def _is_for_grpo(path: Path) -> bool:
-    """Whether the keys of a TOML file are those of `mira train grpo` rather than of `mira train mira`."""
+def _command(path: Path | None, recipe: str | None, start: str | None) -> Literal["mira", "grpo", "sft"]:
+    """The command whose configuration is planned: that of the options, else that of most keys of the TOML file."""
     from training.grpo.settings import GrpoSettings
     from training.loop.settings import LoopSettings, values_of
+    from training.loop.sft import SupervisedSettings
 
+    if start is not None and recipe is not None:
+        raise BadInput("--start plans `mira train sft` on runs, and --recipe `mira train grpo`: leave out one of them")
+    if start is not None:
+        return "sft"
+    if recipe is not None or path is None:
+        return "grpo"
     keys = set(values_of(path, ()))
-    return len(keys & set(GrpoSettings.model_fields)) > len(keys & set(LoopSettings.model_fields))
+    loop, grpo, sft = (
+        len(keys & set(fields.model_fields)) for fields in (LoopSettings, GrpoSettings, SupervisedSettings)
+    )
+    if sft > max(loop, grpo):
+        return "sft"
+    return "grpo" if grpo > loop else "mira"
 
 
 def _plan_loop(path: Path | None, changes: Sequence[str], model: str | None, **gpus: Any) -> TrainingPlan:
@@ -91,6 +121,19 @@ def _plan_loop(path: Path | None, changes: Sequence[str], model: str | None, **g
     settings = load_settings(path, changes)
     described, name = model_config(model, settings.start, "" if path is None else path.stem)
     return plan_training(settings, described, name, **gpus)
+
+
+def _plan_fine_tuning(
+    path: Path | None, changes: Sequence[str], model: str | None, start: str | None, **limits: Any
+) -> TrainingPlan:
+    from training.loop.planning import architectures, model_config, plan_fine_tuning
+    from training.loop.sft import SupervisedSettings
+
+    settings = SupervisedSettings.load(path, changes)
+    start = start or "embedded"
+    shipped = start in architectures() and not Path(start).is_dir()
+    described, name = model_config(model or (start if shipped else None), start, "")
+    return plan_fine_tuning(settings, described, name, **limits)
 
 
 def _plan_grpo(

@@ -37,13 +37,29 @@ def stage_peaks(
     Every role is linear in the number of layers, so a deep model is extrapolated from a few layers and one period more
     (six in Gemma 3: five with a window, one without).
     """
-    sequence = planned_sequence(planned_rows(compute.pack_tokens, compute.max_tokens, ANSWER_SHARE))
+    sequence = _full_pass(compute)
 
     def peaks(shape: Any) -> tuple[Peak, ...]:
         maker = _Maker(shape, compute, sequence, torch.device(device))
         return tuple(plan_pass(planned, sharing) for planned in maker.passes(critics=critics))
 
     return for_all_layers(config, peaks)
+
+
+def fine_tuning_peak(config: Any, compute: Compute, *, sharing: Sharing | None = None, device: str = "cpu") -> Peak:
+    """The peak of a supervised fine-tuning on packed rows (:mod:`training.engine.sft`), as :func:`stage_peaks`. Raises
+    UnpackableLayers for a model that is trained on padded rows."""
+    sequence = _full_pass(compute)
+
+    def peaks(shape: Any) -> tuple[Peak, ...]:
+        return (plan_pass(_Maker(shape, compute, sequence, torch.device(device)).fine_tuning(), sharing),)
+
+    return for_all_layers(config, peaks)[0]
+
+
+def _full_pass(compute: Compute) -> PackedSequence:
+    """The longest rows that the settings allow, as many as a pass takes."""
+    return planned_sequence(planned_rows(compute.pack_tokens, compute.max_tokens, ANSWER_SHARE))
 
 
 def for_all_layers(config: Any, peaks: Callable[[Any], tuple[Peak, ...]]) -> tuple[Peak, ...]:
@@ -99,6 +115,9 @@ class _Maker:
             yield Pass("critic", build, self._critic_loss, self._vocabulary, more_weights=more)
         scored = self.actor if self._compute.lean else self._scored
         yield Pass("scoring", scored, self._scores, self._vocabulary, trains=False, more_weights=more)
+
+    def fine_tuning(self) -> Pass:
+        return Pass("fine-tuning", self.actor, self._likelihood_loss, self._vocabulary)
 
     def actor(self) -> nn.Module:
         lora = self._compute.needed_lora if self._compute.lean else self._compute.lora
@@ -158,6 +177,10 @@ class _Maker:
         with precision(self._device, bf16=self._compute.bf16):
             logprobs = completion_token_logprobs(model, self._sequence)
             return logprobs.sum().square()
+
+    def _likelihood_loss(self, model: Any) -> Tensor:
+        with precision(self._device, bf16=self._compute.bf16):
+            return -completion_token_logprobs(model, self._sequence).mean()
 
     def _critic_loss(self, model: Any) -> Tensor:
         with precision(self._device, bf16=self._compute.bf16):

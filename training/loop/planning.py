@@ -15,11 +15,13 @@ from envs.core.record import Record
 from training.configs import HERE
 from training.engine.checkpoints import read_config
 from training.engine.language_model import hidden_width
-from training.engine.learning_rate_check import LEAST_CHANGE
+from training.engine.learning_rate_check import LEAST_CHANGE, UpdateBound, check_rate
 from training.engine.memory_plan import GB, RESERVE, Peak, Sharing
-from training.engine.stage_memory import stage_peaks
+from training.engine.stage_memory import fine_tuning_peak, stage_peaks
+from training.engine.tree_attention import UnpackableLayers
 from training.loop.rates import check_rates, rate_bounds
 from training.loop.settings import LoopSettings
+from training.loop.sft import SupervisedSettings, refuse_lean, update_bound
 from training.starts import start_folder
 
 ARCHITECTURES = HERE / "architectures"
@@ -38,7 +40,7 @@ class RateMargin(Record):
 
 
 class TrainingPlan(Record):
-    """What a phase, or a run of GRPO, needs."""
+    """What a phase, a fine-tuning, or a run of GRPO needs."""
 
     model: str
     processes: int
@@ -78,29 +80,63 @@ _ADVICE = {
     "activations": "set compute.gradient_checkpointing, or lower compute.pack_tokens",
     "logits": "lower compute.pack_tokens",
 }
+_FINE_TUNING_ADVICE = {
+    **_ADVICE,
+    "weights": "set compute.bf16 with compute.lora: frozen weights are held in bfloat16; or shard the weights (FSDP 2)",
+    "gathered": "train adapters (compute.lora, compute.bf16) without sharding",
+}
 
 
 def plan_training(settings: LoopSettings, config: Any, name: str, *, gpus: int | None, gpu_bytes: int) -> TrainingPlan:
     """The plan of *settings* for a model of the transformers configuration *config*, called *name*. *gpus*: processes;
     None takes those of the launcher. Raises BadInput where a learning rate is too low."""
-    processes = gpus or launched_processes(settings.launcher)
-    sharing = Sharing(processes=processes, sharded=is_sharded(settings.launcher), foreach=True)
+    sharing = _sharing(settings.launcher, gpus)
     width = hidden_width(config)
     if settings.phases:
         check_rates(settings, width)
-    rates = tuple(
-        RateMargin(
-            stage=bound.name.partition(".")[0],
-            rate=bound.how.learning_rate,
-            change=bound.change,
-            times_least=bound.change / LEAST_CHANGE,
-        )
-        for _, bound in rate_bounds(settings, width)
-    )
+    rates = tuple(_margin(bound.name.partition(".")[0], bound) for _, bound in rate_bounds(settings, width))
     peaks = stage_peaks(config, settings.compute, critics=settings.needs_value, sharing=sharing)
     return TrainingPlan(
-        model=name, processes=processes, sharded=sharing.sharded, gpu_bytes=gpu_bytes, peaks=peaks, rates=rates
+        model=name, processes=sharing.processes, sharded=sharing.sharded, gpu_bytes=gpu_bytes, peaks=peaks, rates=rates
     )
+
+
+def plan_fine_tuning(
+    settings: SupervisedSettings, config: Any, name: str, *, rows: int | None, gpus: int | None, gpu_bytes: int
+) -> TrainingPlan:
+    """The plan of *settings* of `mira train sft` on packed rows, as :func:`plan_training`. *rows*: the number of
+    training rows; None leaves out the learning rate's margin, which depends on it. Raises BadInput where the rate is
+    too low, or for a model that is trained on padded rows, whose memory is not planned."""
+    refuse_lean(settings)
+    sharing = _sharing(settings.launcher, gpus)
+    bounds = () if rows is None else (update_bound(settings, rows, hidden_width(config)),)
+    for bound in bounds:
+        check_rate(bound)
+    try:
+        peak = fine_tuning_peak(config, settings.compute, sharing=sharing)
+    except UnpackableLayers as error:
+        raise BadInput(
+            f"{name}: models of type {config.model_type} are fine-tuned on padded rows, whose memory is not planned"
+        ) from error
+    return TrainingPlan(
+        model=name,
+        processes=sharing.processes,
+        sharded=sharing.sharded,
+        gpu_bytes=gpu_bytes,
+        peaks=(peak,),
+        rates=tuple(_margin(peak.stage, bound) for bound in bounds),
+        advice=_FINE_TUNING_ADVICE,
+    )
+
+
+def _sharing(launcher: tuple[str, ...], gpus: int | None) -> Sharing:
+    processes = gpus or launched_processes(launcher)
+    return Sharing(processes=processes, sharded=is_sharded(launcher), foreach=True)
+
+
+def _margin(stage: str, bound: UpdateBound) -> RateMargin:
+    change = bound.change
+    return RateMargin(stage=stage, rate=bound.how.learning_rate, change=change, times_least=change / LEAST_CHANGE)
 
 
 def launched_processes(launcher: tuple[str, ...]) -> int:

@@ -111,8 +111,7 @@ def fine_tune(
     """
     if not (out / BEGUN).exists() and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise BadInput(f"{str(out)!r} is not an empty folder and holds no fine-tuning")
-    if settings.compute.lean:
-        raise BadInput("compute.lean is for the critics and the actor of a phase; fine-tuning takes compute.lora")
+    refuse_lean(settings)
     policy = start_folder(start)
     model, tokenizer = load_policy(policy)
     room = prompt_room(declared_context(model, tokenizer), MAX_ANSWER_TOKENS)
@@ -131,9 +130,7 @@ def fine_tune(
     encoded = encoder.encode(kept)
     if not encoded.rows:
         raise BadInput(_nothing_to_learn(selection, left_out))
-    how = settings.optimization
-    steps = how.epochs * math.ceil(len(encoded.rows) / how.batch_rows)
-    check_rate(UpdateBound("optimization", how, steps, width, settings.compute.lora))
+    check_rate(update_bound(settings, len(encoded.rows), width))
     validation_rows = _validation_rows(validation, encoded.rows, encoder, settings, log)
     begun = Begun(
         start=weights_digest(policy),
@@ -167,6 +164,19 @@ def fine_tune(
     play = play_command(model, kept)
     scores = read_scores(out) if validation_rows else ()
     return FineTuned(model=model, data=summary, first_loss=first, last_loss=last, validation=scores, play=play)
+
+
+def refuse_lean(settings: SupervisedSettings) -> None:
+    """Raises BadInput where *settings* ask for one base of several models: a fine-tuning has one model."""
+    if settings.compute.lean:
+        raise BadInput("compute.lean is for the critics and the actor of a phase; fine-tuning takes compute.lora")
+
+
+def update_bound(settings: SupervisedSettings, rows: int, width: int) -> UpdateBound:
+    """Bounds the updates of a fine-tuning on a number of *rows*; *width*: of the model's hidden states."""
+    how = settings.optimization
+    steps = how.epochs * math.ceil(rows / how.batch_rows)
+    return UpdateBound("optimization", how, steps, width, settings.compute.lora)
 
 
 def _nothing_to_learn(selection: Selection, left_out: Counter[LeftOut]) -> str:

@@ -13,11 +13,12 @@ from transformers import AutoConfig, LlamaConfig
 
 from tests.training.engine.families import SIZE, save_family
 from training.data.columns import Column
-from training.engine import stage_jobs, stage_memory
+from training.engine import sft, stage_jobs, stage_memory
 from training.engine.memory_plan import Peak, planned_rows
 from training.engine.settings import Compute, Lora, Optimization
+from training.engine.sft import SupervisedJob, supervised
 from training.engine.stage_jobs import StageJob, write_job
-from training.engine.stage_memory import ANSWER_SHARE, stage_peaks
+from training.engine.stage_memory import ANSWER_SHARE, fine_tuning_peak, stage_peaks
 
 torch.set_num_threads(1)
 TOLERANCE = 0.15
@@ -80,6 +81,25 @@ def measured(kind: Any, start: Path, compute: Compute, out: Path, monkeypatch: p
     return peaks[0]
 
 
+def measured_fine_tuning(start: Path, compute: Compute, out: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Fine-tunes in two steps, of two packed sequences each."""
+    rows = planned_rows(4 * compute.pack_tokens, compute.max_tokens, ANSWER_SHARE)
+    how = Optimization(learning_rate=1e-4, batch_rows=len(rows) // 2)
+    peaks: list[int] = []
+    train_on = sft.train_on
+
+    def profiled(trainer: Any, checkpoints: Path) -> None:
+        gc.collect()
+        weights = stored(trainer.model)
+        with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as prof:
+            train_on(trainer, checkpoints)
+        peaks.append(weights + allocated(prof))
+
+    monkeypatch.setattr(sft, "train_on", profiled)
+    supervised(SupervisedJob(start=start, optimization=how, compute=compute), rows, out)
+    return peaks[0]
+
+
 def by_stage(start: Path, compute: Compute) -> dict[str, Peak]:
     return {peak.stage: peak for peak in stage_peaks(AutoConfig.from_pretrained(start), compute)}
 
@@ -96,6 +116,17 @@ def test_the_plan_is_within_15_percent_of_the_measured_peak(
             actual = measured(kind, start, compute, tmp_path / kind, patched)
         errors[stage] = planned[stage].total / actual - 1
     assert all(abs(error) <= TOLERANCE for error in errors.values()), errors
+
+
+@pytest.mark.parametrize("way", ["every weight", "LoRA in bfloat16", "recomputed"])
+@pytest.mark.parametrize("family", ["gemma3", "qwen3"])
+def test_the_plan_of_a_fine_tuning_is_within_15_percent_of_the_measured_peak(
+    starts: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, family: str, way: str
+) -> None:
+    compute, start = COMPUTE.model_copy(update=WAYS[way]), starts[family]
+    planned = fine_tuning_peak(AutoConfig.from_pretrained(start), compute)
+    actual = measured_fine_tuning(start, compute, tmp_path / "out", monkeypatch)
+    assert planned.total == pytest.approx(actual, rel=TOLERANCE), planned
 
 
 def _all_layers(shape: Any) -> int:

@@ -15,8 +15,16 @@ from training.configs import HERE, config_file
 from training.engine.memory_plan import GB, Peak, Sharing
 from training.engine.stage_memory import stage_peaks
 from training.loop.loop import Loop
-from training.loop.planning import TrainingPlan, architectures, launched_processes, model_config, plan_training
+from training.loop.planning import (
+    TrainingPlan,
+    architectures,
+    launched_processes,
+    model_config,
+    plan_fine_tuning,
+    plan_training,
+)
 from training.loop.settings import LoopSettings, load_settings
+from training.loop.sft import SupervisedSettings
 
 
 @pytest.fixture
@@ -55,6 +63,51 @@ def test_what_does_not_fit_is_one_line(
     assert "would teach nothing" in capsys.readouterr().err
     assert mira(monkeypatch, "train", "plan", str(config), "--set", 'start="nowhere"') == 2
     assert "name a checkpoint or an architecture with --model" in capsys.readouterr().err
+
+
+def test_a_fine_tuning_is_planned_from_its_start(
+    config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    start = str(config.parent / "start")
+    small = ("--set", "compute.max_tokens=64", "--set", "compute.pack_tokens=64")
+    assert mira(monkeypatch, "train", "plan", "--start", start, *small, "--rows", "90", "--gpus", "2", "--json") == 0
+    result = json.loads(capsys.readouterr().out)
+    (peak,), (rate,) = result["peaks"], result["rates"]
+    assert (peak["stage"], rate["stage"], result["processes"]) == ("fine-tuning", "fine-tuning", 2)
+    assert peak["optimizer"] == peak["gradients"], "two moments, and DDP's copy"
+    assert mira(monkeypatch, "train", "plan", "--start", start, *small) == 0
+    assert "not checked" in capsys.readouterr().out
+    own = tmp_path / "sft.toml"
+    own.write_text("failures = true\n[optimization]\nlearning_rate = 1e-9\n", encoding="utf-8")
+    assert mira(monkeypatch, "train", "plan", str(own), "--model", start, "--rows", "90", *small) == 2
+    assert "optimization.learning_rate 1e-09 would teach nothing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("--start", "embedded", "--recipe", "ssl"), "leave out one of them"),
+        (("--start", "embedded", "--image", "5x5"), "--image and --prompt-tokens are for"),
+        (("--start", "embedded", "--set", "compute.lean=true"), "fine-tuning takes compute.lora"),
+        (("--start", "nowhere"), "start 'nowhere' does not exist"),
+        (("smoke", "--start", "embedded"), "unknown key"),
+        (("smoke", "--rows", "5"), "--rows is for `mira train sft`"),
+    ],
+)
+def test_what_no_fine_tuning_can_have_is_one_line(
+    words: tuple[str, ...], problem: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert mira(monkeypatch, "train", "plan", *words) == 2
+    line = capsys.readouterr().err.strip()
+    assert problem in line and "\n" not in line
+
+
+def test_a_model_of_padded_rows_is_not_planned() -> None:
+    from transformers import Lfm2Config
+
+    settings, config = SupervisedSettings(), Lfm2Config(num_hidden_layers=2, layer_types=["conv", "full_attention"])
+    with pytest.raises(BadInput, match="models of type lfm2 are fine-tuned on padded rows"):
+        plan_fine_tuning(settings, config, "lfm", rows=None, gpus=None, gpu_bytes=80 * GB)
 
 
 def plan_of(gpu_bytes: int, *peaks: Peak) -> TrainingPlan:
