@@ -30,6 +30,7 @@ _THOUGHTS: Final = "thoughts"
 _REASONS: Final = "reasons"
 _PRECISION: Final = "precision"
 _BFLOAT16: Final = "bfloat16"
+_NONE: Final = "none"
 
 
 def declare_style(folder: Path, style: PromptStyle | None, profile: str = "") -> None:
@@ -94,12 +95,12 @@ def declaration_of_spec(spec: str) -> tuple[PromptStyle | None, str]:
 
 def declare_no_reasons(folder: Path) -> None:
     """Declares that the checkpoint in *folder* was trained on answers without a reason before the action."""
-    declare(folder, _REASONS, "none")
+    declare(folder, _REASONS, _NONE)
 
 
 def answers_without_reasons(spec: str) -> bool:
     """Whether the checkpoint of a model spec, or its adapter, declares answers without reasons."""
-    return any(declarations(folder).get(_REASONS) == "none" for folder in _folders(spec))
+    return any(declarations(folder).get(_REASONS) == _NONE for folder in _folders(spec))
 
 
 def declare_precision(folder: Path, *, bf16: bool) -> None:
@@ -120,10 +121,16 @@ def declare_thoughts(folder: Path, thoughts: Thoughts | None) -> None:
         declare(folder, _THOUGHTS, thoughts)
 
 
+def declare_no_thoughts(folder: Path) -> None:
+    """Declares that the checkpoint in *folder* was trained on answers without thoughts, whatever its base declares."""
+    declare(folder, _THOUGHTS, _NONE)
+
+
 def declared_thoughts(*folders: Path) -> Thoughts | None:
-    """How the first of *folders* with a declaration thinks; None without one."""
+    """How the first of *folders* with a declaration thinks; None without one, or where it declares no thoughts."""
     values = (declarations(folder).get(_THOUGHTS) for folder in folders)
-    return next((cast("Thoughts", value) for value in values if value in get_args(Thoughts)), None)
+    first = next((value for value in values if value in (*get_args(Thoughts), _NONE)), None)
+    return None if first in (None, _NONE) else cast("Thoughts", first)
 
 
 def thinks_in_tags(spec: str) -> bool:

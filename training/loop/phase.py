@@ -18,7 +18,8 @@ from training.data.cache import read_rows, rows_digest, write_rows, write_trajec
 from training.data.columns import Column
 from training.data.rows import RowEncoder
 from training.data.table import DataSummary, summarize
-from training.engine.checkpoints import load_tokenizer
+from training.data.thoughts import declare_learned_thoughts, thoughts_in
+from training.engine.checkpoints import base_of, load_tokenizer
 from training.engine.stage_jobs import StageJob, write_job
 from training.loop.advantage_columns import ActorRows, check_advantages, select_rows
 from training.loop.critics import Critics, score_rows, train_critics
@@ -92,7 +93,7 @@ def learn(context: PhaseContext, runs: Sequence[Path]) -> PhaseMetrics:
     data = _data(context, runs)
     chosen = group_rows(context, data) if context.settings.grouped else _critic_rows(context, data, runs)
     with context.part("actor", f"actor on {len(chosen.rows)} of {len(data.rows)} rows"):
-        _actor(context, chosen)
+        _actor(context, chosen, data)
     loss = loss_change(context.folder / "actor")
     if loss is not None:
         context.log(f"phase {context.number}: the actor's loss went from {loss.first:.3f} to {loss.last:.3f}")
@@ -242,7 +243,7 @@ def _critic_rows(context: PhaseContext, data: PhaseData, runs: Sequence[Path]) -
     )
 
 
-def _actor(context: PhaseContext, chosen: ActorRows) -> None:
+def _actor(context: PhaseContext, chosen: ActorRows, data: PhaseData) -> None:
     folder, settings = context.folder / "actor", context.settings
     if not (folder / "model").exists():
         job = StageJob(
@@ -259,6 +260,9 @@ def _actor(context: PhaseContext, chosen: ActorRows) -> None:
     declare_prompts(model, settings.rollouts.profile)
     declare_no_reasons(model)
     declare_precision(model, bf16=settings.compute.bf16)
+    own = data.trajectories[: data.new]  # demonstrations and replayed episodes may have had other prompts
+    learned = thoughts_in(own, load_tokenizer(context.policy))
+    declare_learned_thoughts(model, learned, context.policy, base_of(context.policy), log=context.log)
 
 
 def _perplexity(data: PhaseData) -> float | None:

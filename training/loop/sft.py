@@ -22,8 +22,9 @@ from models.prompting.prompt_tokens import prompt_room
 from training.data.cache import rows_digest, write_trajectories
 from training.data.rows import Row, RowEncoder
 from training.data.table import DataSummary, summarize
+from training.data.thoughts import declare_learned_thoughts, thoughts_in
 from training.data.trajectories import Decision, LeftOut, Selection, Trajectory, parsed_completion
-from training.engine.checkpoints import load_policy, weights_digest
+from training.engine.checkpoints import base_of, load_policy, weights_digest
 from training.engine.early_stopping import ValidationScore, read_scores
 from training.engine.language_model import hidden_width
 from training.engine.learning_rate_check import UpdateBound, check_rate
@@ -155,9 +156,7 @@ def fine_tune(
         patience=settings.patience,
     )
     model = supervised(job, encoded.rows, out, validation=validation_rows, launcher=settings.launcher, watch=watch)
-    declare_style(model, _style(kept), _profile(kept))
-    if not _gives_reasons(kept):
-        declare_no_reasons(model)
+    _declare(model, kept, policy, log)
     declare_precision(model, bf16=settings.compute.bf16)
     losses = [row["loss"] for row in json.loads((out / "log.json").read_text(encoding="utf-8")) if "loss" in row]
     first, last = (losses[0], losses[-1]) if losses else (None, None)
@@ -231,6 +230,14 @@ def play_command(model: Path, learned: Sequence[Trajectory]) -> tuple[str, ...]:
     words = ["mira", "run", "--suite", suite, "--tasks", ",".join(names), "--seeds", "0-4"]
     planned = any(_shows_plan(trajectory.decisions[0]) for trajectory in learned)
     return (*words, *(() if planned else ("--planner", "none")), "--policy", f"local:{model}")
+
+
+def _declare(model: Path, learned: Sequence[Trajectory], start: Path, log: Callable[[str], None]) -> None:
+    """Declares the prompts that *model* was trained on, beside its weights."""
+    declare_style(model, _style(learned), _profile(learned))
+    if not _gives_reasons(learned):
+        declare_no_reasons(model)
+    declare_learned_thoughts(model, thoughts_in(learned), start, base_of(start), log=log)
 
 
 def _shows_plan(decision: Decision) -> bool:

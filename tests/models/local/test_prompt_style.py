@@ -12,6 +12,7 @@ from models.local.prompt_style import (
     copy_declarations,
     declaration,
     declare_no_reasons,
+    declare_no_thoughts,
     declare_style,
     declare_thoughts,
     declared_style,
@@ -57,6 +58,15 @@ def test_declarations_are_copied_with_the_adapters_first(base: Path, tmp_path: P
     assert declaration(merged) == ("compact", "")
     assert thinks_in_tags(f"local:{merged}") and answers_without_reasons(f"local:{merged}")
     assert answers_without_reasons(f"local:{base}+{adapter}") and not answers_without_reasons(f"local:{base}")
+
+
+def test_an_adapter_without_thoughts_comes_before_its_base(base: Path, tmp_path: Path) -> None:
+    adapter = tmp_path / "adapter"
+    adapter.mkdir()
+    declare_thoughts(base, "asked")
+    assert thinks_in_tags(f"local:{base}+{adapter}")
+    declare_no_thoughts(adapter)
+    assert not thinks_in_tags(f"local:{base}+{adapter}") and thinks_in_tags(f"local:{base}")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"prompt_style": "short"}', '{"prompt_style": ["full"]}'])
