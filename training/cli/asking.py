@@ -1,4 +1,4 @@
-"""What the commands share that ask a model about examples: `mira eval grounding`, `planning` and `grids`."""
+"""What the commands share that ask a model about examples: `mira eval grounding`, `planning`, `grids` and `texts`."""
 
 from __future__ import annotations
 

@@ -28,8 +28,8 @@ def import_examples(
         str | None,
         typer.Option(
             help="Question of an example. element: where is this; goal: where to click for this; step: the next "
-            "action; choice: the letter of a mark. Default: step for episodes, goal for benchmarks of places, choice "
-            "for visualwebbench, element for a folder."
+            "action; choice: the letter of a mark; text: a text about the page. Default: step for episodes, goal for "
+            "benchmarks of places, choice for visualwebbench, element for a folder."
         ),
     ] = None,
     split: Annotated[

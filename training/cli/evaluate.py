@@ -23,6 +23,7 @@ from training.cli.evaluate_grids import evaluate_grids
 from training.cli.evaluate_grounding import evaluate_grounding
 from training.cli.evaluate_planning import evaluate_planning
 from training.cli.evaluate_steps import evaluate_steps
+from training.cli.evaluate_texts import evaluate_texts
 from training.cli.value_curves import show_curves
 from training.loop.evaluation.arms import ArmsTable, Cluster, Trial, compare_arms, trials_of
 from training.loop.evaluation.drawing import Phase, check_target, write_phases
@@ -79,6 +80,7 @@ app.command("grounding")(evaluate_grounding)
 app.command("planning")(evaluate_planning)
 app.command("grids")(evaluate_grids)
 app.command("steps")(evaluate_steps)
+app.command("texts")(evaluate_texts)
 
 _KS = ",".join(map(str, PASS_AT))
 

@@ -20,12 +20,12 @@ from models.vision.coordinates import CoordinateSpace
 from models.vision.coordinates import Size as ViewSize
 from models.vision.grounding import GroundingPrompt
 from models.vision.profiles import profile_named
-from training.data_sets.items import Choices, Exclusion, Item, Picture, Step
-from training.data_sets.prompts import choice_prompt, step_prompt
+from training.data_sets.items import Choices, Exclusion, Item, Picture, Step, TextQuestion
+from training.data_sets.prompts import choice_prompt, step_prompt, text_prompt
 from training.data_sets.registry import DATA_SETS, Ask
 from training.grpo.examples import Example, Facts
 from training.grpo.frames import DECLARED_PROFILE
-from training.grpo.rewards import ChoiceTarget, PointTarget, StepTarget
+from training.grpo.rewards import ChoiceTarget, OptionTarget, PointTarget, StepTarget, TextTarget
 from training.grpo.rewards.targets import points_of
 
 _SUFFIX: Final = {"PNG": ".png", "JPEG": ".jpg", "WEBP": ".webp"}
@@ -114,6 +114,8 @@ def _example(item: Item, source: str, ask: Ask, options: ImportOptions, images: 
 def _question(item: Item, ask: Ask, options: ImportOptions) -> str:
     if ask == "choice":
         return choice_prompt(item, think=options.think).text
+    if ask == "text":
+        return text_prompt(item, think=options.think).text
     if ask == "step":
         space = options.coordinates
         return step_prompt(item, space=space, low=options.low, think=options.think, resolution=options.resolution).text
@@ -131,7 +133,11 @@ def _subject(item: Item, ask: Ask, *, low: bool) -> str:
     return f"{item.task}; {instruction}" if instruction else item.task
 
 
-def _target(item: Item, ask: Ask) -> PointTarget | StepTarget | ChoiceTarget | Exclusion:
+def _target(item: Item, ask: Ask) -> PointTarget | StepTarget | ChoiceTarget | OptionTarget | TextTarget | Exclusion:
+    if (item.question is not None) != (ask == "text"):
+        return Exclusion.OTHER_QUESTION
+    if item.question is not None:
+        return _text_target(item, item.question)
     if ask == "choice" and item.choices is not None:
         return _choice_target(item, item.choices)
     if ask == "step" and item.step is not None:
@@ -156,6 +162,16 @@ def _step_target(item: Item, step: Step) -> StepTarget | Exclusion:
 def _choice_target(item: Item, choices: Choices) -> ChoiceTarget:
     try:
         return ChoiceTarget(boxes=choices.boxes, right=choices.right, size=choices.size)
+    except ValidationError as error:
+        raise BadInput(f"{item.where}: {first_problem(error)}") from None
+
+
+def _text_target(item: Item, question: TextQuestion) -> OptionTarget | TextTarget:
+    metric = "word_f1" if question.kind == "question" else "rouge_l"
+    try:
+        if question.options:
+            return OptionTarget(options=question.options, right=question.right)
+        return TextTarget(answers=question.answers, metric=metric)
     except ValidationError as error:
         raise BadInput(f"{item.where}: {first_problem(error)}") from None
 

@@ -46,6 +46,7 @@ class Exclusion(StrEnum):
     """Why a row becomes no example."""
 
     SPLIT = "rows, episodes or files of another split"
+    OTHER_QUESTION = "rows that another --ask imports"
     NO_PICTURE = "rows without a picture"
     NO_BOX = "rows without a box"
     OUTSIDE = "rows whose box is outside of the picture"
@@ -81,6 +82,20 @@ class Choices:
 
 
 @dataclass(frozen=True, slots=True)
+class TextQuestion:
+    """A question about the picture whose answer is a text, or one of several texts."""
+
+    kind: Literal["caption", "heading", "question", "element text", "result of a click"]
+    answers: tuple[str, ...] = ()
+    """Right ones; of a choice among *options* none."""
+    options: tuple[str, ...] = ()
+    right: int = 0
+    """Place of the right one in *options*, from 0."""
+    box: Corners | None = None
+    """The red rectangle on the picture that the question is about, in shares of the picture's width and height."""
+
+
+@dataclass(frozen=True, slots=True)
 class Item:
     """A picture, what is asked about it, and what is right."""
 
@@ -98,6 +113,8 @@ class Item:
     """None: only the place is asked for."""
     choices: Choices | None = None
     """The marked elements, of data sets that ask for a letter."""
+    question: TextQuestion | None = None
+    """Of data sets that ask for a text."""
     elements: tuple[Corners, ...] = ()
     """Boxes in any of which a place is right, where the data set scores the element of every step."""
     element: Literal["text", "icon", ""] = ""

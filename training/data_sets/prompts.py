@@ -5,6 +5,8 @@ A place is asked for with :class:`models.vision.grounding.GroundingPrompt`, as i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from string import ascii_uppercase
 from typing import Final, LiteralString
 
 from models.prompting.prompt_text import NOTHING, PromptText, joined, number, on_one_line, words
@@ -37,6 +39,19 @@ _MARKED: Final = "Elements on the screenshot are marked with letters. "
 _DESCRIBED: Final = "Which of them is this: "
 _CLICKED: Final = "Which of them is to be clicked for this task: "
 _LETTER: Final = "\nAnswer with one uppercase letter and nothing else."
+_IN_RECTANGLE: Final = "The screenshot has a red rectangle"
+_ASKED_TEXTS: Final[Mapping[str, tuple[LiteralString, LiteralString]]] = {
+    "caption": (
+        "What is the description of this web page that its meta element gives to search engines?",
+        "\nAnswer with the description and nothing else.",
+    ),
+    "heading": ("What is the main heading of this web page?", "\nAnswer with its text as it stands and nothing else."),
+    "question": ("", "\nAnswer in as few words as possible."),
+    "element text": (" Which text is in it?", "\nAnswer with the text as it stands and nothing else."),
+    "result of a click": (" Which of these describes the page that a click on the element in it opens?", _LETTER),
+}
+"""By kind of question, its words and what it asks for. A question of the data set has its own words."""
+_OPTION_CHARS: Final = 600
 HISTORY: Final = 8
 """The most earlier actions that are shown."""
 _ACTION_CHARS: Final = 300
@@ -47,6 +62,21 @@ def choice_prompt(item: Item, *, think: bool = False) -> PromptText:
     assert item.choices is not None, "only items with marks have a letter"
     asked = words(_CLICKED if item.choices.click else _DESCRIBED) + on_one_line(item.task, SUBJECT_CHARS)
     return joined("", (words(_MARKED), asked, words(_LETTER), words(THINK) if think else NOTHING))
+
+
+def text_prompt(item: Item, *, think: bool = False) -> PromptText:
+    """Asks for a text, or for the letter of one of several texts, in words of Mira."""
+    question = item.question
+    assert question is not None, "only questions on texts have a text"
+    asked, form = _ASKED_TEXTS[question.kind]
+    parts = [words(asked) if asked else on_one_line(item.task, SUBJECT_CHARS)]
+    if question.box is not None:
+        left, top, right, bottom = (number(round(1000 * edge)) for edge in question.box)
+        place = (words(", from "), left, words(", "), top, words(" to "), right, words(", "), bottom)
+        parts = [words(_IN_RECTANGLE), *place, words(" in thousandths of its width and height."), *parts]
+    for letter, option in zip(ascii_uppercase, question.options, strict=False):
+        parts += [words("\n"), on_one_line(f"{letter}. {option}", _OPTION_CHARS)]
+    return joined("", (*parts, words(form), words(THINK) if think else NOTHING))
 
 
 def step_prompt(

@@ -12,7 +12,7 @@ from models.registry import DATA_SETS as GROUP
 from models.registry import Registry
 from training.data_sets.items import Exclusion, Item
 
-Ask = Literal["element", "goal", "step", "choice"]
+Ask = Literal["element", "goal", "step", "choice", "text"]
 """The questions of `mira data import --ask`."""
 Reader = Callable[[Path, str | None], Iterator[Item | Exclusion]]
 """Reads the data in a folder or file, of one split or of all (None), in its order. Raises BadInput."""

@@ -18,12 +18,14 @@ from training.grpo.rewards import (
     ChoiceTarget,
     GridTarget,
     MazeTarget,
+    OptionTarget,
     PointTarget,
     RewardSettings,
     Scale,
     StepTarget,
     SudokuTarget,
     Target,
+    TextTarget,
     TokenCount,
 )
 from training.grpo.rewards.adagui import AdaguiReward
@@ -51,8 +53,10 @@ def right_answer(target: Target, scale: Scale = UNSCALED, shape: AnswerShape = A
         case PointTarget():
             centre = target.region.centre
             return f"{_in_units(centre.x, scale[0])}, {_in_units(centre.y, scale[1])}"
-        case ChoiceTarget():
+        case ChoiceTarget() | OptionTarget():
             return target.letter
+        case TextTarget():
+            return min(target.answers, key=len)
         case StepTarget():
             return language(target.language).show(_with_units(target.action, scale)).removeprefix(PHRASE).strip()
         case MazeTarget():

@@ -230,6 +230,40 @@ def visualwebbench(folder: Path) -> None:
         write_parquet(folder / subtask / "test-00000-of-00001.parquet", [row])
 
 
+def visualwebbench_texts(folder: Path) -> None:
+    """Two rows of each subtask on texts."""
+    rows: dict[str, list[dict[str, Any]]] = {
+        "web_caption": [{"answer": "Shop new phones. Free delivery."}, {"answer": "News of the day"}],
+        "heading_ocr": [{"answer": "New phones"}, {"answer": "News"}],
+        "webqa": [
+            {"question": "What does delivery cost?", "answer": ["nothing", "free"]},
+            {"question": "Who wrote it?", "answer": ["Ada"]},
+        ],
+        "element_ocr": [
+            {"elem_desc": "a paragraph", "bbox": [0.1, 0.2, 0.5, 0.25], "answer": "Free delivery in Rome"},
+            {"elem_desc": "a line", "bbox": [0.0, 0.5, 1.0, 0.6], "answer": "All rights reserved"},
+        ],
+        "action_prediction": [
+            {"elem_desc": "the cart", "bbox": [0.8, 0.0, 0.9, 0.1], "options": list("stuvwxyz"), "answer": 3},
+            {
+                "elem_desc": "a link",
+                "bbox": [0.1, 0.1, 0.2, 0.2],
+                "options": [f"{a}. {a}s" for a in "ABCD"],
+                "answer": 0,
+            },
+        ],
+    }
+    common = {"website": "https://shop.example", "image_size": [200, 100]}
+    for subtask, own in rows.items():
+        made = [
+            {"id": f"{subtask}_{place}", "task_type": subtask, "image": {"bytes": png((200, 100)), "path": None}}
+            | common
+            | row
+            for place, row in enumerate(own)
+        ]
+        write_parquet(folder / subtask / "test-00000-of-00001.parquet", made)
+
+
 def own_folder(folder: Path) -> None:
     picture(folder / "shots" / "cart.png", (200, 100))
     lines = ["picture,instruction,left,top,right,bottom,role,platform"]

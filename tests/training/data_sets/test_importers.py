@@ -19,7 +19,15 @@ from training.data_sets.items import Exclusion
 from training.data_sets.prompts import ACTIONS
 from training.data_sets.registry import DATA_SETS, NAMES
 from training.grpo.examples import Example, check_images, read_examples, write_examples
-from training.grpo.rewards import ChoiceTarget, PointTarget, StepTarget, is_right, read_completion
+from training.grpo.rewards import (
+    ChoiceTarget,
+    OptionTarget,
+    PointTarget,
+    StepTarget,
+    TextTarget,
+    is_right,
+    read_completion,
+)
 
 
 def imported(name: str, folder: Path, **options: Any) -> tuple[Example, ...]:
@@ -226,6 +234,42 @@ def test_visualwebbench(tmp_path: Path) -> None:
     assert "to be clicked for this task: the cart of action_ground" in action.messages[0][1]
     (goal,) = imported("visualwebbench", tmp_path, ask="goal", split="action_ground")
     assert points((goal,))[0].box == (140, 10, 156, 30) and goal.picture == published.png((200, 100))
+
+
+def test_texts_of_visualwebbench(tmp_path: Path) -> None:
+    published.visualwebbench(tmp_path / "published")
+    published.visualwebbench_texts(tmp_path / "published")
+    examples = imported("visualwebbench", tmp_path, ask="text")
+    targets = {example.name.partition("/")[2]: example.target for example in examples}
+    assert targets == {
+        "action_prediction_0": OptionTarget(options=tuple("stuvwxyz"), right=3),
+        "action_prediction_1": OptionTarget(options=("As", "Bs", "Cs", "Ds"), right=0),
+        "element_ocr_0": TextTarget(answers=("Free delivery in Rome",), metric="rouge_l"),
+        "element_ocr_1": TextTarget(answers=("All rights reserved",), metric="rouge_l"),
+        "heading_ocr_0": TextTarget(answers=("New phones",), metric="rouge_l"),
+        "heading_ocr_1": TextTarget(answers=("News",), metric="rouge_l"),
+        "web_caption_0": TextTarget(answers=("Shop new phones. Free delivery.",), metric="rouge_l"),
+        "web_caption_1": TextTarget(answers=("News of the day",), metric="rouge_l"),
+        "webqa_0": TextTarget(answers=("nothing", "free"), metric="word_f1"),
+        "webqa_1": TextTarget(answers=("Ada",), metric="word_f1"),
+    }
+    asked = {example.name.partition("/")[2]: example.messages[0][1] for example in examples}
+    assert asked["webqa_1"] == "Who wrote it?\nAnswer in as few words as possible."
+    rectangle = "The screenshot has a red rectangle, from 100, 100 to 200, 200 in thousandths of its width and height. "
+    assert asked["action_prediction_1"].startswith(f"{rectangle}Which of these")
+    assert "\nA. As\nB. Bs\nC. Cs\nD. Ds\nAnswer with one uppercase letter" in asked["action_prediction_1"]
+    assert len(imported("visualwebbench", tmp_path, ask="text", split="webqa")) == 2
+    result = import_data("visualwebbench", tmp_path / "published", ImportOptions(), tmp_path / "images")
+    assert len(result.examples) == 2 and result.left_out == {Exclusion.OTHER_QUESTION: 10}, "letters of marks only"
+
+
+def test_a_text_of_visualwebbench_without_words_is_named(tmp_path: Path) -> None:
+    published.visualwebbench_texts(tmp_path)
+    path = tmp_path / "heading_ocr" / "test-00000-of-00001.parquet"
+    first, second = parquet.read_table(path).to_pylist()
+    published.write_parquet(path, [first, second | {"answer": " . "}])
+    with pytest.raises(BadInput, match=r"row 2: .*a correct answer has no words"):
+        import_data("visualwebbench", path, ImportOptions(ask="text"), tmp_path)
 
 
 def test_a_row_of_visualwebbench_without_its_answer_is_named(tmp_path: Path) -> None:

@@ -13,13 +13,16 @@ from training.grpo.rewards.targets import (
     ChoiceTarget,
     GridTarget,
     MazeTarget,
+    OptionTarget,
     PointTarget,
     StepTarget,
     SudokuTarget,
     Target,
+    TextTarget,
     has_places,
     is_right,
     places_of,
+    similarity,
 )
 from training.grpo.rewards.thoughts import extract_thought
 
@@ -29,6 +32,7 @@ __all__ = [
     "ChoiceTarget",
     "GridTarget",
     "MazeTarget",
+    "OptionTarget",
     "ParsedCompletion",
     "PointTarget",
     "RewardEntry",
@@ -39,6 +43,7 @@ __all__ = [
     "StepTarget",
     "SudokuTarget",
     "Target",
+    "TextTarget",
     "TokenCount",
     "extract_thought",
     "has_places",
@@ -46,4 +51,5 @@ __all__ = [
     "places_of",
     "proximity_score",
     "read_completion",
+    "similarity",
 ]

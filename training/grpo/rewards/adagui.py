@@ -32,10 +32,12 @@ from training.grpo.rewards.targets import (
     ChoiceTarget,
     GridTarget,
     MazeTarget,
+    OptionTarget,
     PointTarget,
     StepTarget,
     SudokuTarget,
     Target,
+    TextTarget,
     aimed_points,
     is_right,
     parse_action,
@@ -173,6 +175,10 @@ def _can_be_read(target: Target, completion: ParsedCompletion) -> bool:
             return parse_point(completion) is not None
         case ChoiceTarget():
             return parse_choice(completion, len(target.boxes)) is not None
+        case OptionTarget():
+            return parse_choice(completion, len(target.options)) is not None
+        case TextTarget():
+            return bool(completion.answer)
         case StepTarget():
             return parse_action(target, completion) is not None
         case MazeTarget():

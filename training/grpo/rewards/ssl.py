@@ -40,14 +40,17 @@ from training.grpo.rewards.targets import (
     ChoiceTarget,
     GridTarget,
     MazeTarget,
+    OptionTarget,
     PointTarget,
     StepTarget,
     SudokuTarget,
     Target,
+    TextTarget,
     aimed_points,
     has_places,
     is_right,
     parse_box,
+    similarity,
 )
 from training.tiers import zone_at
 
@@ -105,8 +108,10 @@ class SslReward(Record):
                 return gui_g2_proximity(target, completion)
             case PointTarget() | StepTarget():
                 return _of_place(target, completion, self._zone if tiered else gaussian_proximity)
-            case ChoiceTarget():
+            case ChoiceTarget() | OptionTarget():
                 return float(is_right(target, completion))
+            case TextTarget():
+                return similarity(target, completion)
             case MazeTarget() | SudokuTarget() | GridTarget():
                 scale = ("counts" if self.blocks == "counts" else "tiered") if tiered else "continuous"
                 return block_score(
@@ -123,12 +128,14 @@ class SslReward(Record):
 
 def proximity_score(target: Target, completion: ParsedCompletion) -> float:
     """S(τ), untiered, 0 to 1: the Gaussian of a point (App. B.1), the matching cells of a grid, 0 or 1 for an action
-    without a point (Table 5) or a letter."""
+    without a point (Table 5) or a letter, the metric of a text."""
     match target:
         case PointTarget() | StepTarget():
             return _of_place(target, completion, gaussian_proximity)
-        case ChoiceTarget():
+        case ChoiceTarget() | OptionTarget():
             return float(is_right(target, completion))
+        case TextTarget():
+            return similarity(target, completion)
         case MazeTarget() | SudokuTarget() | GridTarget():
             return block_score(*compared_grids(target, completion), parts=_parts(target), scale="continuous")
 

@@ -18,12 +18,15 @@ from models.vision.answers import UNSCALED, ParsedCompletion, Scale
 from models.vision.places import plain_ascii
 from training.grpo.rewards.geometry import Box, Point
 from training.grpo.rewards.grids import is_path, is_sudoku, keeps_clues, parse_path, parse_rows
+from training.grpo.rewards.texts import rouge_l, word_f1
 
 AIMS = frozenset({"x", "y", "to_x", "to_y"})
 """Coordinate fields of an action. They are judged by boxes, not by equality."""
 
 TYPE = frozenset({"kind", "button", "count"})
 """Fields of an action that make its type."""
+_WHOLE: Final = 1 - 1e-6
+"""Least similarity of a text that is right: metrics of equal texts are up to 1e-8 below 1."""
 _PUNCTUATION: Final = str.maketrans("", "", ",.!?;:'\"")
 
 
@@ -76,6 +79,42 @@ class ChoiceTarget(Record):
     def _fits(self) -> ChoiceTarget:
         if self.right >= len(self.boxes):
             raise ValueError(f"the correct element is number {self.right} of {len(self.boxes)}, from 0")
+        return self
+
+
+class OptionTarget(Record):
+    """One of several texts that the prompt lists with letters, from A on. The answer is its letter."""
+
+    kind: Literal["option"] = "option"
+    options: tuple[str, ...] = Field(min_length=2, max_length=len(ascii_uppercase))
+    right: NonNegativeInt
+    """Place of the correct one in `options`, from 0."""
+
+    @property
+    def letter(self) -> str:
+        """The correct answer."""
+        return ascii_uppercase[self.right]
+
+    @model_validator(mode="after")
+    def _fits(self) -> OptionTarget:
+        if self.right >= len(self.options):
+            raise ValueError(f"the correct option is number {self.right} of {len(self.options)}, from 0")
+        return self
+
+
+class TextTarget(Record):
+    """A text, such as a caption. The answer is scored by its similarity to the most similar correct one."""
+
+    kind: Literal["text"] = "text"
+    answers: tuple[str, ...] = Field(min_length=1)
+    """Correct answers, each with a word."""
+    metric: Literal["rouge_l", "word_f1"]
+    """See :mod:`training.grpo.rewards.texts`."""
+
+    @model_validator(mode="after")
+    def _has_words(self) -> TextTarget:
+        if not all(answer.strip(" .\n\t") for answer in self.answers):
+            raise ValueError("a correct answer has no words")
         return self
 
 
@@ -145,7 +184,8 @@ class GridTarget(Record):
 
 
 Target = Annotated[
-    PointTarget | ChoiceTarget | StepTarget | MazeTarget | SudokuTarget | GridTarget, Field(discriminator="kind")
+    PointTarget | ChoiceTarget | OptionTarget | TextTarget | StepTarget | MazeTarget | SudokuTarget | GridTarget,
+    Field(discriminator="kind"),
 ]
 
 
@@ -157,6 +197,10 @@ def is_right(target: Target, completion: ParsedCompletion) -> bool:
             return point is not None and target.region.holds(point)
         case ChoiceTarget():
             return parse_choice(completion, len(target.boxes)) == target.right
+        case OptionTarget():
+            return parse_choice(completion, len(target.options)) == target.right
+        case TextTarget():
+            return similarity(target, completion) >= _WHOLE
         case StepTarget():
             return is_right_step(target, parse_action(target, completion))
         case MazeTarget():
@@ -166,6 +210,12 @@ def is_right(target: Target, completion: ParsedCompletion) -> bool:
             return keeps_clues(target.puzzle, rows) and is_sudoku(rows)
         case GridTarget():
             return parse_rows(completion) == target.rows
+
+
+def similarity(target: TextTarget, completion: ParsedCompletion) -> float:
+    """The target's metric of the answer and the most similar correct one, 0 to 1."""
+    metric = rouge_l if target.metric == "rouge_l" else word_f1
+    return max(metric(completion.answer, answer) for answer in target.answers)
 
 
 class AimedPoint(NamedTuple):

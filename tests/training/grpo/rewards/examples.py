@@ -10,11 +10,23 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from envs.core.actions import ClickAt, DragAt, ScrollAt, Type
-from training.grpo.rewards import ChoiceTarget, GridTarget, MazeTarget, PointTarget, StepTarget, SudokuTarget, Target
+from training.grpo.rewards import (
+    ChoiceTarget,
+    GridTarget,
+    MazeTarget,
+    OptionTarget,
+    PointTarget,
+    StepTarget,
+    SudokuTarget,
+    Target,
+    TextTarget,
+)
 
 POINT = PointTarget(box=(100, 200, 160, 230), size=(1000, 500))
 """Centre (130, 215), half sizes 30 and 15: a standard deviation of SSL is 10 pixels across and 5 down."""
 CHOICE = ChoiceTarget(boxes=((0, 0, 50, 20), (100, 200, 160, 230), (10, 5, 60, 25)), right=1, size=(1000, 500))
+OPTION = OptionTarget(options=("a cart", "a list of orders", "a form"), right=1)
+TEXT = TextTarget(answers=("Shop new phones", "New phones"), metric="rouge_l")
 CLICK = StepTarget(action=ClickAt(x=130, y=215), places=(POINT,))
 TYPE = StepTarget(action=Type(ref=7, text="Ada L."))
 DRAG = StepTarget(
@@ -62,6 +74,8 @@ GRID = GridTarget(rows=("000", "050", "000", "777"))
 
 SOLVED: dict[str, tuple[Target, str]] = {
     "choice": (CHOICE, "B"),
+    "option": (OPTION, "B"),
+    "text": (TEXT, "New phones"),
     "point": (POINT, "(130, 215)"),
     "click": (CLICK, 'do(action="Click At", x=130, y=215)'),
     "type": (TYPE, 'do(action="Type", argument="Ada L.", element="7")'),

@@ -1,0 +1,117 @@
+"""Asks any chat model the questions whose answer is a text, or the letter of one, and scores its answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean
+
+from envs.core.errors import BadInput
+from envs.core.record import Record, storable
+from judges.statistics import Estimate, clustered_mean
+from models.asking import answer_each, complete
+from models.base import ChatModel, ChatRequest, Image, ModelError
+from models.vision.answers import read_completion
+from models.vision.pictures import picture_for, picture_size
+from models.vision.profiles import VisionProfile
+from training.grpo.examples import Example, messages_of, picture_as_png
+from training.grpo.predictions import Prediction, count_thought_tokens, unusable
+from training.grpo.rewards import OptionTarget, TextTarget, proximity_score
+
+RESAMPLES = 2_000
+
+
+class TextScore(Record):
+    """Numbers of the answers to one part of the examples."""
+
+    group: str
+    """Part of the data set, such as VisualWebBench's subtask; empty where the examples name none."""
+    metric: str
+    """`rouge_l` or `word_f1` (:mod:`training.grpo.rewards.texts`); `accuracy` of letters."""
+    examples: int
+    score: Estimate
+    """Mean of the metric, 0 to 1, with the interval of a bootstrap over page templates, or over examples where no
+    template is known."""
+    tokens: float
+    """Mean tokens of an answer with its hidden thoughts, as far as the model counts them."""
+
+
+def check_texts(examples: Sequence[Example]) -> None:
+    """Raises BadInput if one of *examples* does not ask for a text or the letter of one."""
+    for example in examples:
+        if not isinstance(example.target, TextTarget | OptionTarget):
+            raise BadInput(f"example {example.name!r} asks for no text: its target must be a text or an option")
+
+
+async def answer_texts(
+    model: ChatModel,
+    profile: VisionProfile | None,
+    examples: Sequence[Example],
+    store: Callable[[Prediction], None],
+    *,
+    max_tokens: int,
+    workers: int = 1,
+    deadline_s: float = 300.0,
+) -> None:
+    """Asks each of *examples* once, at temperature 0, and gives each answer to *store*. *profile*: how the model sees;
+    needed for examples with an image.
+
+    Raises :class:`models.base.ModelError` if the model cannot be reached; an answer that cannot be used counts."""
+
+    async def answer(example: Example) -> Prediction:
+        images = await asyncio.to_thread(_images, example, profile)
+        request = ChatRequest(messages=messages_of(example, images), max_tokens=max_tokens, deadline_s=deadline_s)
+        try:
+            reply = await complete(model, request)
+        except ModelError as error:
+            if not error.answered:
+                raise
+            return unusable(example, error)
+        text, usage = storable(reply.text), reply.usage
+        thought = count_thought_tokens(example.target, text, usage)
+        return Prediction(
+            name=example.name, answer=text, tokens=usage.tokens_out + usage.tokens_thinking, thought_tokens=thought
+        )
+
+    await answer_each(examples, answer, store, workers=workers)
+
+
+def _images(example: Example, profile: VisionProfile | None) -> tuple[Image, ...]:
+    if example.image is None:
+        return ()
+    assert profile is not None, "only a model that sees is asked about images"
+    png = picture_as_png(example)
+    size = picture_size(png)
+    return (picture_for(profile, png, (int(size.width), int(size.height)))[0],)
+
+
+def score_texts(examples: Sequence[Example], predictions: Mapping[str, Prediction]) -> tuple[TextScore, ...]:
+    """The numbers of each group of *examples*, and of each metric in it, by name."""
+    parts: dict[tuple[str, str], list[Example]] = {}
+    for example in examples:
+        group = example.facts.group if example.facts is not None else ""
+        parts.setdefault((group, _metric(example)), []).append(example)
+    return tuple(_score(group, metric, held, predictions) for (group, metric), held in sorted(parts.items()))
+
+
+def _score(group: str, metric: str, examples: Sequence[Example], predictions: Mapping[str, Prediction]) -> TextScore:
+    answers = [predictions[example.name] for example in examples]
+    values = [
+        proximity_score(example.target, read_completion(answer.answer))
+        for example, answer in zip(examples, answers, strict=True)
+    ]
+    return TextScore(
+        group=group,
+        metric=metric,
+        examples=len(examples),
+        score=clustered_mean(values, list(map(_cluster, examples)), resamples=RESAMPLES, seed=0),
+        tokens=fmean(answer.tokens for answer in answers),
+    )
+
+
+def _metric(example: Example) -> str:
+    return example.target.metric if isinstance(example.target, TextTarget) else "accuracy"
+
+
+def _cluster(example: Example) -> str:
+    return (example.facts is not None and example.facts.template) or example.name
