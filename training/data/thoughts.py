@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from models.local.prompt_style import Thoughts, declare_no_thoughts, declare_thoughts, declared_thoughts
-from models.prompting.thought_request import THOUGHT_REQUEST, asks_for_thought
+from models.prompting.thought_request import THOUGHT_REQUEST
 from training.data.trajectories import Decision, Trajectory
 
 _OPENING: Final = "<think>"
-_TAIL: Final = 160
-"""Tokens at the end of a prompt that hold the request, and what a chat template writes after it."""
 
 
 def thoughts_in(trajectories: Iterable[Trajectory], tokenizer: Any = None) -> Thoughts | None:
@@ -49,12 +47,13 @@ def declare_learned_thoughts(model: Path, learned: Thoughts | None, *starts: Pat
 
 
 def _asks(decision: Decision, tokenizer: Any) -> bool:
+    """Whether the prompt asks for a thought; of a repeated question the repair message comes after the request."""
     if decision.messages:
-        return asks_for_thought(decision.messages[-1][1])
+        return any(THOUGHT_REQUEST in text for role, text in decision.messages if role == "user")
     if decision.tokens is None or tokenizer is None:
         return False
-    end: str = tokenizer.decode(decision.tokens.prompt[-_TAIL:], skip_special_tokens=True)
-    return _letters(THOUGHT_REQUEST) in _letters(end)
+    prompt: str = tokenizer.decode(decision.tokens.prompt, skip_special_tokens=True)
+    return _letters(THOUGHT_REQUEST) in _letters(prompt)
 
 
 def _letters(text: str) -> str:

@@ -40,6 +40,7 @@ def start(tmp_path: Path) -> Path:
     ("before", "texts", "after", "says"),
     [
         ("asked", (ASKED, ASKED), "asked", ""),
+        ("asked", (ASKED, f"{ASKED}\n\nAnswer again with one action."), "asked", ""),
         ("tags", (PLAIN, THOUGHT), "tags", ""),
         ("asked", (PLAIN, PLAIN), None, "have no thoughts: the result declares none"),
         ("asked", (ASKED, THOUGHT), "tags", "not every prompt asks for one: the result declares tags"),
