@@ -136,7 +136,7 @@ def evaluate(
 ) -> int:
     """Evaluate runs: success, pass@k, failures, cost and milestones; compare phases and arms.
 
-    Single answers are evaluated by `mira eval grounding`, `planning` and `grids`, recorded steps by `steps`."""
+    Single answers: `mira eval grounding`, `planning`, `grids`, `texts`. Recorded steps: `mira eval steps`."""
     method = _Method(parse_ks(k), cluster, resamples, seed, as_json)
     played_by = {
         "policy": policy,
