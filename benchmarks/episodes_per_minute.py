@@ -43,8 +43,8 @@ async def measure(workers: int, tasks: tuple[str, ...], seeds: tuple[int, ...], 
     with tempfile.TemporaryDirectory() as out:
         result = await run_suite(config, selection, Path(out), policy=ScriptedPolicy(solve, PROGRAM))
         traces = [read_trace(result.folder / episode.trace) for episode in result.episodes]
-    looks = [step.commit.timings.observe for trace in traces for step in trace.steps if step.commit is not None]
-    lower, median, _ = statistics.quantiles(looks, n=4)
+    observation_s = [step.commit.timings.observe for trace in traces for step in trace.steps if step.commit is not None]
+    lower, median, _ = statistics.quantiles(observation_s, n=4)
     count = len(result.episodes)
     steps = sum(episode.totals.steps for episode in result.episodes)
     return {

@@ -167,7 +167,7 @@ def ending_of(case: Case, *, milestones: bool) -> Ending:
     rating = Rating(z=()) if footer is None or footer.rating is None else footer.rating
     ending = Ending(
         instruction=trace.header.instruction,
-        observation=_look(case, steps[-1][0]),
+        observation=_observation(case, steps[-1][0]),
         history=tuple(_past(intent, commit) for intent, commit in steps),
         milestones=trace.plans[-1].milestones if milestones and trace.plans else (),
         z=rating.z,
@@ -181,7 +181,7 @@ def _past(intent: Intent, commit: Commit | None) -> PastAction:
     return PastAction(intent.action, target, None if commit is None else commit.result)
 
 
-def _look(case: Case, intent: Intent) -> Observation:
+def _observation(case: Case, intent: Intent) -> Observation:
     seen = intent.seen
     return Observation(
         url=seen.url,
@@ -255,12 +255,12 @@ def progress_at_each_step(case: Case, z: tuple[bool, ...]) -> Iterator[Progress]
     past: list[PastAction] = []
     previous: Observation | None = None
     for number, (intent, commit) in enumerate(case.trace.steps):
-        look = _look(case, intent)
+        observation = _observation(case, intent)
         header = case.trace.header
-        context = StepContext(header.instruction, look, tuple(past), header.reference_milestones, z)
+        context = StepContext(header.instruction, observation, tuple(past), header.reference_milestones, z)
         yield Progress(**context.shared(), previous=previous, step=number)
         past.append(_past(intent, commit))
-        previous = look
+        previous = observation
 
 
 async def judge_all(folders: Sequence[Path], judging: Judging, spec: str, file: Path, limit: int | None) -> None:

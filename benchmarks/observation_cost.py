@@ -25,7 +25,7 @@ from playwright.async_api import Page, async_playwright
 from envs.core.settings import ObserveSettings
 from envs.observer.observer import Observer
 
-LOOKS = {"form": 60, "shop": 40, "table": 20}
+OBSERVATIONS = {"form": 60, "shop": 40, "table": 20}
 WARM_UP = 5
 STYLE = (
     "<!doctype html><title>Page</title><style>.card{display:inline-block;width:260px;padding:8px;border:1px solid #ccc}"
@@ -83,10 +83,10 @@ async def cost(page: Page, name: str) -> tuple[float, int]:
         await observer.observe()
     characters = len((await observer.observe()).text)
     before = cpu_seconds()
-    for number in range(LOOKS[name]):
+    for number in range(OBSERVATIONS[name]):
         await page.evaluate("number => document.body.setAttribute('data-number', number)", number)
         await observer.observe()
-    return 1000 * (cpu_seconds() - before) / LOOKS[name], characters
+    return 1000 * (cpu_seconds() - before) / OBSERVATIONS[name], characters
 
 
 async def measure(executable: str | None) -> dict[str, tuple[float, int]]:

@@ -152,8 +152,8 @@ def _seen(blobs: BlobStore, intent: Intent) -> SeenPage | None:
         return None
 
 
-def _page_of(look: Observation) -> SeenPage:
-    return SeenPage(0, look.url, look.title, look.text)
+def _page_of(observation: Observation) -> SeenPage:
+    return SeenPage(0, observation.url, observation.title, observation.text)
 
 
 def _rank(ending: Ending) -> Callable[[_Candidate], tuple[int, int, int, int]]:

@@ -54,13 +54,13 @@ class BatchStop(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The actions of one answer that are left. Element numbers are those of *look*."""
+    """The actions of one answer that are left. Element numbers are those of *observation*."""
 
     left: tuple[Parsed, ...]
     place: int
     """1-based place of the action that is executed now."""
     size: int
-    look: Observation
+    observation: Observation
     """The observation that the current action is executed on."""
     acted: Action
     """The current action."""
@@ -74,14 +74,14 @@ class Batch:
         return BatchPlace(place=self.place, size=self.size)
 
 
-def batch_of(first: Action, then: Sequence[Parsed], look: Observation, most: int) -> Batch | None:
+def batch_of(first: Action, then: Sequence[Parsed], observation: Observation, most: int) -> Batch | None:
     """The batch of an answer, at most *most* actions; None where the answer has only one."""
     if not then:
         return None
     actions = (first, *(parsed.action for parsed in then))
     followed = next((i for i, action in enumerate(actions) if not isinstance(action, FORM_FILLING)), len(actions))
     size = min(followed + 1, most, len(actions))
-    return Batch(tuple(then[: size - 1]), 1, size, look, first, cut=len(actions) - size)
+    return Batch(tuple(then[: size - 1]), 1, size, observation, first, cut=len(actions) - size)
 
 
 def advanced(
@@ -91,20 +91,20 @@ def advanced(
 
     *result*: of the current action. *refused_news*: an origin was refused that is not in a prompt yet.
     """
-    if stop := _by_result(result, refused_news) or _by_frame(batch.look, now):
+    if stop := _by_result(result, refused_news) or _by_frame(batch.observation, now):
         return stop
-    if result.reason is Reason.NO_EFFECT and _should_act(batch.acted, batch.look):
+    if result.reason is Reason.NO_EFFECT and _should_act(batch.acted, batch.observation):
         return BatchStop.NO_EFFECT
-    match = _match(batch.look, now, batch.acted, batch.left)
+    match = _match(batch.observation, now, batch.acted, batch.left)
     if match is None:
         return BatchStop.CONTROLS
     left = tuple(replace(parsed, action=_renumbered(parsed.action, match.same)) for parsed in batch.left)
-    changed = batch.changed or match.moved or _changed_elsewhere(batch.look, now, match.same, batch.acted)
+    changed = batch.changed or match.moved or _changed_elsewhere(batch.observation, now, match.same, batch.acted)
     following = left[0]
     if changed and _may_depend(following.action, now):
         return BatchStop.WORDS
     return replace(
-        batch, left=left[1:], place=batch.place + 1, look=now, acted=following.action, changed=changed
+        batch, left=left[1:], place=batch.place + 1, observation=now, acted=following.action, changed=changed
     ), following
 
 
@@ -138,10 +138,10 @@ def _by_result(result: ActionResult, refused_news: bool) -> BatchStop | None:
     return None
 
 
-def _should_act(action: Action, look: Observation) -> bool:
+def _should_act(action: Action, observation: Observation) -> bool:
     """Whether the action is expected to change the page. A field may hold the text or option already, or have the
     focus."""
-    element = look.element(_ref(action))
+    element = observation.element(_ref(action))
     return isinstance(action, Click) and (element is None or element.key.role not in _TEXT_FIELDS)
 
 
@@ -216,7 +216,7 @@ def _paired(
 def _by_name(before: Observation, now: Observation, used: Element, next_refs: set[int]) -> _Match | None:
     """Finds the controls to be used next by their names where other controls came or went, as suggestions or a calendar
     do. Each must be the only one of its kind and name, the used one must still be there, and most of the page."""
-    old, new = (Counter((_kind(each), each.key.name) for each in look.elements) for look in (before, now))
+    old, new = (Counter((_kind(each), each.key.name) for each in observation.elements) for observation in (before, now))
     if sum((old - new).values()) > _MOST_GONE * len(before.elements):
         return None
     if not any(_kind(each) == _kind(used) for each in now.elements):
@@ -236,15 +236,17 @@ def _kind(element: Element) -> tuple[str, str, str]:
     return element.key.frame, element.key.role, element.key.digest
 
 
-def _buttons_beside(look: Observation, used: Element) -> dict[int, tuple[str, str]]:
+def _buttons_beside(observation: Observation, used: Element) -> dict[int, tuple[str, str]]:
     """The buttons in the line of the *used* text field, by number: digest and name."""
     if used.key.role not in _TEXT_FIELDS:
         return {}
-    for line in look.text.split("\n"):
+    for line in observation.text.split("\n"):
         roles = _roles_in(line)
         if used.ref in roles:
             return {
-                each.ref: (each.key.digest, each.key.name) for each in look.elements if roles.get(each.ref) == "button"
+                each.ref: (each.key.digest, each.key.name)
+                for each in observation.elements
+                if roles.get(each.ref) == "button"
             }
     return {}
 
@@ -262,8 +264,8 @@ def _stands_as_before(before: Observation, now: Observation, ref: int, same: dic
     return len(alike) == 1 or _words_around(before, ref) == _words_around(now, new.ref)
 
 
-def _words_around(look: Observation, ref: int) -> list[str]:
-    lines = look.text.split("\n")
+def _words_around(observation: Observation, ref: int) -> list[str]:
+    lines = observation.text.split("\n")
     place = next((i for i, line in enumerate(lines) if ref in _roles_in(line)), None)
     if place is None:
         return []
@@ -296,18 +298,18 @@ def _changed_elsewhere(before: Observation, now: Observation, same: dict[int, El
     )
 
 
-def _words_state(look: Observation) -> str:
-    lines = (" ".join(_CONTROL.sub("", line).split()) for line in look.text.split("\n"))
-    return page_state(look.url, "\n".join(filter(None, lines)))
+def _words_state(observation: Observation) -> str:
+    lines = (" ".join(_CONTROL.sub("", line).split()) for line in observation.text.split("\n"))
+    return page_state(observation.url, "\n".join(filter(None, lines)))
 
 
-def _may_depend(action: Action, look: Observation) -> bool:
+def _may_depend(action: Action, observation: Observation) -> bool:
     """Whether an action other than filling in may depend on what changed: a total, a warning, a suggestion."""
     if isinstance(action, Type):
         return action.enter
     if isinstance(action, Select):
         return False
-    element = look.element(_ref(action))
+    element = observation.element(_ref(action))
     return not (isinstance(action, Click) and element is not None and element.key.role in _CHOICES)
 
 

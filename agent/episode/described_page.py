@@ -11,14 +11,14 @@ _NUMBER: Final = re.compile(r"(?<!\\)\[(\d+)\] (?=[\w-])")
 """The number before a control. Page text that looks like one has a backslash before it."""
 
 
-def places_for_numbers(text: str, look: Observation) -> str:
+def places_for_numbers(text: str, observation: Observation) -> str:
     """Replaces the number before each control of *text* by where it is if it is not in the view: `(below the view)`."""
-    return _NUMBER.sub(lambda found: _place(look, int(found[1])), text)
+    return _NUMBER.sub(lambda found: _place(observation, int(found[1])), text)
 
 
-def _place(look: Observation, ref: int) -> str:
-    element = look.element(ref)
-    outside = "not in the view" if element is None or element.box is None else _side(element.box, look.viewport)
+def _place(observation: Observation, ref: int) -> str:
+    element = observation.element(ref)
+    outside = "not in the view" if element is None or element.box is None else _side(element.box, observation.viewport)
     return f"({outside}) " if outside else ""
 
 

@@ -42,27 +42,27 @@ class Found:
 
 
 async def control_at(
-    point: Point, look: Observation, action: Action, field: ControlField, reached: ControlAt | None
+    point: Point, observation: Observation, action: Action, field: ControlField, reached: ControlAt | None
 ) -> Found:
     """The control that *point* means as *field* of *action*: what lies there if the action can use it, else the nearest
     one within NEAR that it can use, else what lies there. *reached*: asks the page; None: boxes decide.
 
     A control whose box holds the point counts also where the page says that a click does not reach it: the action then
     ends with the reason, and nothing is clicked in its place."""
-    usable = _usable(action, field, look)
-    ask = reached or _by_boxes(look, usable)
-    hit = _shown(look, await ask(*point))
+    usable = _usable(action, field, observation)
+    ask = reached or _by_boxes(observation, usable)
+    hit = _shown(observation, await ask(*point))
     if hit is not None and hit.ref in usable:
         return Found(point, "hit", hit)
-    if hit is None and _is_drawn(look, point):
+    if hit is None and _is_drawn(observation, point):
         return Found(point, "point", None)
-    for element, distance in _nearest(point, [e for e in look.elements if e.ref in usable]):
+    for element, distance in _nearest(point, [e for e in observation.elements if e.ref in usable]):
         if (hit is None and distance == 0) or await ask(*_closest(point, element.box)) == element.ref:
             return Found(point, "near", element, round(distance, 1))
     return Found(point, "point" if hit is None else "hit", hit)
 
 
-def placed(action: Action, found: Sequence[tuple[ControlField, Found]], look: Observation) -> Action | None:
+def placed(action: Action, found: Sequence[tuple[ControlField, Found]], observation: Observation) -> Action | None:
     """*action* with the numbers of the controls that were *found*; at the points where one is none. None if this kind
     of action needs a control."""
     if all(each.element is not None for _, each in found):
@@ -75,7 +75,7 @@ def placed(action: Action, found: Sequence[tuple[ControlField, Found]], look: Ob
         case act.Drag() if others:
             return act.DragAt(x=x, y=y, to_x=others[0].x, to_y=others[0].y)
         case act.Scroll(direction=direction):
-            across, down = _wheel(direction, look.viewport)
+            across, down = _wheel(direction, observation.viewport)
             return act.ScrollAt(x=x, y=y, dx=across, dy=down)
         case _:
             return None
@@ -94,10 +94,10 @@ def as_described(action: Action, groundings: Sequence[Grounding]) -> Action:
             return action.model_copy(update={grounding.field: UNGROUNDED for grounding in groundings})
 
 
-def _usable(action: Action, field: ControlField, look: Observation) -> frozenset[int]:
+def _usable(action: Action, field: ControlField, observation: Observation) -> frozenset[int]:
     """Numbers of the controls that the action can be about; all where it is not about one kind."""
     if field == "ref" and isinstance(action, act.Type | act.Select | act.Upload):
-        choices = page_choices(look)
+        choices = page_choices(observation)
         match action:
             case act.Type():
                 return frozenset(choices.fields)
@@ -105,27 +105,27 @@ def _usable(action: Action, field: ControlField, look: Observation) -> frozenset
                 return frozenset(number for number, _ in choices.lists)
             case act.Upload():
                 return frozenset(choices.file_fields)
-    return frozenset(element.ref for element in look.elements)
+    return frozenset(element.ref for element in observation.elements)
 
 
-def _shown(look: Observation, ref: int | None) -> Element | None:
-    return None if ref is None else look.element(ref)
+def _shown(observation: Observation, ref: int | None) -> Element | None:
+    return None if ref is None else observation.element(ref)
 
 
-def _by_boxes(look: Observation, usable: frozenset[int]) -> ControlAt:
+def _by_boxes(observation: Observation, usable: frozenset[int]) -> ControlAt:
     """Takes the smallest control whose box holds a point, of those that can be used if there are any."""
 
     async def reached(x: float, y: float) -> int | None:
-        hit = [e for e in look.elements if e.box is not None and _distance(Point(x, y), e.box) == 0]
+        hit = [e for e in observation.elements if e.box is not None and _distance(Point(x, y), e.box) == 0]
         best = [element for element in hit if element.ref in usable] or hit
         return min(best, key=lambda element: element.area).ref if best else None
 
     return reached
 
 
-def _is_drawn(look: Observation, point: Point) -> bool:
+def _is_drawn(observation: Observation, point: Point) -> bool:
     """Whether the point is in a drawn area, in which no control has a number."""
-    return any(_distance(point, surface.box) == 0 for surface in look.surfaces)
+    return any(_distance(point, surface.box) == 0 for surface in observation.surfaces)
 
 
 def _nearest(point: Point, elements: Sequence[Element]) -> list[tuple[Element, float]]:

@@ -193,7 +193,7 @@ class Episode:
     provided: Provided | None = None
     """Secrets and files in the policy's prompts; read at the first turn, then constant."""
 
-    async def look(self) -> Observation:
+    async def observe(self) -> Observation:
         """Returns the current page; observes it only if an action was executed since the last observation."""
         if self.observation is None:
             begun = time.perf_counter()
@@ -213,7 +213,7 @@ class Episode:
         """What a role may know at this step, secrets masked. *plan*, *notes*: whether the role sees them."""
         return StepContext(
             instruction=self.start.instruction,
-            observation=await self.look(),  # before `history`: it completes the last action
+            observation=await self.observe(),  # before `history`: it completes the last action
             history=self.history,
             milestones=state.milestones if plan else (),
             z=state.z if plan else (),
@@ -235,7 +235,7 @@ class Episode:
             self.notify(RequestsRefused(self.identity.episode_id, len(self.steps) + 1, new))
 
     def acted(self, past: PastAction, intent: Intent, commit: Commit) -> None:
-        """Records an executed action. The next `look` observes the page again."""
+        """Records an executed action. The next `observe` observes the page again."""
         self.past.append(past)
         self.history = (*self.history, past.with_texts(self.trace.mask))
         self.steps.append((intent, commit))
@@ -373,22 +373,22 @@ class Episode:
         if self.environment.restore == "reopen":
             await self.environment.save_state(self.saved)
 
-    def store_look(self, look: Observation) -> ObservationRecord:
+    def store_observation(self, observation: Observation) -> ObservationRecord:
         """Returns the observation as a trace record; its large parts are stored as blobs."""
         return ObservationRecord(
-            url=storable(look.url),
-            title=storable(look.title),
-            digest=look.digest,
-            state=page_state(look.url, look.text),
-            viewport=look.viewport,
-            text_blob=self.blobs.put_text(look.text),
-            keys_blob=self.blobs.put_json(keys_json(look)),
-            controls_total=look.controls_total,
-            screenshot_blob=None if look.screenshot is None else self.blobs.put(look.screenshot),
-            marked_blob=None if look.marked is None else self.blobs.put(look.marked),
-            tabs=len(look.tabs),
-            note=look.note,
-            blocked_requests=look.blocked,
+            url=storable(observation.url),
+            title=storable(observation.title),
+            digest=observation.digest,
+            state=page_state(observation.url, observation.text),
+            viewport=observation.viewport,
+            text_blob=self.blobs.put_text(observation.text),
+            keys_blob=self.blobs.put_json(keys_json(observation)),
+            controls_total=observation.controls_total,
+            screenshot_blob=None if observation.screenshot is None else self.blobs.put(observation.screenshot),
+            marked_blob=None if observation.marked is None else self.blobs.put(observation.marked),
+            tabs=len(observation.tabs),
+            note=observation.note,
+            blocked_requests=observation.blocked,
         )
 
     def policy_calls(self, calls: Sequence[ModelCall]) -> tuple[Call, ...]:
@@ -398,11 +398,11 @@ class Episode:
         )
 
 
-def keys_json(look: Observation) -> JsonValue:
+def keys_json(observation: Observation) -> JsonValue:
     """The shown elements as a JSON list of :class:`envs.core.trace.ElementKeyRecord`, made without building records."""
     return [
         {"ref": e.ref, "frame": k.frame, "role": k.role, "name": k.name, "ordinal": k.ordinal, "digest": k.digest}
-        for e in look.elements
+        for e in observation.elements
         if e.shown
         for k in (e.key,)
     ]

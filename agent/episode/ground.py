@@ -29,7 +29,7 @@ class NotFound(Exception):
     """A described control was not found. The message tells the policy why; it holds the policy's words."""
 
 
-async def grounded(episode: Episode, proposal: ActionProposal, look: Observation) -> ActionProposal:
+async def grounded(episode: Episode, proposal: ActionProposal, observation: Observation) -> ActionProposal:
     """Returns *proposal* with the controls that it describes; without an action, and with the error, if one of them was
     not found. The calls of the grounder are accounted.
 
@@ -41,7 +41,7 @@ async def grounded(episode: Episode, proposal: ActionProposal, look: Observation
     if grounder is None:
         raise ModelUnavailable("the policy describes controls in words, and the run has no grounder")
     try:
-        first, *then = [await _with_controls(episode, grounder, parsed, look) for parsed in answer]
+        first, *then = [await _with_controls(episode, grounder, parsed, observation) for parsed in answer]
     except NotFound as error:
         return replace(proposal, action=None, then=(), error=str(error))
     rest = proposal.then[len(then) :]  # never done; counted as too many
@@ -62,25 +62,25 @@ def _to_be_done(proposal: ActionProposal, most: int) -> list[Parsed]:
     return answer[: min(followed + 1, most)]
 
 
-async def _with_controls(episode: Episode, grounder: ModelGrounder, parsed: Parsed, look: Observation) -> Parsed:
+async def _with_controls(episode: Episode, grounder: ModelGrounder, parsed: Parsed, observation: Observation) -> Parsed:
     """*parsed* with its controls. Raises NotFound."""
     found: list[tuple[ControlField, Found]] = []
     groundings: list[Grounding] = []
     for description in parsed.described:
-        located = await _located(episode, grounder, description.words, look)
+        located = await _located(episode, grounder, description.words, observation)
         point = _usable_point(located, description)
-        at = await _control(episode, point, look, parsed.action, description.field)
+        at = await _control(episode, point, observation, parsed.action, description.field)
         found.append((description.field, at))
         groundings.append(_grounding(description, located, at))
-    action = placed(parsed.action, found, look) if found else parsed.action
+    action = placed(parsed.action, found, observation) if found else parsed.action
     if action is None:
         raise NotFound(_no_control(parsed.action, groundings))
     return replace(parsed, action=action, groundings=tuple(groundings))
 
 
-async def _located(episode: Episode, grounder: ModelGrounder, words: str, look: Observation) -> Located:
+async def _located(episode: Episode, grounder: ModelGrounder, words: str, observation: Observation) -> Located:
     with episode.paying("grounder", grounder.spec):
-        located = await grounder.locate(words, look)
+        located = await grounder.locate(words, observation)
     episode.account(
         call_record("grounder", call.reply, episode.blobs.put_json(prompt_json(call.messages)), call.error)
         for call in located.calls
@@ -97,13 +97,15 @@ def _usable_point(located: Located, description: Description) -> Point:
     return located.point
 
 
-async def _control(episode: Episode, point: Point, look: Observation, action: Action, field: ControlField) -> Found:
+async def _control(
+    episode: Episode, point: Point, observation: Observation, action: Action, field: ControlField
+) -> Found:
     """Asks the page, or the boxes of the observation where the page does not answer."""
     reached: ControlAt | None = None if episode.session is None else episode.session.control_at
     try:
-        return await control_at(point, look, action, field, reached)
+        return await control_at(point, observation, action, field, reached)
     except (EnvError, PlaywrightError, TimeoutError):
-        return await control_at(point, look, action, field, None)
+        return await control_at(point, observation, action, field, None)
 
 
 def _grounding(description: Description, located: Located, found: Found) -> Grounding:

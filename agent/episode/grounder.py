@@ -61,12 +61,14 @@ class ModelGrounder:
         self._seed = seed
         self._thinking: Budget | None = None if thinking is None else budget_of(model, thinking)
 
-    async def locate(self, description: str, look: Observation) -> Located:
-        """Asks where the described control is on the screenshot of *look*, which must have one.
+    async def locate(self, description: str, observation: Observation) -> Located:
+        """Asks where the described control is on the screenshot of *observation*, which must have one.
 
         Raises :class:`models.base.ModelError`, with the usage of all answers to this question."""
-        assert look.screenshot is not None
-        image, frame = await asyncio.to_thread(picture_for, self.form.profile, look.screenshot, look.viewport)
+        assert observation.screenshot is not None
+        image, frame = await asyncio.to_thread(
+            picture_for, self.form.profile, observation.screenshot, observation.viewport
+        )
         messages = (message("user", self.form.where_is(description, frame.image), images=(image,)),)
         calls: list[ModelCall] = []
         while True:

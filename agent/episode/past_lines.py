@@ -22,10 +22,10 @@ _NO_NUMBER: Final = 987_654_321
 """Written for a control without a number and then replaced; no page has so many controls."""
 
 
-def past_lines(history: Sequence[PastAction], language: Language, look: Observation, most: int) -> list[str]:
+def past_lines(history: Sequence[PastAction], language: Language, observation: Observation, most: int) -> list[str]:
     """The latest *most* actions with their results, oldest first; the ones before are counted. The lines are data."""
     left_out = max(0, len(history) - most) if most else 0
-    numbers = {element.key: element.ref for element in look.elements if element.shown}
+    numbers = {element.key: element.ref for element in observation.elements if element.shown}
     lines = [f"({left_out} earlier actions)"] if left_out else []
     for place, past in enumerate(history[left_out:], left_out + 1):
         lines.append(

@@ -54,10 +54,10 @@ REPEATS_NO_OP = "the same again, which has just changed nothing"
 """The error of a call whose answer repeats a no-op action."""
 
 
-def target_of(action: Action, look: Observation) -> ElementKey | None:
+def target_of(action: Action, observation: Observation) -> ElementKey | None:
     """Returns the key of the element that the action names; None if it names no element that was shown."""
     ref = getattr(action, "ref", None)
-    element = look.element(ref) if isinstance(ref, int) else None
+    element = observation.element(ref) if isinstance(ref, int) else None
     return None if element is None else element.key
 
 
@@ -250,11 +250,11 @@ class ModelPolicy:
     def _seen(self, turn: Turn) -> tuple[Turn, tuple[Image, ...]]:
         """The turn with the coordinates of the model, and the pictures that it is shown: the view and, where the run
         shows both, the view with marks."""
-        look = turn.view.observation
-        pictures = [picture for picture in (look.screenshot, look.marked) if picture is not None]
+        observation = turn.view.observation
+        pictures = [picture for picture in (observation.screenshot, observation.marked) if picture is not None]
         if self.vision is None or not pictures:
             return turn, ()
-        images, frames = zip(*(picture_for(self.vision, png, look.viewport) for png in pictures), strict=True)
+        images, frames = zip(*(picture_for(self.vision, png, observation.viewport) for png in pictures), strict=True)
         return replace(turn, view=replace(turn.view, points=PointScale(self.vision.space, frames[0]))), images
 
     def _prompt(self, turn: Turn, images: tuple[Image, ...]) -> tuple[Message, ...]:

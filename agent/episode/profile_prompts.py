@@ -25,10 +25,10 @@ def names_control(profile: Profile, language: Language, max_actions: int) -> boo
     return profile.element_line and max_actions == 1 and language.names_controls
 
 
-def answer_text(language: Language, action: Action, look: Observation, *, named: bool) -> str:
-    """The answer whose only action is *action* on the page *look*. *named*: with the line that names its control."""
+def answer_text(language: Language, action: Action, observation: Observation, *, named: bool) -> str:
+    """The answer whose only action is *action* on *observation*. *named*: with the line that names its control."""
     ref = getattr(action, "ref", None)
-    element = look.element(ref) if named and isinstance(ref, int) else None
+    element = observation.element(ref) if named and isinstance(ref, int) else None
     line = "" if element is None else f"{ELEMENT_LINE}{control_label(element)}\n"
     return line + language.show(action)
 

@@ -369,21 +369,22 @@ def _without_numbers(view: PolicyView, text: str) -> str:
     return places_for_numbers(text, view.observation) if view.language.describes else text
 
 
-def tab_lines(look: Observation) -> list[str]:
+def tab_lines(observation: Observation) -> list[str]:
     """A line for each tab; none where there is one only, which address and title of the page describe."""
-    if len(look.tabs) <= 1:
+    if len(observation.tabs) <= 1:
         return []
     return [
-        f"Tab {t.index}{' (front)' if t.active else ''}: {one_line(t.title, 80)} {one_line(t.url)}" for t in look.tabs
+        f"Tab {t.index}{' (front)' if t.active else ''}: {one_line(t.title, 80)} {one_line(t.url)}"
+        for t in observation.tabs
     ]
 
 
-def _extent(look: Observation) -> list[str]:
+def _extent(observation: Observation) -> list[str]:
     """What is out of the view, and how many controls the text leaves out; nothing where both is none."""
-    above, below = look.scroll
+    above, below = observation.scroll
     lines = [f"Scrolled: {above} px above the view, {below} px below"] if above or below else []
-    left_out = look.controls_total - len(look.elements)
-    return [*lines, *([f"Controls not listed: {left_out} of {look.controls_total}"] if left_out > 0 else [])]
+    left_out = observation.controls_total - len(observation.elements)
+    return [*lines, *([f"Controls not listed: {left_out} of {observation.controls_total}"] if left_out > 0 else [])]
 
 
 def _full_page(view: PolicyView) -> PromptText:

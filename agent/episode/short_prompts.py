@@ -161,15 +161,17 @@ def _milestone(view: PolicyView) -> list[PromptText]:
 
 def _page(view: PolicyView) -> PromptText:
     """The page with its address at the end, which changes with every page of a site; its head line seldom does."""
-    look = view.observation
-    lines = [f"Address: {one_line(look.url)}"] if look.url else []
-    lines += [f"Title: {one_line(look.title, 120)}"] if look.title else []
-    if len(look.tabs) > 1:
-        lines += [f"Tab {t.index}{' (front)' if t.active else ''}: {one_line(t.title, 80)}" for t in look.tabs]
-    if look.dialog is not None:
-        lines.append(f'Open dialog ({look.dialog.type}), answer it first: "{one_line(look.dialog.message)}"')
-    shown = fenced("page", "\n".join([look.text, *([""] if lines else []), *map(folded, lines)]))
-    note = [words("Note of the observer"), fenced("note", one_line(look.note))] if look.note else []
+    observation = view.observation
+    lines = [f"Address: {one_line(observation.url)}"] if observation.url else []
+    lines += [f"Title: {one_line(observation.title, 120)}"] if observation.title else []
+    if len(observation.tabs) > 1:
+        lines += [f"Tab {t.index}{' (front)' if t.active else ''}: {one_line(t.title, 80)}" for t in observation.tabs]
+    if observation.dialog is not None:
+        lines.append(
+            f'Open dialog ({observation.dialog.type}), answer it first: "{one_line(observation.dialog.message)}"'
+        )
+    shown = fenced("page", "\n".join([observation.text, *([""] if lines else []), *map(folded, lines)]))
+    note = [words("Note of the observer"), fenced("note", one_line(observation.note))] if observation.note else []
     return joined("\n", (words("The page"), shown, *note))
 
 
@@ -201,8 +203,8 @@ def _news(view: PolicyView) -> list[PromptText]:
 
 
 def _now_possible(view: PolicyView) -> list[PromptText]:
-    look = view.observation
-    choices = page_choices(look, files=view.provided.files, coordinates=offers_points(look, view.points))
+    observation = view.observation
+    choices = page_choices(observation, files=view.provided.files, coordinates=offers_points(observation, view.points))
     shapes = possible_now(view.language, choices)
     return [joined("\n", (words("Also possible on this page:"), *map(own, shapes)))] if shapes else []
 

@@ -39,29 +39,31 @@ class WorkedStep:
         return next((element for element in self.observation.elements if element.ref == ref), None)
 
 
-def worked_example(profile: Profile, goal: str, look: Observation) -> tuple[WorkedStep, ...]:
-    """The steps of the example that *profile* shows beside *goal* and the page of *look*; none if it has none."""
+def worked_example(profile: Profile, goal: str, observation: Observation) -> tuple[WorkedStep, ...]:
+    """The steps of the example that *profile* shows beside *goal* and *observation*; none if it has none."""
     if not profile.examples:
         return ()
-    chosen = example_for(profile.examples, goal, look)
+    chosen = example_for(profile.examples, goal, observation)
     draw = crc32(goal.encode("utf-8", "replace"))
     variant = chosen.variants[draw % len(chosen.variants)]
     most = max(step.controls for step in variant.steps)
-    return _on_its_pages(variant, example_numbers(most, draw, look))
+    return _on_its_pages(variant, example_numbers(most, draw, observation))
 
 
-def example_for(examples: tuple[Example, ...], goal: str, look: Observation) -> Example:
+def example_for(examples: tuple[Example, ...], goal: str, observation: Observation) -> Example:
     """The first example with a role on the page and a word in *goal*; else the first with a role; else the last."""
-    roles = {element.key.role for element in look.elements}
+    roles = {element.key.role for element in observation.elements}
     words = set(re.findall(r"[a-z]+|\?", goal.lower()))
     fitting = [one for one in examples if roles.intersection(one.roles) or not one.roles]
     named = [one for one in fitting if words.intersection(one.words)]
     return next(iter((*named, *(one for one in fitting if one.roles))), examples[-1])
 
 
-def example_numbers(count: int, draw: int, look: Observation) -> tuple[int, ...]:
-    """*count* numbers in a row, of which the page of *look* has none."""
-    most = max((len(look.elements), look.controls_total, *(element.ref for element in look.elements)))
+def example_numbers(count: int, draw: int, observation: Observation) -> tuple[int, ...]:
+    """*count* numbers in a row, of which the page of *observation* has none."""
+    most = max(
+        (len(observation.elements), observation.controls_total, *(element.ref for element in observation.elements))
+    )
     first = _STEP * (1 + most // _STEP) + 1 + draw // 7 % (_STEP - 20)
     return tuple(range(first, first + count))
 
@@ -73,8 +75,8 @@ def _on_its_pages(variant: Variant, numbers: tuple[int, ...]) -> tuple[WorkedSte
         page, action = step.numbered(numbers)
         text = "\n".join(page)
         elements = tuple(_element(*found) for found in _CONTROL.findall(text))
-        look = Observation("", "", text, elements, (), "0" * 16, (1280, 720), (0, 0), len(elements))
-        steps.append(WorkedStep(variant.goal, look, history, step.milestone, step.thought, action))
+        observation = Observation("", "", text, elements, (), "0" * 16, (1280, 720), (0, 0), len(elements))
+        steps.append(WorkedStep(variant.goal, observation, history, step.milestone, step.thought, action))
         keys = {element.ref: element.key for element in elements}
         target = keys.get(getattr(action, "ref", -1))
         history = (*history, PastAction(action, target, ActionResult(status=Status.OK), changed=True))

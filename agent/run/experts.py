@@ -107,28 +107,28 @@ class _Followed:
         self._typed_on = ""
 
     async def label(self, turn: Turn) -> Action | None:
-        look = turn.view.observation
+        observation = turn.view.observation
         done = turn.past[-1].action if turn.past else None
         if isinstance(done, Type | Select):
-            self._typed_on = look.url
+            self._typed_on = observation.url
         if not turn.past or (done == self._label == self._action):
             self._action = storable_action(await self._run.next(turn))
             ref = getattr(self._action, "ref", None)
-            element = look.element(ref) if isinstance(ref, int) else None
-            self._key, self._url, self._recovery = element and element.key, look.url, 0
+            element = observation.element(ref) if isinstance(ref, int) else None
+            self._key, self._url, self._recovery = element and element.key, observation.url, 0
             self._label = None if self._run.problem else self._action
         else:
             self._recovery += 1
-            self._label = self._way_back(look) if self._recovery <= MAX_RECOVERY else None
+            self._label = self._way_back(observation) if self._recovery <= MAX_RECOVERY else None
         return self._label
 
-    def _way_back(self, look: Observation) -> Action | None:
+    def _way_back(self, observation: Observation) -> Action | None:
         """The solver's action with the number of its element on this page, or what leads to it."""
-        if look.url != self._url:
+        if observation.url != self._url:
             return Back()
         if self._key is None:
             return self._action
-        element = next((one for one in look.elements if one.key == self._key), None)
+        element = next((one for one in observation.elements if one.key == self._key), None)
         if element is None or self._action is None:
             return None
         if not element.shown:
@@ -136,23 +136,23 @@ class _Followed:
         self._action = self._action.model_copy(update={"ref": element.ref})
         return self._action
 
-    def permits(self, look: Observation, action: Action) -> bool:
+    def permits(self, observation: Observation, action: Action) -> bool:
         if action == self._label:
             return True
-        if self._mistakes >= MAX_MISTAKES or not self._can_be_undone(look, action):
+        if self._mistakes >= MAX_MISTAKES or not self._can_be_undone(observation, action):
             return False
         self._mistakes += 1
         return True
 
-    def _can_be_undone(self, look: Observation, action: Action) -> bool:
+    def _can_be_undone(self, observation: Observation, action: Action) -> bool:
         """Looking around, following a link to a page without effects, or a wrong value that the solver's next action
         replaces. Typed text would be lost with the page."""
         match action:
             case Find() | Scroll() | Wait():
                 return True
             case Click():
-                element = look.element(action.ref)
-                return element is not None and look.url != self._typed_on and is_harmless_link(element)
+                element = observation.element(action.ref)
+                return element is not None and observation.url != self._typed_on and is_harmless_link(element)
             case Type():
                 label = self._label
                 return isinstance(label, Type) and label.ref == action.ref and label.clear and not action.enter

@@ -6,7 +6,7 @@ last committed `execute` had just run.
 An intent without a commit is an action that may or may not have happened:
 
 * `reopen` environments (the state lives on a server): it is *uncertain*. It is not sent again; the step counts, and
-  the policy is instructed to look before it repeats anything.
+  the policy is instructed to check the page before it repeats anything.
 * `replay` environments (the state was lost with the page): it is *void*. The environment is rebuilt without it, and
   the step is chosen again.
 

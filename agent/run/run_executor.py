@@ -189,7 +189,7 @@ class RunExecutor:
             if recovered is not None:
                 header, footer = recovered.header, await self._continue(episode, recovered)
             else:
-                header = header_of(self.manifest, job, start, (await episode.look()).url)
+                header = header_of(self.manifest, job, start, (await episode.observe()).url)
                 trace.append(header)
                 footer = await run_episode(self.graph, episode, self.approver)
         if self.manifest.config.trace_zip and isinstance(opened, TracedEnvironment):

@@ -44,7 +44,7 @@ from envs.security.request_holding import RequestHolding
 
 WINDOW_S: Final = 1.0
 """Time in which a requested window opens."""
-LOOK_S: Final = 1.0
+QUESTION_S: Final = 1.0
 """Timeout of a question to a page that was quiet."""
 UNANSWERED_WAITS: Final = 2
 """Waits for a late reaction to typing into one field; if none comes, later ones are left out. After a click that
@@ -93,7 +93,7 @@ class ActionEffects:
         """Called right before the action's input, at *point* where it is the pointer's: what the tabs change from now
         on is kept."""
         front = self.tabs.front
-        await asyncio.gather(*(mark(tab.world, point if tab is front else None, LOOK_S) for tab in self.tabs.all))
+        await asyncio.gather(*(mark(tab.world, point if tab is front else None, QUESTION_S) for tab in self.tabs.all))
 
     async def settle(self, deadline: float) -> None:
         """Waits until the front tab is quiet, which may be a window that the action opened."""
@@ -102,7 +102,7 @@ class ActionEffects:
         await self.settle_tab(front, deadline)
         await self._settle_held(deadline)
         react = min(self.settings.settle.react_ms / 1000, max(0.0, deadline - self.clock.now()))
-        if await self.races.call(self._late(front, react), react + 4 * LOOK_S):
+        if await self.races.call(self._late(front, react), react + 4 * QUESTION_S):
             await self.settle_tab(front, deadline)
         elif self._quiet.change == "no":  # what comes without a mutation may have come later
             self._quiet = Quiet(await self._change_in(front), in_time=True)
@@ -132,16 +132,16 @@ class ActionEffects:
 
     async def _change_in(self, tab: OpenTab) -> Change:
         by_pointer = isinstance(self._action, _BY_POINTER)
-        asking = change_since_mark(tab.world, by_pointer=by_pointer, seconds=LOOK_S)
-        return await self.races.call(asking, 2 * LOOK_S)
+        asking = change_since_mark(tab.world, by_pointer=by_pointer, seconds=QUESTION_S)
+        return await self.races.call(asking, 2 * QUESTION_S)
 
     async def _elsewhere(self) -> list[Change]:
         """What changed in the other tabs; ends their marks."""
         behind = [tab for tab in self.tabs.all if tab is not self._acted]
         changes = await asyncio.gather(
-            *(change_since_mark(tab.world, by_pointer=False, seconds=LOOK_S) for tab in behind)
+            *(change_since_mark(tab.world, by_pointer=False, seconds=QUESTION_S) for tab in behind)
         )
-        await asyncio.gather(*(unmark(tab.world, LOOK_S) for tab in behind))
+        await asyncio.gather(*(unmark(tab.world, QUESTION_S) for tab in behind))
         return ["yes" if change == "text" else change for change in changes]
 
     def _now(self) -> list[tuple[Page, str]]:
@@ -160,16 +160,18 @@ class ActionEffects:
         match self._action:
             case Hover():
                 return await late_reaction(front.world, self.traffic, seconds)
-            case Type() | Press() if await offers_suggestions(front.world, LOOK_S):
+            case Type() | Press() if await offers_suggestions(front.world, QUESTION_S):
                 return await late_reaction(front.world, self.traffic, seconds)
             case Type() if self.typed.heard:
                 return await self._late_unless_unanswered(front, seconds, self.typed.key, UNANSWERED_WAITS)
-            case Press() if _edits(self._action) and await front.observer.hears_focused(LOOK_S):
+            case Press() if _edits(self._action) and await front.observer.hears_focused(QUESTION_S):
                 return await self._late_unless_unanswered(front, seconds, "focused", UNANSWERED_WAITS)
             case Click() | ClickAt() | Drag() | DragAt() | Press() | Select() if self._quiet.change == "no":
-                return await front.observer.reacts(LOOK_S) and await late_reaction(front.world, self.traffic, seconds)
+                return await front.observer.reacts(QUESTION_S) and await late_reaction(
+                    front.world, self.traffic, seconds
+                )
             case Click() | ClickAt() | Press() if not self._quiet.answered:
-                return await front.observer.reacts(LOOK_S) and await self._late_unless_unanswered(
+                return await front.observer.reacts(QUESTION_S) and await self._late_unless_unanswered(
                     front, seconds, None, 1
                 )
             case _:

@@ -21,7 +21,7 @@ from playwright.async_api import Page, Request, Response
 from envs.browser.bounded_calls import cancel
 from envs.browser.dialogs import Dialogs
 from envs.browser.form_input import OK, choose, type_into
-from envs.browser.settle import differs_from_look
+from envs.browser.settle import differs_from_observation
 from envs.browser.step_clock import StepClock
 from envs.browser.tabs import Tabs
 from envs.browser.text_entry import TextEntry, TypedText
@@ -395,7 +395,7 @@ async def _tab(surface: ActionContext, action: NewTab | CloseTab | FocusTab) -> 
 
 async def _wait(surface: ActionContext) -> ActionResult:
     """Waits until the page differs from its last observation; the session then waits until it settles."""
-    changed = await differs_from_look(surface.tabs, surface.traffic, surface.settings.settle.max_s)
+    changed = await differs_from_observation(surface.tabs, surface.traffic, surface.settings.settle.max_s)
     return OK if changed else _no_effect("nothing changed")
 
 

@@ -207,7 +207,7 @@ class BrowserSession:
             await self.tabs.ensure()
             await self._enforce()
             if self.dialogs.open is None:
-                return await self._look(screenshot)
+                return await self._observe_front(screenshot)
         except Interrupted as interrupted:
             await self._after(interrupted)
         except (PageHung, TimeoutError):
@@ -220,7 +220,7 @@ class BrowserSession:
             self._notes.append(storable(str(error))[:300])
         if self.dialogs.open is not None:
             return self._blocked_view()
-        return await self._look_or_blank()
+        return await self._front_or_blank()
 
     async def execute(self, action: Action) -> ActionResult:
         """Executes one action and waits for the page to settle."""
@@ -411,22 +411,22 @@ class BrowserSession:
         not answer."""
         return await self._races.call(self.tabs.front.observer.control_at(x, y), self.settings.observe.timeout_s + 1.0)
 
-    async def forget_looks(self) -> None:
-        """See :meth:`envs.observer.observer.Observer.forget_looks`."""
-        await self._races.call(self.tabs.front.observer.forget_looks(), self.settings.observe.timeout_s + 1.0)
+    async def forget_appearances(self) -> None:
+        """See :meth:`envs.observer.observer.Observer.forget_appearances`."""
+        await self._races.call(self.tabs.front.observer.forget_appearances(), self.settings.observe.timeout_s + 1.0)
 
-    async def _look(self, screenshot: bool) -> Observation:
+    async def _observe_front(self, screenshot: bool) -> Observation:
         front = self.tabs.front
         tabs = await self.tabs.listing()
-        look = observe_without_secrets(front.observer, self.guard, screenshot=screenshot, tabs=tabs)
-        seen = await self._races.call(look, self.settings.observe.timeout_s + 2 * SEARCH_S + 1.0)
+        observing = observe_without_secrets(front.observer, self.guard, screenshot=screenshot, tabs=tabs)
+        seen = await self._races.call(observing, self.settings.observe.timeout_s + 2 * SEARCH_S + 1.0)
         notes, self._notes = self._notes, []
         named = tuple(dataclasses.replace(tab, title=seen.title) if tab.active else tab for tab in seen.tabs)
         return dataclasses.replace(seen, tabs=named, note="; ".join(filter(None, (*notes, seen.note))))
 
-    async def _look_or_blank(self) -> Observation:
+    async def _front_or_blank(self) -> Observation:
         try:
-            return await self._look(False)
+            return await self._observe_front(False)
         except (EnvError, PlaywrightError, TimeoutError, Interrupted) as error:
             self._notes.append(f"the page cannot be shown ({type(error).__name__})")
             return self._blocked_view()

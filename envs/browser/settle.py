@@ -28,7 +28,7 @@ GRACE_S = 0.3
 """Delay after its own timer within which a page must answer; otherwise it counts as busy."""
 MAX_SIGNS = 1_000
 POLL_S = 0.25
-"""Longest pause between two looks of a wait: changes in frames of other processes are not reported."""
+"""Longest pause between two checks of a wait: changes in frames of other processes are not reported."""
 
 # The scripts are in `envs/observer/in_page/settling.js` and `watching.js`, where each is described.
 QUIET = "(...args) => mira.untilQuiet(...args)"
@@ -146,7 +146,7 @@ async def first_change(world: Isolated, seconds: float) -> bool:
         return True
 
 
-async def differs_from_look(tabs: Tabs, traffic: Traffic, seconds: float) -> bool:
+async def differs_from_observation(tabs: Tabs, traffic: Traffic, seconds: float) -> bool:
     """Waits until the front tab differs from its last observation, or another tab is in front; False if that does not
     happen within half of *seconds*, or within *seconds* while a request is pending."""
     front, begun = tabs.front, time.monotonic()

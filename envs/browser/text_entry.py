@@ -23,7 +23,7 @@ from envs.observer.text_listeners import hears_text
 LONG_TEXT: Final = 200
 """Longer text is inserted at once instead of key by key."""
 RESUMED_KEYS: Final = 60
-"""Most keys that are typed one by one, each with a look for the field."""
+"""Most keys that are typed one by one, each with a check of the field."""
 
 # The scripts are in `envs/observer/in_page/read_back.js`, where each is described.
 FOCUS_STATE = "function () { return mira.focusState(this); }"
@@ -74,7 +74,7 @@ class TextEntry:
         return self.heard
 
     async def keys(self, text: str) -> None:
-        """Types *text* key by key; looks after the first key whether the field still has the focus."""
+        """Types *text* key by key; checks after the first key whether the field still has the focus."""
         await self.page.keyboard.type(text[:1])
         if len(text) == 1:
             return

@@ -40,9 +40,9 @@ _MARKER: Final = re.compile(r'--- (?:end )?frame \d+(?: "(?P<title>(?:[^"\\]|\\.
 _CELL: Final = " · "
 
 
-def action_place(action: Action, look: Observation, mask: Mask) -> ActionPlace | None:
+def action_place(action: Action, observation: Observation, mask: Mask) -> ActionPlace | None:
     """Returns what role and name of the action's element do not say about it; None where they say all."""
-    page = _Page(look, mask)
+    page = _Page(observation, mask)
     ref, to_ref = (getattr(action, name, None) for name in ("ref", "to_ref"))
     where = page.where(ref) if isinstance(ref, int) else ""
     onto = page.named(to_ref) if isinstance(action, Drag) and isinstance(to_ref, int) else ""
@@ -67,15 +67,15 @@ class _Piece:
 class _Page:
     """An observation, with its lines by element."""
 
-    def __init__(self, look: Observation, mask: Mask) -> None:
-        self._look = look
+    def __init__(self, observation: Observation, mask: Mask) -> None:
+        self._observation = observation
         self._mask = mask
         self._rows: dict[int, list[_Piece]] = {}
         """The pieces of the lines that were read."""
 
     @cached_property
     def _lines(self) -> list[str]:
-        return self._look.text.split("\n")
+        return self._observation.text.split("\n")
 
     @cached_property
     def _line_of(self) -> dict[int, int]:
@@ -87,11 +87,11 @@ class _Page:
 
     @cached_property
     def _names(self) -> Counter[tuple[str, str]]:
-        return Counter((element.key.role, element.key.name) for element in self._look.elements)
+        return Counter((element.key.role, element.key.name) for element in self._observation.elements)
 
     def named(self, ref: int) -> str:
         """The element in words, e.g. `button "delete" in row "Invoice 17"`; empty where there is none."""
-        element = self._look.element(ref)
+        element = self._observation.element(ref)
         if element is None:
             return ""
         name = self._quoted(element.key.name, NAME_CHARS)
@@ -99,7 +99,7 @@ class _Page:
 
     def where(self, ref: int) -> str:
         """Where the element is; empty if its name is unique on the page, or nothing tells it apart."""
-        element = self._look.element(ref)
+        element = self._observation.element(ref)
         if element is None or (element.key.name.strip() and self._names[element.key.role, element.key.name] == 1):
             return ""
         alike = self._alike(element)
@@ -118,12 +118,12 @@ class _Page:
 
     def lies_at(self, x: float, y: float) -> str:
         """The smallest element whose box holds the point, in words; empty if none or boxes were not observed."""
-        hit = [element for element in self._look.elements if _holds(element, x, y)]
+        hit = [element for element in self._observation.elements if _holds(element, x, y)]
         return self.named(min(hit, key=lambda element: element.area).ref) if hit else ""
 
     def _alike(self, element: Element) -> list[int]:
         key = element.key
-        return [e.ref for e in self._look.elements if (e.key.role, e.key.name) == (key.role, key.name)]
+        return [e.ref for e in self._observation.elements if (e.key.role, e.key.name) == (key.role, key.name)]
 
     def _in_line(self, ref: int, alike: Sequence[int]) -> str:
         """The other texts of the element's line that not all lines of *alike* elements have."""

@@ -25,10 +25,10 @@ from envs.core.record import storable
 from envs.core.settings import ObserveSettings
 from envs.observer.drawn import Drawn, drawn
 from envs.observer.frames import FrameWorlds
-from envs.observer.looking import look
 from envs.observer.merge import Numbering, Part, Place, add_elements, joined, merged_text, surfaces_of
 from envs.observer.nearest_controls import NO_SUCH_NUMBER
 from envs.observer.page_state import steady_text
+from envs.observer.process_observation import observe_process
 from envs.observer.target import Holder, Target
 from envs.observer.text_listeners import hears_text
 from envs.observer.world import World, WorldGone, bounded
@@ -82,28 +82,28 @@ class Observer:
         Raises PageHung if the main frame does not answer in time (the caller closes the page), PageCrashed if its
         renderer died. An iframe that does not answer in time is omitted and named in the note.
         """
-        look = asyncio.ensure_future(self._observe(boxes or screenshot, screenshot, tabs))
+        observing = asyncio.ensure_future(self._observe(boxes or screenshot, screenshot, tabs))
         crash = asyncio.ensure_future(self._crash.wait())
         try:
-            await asyncio.wait({look, crash}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({observing, crash}, return_when=asyncio.FIRST_COMPLETED)
             if self._crash.is_set():
                 raise PageCrashed("the renderer of the page died")
-            return await look
+            return await observing
         finally:
-            look.cancel()
+            observing.cancel()
             crash.cancel()
 
-    async def forget_looks(self) -> None:
-        """Forgets how controls looked before they were pressed: another episode begins in the same document."""
+    async def forget_appearances(self) -> None:
+        """Forgets the appearance of controls before they were pressed: another episode begins in the same document."""
         world = await self._frames.main(self._settings.timeout_s)
         with suppress(WorldGone):  # another document, which knows none
-            await world.call("forgetLooks", timeout_s=self._settings.timeout_s)
+            await world.call("forgetAppearances", timeout_s=self._settings.timeout_s)
 
     async def _observe(self, boxes: bool, screenshot: bool, tabs: tuple[Tab, ...]) -> Observation:
         notes: list[str] = []
         budget = self._settings.max_chars
         deadline = time.monotonic() + self._settings.timeout_s
-        part = await self._look(await self._frames.main(self._settings.timeout_s), deadline, boxes, notes)
+        part = await self._observe_processes(await self._frames.main(self._settings.timeout_s), deadline, boxes, notes)
         total = sum(piece.answer["full"] for piece in _parts(part))
         if part.remotes and total > budget:
             await self._share(part, budget, deadline)
@@ -115,20 +115,20 @@ class Observer:
             notes.append(f"{unexamined} elements that may be clickable were not examined yet")
         return await self._observation(part, notes, screenshot, tabs)
 
-    async def _look(self, main: World, deadline: float, boxes: bool, notes: list[str]) -> Part:
+    async def _observe_processes(self, main: World, deadline: float, boxes: bool, notes: list[str]) -> Part:
         self._holders.clear()
         self._paths.clear()
         half = time.monotonic() + self._settings.timeout_s / 2
-        part = await self._look_into(main, "", deadline, boxes)
-        await self._look_into_remotes(part, min(half, deadline), boxes, notes)
+        part = await self._observe_process(main, "", deadline, boxes)
+        await self._observe_remotes(part, min(half, deadline), boxes, notes)
         return part
 
-    async def _look_into(self, world: World, path: str, deadline: float, boxes: bool) -> Part:
+    async def _observe_process(self, world: World, path: str, deadline: float, boxes: bool) -> Part:
         """Observes one process; enters the new document if the page navigates meanwhile."""
         for attempt in range(3):
             try:
                 args = (self._page_settings(boxes), self._settings.max_chars, LISTED)
-                answer = await look(world, args, lambda: _left(deadline))
+                answer = await observe_process(world, args, lambda: _left(deadline))
                 self._paths[world] = path
                 if answer["left"]:
                     answer["text"] += f"\n… {answer['left']} more parts of this page were not read (find text)"
@@ -139,14 +139,14 @@ class Observer:
                     raise PageHung(f"the page kept navigating: {gone}") from gone
         raise AssertionError("unreachable")
 
-    async def _look_into_remotes(self, part: Part, deadline: float, boxes: bool, notes: list[str]) -> None:
+    async def _observe_remotes(self, part: Part, deadline: float, boxes: bool, notes: list[str]) -> None:
         indexes = [i for i, frame in enumerate(part.answer["frames"]) if frame["remote"]]
-        parts = await asyncio.gather(*(self._look_into_remote(part, i, deadline, boxes, notes) for i in indexes))
+        parts = await asyncio.gather(*(self._observe_remote(part, i, deadline, boxes, notes) for i in indexes))
         for index, remote in zip(indexes, parts, strict=True):
             if remote is not None:
                 part.remotes[index] = remote
 
-    async def _look_into_remote(
+    async def _observe_remote(
         self, part: Part, index: int, deadline: float, boxes: bool, notes: list[str]
     ) -> Part | None:
         frame = part.answer["frames"][index]
@@ -156,7 +156,7 @@ class Observer:
             world = await self._frames.remote(part.world, index, _left(deadline))
             if world is None or self._bars(part, index, await self._frames.address(world, _left(deadline))):
                 return None
-            remote = await self._look_into(world, path, deadline, boxes)
+            remote = await self._observe_process(world, path, deadline, boxes)
             if self._bars(part, index, remote.answer["url"]):  # it navigated between the two calls
                 del self._paths[world]
                 return None
@@ -169,7 +169,7 @@ class Observer:
                 self._frames.forget(world)
             return None
         self._holders[world] = (part.world, index)
-        await self._look_into_remotes(remote, deadline, boxes, notes)
+        await self._observe_remotes(remote, deadline, boxes, notes)
         return remote
 
     def _bars(self, part: Part, index: int, url: str) -> bool:

@@ -61,7 +61,7 @@ class Target:
 
         If the element shows only while the pointer is over its row, *move* moves the pointer there first. If there is
         no point, returns a result with COVERED, DISABLED, NOT_ACTIONABLE (no visible box) or STALE. With *presses* the
-        page program notes that the element is pressed there, so that a change of its look is reported.
+        page program notes that the element is pressed there, so that a change of its appearance is reported.
         """
         await self._show_holders()
         answer = await self._point_in_frame(presses)

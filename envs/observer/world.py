@@ -38,10 +38,10 @@ PARTS = (
     *("entering.js", "read_back.js", "scrolling.js"),
 )
 _CALLS = (
-    "observe, relayOut, forgetLooks, find, lines, tellLines, expand, hosts, frameHolder, frameOrigin, adoptRoots, "
-    "adoptListeners, adoptHovering, adoptHearing, resolve, facts, pointOf, untilShown, showHolder, throughHolder, "
-    "prepare, selectAll, caretToEnd, fillValue, insert, chooseOption, pageAddress, isFileInput, scrollAround, "
-    "controlAt, differs, hearsText, focusState, resumeEntry, readBack, enterAtOnce"
+    "observe, relayOut, forgetAppearances, find, lines, tellLines, expand, hosts, frameHolder, frameOrigin, "
+    "adoptRoots, adoptListeners, adoptHovering, adoptHearing, resolve, facts, pointOf, untilShown, showHolder, "
+    "throughHolder, prepare, selectAll, caretToEnd, fillValue, insert, chooseOption, pageAddress, isFileInput, "
+    "scrollAround, controlAt, differs, hearsText, focusState, resumeEntry, readBack, enterAtOnce"
 )
 _WORLD = "mira"
 _OBJECTS = "mira-objects"

@@ -42,7 +42,7 @@ from judges.analysis.pages import Pages, place, without_origin
 Step = tuple[Intent, Commit | None]
 """An action and its result; None if the process died in between."""
 
-LOOKING: Final = (Find, Expand, Scroll, ScrollAt, Hover, Wait)
+OBSERVING: Final = (Find, Expand, Scroll, ScrollAt, Hover, Wait)
 """Actions that only observe a page."""
 _IDLE: Final = (Find, Wait)
 """Actions that cannot change a number; scrolling may, because a list shows other rows."""
@@ -148,7 +148,7 @@ def action_of(intent: Intent) -> Action:
 def carried_out(step: Step) -> bool:
     """Whether it acted on a page, or may have: the process died before the result was recorded."""
     intent, commit = step
-    return not isinstance(intent.action, LOOKING) and (commit is None or commit.result.ok)
+    return not isinstance(intent.action, OBSERVING) and (commit is None or commit.result.ok)
 
 
 def seconds_of(intent: Intent) -> float:
@@ -160,13 +160,13 @@ def seconds_of(intent: Intent) -> float:
 
 
 def _slots(steps: Sequence[Step], splits: Sequence[Split | None], raw: Sequence[Action]) -> Slots:
-    looks: dict[tuple[str, str], list[PageNumbers]] = {}
+    observations: dict[tuple[str, str], list[PageNumbers]] = {}
     for i, ((intent, _), one) in enumerate(zip(steps, splits, strict=True)):
         if one is not None:
             key = place(intent.seen.url), one.letters
-            looks.setdefault(key, []).append(PageNumbers(i, seconds_of(intent), one.numbers))
+            observations.setdefault(key, []).append(PageNumbers(i, seconds_of(intent), one.numbers))
     effects = _step_effects(steps, raw)
-    by_page = {key: volatile(many, effects) for key, many in looks.items()}
+    by_page = {key: volatile(many, effects) for key, many in observations.items()}
     return {key: slots for key, slots in by_page.items() if slots}
 
 
@@ -174,7 +174,7 @@ def _step_effects(steps: Sequence[Step], raw: Sequence[Action]) -> StepEffects:
     idle = [isinstance(i.action, _IDLE) or (c is not None and c.result.status in _REFUSED) for i, c in steps]
     navigations = _navigations(steps, raw)
     harmless = [
-        quiet or navigates or isinstance(step[0].action, LOOKING)
+        quiet or navigates or isinstance(step[0].action, OBSERVING)
         for quiet, navigates, step in zip(idle, navigations, steps, strict=True)
     ]
     return StepEffects(idle, navigations, harmless, raw, timed=len({seconds_of(intent) for intent, _ in steps}) > 1)
@@ -271,5 +271,5 @@ def _renumbered(one: _KnownAction, other: _KnownAction, steps: Sequence[Step], p
         return False
     if without_numbers(mine.name) != without_numbers(theirs.name):
         return False
-    looks = [(pages.text(steps[known.first][0].seen), name) for known, name in ((one, theirs.name), (other, mine.name))]
-    return all(text is not None and f'"{name}"' not in text for text, name in looks)
+    texts = [(pages.text(steps[known.first][0].seen), name) for known, name in ((one, theirs.name), (other, mine.name))]
+    return all(text is not None and f'"{name}"' not in text for text, name in texts)

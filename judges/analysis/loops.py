@@ -28,7 +28,7 @@ from pydantic import Field
 from envs.core.actions import Drag
 from envs.core.record import Record
 from envs.core.trace import Intent, Loop
-from judges.analysis.history import LOOKING, History, PlacedAction, Step, carried_out
+from judges.analysis.history import OBSERVING, History, PlacedAction, Step, carried_out
 
 
 class LoopRules(Record):
@@ -126,7 +126,7 @@ def find_cycles(keys: Sequence[object], *, period: int, repeats: int) -> Iterato
 def advance(history: History, rules: LoopRules) -> Sequence[int]:
     """0-based positions of the equal last actions, without observing ones, if each of the latest was carried out on a
     new page; else empty."""
-    doing = [i for i, (intent, _) in enumerate(history.steps) if not _looks(intent)]
+    doing = [i for i, (intent, _) in enumerate(history.steps) if not _only_observes(intent)]
     same = list(takewhile(lambda i: history.acts[i] == history.acts[doing[-1]], reversed(doing)))[::-1]
     if len(same) < rules.identical_actions:
         return ()
@@ -162,8 +162,8 @@ def _stretches(history: History, rules: LoopRules, gains: Sequence[int]) -> Iter
     yield from _frequent(history, rules, gains)
 
 
-def _looks(intent: Intent) -> bool:
-    return isinstance(intent.action, LOOKING)
+def _only_observes(intent: Intent) -> bool:
+    return isinstance(intent.action, OBSERVING)
 
 
 def _stretch(cycle: Cycle) -> Stretch:
@@ -238,7 +238,7 @@ def _identical_tail(history: History, rules: LoopRules) -> Iterator[Cycle]:
     destination has no key."""
     acts, states = history.acts, history.states
     start = len(acts) - sum(1 for _ in takewhile(lambda act: act == acts[-1], reversed(acts)))
-    unknown = bool(acts) and isinstance(history.steps[-1][0].action, (*LOOKING, Drag))
+    unknown = bool(acts) and isinstance(history.steps[-1][0].action, (*OBSERVING, Drag))
     if unknown or len(acts) - start < rules.identical_actions:
         return
     run, late = range(start, len(acts)), range(len(acts) - rules.identical_actions, len(acts))
@@ -252,7 +252,7 @@ def _identical_tail(history: History, rules: LoopRules) -> Iterator[Cycle]:
 def _frequent(history: History, rules: LoopRules, gains: Sequence[int]) -> Iterator[Stretch]:
     """One action on one page in at least half of the steps, without a new page or milestone."""
     pairs = list(zip(history.acts, history.states, strict=True))
-    doing = (pair for (intent, _), pair in zip(history.steps, pairs, strict=True) if not _looks(intent))
+    doing = (pair for (intent, _), pair in zip(history.steps, pairs, strict=True) if not _only_observes(intent))
     for pair, count in Counter(doing).items():
         if count < rules.frequent_actions:
             continue

@@ -35,7 +35,7 @@ from envs.core.actions import (
 )
 from envs.core.trace import ElementKeyRecord, Intent, ObservationRecord
 from envs.observer.page_state import steady_text
-from judges.analysis.history import LOOKING, History, PlacedAction, Slots, Step, seconds_of
+from judges.analysis.history import OBSERVING, History, PlacedAction, Slots, Step, seconds_of
 from judges.analysis.pages import Pages, place
 
 _SPACE: Final = re.compile(r"\s+")
@@ -155,7 +155,7 @@ def moves_of(history: History) -> tuple[Move, ...]:
     """The moves of all steps that were carried out, in order."""
     moves: list[Move] = []
     for i, (intent, commit) in enumerate(history.steps):
-        if isinstance(intent.action, LOOKING) or (commit is not None and not commit.result.ok):
+        if isinstance(intent.action, OBSERVING) or (commit is not None and not commit.result.ok):
             continue
         moves += _moves(intent, _page(history, i), _after(history, i))
     return tuple(moves)

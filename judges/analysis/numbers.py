@@ -56,8 +56,8 @@ _STATE_AFTER: Final = re.compile(
     r"^\s*(?:%|/\s*\d|[$€£¥×]|(?:of|out of|items?|pages?|pieces?|selected|chosen|guests?|points?|euros?|dollars?)\b)",
     re.IGNORECASE,
 )
-_LOOKS_BEFORE: Final = re.compile(r"\b(?:views?|visits?|visitors?|hits|viewed|online)\W{0,3}$", re.IGNORECASE)
-_LOOKS_AFTER: Final = re.compile(
+_VIEWS_BEFORE: Final = re.compile(r"\b(?:views?|visits?|visitors?|hits|viewed|online)\W{0,3}$", re.IGNORECASE)
+_VIEWS_AFTER: Final = re.compile(
     r"^\s*(?:(?:page )?(?:views?|visits?|visitors?|hits)\b|times? (?:viewed|visited)\b"
     r"|(?:users?|guests?|members?|people|visitors?)? ?(?:are )?(?:online|watching|viewing)\b)",
     re.IGNORECASE,
@@ -84,7 +84,7 @@ class Number(NamedTuple):
     text: str
     carries_state: bool
     """Its context says that it carries state."""
-    counts_looks: bool
+    counts_views: bool
 
 
 class Split(NamedTuple):
@@ -144,12 +144,12 @@ def without_numbers(text: str) -> str:
     return _NUMBER.sub(lambda match: f"\0{match.lastgroup}", text)
 
 
-def volatile(looks: Sequence[PageNumbers], effects: StepEffects) -> frozenset[int]:
-    """Positions of volatile numbers. *looks* are at one address, equal except for their numbers."""
-    if len(looks) < 2:
+def volatile(observations: Sequence[PageNumbers], effects: StepEffects) -> frozenset[int]:
+    """Positions of volatile numbers. *observations* are at one address, equal except for their numbers."""
+    if len(observations) < 2:
         return frozenset()
-    slots = range(len(looks[0].numbers))
-    return frozenset(slot for slot in slots if _is_volatile(_Slot(slot, looks), effects))
+    slots = range(len(observations[0].numbers))
+    return frozenset(slot for slot in slots if _is_volatile(_Slot(slot, observations), effects))
 
 
 def passed(one: Number, other: Number, seconds: float) -> bool:
@@ -166,21 +166,21 @@ class _Slot:
     """One number of a page in all its observations."""
 
     slot: int
-    looks: Sequence[PageNumbers]
+    observations: Sequence[PageNumbers]
 
-    def number(self, look: PageNumbers) -> Number:
-        return look.numbers[self.slot]
+    def number(self, observation: PageNumbers) -> Number:
+        return observation.numbers[self.slot]
 
     def changes(self) -> Iterator[tuple[PageNumbers, PageNumbers]]:
         """Consecutive observations with different numbers."""
-        return ((a, b) for a, b in pairwise(self.looks) if self.number(a).text != self.number(b).text)
+        return ((a, b) for a, b in pairwise(self.observations) if self.number(a).text != self.number(b).text)
 
 
 def _is_volatile(slot: _Slot, effects: StepEffects) -> bool:
     if not any(slot.changes()):
         return False
-    first = slot.number(slot.looks[0])
-    if first.counts_looks or (first.form is not Form.BARE and _follows_time(slot, effects)):
+    first = slot.number(slot.observations[0])
+    if first.counts_views or (first.form is not Form.BARE and _follows_time(slot, effects)):
         return True
     if first.carries_state:
         return False
@@ -189,7 +189,7 @@ def _is_volatile(slot: _Slot, effects: StepEffects) -> bool:
 
 def _follows_time(slot: _Slot, effects: StepEffects) -> bool:
     """Whether each change, and their sum, fits the elapsed time."""
-    scales = (1.0, 60.0) if slot.number(slot.looks[0]).form is Form.CLOCK else (1.0,)
+    scales = (1.0, 60.0) if slot.number(slot.observations[0]).form is Form.CLOCK else (1.0,)
     return any(_fits(slot, scale, timed=effects.timed) for scale in scales)
 
 
@@ -197,8 +197,8 @@ def _fits(slot: _Slot, scale: float, *, timed: bool) -> bool:
     """Whether it only grows, or only falls, except for restarts."""
     grown: list[float] = []
     waited = 0.0
-    largest = max(slot.number(look).unit for look in slot.looks) * scale
-    for one, other in pairwise(slot.looks):
+    largest = max(slot.number(observation).unit for observation in slot.observations) * scale
+    for one, other in pairwise(slot.observations):
         before, after = slot.number(one), slot.number(other)
         unit = max(before.unit, after.unit) * scale
         change, seconds = (after.value - before.value) * scale, other.at - one.at
@@ -234,9 +234,12 @@ def _changed_on_return(slot: _Slot, effects: StepEffects) -> bool:
 
 def _counts_seconds(slot: _Slot, effects: StepEffects) -> bool:
     """Whether it rose or fell by the elapsed seconds, independent of the action."""
-    if not effects.timed or len(slot.looks) < 4:
+    if not effects.timed or len(slot.observations) < 4:
         return False
-    values, times = [slot.number(look).value for look in slot.looks], [look.at for look in slot.looks]
+    values, times = (
+        [slot.number(observation).value for observation in slot.observations],
+        [observation.at for observation in slot.observations],
+    )
     grown, waited = [b - a for a, b in pairwise(values)], [b - a for a, b in pairwise(times)]
     one_way = all(change >= 0 for change in grown) or all(change <= 0 for change in grown)
     each = all(abs(abs(change) - seconds) <= _SLACK for change, seconds in zip(grown, waited, strict=True))
@@ -248,7 +251,7 @@ def _unsteady(slot: _Slot, effects: StepEffects) -> bool:
     """Whether one action twice left the number unchanged and twice changed it, or changed it by two amounts in three
     times."""
     grown: dict[object, list[float]] = {}
-    for one, other in pairwise(slot.looks):
+    for one, other in pairwise(slot.observations):
         if other.step == one.step + 1:
             change = slot.number(other).value - slot.number(one).value
             grown.setdefault(effects.acts[one.step], []).append(change)
@@ -264,18 +267,18 @@ def _number(match: re.Match[str]) -> Number:
     before = text[max(0, match.start() - _NEAR) : match.start()]
     after = text[match.end() : match.end() + _NEAR]
     state = bool(_STATE_BEFORE.search(before) or _STATE_AFTER.match(after))
-    looks = bool(_LOOKS_BEFORE.search(before) or _LOOKS_AFTER.match(after))
+    views = bool(_VIEWS_BEFORE.search(before) or _VIEWS_AFTER.match(after))
     match match.lastgroup:
         case "time":
             parts = [(float(value), _UNITS[unit.lower()]) for value, unit in _ONE_TIME.findall(matched)]
-            return Number(Form.TIME, sum(v * u for v, u in parts), min(u for _, u in parts), matched, state, looks)
+            return Number(Form.TIME, sum(v * u for v, u in parts), min(u for _, u in parts), matched, state, views)
         case "now":
-            return Number(Form.TIME, 0.0, 1.0, matched, state, looks)
+            return Number(Form.TIME, 0.0, 1.0, matched, state, views)
         case "clock":
             large, small = matched.split(":")
-            return Number(Form.CLOCK, int(large) * 60.0 + int(small), 1.0, matched, state, looks)
+            return Number(Form.CLOCK, int(large) * 60.0 + int(small), 1.0, matched, state, views)
         case _:
-            return Number(*_bare(matched), matched, state, looks)
+            return Number(*_bare(matched), matched, state, views)
 
 
 def _bare(text: str) -> tuple[Form, float, float]:

@@ -35,7 +35,7 @@ from pydantic import Field
 from envs.core.actions import Click, ClickAt, Press, Stop
 from envs.core.trace import EndedBy, Failure, Loop, Outcome
 from judges.analysis.action_words import in_words
-from judges.analysis.history import LOOKING, History, PlacedAction, Step, carried_out, history_of
+from judges.analysis.history import OBSERVING, History, PlacedAction, Step, carried_out, history_of
 from judges.analysis.loops import LoopRules, advance, find_loop, gains_of
 from judges.analysis.pages import Pages
 from judges.analysis.records import Comparison
@@ -196,7 +196,7 @@ def _no_attempt(case: Case, rules: FailureRules, loop: Loop | None) -> Failure |
     if (done := _done_at(case)) is not None:
         reason = f"everything was achieved by step {done}, but the agent never stopped"
         return _failure("no_reasonable_attempt", done, reason, loop)
-    first = next((s for s in case.steps if not isinstance(s[0].action, LOOKING)), None)
+    first = next((s for s in case.steps if not isinstance(s[0].action, OBSERVING)), None)
     if first is None or not any(commit is not None and carried_out((intent, commit)) for intent, commit in case.steps):
         reason = "no action on a page was carried out"
         return _failure("no_reasonable_attempt", case.steps[0][0].step, reason, loop)

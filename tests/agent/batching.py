@@ -21,11 +21,13 @@ class Recorded:
     action: Action
     target: ElementKey | None
 
-    def on(self, look: Observation) -> Action | None:
-        """The action with the number that its element has in *look*; None where it is not shown."""
+    def on(self, observation: Observation) -> Action | None:
+        """The action with the number that its element has in *observation*; None where it is not shown."""
         if self.target is None:
             return self.action
-        found = next((element for element in look.elements if element.key == self.target and element.shown), None)
+        found = next(
+            (element for element in observation.elements if element.key == self.target and element.shown), None
+        )
         return None if found is None else self.action.model_copy(update={"ref": found.ref})
 
 
@@ -57,10 +59,10 @@ class BatchingPolicy:
         first, *then = self._language.parse_all(raw)
         return replace(ActionProposal(first.action, raw), then=tuple(then))
 
-    def _next(self, left: Sequence[Recorded], look: Observation) -> list[Action]:
+    def _next(self, left: Sequence[Recorded], observation: Observation) -> list[Action]:
         actions: list[Action] = []
         for step in left[: self._most]:
-            action = step.on(look)
+            action = step.on(observation)
             if action is None:
                 break
             actions.append(action)

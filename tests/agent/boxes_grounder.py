@@ -32,8 +32,8 @@ def middle(box: Box | None) -> Point:
 def control(name: str, nth: int = 0, role: str = "") -> Spot:
     """The middle of the *nth* control with this name."""
 
-    def spot(look: Observation) -> Point:
-        named = [e for e in look.elements if e.key.name == name and e.key.role.startswith(role)]
+    def spot(observation: Observation) -> Point:
+        named = [e for e in observation.elements if e.key.name == name and e.key.role.startswith(role)]
         return middle(named[nth].box)
 
     return spot
@@ -42,15 +42,15 @@ def control(name: str, nth: int = 0, role: str = "") -> Spot:
 def beside(name: str, across: float, down: float) -> Spot:
     """A point that misses the control: that far to the right of and below its middle."""
 
-    def spot(look: Observation) -> Point:
-        x, y = control(name)(look)
+    def spot(observation: Observation) -> Point:
+        x, y = control(name)(observation)
         return Point(x + across, y + down)
 
     return spot
 
 
-def surface(look: Observation) -> Point:
-    return middle(look.surfaces[0].box)
+def surface(observation: Observation) -> Point:
+    return middle(observation.surfaces[0].box)
 
 
 def json_point(point: Point) -> str:
@@ -72,7 +72,7 @@ class FromBoxes:
     """Answers, or errors, before it answers rightly."""
     spec: str = "grounder"
     requests: list[ChatRequest] = field(default_factory=list[ChatRequest])
-    look: Observation | None = None
+    observation: Observation | None = None
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         self.requests.append(request)
@@ -81,12 +81,12 @@ class FromBoxes:
             if isinstance(answer, ModelError):
                 raise answer
             return self._reply(answer)
-        assert self.look is not None
+        assert self.observation is not None
         (image,) = request.messages[0].images
         description = next(words for words in self.spots if words in request.messages[0].text)
-        frame = ImageFrame(Size(*self.look.viewport), picture_size(image.data))
+        frame = ImageFrame(Size(*self.observation.viewport), picture_size(image.data))
         space = profile_named(self.profile).space
-        return self._reply(self.form(frame.to_model(space, self.spots[description](self.look))))
+        return self._reply(self.form(frame.to_model(space, self.spots[description](self.observation))))
 
     def _reply(self, text: str) -> ChatReply:
         return ChatReply(text, Usage(tokens_in=1_000, tokens_out=7, cost_usd=0.25), self.spec, 0.01)
@@ -97,10 +97,10 @@ class FromBoxes:
 class WatchedGrounder(ModelGrounder):
     """Tells its model the observation."""
 
-    async def locate(self, description: str, look: Observation) -> Located:
+    async def locate(self, description: str, observation: Observation) -> Located:
         model: Any = self._model
-        model.look = look
-        return await super().locate(description, look)
+        model.observation = observation
+        return await super().locate(description, observation)
 
 
 def use(monkeypatch: pytest.MonkeyPatch, policy: ScriptedModel, grounder: FromBoxes) -> None:

@@ -13,7 +13,7 @@ from judges.base import Progress
 
 
 @pytest.fixture
-def look() -> Callable[..., Observation]:
+def make_observation() -> Callable[..., Observation]:
     """Makes an observation; keyword arguments replace its fields."""
 
     def make(text: str = "Welcome", **fields: Any) -> Observation:
@@ -33,13 +33,13 @@ def look() -> Callable[..., Observation]:
 
 
 @pytest.fixture
-def progress(look: Callable[..., Observation]) -> Callable[..., Progress]:
+def progress(make_observation: Callable[..., Observation]) -> Callable[..., Progress]:
     """Makes the progress of a log-in with three milestones on a page with *text*."""
     plan = ("Have ann in the field Username", "Have a password in the field Password", "Submit the form")
 
     def make(text: str = "Welcome", *, texts: tuple[str, ...] = plan, **fields: Any) -> Progress:
         milestones = tuple(Milestone(id=f"login-{i}", text=t) for i, t in enumerate(texts))
-        page = look(text)
+        page = make_observation(text)
         usual = {"instruction": "Log in as ann", "milestones": milestones, "z": (False,) * len(texts)}
         values: dict[str, Any] = {**usual, "observation": page, **fields}
         return Progress(**values)

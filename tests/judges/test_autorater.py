@@ -139,28 +139,32 @@ async def test_the_same_model_flips_on_real_evidence(progress: Make):
     assert (await autorater.rate(progress(PAGE))).rating.z == (True, True, True)
 
 
-async def test_a_static_budget_asks_at_every_step(progress: Make, look: Callable[..., Observation]):
+async def test_a_static_budget_asks_at_every_step(progress: Make, make_observation: Callable[..., Observation]):
     autorater, model = rater(reflection(m1="unsure", m2="no", m3="no"), budget=4096)
-    rating = (await autorater.rate(progress(PAGE, previous=look(PAGE), history=(WAITED,)))).rating
+    rating = (await autorater.rate(progress(PAGE, previous=make_observation(PAGE), history=(WAITED,)))).rating
     assert [r.thinking_tokens for r in model.requests] == [4096]
     assert rating.z == (False, False, False), "unsure is not achieved"
 
 
 @pytest.mark.parametrize("budget", ["auto", 4096])
 async def test_nobody_is_asked_before_the_first_action_nor_when_only_the_focus_moved(
-    budget: Any, progress: Make, look: Callable[..., Observation]
+    budget: Any, progress: Make, make_observation: Callable[..., Observation]
 ):
     autorater, model = rater(budget=budget)
     focused = PAGE.replace('= "ann"', '= "ann" focused')
-    for step in (progress(PAGE, step=0), progress(focused, previous=look(PAGE), step=1, history=(WAITED,))):
+    for step in (progress(PAGE, step=0), progress(focused, previous=make_observation(PAGE), step=1, history=(WAITED,))):
         rated = await autorater.rate(step)
         assert rated.postponed and rated.rating.z == (False, False, False) and rated.replies == ()
     assert not model.requests
 
 
-async def test_auto_asks_nobody_when_nothing_relevant_changed(progress: Make, look: Callable[..., Observation]):
+async def test_auto_asks_nobody_when_nothing_relevant_changed(
+    progress: Make, make_observation: Callable[..., Observation]
+):
     autorater, model = rater(budget="auto")
-    rated = await autorater.rate(progress(PAGE, previous=look(PAGE), history=(WAITED,), z=(True, False, False)))
+    rated = await autorater.rate(
+        progress(PAGE, previous=make_observation(PAGE), history=(WAITED,), z=(True, False, False))
+    )
     assert rated.rating.z == (True, False, False) and rated.rating.source == "cheap"
     assert not model.requests and rated.replies == ()
 
@@ -209,9 +213,11 @@ async def test_auto_looks_again_at_a_claim_without_evidence(progress: Make):
     assert rating.z == (False, False, False) and rating.source == "model" and autorater.rejected == 1
 
 
-async def test_static_rules_come_first_and_the_screenshot_goes_along(progress: Make, look: Callable[..., Observation]):
+async def test_static_rules_come_first_and_the_screenshot_goes_along(
+    progress: Make, make_observation: Callable[..., Observation]
+):
     autorater, model = rater(reflection(m1="no", m2="no", m3="no"))
-    await autorater.rate(progress(observation=look(PAGE, screenshot=b"png")))
+    await autorater.rate(progress(observation=make_observation(PAGE, screenshot=b"png")))
     system, user = model.requests[0].messages
     assert (system.role, system.text) == ("system", SYSTEM) and user.images == (Image(b"png"),)
 

@@ -31,7 +31,7 @@ from models.providers.scripted_model import ScriptedModel
 from tests.past_actions import WAITED, clicked, failed, pressed, typed
 
 Make = Callable[..., Progress]
-Look = Callable[..., Observation]
+MakeObservation = Callable[..., Observation]
 PAGE = '[1] textbox "Username" = "ann"\n[2] textbox "Password" (filled)\n[3] button "Log in"'
 ANN = '[1] textbox "Username" = "ann"'
 FILLED = '[2] textbox "Password" (filled)'
@@ -47,10 +47,12 @@ def asked(model: ScriptedModel) -> list[str]:
     return [request.messages[0].text.split("\n")[0].removeprefix("Check: ") for request in model.requests]
 
 
-def about(milestone: str, look: Look, text: str, *, page: dict[str, Any] | None = None, **fields: Any) -> Progress:
+def about(
+    milestone: str, make_observation: MakeObservation, text: str, *, page: dict[str, Any] | None = None, **fields: Any
+) -> Progress:
     """A page with *text*, one open milestone."""
     plan = (Milestone(id="m1", text=milestone),)
-    return Progress("Do it", look(text, **(page or {})), milestones=plan, z=(False,), **fields)
+    return Progress("Do it", make_observation(text, **(page or {})), milestones=plan, z=(False,), **fields)
 
 
 def test_a_milestone_is_checked_with_the_goal_the_last_actions_and_the_page(progress: Make):
@@ -163,49 +165,67 @@ PROOFS = {
 
 @pytest.mark.parametrize(("milestone", "text", "history", "proof"), PROOFS.values(), ids=PROOFS.keys())
 def test_a_proof_is_what_shares_most(
-    look: Look, milestone: str, text: str, history: tuple[PastAction, ...], proof: str | None
+    make_observation: MakeObservation, milestone: str, text: str, history: tuple[PastAction, ...], proof: str | None
 ):
-    assert proof_of(about(milestone, look, text, history=history), 0) == proof
+    assert proof_of(about(milestone, make_observation, text, history=history), 0) == proof
 
 
-def test_the_address_may_be_the_proof(look: Look):
-    tested = about("Open the products page", look, "x", page={"url": "http://shop.test/catalog/products?p=2#top"})
+def test_the_address_may_be_the_proof(make_observation: MakeObservation):
+    tested = about(
+        "Open the products page", make_observation, "x", page={"url": "http://shop.test/catalog/products?p=2#top"}
+    )
     assert proof_of(tested, 0) == "/catalog/products?p=2"
 
 
-def test_the_address_is_the_proof_only_where_the_page_has_none(look: Look):
+def test_the_address_is_the_proof_only_where_the_page_has_none(make_observation: MakeObservation):
     tested = about(
-        "Have the option tea chosen", look, 'tea\n[1] radio "tea" checked', page={"url": "http://x.test/option"}
+        "Have the option tea chosen",
+        make_observation,
+        'tea\n[1] radio "tea" checked',
+        page={"url": "http://x.test/option"},
     )
     assert proof_of(tested, 0) == "tea"
 
 
-def test_the_words_of_a_dialog_may_be_the_proof(look: Look):
+def test_the_words_of_a_dialog_may_be_the_proof(make_observation: MakeObservation):
     dialog = DialogReport(type="alert", message="Order 7 is placed", answer="open")
-    assert proof_of(about("Have the order placed", look, "x", page={"dialog": dialog}), 0) == "Order 7 is placed"
+    assert (
+        proof_of(about("Have the order placed", make_observation, "x", page={"dialog": dialog}), 0)
+        == "Order 7 is placed"
+    )
 
 
-def test_of_equal_lines_the_new_one_is_the_proof(look: Look):
-    now = about("Have tea in the basket", look, '[1] link "Tea"\nTea (1)', previous=look('[9] link "Tea"'))
+def test_of_equal_lines_the_new_one_is_the_proof(make_observation: MakeObservation):
+    now = about(
+        "Have tea in the basket",
+        make_observation,
+        '[1] link "Tea"\nTea (1)',
+        previous=make_observation('[9] link "Tea"'),
+    )
     assert proof_of(now, 0) == "Tea (1)"
 
 
-def test_where_no_line_speaks_of_it_the_proof_is_what_is_new(look: Look):
+def test_where_no_line_speaks_of_it_the_proof_is_what_is_new(make_observation: MakeObservation):
     before = '[1] textbox "Date"\n[2] button "Submit"'
-    now = about("Have the calendar open", look, f'{before}\n[3] button "Prev"\nMay 2026', previous=look(before))
+    now = about(
+        "Have the calendar open",
+        make_observation,
+        f'{before}\n[3] button "Prev"\nMay 2026',
+        previous=make_observation(before),
+    )
     assert proof_of(now, 0) == '[3] button "Prev"'
 
 
-def test_of_a_long_line_the_part_that_speaks_of_the_milestone_is_quoted(look: Look):
+def test_of_a_long_line_the_part_that_speaks_of_the_milestone_is_quoted(make_observation: MakeObservation):
     line = " ".join(["Lorem ipsum dolor sit amet"] * 4 + ["your order 4711 was placed"] + ["consectetur elit"] * 4)
-    proof = proof_of(about("Have order 4711 placed", look, line), 0)
+    proof = proof_of(about("Have order 4711 placed", make_observation, line), 0)
     assert proof is not None and len(proof) <= QUOTE_CHARS and "order 4711 was placed" in proof
     assert f" {proof} " in f" {line} ", "cut between words"
 
 
-def test_a_proof_stands_in_what_is_shown_although_the_page_is_longer(look: Look):
+def test_a_proof_stands_in_what_is_shown_although_the_page_is_longer(make_observation: MakeObservation):
     page = "\n".join([f"Row {i} | tea | {'x' * 100} | basket {i}" for i in range(60)])
-    tested = about("Have tea in basket 47", look, page)
+    tested = about("Have tea in basket 47", make_observation, page)
     proof = proof_of(tested, 0)
     assert proof is not None and proof in check_text(tested, 0) and "47" in proof
 
@@ -218,10 +238,13 @@ WORDS = st.lists(
 @given(words=WORDS, history=st.lists(WORDS, max_size=5), milestone=WORDS)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_proof_is_shown_learnable_and_accepted(
-    look: Look, words: list[str], history: list[list[str]], milestone: list[str]
+    make_observation: MakeObservation, words: list[str], history: list[list[str]], milestone: list[str]
 ):
     tested = about(
-        " ".join(milestone), look, " ".join(words), history=tuple(pressed(" ".join(line)) for line in history)
+        " ".join(milestone),
+        make_observation,
+        " ".join(words),
+        history=tuple(pressed(" ".join(line)) for line in history),
     )
     proof = proof_of(tested, 0)
     if proof is not None:
@@ -308,9 +331,11 @@ async def test_z_that_does_not_fit_the_plan_is_refused(progress: Make):
 
 
 @pytest.mark.parametrize(("budget", "questions"), [("auto", 0), (0, 1)])
-async def test_auto_asks_nobody_when_nothing_relevant_changed(progress: Make, look: Look, budget: Any, questions: int):
+async def test_auto_asks_nobody_when_nothing_relevant_changed(
+    progress: Make, make_observation: MakeObservation, budget: Any, questions: int
+):
     tested, model = rater("no", budget=budget)
-    rating = (await tested.rate(progress(PAGE, previous=look(PAGE), history=(WAITED,)))).rating
+    rating = (await tested.rate(progress(PAGE, previous=make_observation(PAGE), history=(WAITED,)))).rating
     assert len(model.requests) == questions and rating.source == ("model" if questions else "cheap")
 
 

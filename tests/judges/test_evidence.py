@@ -67,8 +67,8 @@ def test_a_task_about_milestones_may_be_proved_with_the_word(progress: Make):
     assert QuoteChecker(progress(text, instruction="List all milestones")).rejects(text) is None
 
 
-def test_the_open_dialog_can_be_quoted(progress: Make, look: Callable[..., Observation]):
-    page = look("x", dialog=DialogReport(type="alert", message="Order 7 placed", answer="open"))
+def test_the_open_dialog_can_be_quoted(progress: Make, make_observation: Callable[..., Observation]):
+    page = make_observation("x", dialog=DialogReport(type="alert", message="Order 7 placed", answer="open"))
     assert QuoteChecker(progress(observation=page)).rejects("Order 7 placed") is None
 
 

@@ -49,7 +49,7 @@ def test_lines_that_must_stay_are_neither_left_out_nor_cut() -> None:
     assert rows[57] in shown and len("\n".join(shown)) <= 900
 
 
-def look(file: EpisodeFile, intent: Intent) -> Observation:
+def observation(file: EpisodeFile, intent: Intent) -> Observation:
     text = file.blobs.text(intent.seen.text_blob)
     return Observation(intent.seen.url, intent.seen.title, text, (), (), intent.seen.digest, (1280, 800), (0, 0), 0)
 
@@ -63,7 +63,7 @@ def new_lines(before: str, now: str) -> list[str]:
 def proofs(file: EpisodeFile, steps: list[tuple[Intent, Commit | None]], seed: int) -> Iterator[tuple[int, Flip]]:
     """Up to four milestones, each proven by one or two lines that are new on a page."""
     draw = random.Random(seed)
-    texts = [look(file, intent).text for intent, _ in steps]
+    texts = [observation(file, intent).text for intent, _ in steps]
     fresh = {place: new_lines(texts[place - 1], texts[place]) for place in range(1, len(texts))}
     places = sorted(place for place, lines in fresh.items() if lines)
     for number, place in enumerate(sorted(draw.sample(places, min(4, len(places)))), 1):
@@ -85,7 +85,7 @@ def test_the_judge_sees_every_quote_of_recorded_episodes_in_its_place(file: Epis
             EndedEpisode(
                 Ending(
                     instruction=trace.header.instruction,
-                    observation=look(file, steps[-1][0]),
+                    observation=observation(file, steps[-1][0]),
                     history=tuple(PastAction(i.action, None, c.result if c else None) for i, c in steps),
                     milestones=tuple(Milestone(id=flip.milestone, text="A part is done") for flip in flips.values()),
                     z=z,

@@ -1,4 +1,4 @@
-"""Generates varied pages: a template fixes the blocks and their order, a variant their look, language and content.
+"""Generates varied pages: a template fixes the blocks and their order, a variant their theme, language and content.
 
 Every control carries its id in `data-control`, so that the page as it is rendered can be compared with the controls
 that are returned. Blocks may be in a shadow tree or a frame.
@@ -74,10 +74,10 @@ def generate(seed: int, number: int, variant: str) -> GeneratedPage:
 class _Page:
     """A page while it is written."""
 
-    def __init__(self, rng: Random, shape: Layout, look: Theme, language: words.Language) -> None:
+    def __init__(self, rng: Random, shape: Layout, theme: Theme, language: words.Language) -> None:
         self.rng = rng
         self.shape = shape
-        self.look = look
+        self.theme = theme
         self.language: words.Language = language
         self.controls: list[Control] = []
         self.titles = rng.sample(words.TITLES, len(words.TITLES))
@@ -94,13 +94,13 @@ class _Page:
         main = f"<main>{''.join(parts)}</main>"
         body = f'{nav}<div class="cols">{aside}{main}</div>{dialog}'
         head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{self.title()}</title>'
-        style = f"<style>{self.look.css}</style>"
+        style = f"<style>{self.theme.css}</style>"
         html = f'<!doctype html><html lang="{self.language}"><head>{head}{style}</head><body>{body}</body></html>'
         return GeneratedPage(html, tuple(self.controls))
 
     def wrapped(self, html: str, how: str) -> str:
         """A block in a shadow tree or in a frame of its own."""
-        style = f"<style>{self.look.css}</style>"
+        style = f"<style>{self.theme.css}</style>"
         if how == "shadow":
             return f'<x-block><template shadowrootmode="open">{style}{html}</template></x-block>'
         if how == "frame":

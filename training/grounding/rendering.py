@@ -33,7 +33,7 @@ class Page(NamedTuple):
     template: Template
     size: ViewSize
     variant: int
-    """Content of the page: another one has other words, and another look if the page is generated."""
+    """Content of the page: another one has other words, and another theme if the page is generated."""
 
     @property
     def id(self) -> str:

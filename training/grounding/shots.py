@@ -83,14 +83,14 @@ async def take(session: BrowserSession, known: Sequence[Control] | None, scale: 
     those that the session observes. *scale*: pixels of the picture per CSS pixel.
 
     Raises EnvError if the page cannot be observed."""
-    look = await session.observe(screenshot=True)
-    if look.screenshot is None:
-        raise EnvError(f"the page cannot be shown: {look.note or 'no picture'}")
-    wide, high = picture_size(look.screenshot)
-    observed = tuple(_observed(element) for element in look.elements)
+    observation = await session.observe(screenshot=True)
+    if observation.screenshot is None:
+        raise EnvError(f"the page cannot be shown: {observation.note or 'no picture'}")
+    wide, high = picture_size(observation.screenshot)
+    observed = tuple(_observed(element) for element in observation.elements)
     by_id = {control.id: control for control in (observed if known is None else known)}
     unusable: Counter[Unusable] = Counter()
-    asked = list(_in_view(look, unusable))
+    asked = list(_in_view(observation, unusable))
     answers: list[dict[str, Any] | None] = await session.page.evaluate(_PROBE, [list(box) for _, box, _ in asked])
     seen: list[Seen] = []
     for (element, _, clipped), answer in zip(asked, answers, strict=True):
@@ -105,13 +105,13 @@ async def take(session: BrowserSession, known: Sequence[Control] | None, scale: 
         pictured = known is None and not text and control.role in _PICTURED
         shown = control.model_copy(update={"icon": True}) if pictured else control
         seen.append(Seen(shown, _in_pixels(clipped, scale, (wide, high)), text))
-    return Shot(look.screenshot, (int(wide), int(high)), tuple(by_id.values()), tuple(seen), unusable)
+    return Shot(observation.screenshot, (int(wide), int(high)), tuple(by_id.values()), tuple(seen), unusable)
 
 
-def _in_view(look: Observation, unusable: Counter[Unusable]) -> Iterator[tuple[Element, Box, Box]]:
+def _in_view(observation: Observation, unusable: Counter[Unusable]) -> Iterator[tuple[Element, Box, Box]]:
     """Elements with their box and the part of it that is in the view; the others are counted in *unusable*."""
-    view = Box(0, 0, *look.viewport)
-    for element in look.elements:
+    view = Box(0, 0, *observation.viewport)
+    for element in observation.elements:
         if element.box is None or element.box.width <= 0:
             continue
         clipped = _clipped(element.box, view)

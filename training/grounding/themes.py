@@ -31,7 +31,7 @@ GROUNDS: Final = (
 
 
 class Theme(NamedTuple):
-    """The look of one page."""
+    """The appearance of one page."""
 
     font: str
     size: int
@@ -91,7 +91,7 @@ class Theme(NamedTuple):
 
 
 def theme(rng: Random) -> Theme:
-    """Draws a look."""
+    """Draws a theme."""
     ground = rng.choice(GROUNDS)
     return Theme(
         font=rng.choice(FONTS),

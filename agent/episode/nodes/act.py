@@ -36,17 +36,17 @@ async def act(state: State, runtime: Runtime[Episode]) -> Update:
         proposal = _checked(await episode.components.policy.propose(turn), episode.components.answers)
     episode.keep_notes(proposal)
     episode.account(episode.policy_calls(proposal.calls))
-    look = await episode.look()
+    observation = await episode.observe()
     if proposal.action is None:
         episode.spend(act=time.perf_counter() - begun)
         return _no_action(state, episode, proposal)
-    proposal = await grounded(episode, proposal, look)
+    proposal = await grounded(episode, proposal, observation)
     episode.spend(act=time.perf_counter() - begun)
     if proposal.action is None:
         return _not_found(state, episode, proposal)
     episode.proposal = proposal
-    episode.batch = batch_of(proposal.action, proposal.then, look, episode.config.max_actions_per_turn)
-    asks = proposal.checks or needs_approval(proposal.action, look, episode.config.approve, episode.past)
+    episode.batch = batch_of(proposal.action, proposal.then, observation, episode.config.max_actions_per_turn)
+    asks = proposal.checks or needs_approval(proposal.action, observation, episode.config.approve, episode.past)
     queued = 1 if episode.batch is None else episode.batch.size
     return Update(parse_errors=0, problems=[], approval="ask" if asks else None, queued=queued)
 
@@ -75,11 +75,11 @@ async def _turn(state: State, episode: Episode) -> Turn:
     return Turn(identity.task, identity.attempt, state.step + 1, view, tuple(episode.past), no_op, described)
 
 
-def _refused(episode: Episode, look: Observation) -> tuple[str, ...]:
+def _refused(episode: Episode, observation: Observation) -> tuple[str, ...]:
     """Reports each refused origin once, at the first turn after its first refusal.
 
     The line comes before other problems, because the compact style shows only the last problem."""
-    line = problem(unreported(episode.steps, look.blocked))
+    line = problem(unreported(episode.steps, observation.blocked))
     return (line,) if line else ()
 
 
@@ -106,12 +106,12 @@ async def _provided_by(session: BrowserSession) -> Provided:
     return Provided(session.secrets.scopes, tuple(path for path in files if mask(path) == path))
 
 
-def _no_op(episode: Episode, look: Observation) -> tuple[Action | None, tuple[Description, ...]]:
+def _no_op(episode: Episode, observation: Observation) -> tuple[Action | None, tuple[Description, ...]]:
     """See :attr:`agent.episode.policy.Turn.no_op`."""
     if not episode.steps:
         return None, ()
     last, _ = episode.steps[-1]
-    if last.seen.digest != look.digest or isinstance(last.action, Wait):
+    if last.seen.digest != observation.digest or isinstance(last.action, Wait):
         return None, ()
     return no_op_of(last)
 

@@ -28,14 +28,14 @@ async def advance(state: State, runtime: Runtime[Episode]) -> Update:
 
 
 async def _following(episode: Episode) -> Parsed | BatchStop:
-    look, result = await episode.look(), episode.past[-1].result
+    observation, result = await episode.observe(), episode.past[-1].result
     assert episode.batch is not None and result is not None
-    news = bool(unreported(episode.steps, look.blocked))
-    step = advanced(episode.batch, result, look, refused_news=news)
+    news = bool(unreported(episode.steps, observation.blocked))
+    step = advanced(episode.batch, result, observation, refused_news=news)
     if isinstance(step, BatchStop):
         return step
     batch, following = step
-    if needs_approval(following.action, look, episode.config.approve, episode.past):
+    if needs_approval(following.action, observation, episode.config.approve, episode.past):
         return BatchStop.APPROVAL
     episode.batch = batch
     return following

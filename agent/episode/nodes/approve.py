@@ -25,14 +25,14 @@ async def approve(state: State, runtime: Runtime[Episode]) -> Update:
     """
     episode = runtime.context
     assert episode.proposal is not None and episode.proposal.action is not None
-    action, look = episode.proposal.action, await episode.look()
+    action, observation = episode.proposal.action, await episode.observe()
     request = ApprovalRequest(
         episode_id=episode.identity.episode_id,
         step=state.step + 1,
-        action=_named(episode, action, look),
+        action=_named(episode, action, observation),
         checks=tuple(one_line(episode.trace.mask(check)) for check in episode.proposal.checks),
-        classes=needs_approval(action, look, episode.config.approve, episode.past),
-        url=look.url,
+        classes=needs_approval(action, observation, episode.config.approve, episode.past),
+        url=observation.url,
         instruction=episode.start.instruction,
     )
     answer: Approval = interrupt(request.model_dump(mode="json"))
@@ -42,10 +42,10 @@ async def approve(state: State, runtime: Runtime[Episode]) -> Update:
     return Update(approval=answer, declines=state.declines + (not approved))
 
 
-def _named(episode: Episode, action: Action, look: Observation) -> str:
+def _named(episode: Episode, action: Action, observation: Observation) -> str:
     """Returns the action in the run's language, after its description in words where it names an element by number."""
-    target, mask = target_of(action, look), episode.trace.mask
+    target, mask = target_of(action, observation), episode.trace.mask
     text = action_text(episode, action)
     if target is None:
         return text
-    return f"{mask(one_line(describe(action, target, action_place(action, look, mask))))}: {text}"
+    return f"{mask(one_line(describe(action, target, action_place(action, observation, mask))))}: {text}"

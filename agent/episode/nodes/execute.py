@@ -28,12 +28,12 @@ async def execute(state: State, runtime: Runtime[Episode]) -> Update:
     """Executes an action only after its intent is on disk, and never a declined one. Held requests of a step without
     approval are decided during the step."""
     episode = runtime.context
-    proposal, look = episode.proposal, await episode.look()
+    proposal, observation = episode.proposal, await episode.observe()
     assert proposal is not None and proposal.action is not None
-    action, target = proposal.action, target_of(proposal.action, look)
-    intent = _write_intent(episode, state.step + 1, action, look)
+    action, target = proposal.action, target_of(proposal.action, observation)
+    intent = _write_intent(episode, state.step + 1, action, observation)
     await begin_step(
-        episode, intent.step, action, words_of(action, look, intent.place), approved=state.approval == "yes"
+        episode, intent.step, action, words_of(action, observation, intent.place), approved=state.approval == "yes"
     )
     begun = time.perf_counter()
     result = _declined(state) or await episode.environment.execute(action)
@@ -41,12 +41,16 @@ async def execute(state: State, runtime: Runtime[Episode]) -> Update:
     commit = Commit(step=intent.step, result=result, timings=episode.take_timings(), at=now())
     episode.trace.append(commit)
     words = action_text(episode, action)
-    episode.add_summary(StepSummary(intent.step, words, look.digest, result.status, state.z, state=intent.seen.state))
+    episode.add_summary(
+        StepSummary(intent.step, words, observation.digest, result.status, state.z, state=intent.seen.state)
+    )
     episode.refuse(result.blocked_requests)
     described = tuple(grounding.description for grounding in intent.groundings)
-    past = PastAction(action, target, result, intent.place, PageName(look.url, look.title), described=described)
+    past = PastAction(
+        action, target, result, intent.place, PageName(observation.url, observation.title), described=described
+    )
     episode.acted(past, intent, commit)
-    _report(state, episode, intent, commit, look)
+    _report(state, episode, intent, commit, observation)
     _check_downloads(episode)
     await episode.save_state()
     return await _after(state, episode, action, result)
@@ -75,12 +79,12 @@ def _cut(state: State, episode: Episode) -> str:
     return cut_words(episode.batch.cut) if episode.batch is not None and state.queued <= 1 else ""
 
 
-def _write_intent(episode: Episode, step: int, action: Action, look: Observation) -> Intent:
+def _write_intent(episode: Episode, step: int, action: Action, observation: Observation) -> Intent:
     proposal = episode.proposal
     assert proposal is not None
     intent = Intent(
         step=step,
-        seen=episode.store_look(look),
+        seen=episode.store_observation(observation),
         rating=_rating(episode),
         action=action,
         raw=proposal.raw,
@@ -89,10 +93,10 @@ def _write_intent(episode: Episode, step: int, action: Action, look: Observation
         notebook=episode.take_notebook(),
         rationale=proposal.rationale,
         batch=None if episode.batch is None or episode.batch.size == 1 else episode.batch.where,
-        target=_target_row(action, look),
-        target_box=_target_box(action, look),
+        target=_target_row(action, observation),
+        target_box=_target_box(action, observation),
         groundings=tuple(grounding.with_texts(episode.trace.mask) for grounding in proposal.groundings),
-        place=action_place(action, look, episode.trace.mask),
+        place=action_place(action, observation, episode.trace.mask),
         calls=episode.take_calls(),
         changed=episode.past[-1].changed if episode.past else None,
         at=now(),
@@ -131,9 +135,9 @@ def _declined(state: State) -> ActionResult | None:
             return None
 
 
-def _report(state: State, episode: Episode, intent: Intent, commit: Commit, look: Observation) -> None:
+def _report(state: State, episode: Episode, intent: Intent, commit: Commit, observation: Observation) -> None:
     index, spent = state.next_milestone, commit.timings
-    words = episode.trace.mask(words_of(intent.action, look, intent.place))
+    words = episode.trace.mask(words_of(intent.action, observation, intent.place))
     episode.notify(
         StepDone(
             episode_id=episode.identity.episode_id,
@@ -149,11 +153,11 @@ def _report(state: State, episode: Episode, intent: Intent, commit: Commit, look
     )
 
 
-def words_of(action: Action, look: Observation, place: ActionPlace | None = None) -> str:
-    """Returns the action in words, with the names of its elements in *look* and its *place*."""
+def words_of(action: Action, observation: Observation, place: ActionPlace | None = None) -> str:
+    """Returns the action in words, with the names of its elements in *observation* and its *place*."""
     to_ref = getattr(action, "to_ref", None)
-    onto = look.element(to_ref) if isinstance(to_ref, int) else None
-    return in_words(action, target_of(action, look), onto.key if onto is not None else None, place)
+    onto = observation.element(to_ref) if isinstance(to_ref, int) else None
+    return in_words(action, target_of(action, observation), onto.key if onto is not None else None, place)
 
 
 def _declined_words(state: State, words: str, result: ActionResult) -> str:
@@ -166,14 +170,14 @@ def _declined_words(state: State, words: str, result: ActionResult) -> str:
             return declined_words(words, result.held_requests)
 
 
-def _target_row(action: Action, look: Observation) -> ElementKeyRecord | None:
-    key, ref = target_of(action, look), getattr(action, "ref", None)
+def _target_row(action: Action, observation: Observation) -> ElementKeyRecord | None:
+    key, ref = target_of(action, observation), getattr(action, "ref", None)
     return None if key is None or ref is None else key_row(ref, key)
 
 
-def _target_box(action: Action, look: Observation) -> Box | None:
+def _target_box(action: Action, observation: Observation) -> Box | None:
     ref = getattr(action, "ref", None)
-    element = look.element(ref) if isinstance(ref, int) else None
+    element = observation.element(ref) if isinstance(ref, int) else None
     return None if element is None else element.box
 
 

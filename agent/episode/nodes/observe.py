@@ -21,10 +21,10 @@ async def observe(state: State, runtime: Runtime[Episode]) -> Update:
     if limit := limit_reached(episode.config.limits, episode.totals(state.step)):
         return Update(ended_by=limit)
     try:
-        await episode.look()
+        await episode.observe()
     except (PageHung, PageCrashed) as error:
         detail = f"{type(error).__name__}: {error}"
         episode.note(state.step + 1, "crash", detail)
-        await episode.look()
+        await episode.observe()
         return Update(problems=[*state.problems, f"the page was lost, a blank one is shown now: {detail}"])
     return Update()

@@ -132,6 +132,8 @@ def _shown(episode: Episode) -> str:
     intent, commit = episode.steps[-1]
     if commit is not None and commit.result.output:
         return commit.result.output
-    look = episode.observation
-    scrolled = isinstance(intent.action, Scroll | ScrollAt) and look is not None and look.screenshot is not None
-    return f"{look.url} from {look.scroll[0]} px" if look is not None and scrolled else ""
+    observation = episode.observation
+    scrolled = (
+        isinstance(intent.action, Scroll | ScrollAt) and observation is not None and observation.screenshot is not None
+    )
+    return f"{observation.url} from {observation.scroll[0]} px" if observation is not None and scrolled else ""

@@ -103,7 +103,7 @@ def _computer_drag(call: Arguments, _: Scene) -> Outcome:
 
 def _computer_scroll(call: Arguments, scene: Scene) -> Outcome:
     call.refuse("text")
-    width, height = scene.look.viewport
+    width, height = scene.observation.viewport
     at = (width / 2, height / 2) if call.values.get("coordinate") is None else call.pair("coordinate")
     return _scrolled(call, at, call.number("scroll_amount"))
 
@@ -117,7 +117,7 @@ def _key(call: Arguments, _: Scene) -> Outcome:
 
 
 def _hover_at(scene: Scene, x: float, y: float) -> Outcome:
-    element = element_at(scene.look, x, y)
+    element = element_at(scene.observation, x, y)
     if element is None:
         return Refuse(words("there is no control at this point that the pointer could be moved to"))
     return Do((Hover(ref=element.ref),))
@@ -148,7 +148,7 @@ def _here(handler: Handler) -> Handler:
 
     def checked(call: Arguments, scene: Scene) -> Outcome:
         tab = call.values.get("tab_id")
-        if tab is not None and not any(each.active and str(each.index) == str(tab) for each in scene.look.tabs):
+        if tab is not None and not any(each.active and str(each.index) == str(tab) for each in scene.observation.tabs):
             return Refuse(words("this tab is not in front: switch to it first"))
         return handler(call, scene)
 
@@ -162,7 +162,7 @@ def _element(call: Arguments, scene: Scene) -> Element:
 
 def _named(name: str, scene: Scene) -> Element:
     key = scene.refs.key(name)
-    element = next((each for each in scene.look.elements if each.key == key), None)
+    element = next((each for each in scene.observation.elements if each.key == key), None)
     if element is None:
         raise BadCall(words("no element of the page has this reference now: read the page again"))
     return element
@@ -232,25 +232,25 @@ def _read_page(call: Arguments, scene: Scene) -> Outcome:
     if ref:
         return TextResult(fenced("page", _line(_named(ref, scene), scene)))
     if call.text("filter", "") == "interactive":
-        lines = (_line(element, scene) for element in scene.look.elements if element.shown)
+        lines = (_line(element, scene) for element in scene.observation.elements if element.shown)
         return TextResult(fenced("page", cut("\n".join(lines), PAGE_CHARS)))
-    by_ref = {element.ref: element for element in scene.look.elements}
+    by_ref = {element.ref: element for element in scene.observation.elements}
 
     def named(match: re.Match[str]) -> str:
         element = by_ref.get(int(match[1]))
         return f"[{scene.refs.name(element.key)}] " if element is not None else match[0]
 
-    return TextResult(fenced("page", cut(_NUMBER.sub(named, scene.look.text), PAGE_CHARS)))
+    return TextResult(fenced("page", cut(_NUMBER.sub(named, scene.observation.text), PAGE_CHARS)))
 
 
 def _page_text(_: Arguments, scene: Scene) -> Outcome:
-    return TextResult(fenced("page", cut(_NUMBER.sub("", scene.look.text), PAGE_CHARS)))
+    return TextResult(fenced("page", cut(_NUMBER.sub("", scene.observation.text), PAGE_CHARS)))
 
 
 def _find(call: Arguments, scene: Scene) -> Outcome:
     """The controls that share most words with the query."""
     wanted = set(_WORD.findall(call.text("query").lower()))
-    shared = [(len(wanted & _words_of(element)), element) for element in scene.look.elements]
+    shared = [(len(wanted & _words_of(element)), element) for element in scene.observation.elements]
     found = sorted((pair for pair in shared if pair[0]), key=lambda pair: (-pair[0], pair[1].ref))[:FOUND]
     if not found:
         return TextResult(words("No control matches. Read the page, or take a screenshot."))
@@ -283,13 +283,13 @@ def _switch_tab(call: Arguments, scene: Scene) -> Outcome:
 
 def _close_tab(call: Arguments, scene: Scene) -> Outcome:
     index = _tab(call, scene)
-    front = any(tab.index == index and tab.active for tab in scene.look.tabs)
+    front = any(tab.index == index and tab.active for tab in scene.observation.tabs)
     return Do((CloseTab(),) if front else (FocusTab(index=index), CloseTab()))
 
 
 def _tab(call: Arguments, scene: Scene) -> int:
     wanted = str(call.values.get("tab_id"))
-    for tab in scene.look.tabs:
+    for tab in scene.observation.tabs:
         if str(tab.index) == wanted:
             return tab.index
     raise BadCall(words("no tab has this id"))

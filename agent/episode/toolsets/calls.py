@@ -85,7 +85,7 @@ class Scene:
     """The last action that was carried out."""
 
     @property
-    def look(self) -> Observation:
+    def observation(self) -> Observation:
         return self.view.observation
 
     @property
@@ -187,7 +187,7 @@ def typed(call: Arguments, scene: Scene) -> Outcome:
     text = call.text("text")
     if not text.strip("\n"):
         return Do((Press(keys="Enter"),) * min(max(1, len(text)), MAX_PRESSES))
-    field_ = _focused(scene.look)
+    field_ = _focused(scene.observation)
     if field_ is None:
         return Refuse(words("no field has the keyboard focus: click one first"))
     if field_.options:
@@ -219,11 +219,11 @@ def pointer(scene: Scene) -> tuple[float, float]:
             raise BadCall(words("give a coordinate: the place of the pointer is not known"))
 
 
-def element_at(look: Observation, x: float, y: float) -> Element | None:
+def element_at(observation: Observation, x: float, y: float) -> Element | None:
     """The smallest control whose box holds the point."""
     hit = [
         (element.box.width * element.box.height, element)
-        for element in look.elements
+        for element in observation.elements
         if element.box is not None
         and element.box.x <= x <= element.box.x + element.box.width
         and element.box.y <= y <= element.box.y + element.box.height
@@ -231,9 +231,9 @@ def element_at(look: Observation, x: float, y: float) -> Element | None:
     return min(hit, key=lambda pair: pair[0])[1] if hit else None
 
 
-def _focused(look: Observation) -> Element | None:
+def _focused(observation: Observation) -> Element | None:
     """The element with the focus; one of the top document, where a frame keeps a focus of its own."""
-    focused = [element for element in look.elements if "focused" in element.states]
+    focused = [element for element in observation.elements if "focused" in element.states]
     return next((element for element in focused if element.key.frame == ""), focused[-1] if focused else None)
 
 

@@ -55,7 +55,7 @@ def navigated(call: Arguments, scene: Scene) -> Outcome:
         case "forward":
             return Do((Forward(),))
         case "reload":
-            return Do((Goto(url=scene.look.url),))
+            return Do((Goto(url=scene.observation.url),))
         case _:
             return Do((Goto(url=url),))
 
@@ -65,7 +65,7 @@ def _finished(call: Arguments, _: Scene) -> Outcome:
 
 
 def _dialog(call: Arguments, scene: Scene) -> Outcome:
-    if scene.look.dialog is None:
+    if scene.observation.dialog is None:
         return Refuse(words("no dialog is open"))
     accept = call.values.get("accept")
     if not isinstance(accept, bool):

@@ -88,7 +88,7 @@ def _keypress(call: Arguments, _: Scene) -> Outcome:
 
 
 def _move(call: Arguments, scene: Scene) -> Outcome:
-    element = element_at(scene.look, *call.point())
+    element = element_at(scene.observation, *call.point())
     if element is None:
         return TextResult()  # a move alone has no effect
     return Do((Hover(ref=element.ref),))

@@ -59,7 +59,7 @@ from models.tool_use import (
 )
 
 MAX_ASKED: Final = 8
-"""Model calls for one action: a model may look at the page in several ways before it acts."""
+"""Model calls for one action: a model may observe the page in several ways before it acts."""
 MAX_UNUSABLE: Final = 2
 """Truncated or empty answers for one action; each is billed."""
 MAX_ANSWERS: Final = 25
@@ -85,9 +85,9 @@ class _Frame:
     dialog: bool
 
     @classmethod
-    def of(cls, look: Observation) -> _Frame:
-        tabs = tuple((tab.index, tab.active) for tab in look.tabs)
-        return cls(look.url, look.document, tabs, look.dialog is not None)
+    def of(cls, observation: Observation) -> _Frame:
+        tabs = tuple((tab.index, tab.active) for tab in observation.tabs)
+        return cls(observation.url, observation.document, tabs, observation.dialog is not None)
 
 
 @dataclass(slots=True)
@@ -139,11 +139,13 @@ class _Talk:
         refused = result is not None and result.reason in _REFUSED
         return not (refused and self.doing is not None and self.doing.call.checks)
 
-    def close(self, look: Observation, text: PromptText, picture: Image | None = None, *, failed: bool = False) -> None:
+    def close(
+        self, observation: Observation, text: PromptText, picture: Image | None = None, *, failed: bool = False
+    ) -> None:
         """Gives the current call its result."""
         assert self.doing is not None
         call, self.doing = self.doing.call, None
-        tabs = open_tabs(look)
+        tabs = open_tabs(observation)
         self.results.append(ToolResult(call, text.text, picture, is_error=failed, tabs=tabs, acknowledged=call.checks))
         if failed:
             self.failed = True
@@ -228,14 +230,14 @@ class ToolsetPolicy:
             if talk.doing is None:
                 self._begin(talk, scene, asked)
             elif talk.doing.left:
-                if (action := _in_frame(talk, scene.look)) is not None:
+                if (action := _in_frame(talk, scene.observation)) is not None:
                     return action
             elif talk.doing.parts:
-                self._take(talk, read_action(talk.doing.parts.popleft(), scene), scene.look, asked)
+                self._take(talk, read_action(talk.doing.parts.popleft(), scene), scene.observation, asked)
             elif talk.doing.unasked:  # nothing but a screenshot: a person decides all the same
                 talk.doing.left.append(Wait())
             else:
-                talk.close(scene.look, DONE)
+                talk.close(scene.observation, DONE)
         return None
 
     def _begin(self, talk: _Talk, scene: Scene, asked: _Asked) -> None:
@@ -243,27 +245,27 @@ class ToolsetPolicy:
         call = talk.pending.popleft()
         talk.doing = _Doing(call, unasked=call.checks)
         if call.is_function:
-            self._take(talk, read_call(FUNCTIONS, call.name, call.arguments, scene), scene.look, asked)
+            self._take(talk, read_call(FUNCTIONS, call.name, call.arguments, scene), scene.observation, asked)
         elif self._toolset == "openai-computer":
             talk.doing.parts.extend(actions_of(call.arguments.get("actions")))
         else:
             table = BROWSER if self._toolset == "anthropic-browser" else COMPUTER
-            self._take(talk, read_call(table, call.name, call.arguments, scene), scene.look, asked)
+            self._take(talk, read_call(table, call.name, call.arguments, scene), scene.observation, asked)
 
-    def _take(self, talk: _Talk, outcome: Outcome, look: Observation, asked: _Asked) -> None:
+    def _take(self, talk: _Talk, outcome: Outcome, observation: Observation, asked: _Asked) -> None:
         """Applies what the current call, or one action of its list, comes to."""
         assert talk.doing is not None
         match outcome:
             case Do() | Refuse() if talk.failed:
-                talk.close(look, NOT_DONE, failed=True)
+                talk.close(observation, NOT_DONE, failed=True)
             case Do(actions=actions):
                 talk.doing.left.extend(actions)
             case TextResult(text=text, picture=picture):
                 if talk.doing.call.is_function or self._toolset != "openai-computer":
-                    talk.close(look, text, picture)
+                    talk.close(observation, text, picture)
             case Refuse(reason=reason):
                 asked.problem(f"{talk.doing.call.name}: {reason.text}")
-                talk.close(look, reason, failed=True)
+                talk.close(observation, reason, failed=True)
 
     async def _ask(self, talk: _Talk, turn: Turn, scene: Scene, asked: _Asked) -> None:
         """Asks the model. The conversation grows only by an answer."""
@@ -325,24 +327,24 @@ def _settle(talk: _Talk, turn: Turn) -> None:
     """Takes the result of the action that was proposed last."""
     if talk.doing is None or talk.proposed is None:
         return
-    done, look = len(turn.past) == talk.past + 1, turn.view.observation
+    done, observation = len(turn.past) == talk.past + 1, turn.view.observation
     talk.proposed, talk.past = None, len(turn.past)
     if not done:
-        talk.close(look, NOT_ACCEPTED, failed=True)
+        talk.close(observation, NOT_ACCEPTED, failed=True)
         return
     result = turn.view.last
     if result is None or not result.ok:
-        talk.close(look, result_text(result), failed=True)
+        talk.close(observation, result_text(result), failed=True)
     elif not (talk.doing.left or talk.doing.parts):
-        talk.close(look, result_text(result))
+        talk.close(observation, result_text(result))
 
 
-def _in_frame(talk: _Talk, look: Observation) -> Action | None:
+def _in_frame(talk: _Talk, observation: Observation) -> Action | None:
     """The next action of the current call, if the page is still the one that the answer was for."""
     assert talk.doing is not None
-    frame = _Frame.of(look)
+    frame = _Frame.of(observation)
     if talk.frame is not None and talk.frame != frame:
-        talk.close(look, CHANGED, failed=True)
+        talk.close(observation, CHANGED, failed=True)
         return None
     talk.frame = frame
     return talk.doing.left.popleft()

@@ -68,18 +68,22 @@ def result_text(result: ActionResult | None) -> PromptText:
     return joined("\n", (words("It failed."), fenced("error", one_line(said)), *output))
 
 
-def open_tabs(look: Observation) -> tuple[OpenTab, ...]:
-    return tuple(OpenTab(str(tab.index), one_line(tab.title, 200), one_line(tab.url), tab.active) for tab in look.tabs)
+def open_tabs(observation: Observation) -> tuple[OpenTab, ...]:
+    return tuple(
+        OpenTab(str(tab.index), one_line(tab.title, 200), one_line(tab.url), tab.active) for tab in observation.tabs
+    )
 
 
 def _page(view: PolicyView, toolset: Toolset, picture: Image | None) -> PromptText:
-    look = view.observation
-    head = [f"URL: {one_line(look.url)}", f"Title: {one_line(look.title, 200)}"]
-    head += tab_lines(look)
-    if look.dialog is not None:
-        head.append(f'Open dialog ({look.dialog.type}), answer it first: "{one_line(look.dialog.message)}"')
-    note = [fenced("note", one_line(look.note))] if look.note else []
+    observation = view.observation
+    head = [f"URL: {one_line(observation.url)}", f"Title: {one_line(observation.title, 200)}"]
+    head += tab_lines(observation)
+    if observation.dialog is not None:
+        head.append(
+            f'Open dialog ({observation.dialog.type}), answer it first: "{one_line(observation.dialog.message)}"'
+        )
+    note = [fenced("note", one_line(observation.note))] if observation.note else []
     if picture is not None:
         return joined("\n", (words(_SEEN), fenced_lines("page", head), *note))
-    text = [] if toolset == "anthropic-browser" else [fenced("page", look.text)]
+    text = [] if toolset == "anthropic-browser" else [fenced("page", observation.text)]
     return joined("\n", (words(_UNSEEN), fenced_lines("page", head), *note, *text))

@@ -66,9 +66,9 @@ class Page:
         return cls.of(text, ((row.ref, row.key) for row in rows))
 
     @classmethod
-    def live(cls, look: Observation) -> Page:
+    def live(cls, observation: Observation) -> Page:
         """Builds the page from a live observation; elements that are not shown have no line."""
-        return cls.of(look.text, ((element.ref, element.key) for element in look.elements))
+        return cls.of(observation.text, ((element.ref, element.key) for element in observation.elements))
 
     @cached_property
     def by_ref(self) -> Mapping[int, Standing]:

@@ -26,7 +26,7 @@ from envs.suites.browsergym import names as browsergym
 from envs.suites.webarena.files import SUITE_NAMES
 from envs.suites.webarena.sites import Sites
 
-LOOK_S: Final = 15.0
+OBSERVE_S: Final = 15.0
 """Minimum timeout of an observation, so that a slow page is not closed and counted as different."""
 
 
@@ -93,13 +93,13 @@ def _config(
 ) -> RunConfig:
     """The configuration of the header, with the options of this replay. Raises BadInput."""
     known = config_of(recording)
-    look_s = max(known.session.observe.timeout_s, LOOK_S)
+    observe_s = max(known.session.observe.timeout_s, OBSERVE_S)
     overrides = {
         "headed": headed,
         "secrets": tuple(secrets) or known.secrets,
         "trace_zip": trace_zip,
         "strict_original": known.strict_original if strict_original is None else strict_original,
-        "session": {"observe": {"timeout_s": look_s}},
+        "session": {"observe": {"timeout_s": observe_s}},
     }
     return parse_config(merged(known.resolved(), overrides), str(recording.file.path))
 

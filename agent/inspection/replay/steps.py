@@ -69,7 +69,7 @@ class Walker:
         self._recording = recording
         self._options = options
         self._on_step = on_step
-        self._look: Observation | None = None
+        self._observation: Observation | None = None
 
     async def go(self) -> Walk:
         """Repeats all steps, or those that the options select. Raises TraceError for a missing blob."""
@@ -110,19 +110,19 @@ class Walker:
         targets = named_elements(step, page)
         target = key_text(targets["ref"].key) if "ref" in targets else ""
         matches, result = await self._do(step, page, targets)
-        look = self._look = await self._arrived(step)
+        observation = self._observation = await self._arrived(step)
         how = _worst(matches)
-        update: dict[str, object] = {"found": how, "target": target, "url": look.url}
+        update: dict[str, object] = {"found": how, "target": target, "url": observation.url}
         if result is None:
             update |= {"verdict": Verdict.MISSING, "reason": _reasons(matches)}
         else:
-            difference = _difference(step, result, look)
+            difference = _difference(step, result, observation)
             moved = Verdict.MOVED if how is How.MOVED else Verdict.SAME
             update |= {
                 "verdict": Verdict.DIFFERENT if difference else moved,
                 "status": result.status,
                 "reason": difference or _reasons(matches),
-                "note": self._note(step.after, look),
+                "note": self._note(step.after, observation),
             }
         return row.model_copy(update={**update, "seconds": round(time.monotonic() - began, 3)})
 
@@ -140,34 +140,34 @@ class Walker:
         """Finds the elements and executes the action, with retries while the page may be loading; None: not sent."""
         deadline = time.monotonic() + self._options.patience_s
         while True:
-            look = self._look if self._look is not None else await self._environment.observe()
-            self._look = None
-            now = Page.live(look)
+            observation = self._observation if self._observation is not None else await self._environment.observe()
+            self._observation = None
+            now = Page.live(observation)
             matches = {name: resolve(element, page, now) for name, element in targets.items()}
             if all(match.element is not None for match in matches.values()):
                 result = await self._environment.execute(aimed(step.action, matches))
                 went_well = step.status is None or result.status is step.status or result.status not in UNTOUCHED
                 if went_well or time.monotonic() >= deadline:
                     return matches, result
-            elif time.monotonic() >= deadline or look.dialog is not None:
+            elif time.monotonic() >= deadline or observation.dialog is not None:
                 return matches, None
             await self._environment.execute(Wait())
 
     async def _arrived(self, step: RecordedStep) -> Observation:
         """The observation after the step; waits for a late address."""
-        look = await self._environment.observe()
+        observation = await self._environment.observe()
         deadline = time.monotonic() + self._options.patience_s
-        while time.monotonic() < deadline and look.dialog is None and _elsewhere(step, look):
+        while time.monotonic() < deadline and observation.dialog is None and _elsewhere(step, observation):
             waited = await self._environment.execute(Wait())
-            look = await self._environment.observe()
+            observation = await self._environment.observe()
             if waited.reason is not None:  # nothing changed, or the wait failed
                 break
-        return look
+        return observation
 
-    def _note(self, after: Intent | None, look: Observation) -> str:
-        if after is None or after.seen.state == page_state(look.url, look.text):
+    def _note(self, after: Intent | None, observation: Observation) -> str:
+        if after is None or after.seen.state == page_state(observation.url, observation.text):
             return ""
-        then, now = _lines(self._recording.text(after)), _lines(look.text)
+        then, now = _lines(self._recording.text(after)), _lines(observation.text)
         changed = (then - now).total() + (now - then).total()
         return f"{changed} lines of the page differ" if changed else ""
 
@@ -187,7 +187,7 @@ def _reasons(matches: Mapping[str, Match]) -> str:
     return "; ".join(match.reason for match in matches.values() if match.reason)
 
 
-def _difference(step: RecordedStep, result: ActionResult, look: Observation) -> str:
+def _difference(step: RecordedStep, result: ActionResult, observation: Observation) -> str:
     """How the result differs from the recorded one; empty if it does not."""
     commit = step.sent.commit
     if commit is None:
@@ -197,8 +197,8 @@ def _difference(step: RecordedStep, result: ActionResult, look: Observation) -> 
         return f"{result.status.value}, recorded {then.status.value}" + (
             f": {result.message}" if result.message else ""
         )
-    if _elsewhere(step, look):
-        return f"it led to {place_of(look.url)}, recorded {place_of(led_to(step))}"
+    if _elsewhere(step, observation):
+        return f"it led to {place_of(observation.url)}, recorded {place_of(led_to(step))}"
     if [dialog.type for dialog in result.dialogs] != [dialog.type for dialog in then.dialogs]:
         return f"{len(result.dialogs)} dialogs opened, recorded {len(then.dialogs)}"
     if result.new_tabs != then.new_tabs:
@@ -206,9 +206,9 @@ def _difference(step: RecordedStep, result: ActionResult, look: Observation) -> 
     return ""
 
 
-def _elsewhere(step: RecordedStep, look: Observation) -> bool:
+def _elsewhere(step: RecordedStep, observation: Observation) -> bool:
     then = led_to(step)
-    return bool(then) and place_of(look.url) != place_of(then)
+    return bool(then) and place_of(observation.url) != place_of(then)
 
 
 def led_to(step: RecordedStep) -> str:

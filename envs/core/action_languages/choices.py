@@ -53,10 +53,10 @@ class PageChoices:
     """The text leaves out something of the page, or shortens it."""
 
 
-def page_choices(look: Observation, *, files: Iterable[str] = (), coordinates: bool = False) -> PageChoices:
-    """The choices of the page in *look*; *files* may be uploaded."""
-    usable = [element for element in look.elements if "disabled" not in element.states]
-    cut = frozenset(map(int, _CUT_LIST.findall(look.text)))
+def page_choices(observation: Observation, *, files: Iterable[str] = (), coordinates: bool = False) -> PageChoices:
+    """The choices of the page in *observation*; *files* may be uploaded."""
+    usable = [element for element in observation.elements if "disabled" not in element.states]
+    cut = frozenset(map(int, _CUT_LIST.findall(observation.text)))
     return PageChoices(
         controls=_numbers(usable),
         labels=tuple(map(control_label, usable)),
@@ -64,12 +64,16 @@ def page_choices(look: Observation, *, files: Iterable[str] = (), coordinates: b
         lists=tuple((element.ref, _options(element, cut)) for element in usable if element.options),
         file_fields=_numbers(element for element in usable if _takes_file(element)),
         files=tuple(files),
-        groups=tuple(_GROUP.findall(look.text)),
-        tabs=tuple(tab.index for tab in look.tabs if not tab.active),
-        dialog=look.dialog is not None,
+        groups=tuple(_GROUP.findall(observation.text)),
+        tabs=tuple(tab.index for tab in observation.tabs if not tab.active),
+        dialog=observation.dialog is not None,
         coordinates=coordinates,
-        has_lists=any(element.options for element in look.elements),
-        shortened=bool(_SHORTENED.search(look.text) or look.note or look.controls_total > len(look.elements)),
+        has_lists=any(element.options for element in observation.elements),
+        shortened=bool(
+            _SHORTENED.search(observation.text)
+            or observation.note
+            or observation.controls_total > len(observation.elements)
+        ),
     )
 
 

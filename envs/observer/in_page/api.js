@@ -9,7 +9,7 @@ const configured = (settings) => ({ skip: '', collapseRows: 40, nameChars: 160, 
 
 /** Observes the page: its text within `budget` characters, and its controls as parallel arrays. */
 function observe(settings, budget, listed) {
-  latest = new PageLook(configured(settings)).run(MAX_NODES, settings.walkMs);
+  latest = new PageObservation(configured(settings)).run(MAX_NODES, settings.walkMs);
   latestLines = renderLines(latest);
   latestPlace = placeNow();
   const main = scroller(document) ?? rootElement(document); // null: a document that was opened and not written to
@@ -36,7 +36,7 @@ const withoutIds = (line) => line.text.replace(/\u0001\d+\u0005/g, '');
 /** The lines that differ from those of the last observation, in pairs; null where they are many or their number differs. */
 function differs() {
   if (!latest || latestPlace !== placeNow()) return null;
-  const now = renderLines(new PageLook(latest.settings).run(MAX_NODES, latest.settings.walkMs));
+  const now = renderLines(new PageObservation(latest.settings).run(MAX_NODES, latest.settings.walkMs));
   if (now.length !== latestLines.length) return null;
   const pairs = [];
   for (let i = 0; i < now.length; i++) {

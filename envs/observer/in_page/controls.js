@@ -6,7 +6,7 @@ const CONTAINER_NAME = 60; // maximum name length of a control whose content is 
 const MAX_NESTED = 50; // nesting depth of controls beyond which they are only counted
 const DELEGATES = 8; // a listener around more controls than this only delegates for them
 
-class PageLook extends Look {
+class PageObservation extends PageWalk {
   constructor(settings) {
     super(settings);
     forgetSelectors();

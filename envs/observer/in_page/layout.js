@@ -94,9 +94,9 @@ function broken(text) {
 }
 
 /** Turns walked lines into text lines: {text, group, row, at, frame}. */
-function renderLines(look) {
+function renderLines(observation) {
   const lines = [];
-  for (const line of look.lines) {
+  for (const line of observation.lines) {
     for (const text of attempt(() => renderLine(line), [UNREADABLE])) {
       lines.push({ text, at: line.at, frame: line.frame, group: line.group ?? null, row: line.row ?? 0, fixed: !!(line.open || line.close || line.behind), shown: true });
     }
@@ -105,16 +105,16 @@ function renderLines(look) {
 }
 
 /** The lines to show within `budget` characters, with markers for the hidden ones. */
-function layOut(look, lines, budget) {
+function layOut(observation, lines, budget) {
   const full = lines.reduce((sum, line) => sum + line.text.length + 1, 0);
   for (const line of lines) line.shown = true;
-  look.markers = [];
+  observation.markers = [];
   if (full <= budget) return { text: lines.map((line) => line.text).join('\n'), full };
   let text = '';
   let limit = budget - 80;
   for (let round = 0; round < 6; round++) { // markers use up budget too, which is known only after they are set
-    choose(look, lines, limit);
-    text = withMarkers(look, lines);
+    choose(observation, lines, limit);
+    text = withMarkers(observation, lines);
     if (text.length <= budget) break;
     limit -= text.length - budget + 40;
   }
@@ -122,15 +122,15 @@ function layOut(look, lines, budget) {
 }
 
 /** The layout of the same lines after their texts grew a little; they are chosen again only if they no longer fit. */
-function laidAgain(look, lines, budget, laid) {
-  if (laid.full <= budget) return layOut(look, lines, budget);
-  const text = withMarkers(look, lines);
-  return text.length <= budget ? { text, full: laid.full } : layOut(look, lines, budget);
+function laidAgain(observation, lines, budget, laid) {
+  if (laid.full <= budget) return layOut(observation, lines, budget);
+  const text = withMarkers(observation, lines);
+  return text.length <= budget ? { text, full: laid.full } : layOut(observation, lines, budget);
 }
 
-function withMarkers(look, lines) {
+function withMarkers(observation, lines) {
   const out = [];
-  look.markers = [];
+  observation.markers = [];
   for (let i = 0; i < lines.length; ) {
     const group = lines[i].marker;
     if (!group) {
@@ -139,12 +139,12 @@ function withMarkers(look, lines) {
     }
     const from = i;
     while (i < lines.length && lines[i].marker === group) i++;
-    showRun(look, lines, from, i, out);
+    showRun(observation, lines, from, i, out);
   }
   return out.join('\n');
 }
 
-function showRun(look, lines, from, to, out) {
+function showRun(observation, lines, from, to, out) {
   const rows = [];
   for (let i = from; i < to; i++) {
     const last = rows[rows.length - 1];
@@ -156,16 +156,16 @@ function showRun(look, lines, from, to, out) {
   for (let i = from; i < to; i++) if (lines[i].shown) out.push(lines[i].text);
   const shown = first < 0 ? 'shown none' : `shown ${first + 1}-${last + 1}`;
   if (first === 0 && last === rows.length - 1) return;
-  const id = look.markers.length;
-  look.markers.push({ rows, lines, kind: lines[from].marker.kind });
+  const id = observation.markers.length;
+  observation.markers.push({ rows, lines, kind: lines[from].marker.kind });
   const mark = `${GROUP}${id}${END}`;
   out.push(`… ${mark}: ${lines[from].marker.kind} ×${rows.length}, ${shown} (expand ${mark} or find text)`);
 }
 
 /** Priority: lines in the viewport, then lines outside groups, then rows of groups, each by distance. */
-function choose(look, lines, limit) {
+function choose(observation, lines, limit) {
   const units = unitsOf(lines);
-  const offsets = look.documents.map((entry) => frameOffset(look, entry));
+  const offsets = observation.documents.map((entry) => frameOffset(observation, entry));
   const places = new Map(); // all lines of a long text have the same place
   for (const unit of units) {
     const { at } = unit.line;
@@ -250,13 +250,13 @@ function placeOf(node) {
 }
 
 /** Pixels from the top of the top viewport to the top of a document's viewport. */
-function frameOffset(look, entry) {
+function frameOffset(observation, entry) {
   let top = 0;
   for (let holder = entry.holder; holder; ) {
     const box = boxOf(holder);
     top += box.top + clientTop(holder);
     const page = ownerDocument(holder);
-    holder = look.documents.find((other) => other.holder && documentOf(other.holder) === page)?.holder ?? null;
+    holder = observation.documents.find((other) => other.holder && documentOf(other.holder) === page)?.holder ?? null;
   }
   return top;
 }

@@ -7,7 +7,7 @@ const WORDS = /[\p{L}\p{N}]/u;
 const GENERATED = /::?(?:before|after)\b/;
 const NO_SHEETS = [];
 const pseudoRules = new WeakMap(); // document or shadow root → { key, selector } of the rules found there
-let selectorsNow = new WeakMap(); // the same for the current look, in which the rules are not counted again
+let selectorsNow = new WeakMap(); // the same for the current observation, in which the rules are not counted again
 
 /** Has the rules of the page counted again. */
 const forgetSelectors = () => void (selectorsNow = new WeakMap());

@@ -1,23 +1,23 @@
 // States that neither ARIA nor the element itself tells, and icons that style sheets draw: cues of a control, shown in
 // parentheses after its states.
-// In order of evidence: attributes by convention, class words, one of several siblings styled unlike the others, and a
-// look that changed by a press. All but the first are guesses, marked with `?`. A cue never enters a name.
+// In order of evidence: attributes by convention, class words, one of several siblings styled unlike the others, and an
+// appearance that changed by a press. All but the first are guesses, marked with `?`. A cue never enters a name.
 
 const CUE_ROLES = new Set('button link tab option menuitem menuitemcheckbox menuitemradio treeitem switch checkbox radio clickable'.split(' '));
 const MAX_CUED = 1500; // controls examined in one observation
 const MAX_INNER = 12; // elements examined inside a control
 const MAX_OUTER = 3; // elements around a control that may carry its state
-const MAX_LOOKS = 80; // computed looks in one observation
+const MAX_APPEARANCES = 80; // computed appearances in one observation
 const MAX_PRESSED = 200; // pressed controls whose place is remembered
-const MAX_BASES = 200; // controls whose first look is remembered in one observation
+const MAX_BASES = 200; // controls whose first appearance is remembered in one observation
 const GROUP_MOST = 60; // members of a sibling group that are compared
-const WHOLE_GROUP = [5, 12]; // size of a group whose looks are all compared although no class differs
+const WHOLE_GROUP = [5, 12]; // size of a group whose appearances are all compared although no class differs
 
-let firstLooks = new WeakMap(); // element → its look and cues when it was first seen
-let pressedLooks = new Map(); // key of a pressed control → the same and its element, which a script may replace
+let firstAppearances = new WeakMap(); // element → its appearance and cues when it was first seen
+let pressedAppearances = new Map(); // key of a pressed control → the same and its element, which a script may replace
 
 /** Fills the cues of those `controls` that were not examined yet; returns whether there is a new cue. */
-function readCues(look, controls) {
+function readCues(observation, controls) {
   const fresh = controls.filter((control) => !control.examined).slice(0, MAX_CUED);
   if (!fresh.length) return false;
   const ancestors = fresh.map((control) => attempt(() => ancestorsOf(control.element), []));
@@ -28,14 +28,14 @@ function readCues(look, controls) {
     control.examined = true;
     if (!CUE_ROLES.has(control.role) || UNCUED_TAGS.has(control.tag)) continue;
     try {
-      seen.push(examine(control, ancestors[i], look, counts));
+      seen.push(examine(control, ancestors[i], observation, counts));
     } catch {
       continue; // it has no cues
     }
   }
   const groups = groupsOf(seen);
   for (const group of groups) attempt(() => settleGroup(group), null);
-  const budget = { left: MAX_LOOKS, bases: MAX_BASES };
+  const budget = { left: MAX_APPEARANCES, bases: MAX_BASES };
   for (const group of groups) attempt(() => findOdd(group, budget), null);
   for (const one of seen) attempt(() => conclude(one, budget), null);
   return seen.some((one) => one.control.cues.length > 0);
@@ -58,9 +58,9 @@ function holdings(ancestors) {
 }
 
 /** Everything about a control that does not depend on other controls. */
-function examine(control, ancestors, look, counts) {
-  const outer = outerOf(control.element, ancestors, look, counts);
-  const inner = innerOf(control.element, look);
+function examine(control, ancestors, observation, counts) {
+  const outer = outerOf(control.element, ancestors, observation, counts);
+  const inner = innerOf(control.element, observation);
   const one = { control, ancestors, outer, inner, cues: new Map(), known: new Set(), caret: '', name: control.name.toLowerCase() };
   if (control.states.includes('disabled')) one.known.add('bar');
   if (control.tag === 'summary') one.known.add('fold');
@@ -73,12 +73,12 @@ function examine(control, ancestors, look, counts) {
 }
 
 /** The elements around a control that hold nothing else, and the row that holds no other control. */
-function outerOf(element, ancestors, look, counts) {
+function outerOf(element, ancestors, observation, counts) {
   const found = [];
   let bare = true;
   for (let i = 0; i < ancestors.length && i < MAX_OUTER; i++) {
     const [child, outer] = [i ? ancestors[i - 1] : element, ancestors[i]];
-    if (nodeType(outer) !== 1 || counts.get(outer) !== 1 || look.emitted.has(outer)) break;
+    if (nodeType(outer) !== 1 || counts.get(outer) !== 1 || observation.emitted.has(outer)) break;
     const tag = tagOf(outer);
     if (tag === 'body' || tag === 'form' || tag === 'main') break;
     bare = bare && holdsOnly(outer, child);
@@ -102,7 +102,7 @@ function holdsOnly(outer, child) {
 const isBlank = (element) => !firstChild(element) || !/\S/.test(textContent(element));
 
 /** The elements inside a control that have no text or the whole text, which are icons, marks and wrappers. */
-function innerOf(element, look) {
+function innerOf(element, observation) {
   const found = [];
   if (!firstElement(element) && !shadowOf(element)) return found;
   const queue = [element];
@@ -110,7 +110,7 @@ function innerOf(element, look) {
     const children = flatChildren(queue[i]);
     const only = children.filter((child) => nodeType(child) === 1 || (nodeType(child) === 3 && /\S/.test(dataOf(child)))).length === 1;
     for (const child of children) {
-      if (nodeType(child) !== 1 || look.emitted.has(child) || SKIPPED.has(localName(child))) continue;
+      if (nodeType(child) !== 1 || observation.emitted.has(child) || SKIPPED.has(localName(child))) continue;
       if (queue.length <= 2 * MAX_INNER) queue.push(child);
       if (isBlank(child) && !hasAttributes(child)) continue; // a ripple
       if ((only || isBlank(child) || isIcon(child)) && found.length < MAX_INNER) found.push(child);
@@ -187,7 +187,7 @@ function ligature(one, element) {
   one.caret = LIGATURE_CARETS[text] ?? one.caret;
 }
 
-/** A faint control that the pointer cannot use looks disabled. */
+/** A faint control that the pointer cannot use appears disabled. */
 function faint(one) {
   if (one.control.opacity === '1' || one.known.has('bar') || one.cues.has('bar')) return;
   const style = getComputedStyle(one.control.element);
@@ -251,24 +251,24 @@ function findOdd(group, budget) {
     const sample = [others[0], others[others.length >> 1], others[others.length - 1]];
     if (budget.left < 4 || isOther(odd) || sample.some((one) => isBlank(one.control.element) !== isBlank(odd.one.control.element))) return;
     budget.left -= 4;
-    const looks = sample.map(lookOf);
-    if (looks.every((look) => look.text === looks[0].text) && isPicked(odd.one, lookOf(odd.one), looks[0])) odd.one.cues.set('choice', 'selected?');
+    const appearances = sample.map(appearanceOf);
+    if (appearances.every((appearance) => appearance.text === appearances[0].text) && isPicked(odd.one, appearanceOf(odd.one), appearances[0])) odd.one.cues.set('choice', 'selected?');
   } else if (group.length >= least && group.length <= most && budget.left >= group.length) {
     budget.left -= group.length;
-    oddLook(group);
+    findOddAppearance(group);
   }
 }
 
 /** Without a difference of classes only a sibling in the middle counts that neither pointer nor focus rests on. */
-function oddLook(group) {
-  const looks = group.map(lookOf);
+function findOddAppearance(group) {
+  const appearances = group.map(appearanceOf);
   const counts = new Map();
-  for (const { text } of looks) counts.set(text, (counts.get(text) ?? 0) + 1);
-  const at = looks.findIndex(({ text }) => counts.get(text) === 1);
+  for (const { text } of appearances) counts.set(text, (counts.get(text) ?? 0) + 1);
+  const at = appearances.findIndex(({ text }) => counts.get(text) === 1);
   if (counts.size !== 2 || at <= 0 || at === group.length - 1) return;
   const { unit } = group[at];
   if (matches(unit, ':hover, :focus, :focus-within') || ACTS.test(group[at].name)) return;
-  if (isPicked(group[at], looks[at], looks[0])) group[at].cues.set('choice', 'selected?');
+  if (isPicked(group[at], appearances[at], appearances[0])) group[at].cues.set('choice', 'selected?');
 }
 
 /** The only member whose classes or inline styles differ from those of all others; null if none, undefined if several do. */
@@ -323,14 +323,14 @@ function isOther({ one, tokens }) {
   return tokens.some((token) => segmentsOf(token.slice(token.indexOf(' ') + 1)).some((word) => OTHER_WORDS.has(word) || PASSING_WORDS.has(word)));
 }
 
-const LOOK = ['backgroundColor', 'color', 'fontWeight', 'borderColor', 'borderWidth', 'boxShadow', 'backgroundImage', 'textDecorationLine'];
+const APPEARANCE = ['backgroundColor', 'color', 'fontWeight', 'borderColor', 'borderWidth', 'boxShadow', 'backgroundImage', 'textDecorationLine'];
 const AROUND = ['content', 'backgroundColor', 'borderBottomColor'];
 
-/** The computed look of a control and its unit. */
-function lookOf(one) {
+/** The computed appearance of a control and its unit. */
+function appearanceOf(one) {
   const elements = one.unit === one.control.element ? [one.unit] : [one.unit, one.control.element];
   const styles = elements.map((element) => getComputedStyle(element));
-  const values = styles.flatMap((style) => LOOK.map((name) => style[name]));
+  const values = styles.flatMap((style) => APPEARANCE.map((name) => style[name]));
   for (const pseudo of ['::before', '::after']) {
     const style = getComputedStyle(elements[0], pseudo);
     if (style.content !== 'none') values.push(...AROUND.map((name) => style[name]));
@@ -343,14 +343,14 @@ function lookOf(one) {
   return { text: values.join('|') + opacity, values, styled: styles.length, opacity };
 }
 
-/** A look without the text's colour and weight. */
-const solidOf = ({ values, styled }) => values.filter((_, i) => i >= LOOK.length * styled || ![1, 2].includes(i % LOOK.length)).join('|');
+/** An appearance without the text's colour and weight. */
+const solidOf = ({ values, styled }) => values.filter((_, i) => i >= APPEARANCE.length * styled || ![1, 2].includes(i % APPEARANCE.length)).join('|');
 
-/** A weaker look is no choice; a long row needs more than another colour or weight of its text (unread, overdue). */
-function isPicked(one, look, other) {
-  if (look.text === other.text || look.opacity < other.opacity) return false;
+/** A weaker appearance is no choice; a long row needs more than another colour or weight of its text (unread, overdue). */
+function isPicked(one, appearance, other) {
+  if (appearance.text === other.text || appearance.opacity < other.opacity) return false;
   if (one.cues.has('bar') || one.control.states.includes('disabled')) return false;
-  return one.name.length <= 40 || solidOf(look) !== solidOf(other);
+  return one.name.length <= 40 || solidOf(appearance) !== solidOf(other);
 }
 
 /** What may change with a state: classes, icons and attributes of a control and its parts. Most are never compared, so
@@ -379,11 +379,11 @@ const iconText = (element) => (!isBlank(element) && isIcon(element) ? textConten
 const inlineStyles = (one) => partsOf(one).map((element) => attr(element, 'style')).filter((style) => style).join('\n');
 const shownCues = (one) => [...one.cues.values(), ...one.control.states.filter((state) => state !== 'focused')].join(' ');
 
-/** Whether a control was pressed and does not look as before. Where no action of ours pressed it, pointer or focus tell;
+/** Whether a control was pressed and does not appear as before. Where no action of ours pressed it, pointer or focus tell;
  *  then inline styles do not count, which scripts set for the pointer. */
 function hasChanged(one) {
   const { element } = one.control;
-  const first = firstLook(one);
+  const first = firstAppearance(one);
   if (!first) return false;
   if (first.pressed && first.styles !== inlineStyles(one)) return true;
   if ((!first.pressed && !first.reached && !matches(element, ':hover, :focus'))) return false;
@@ -391,10 +391,10 @@ function hasChanged(one) {
   return (first.reached = true);
 }
 
-/** Writes the cues of a control. One that looks unlike before its first press, without any cue of it, is `changed?`. */
+/** Writes the cues of a control. One that appears unlike before its first press, without any cue of it, is `changed?`. */
 function conclude(one, budget) {
   const { control } = one;
-  const first = firstLook(one);
+  const first = firstAppearance(one);
   if (!first && budget.bases-- > 0) remember(one);
   if (first && hasChanged(one) && first.shown === shownCues(one)) {
     const open = one.caret === 'up' || (one.caret === 'down' && first.caret !== 'up');
@@ -402,7 +402,7 @@ function conclude(one, budget) {
     else one.cues.set('change', 'changed?');
   }
   control.cues = [...iconCue(control), ...one.cues.values()];
-  control.looked = one;
+  control.examination = one;
 }
 
 /** The icon that style sheets draw on a control without a name. Names and keys leave it out: it is a guess. */
@@ -411,34 +411,34 @@ function iconCue(control) {
   return icon ? [`icon:${icon.replace(/ /g, '-')}?`] : [];
 }
 
-const remember = (one) => firstLooks.set(one.control.element,
+const remember = (one) => firstAppearances.set(one.control.element,
   { drawn: drawnNow(one), styles: inlineStyles(one), shown: shownCues(one), caret: one.caret, pressed: false, reached: false });
 
-/** The first look of a control, or of a pressed one in its place that a script replaced. */
-function firstLook({ control }) {
-  const known = firstLooks.get(control.element);
-  if (known || !pressedLooks.size) return known;
-  const other = pressedLooks.get(placeKey(control));
+/** The first appearance of a control, or of a pressed one in its place that a script replaced. */
+function firstAppearance({ control }) {
+  const known = firstAppearances.get(control.element);
+  if (known || !pressedAppearances.size) return known;
+  const other = pressedAppearances.get(placeKey(control));
   if (!other || isConnected(other.element)) return undefined;
-  firstLooks.set(control.element, other.first);
+  firstAppearances.set(control.element, other.first);
   other.element = control.element;
   return other.first;
 }
 
 const placeKey = (control) => [control.frame, control.role, control.name, control.ordinal, digestOf(control)].join('\n');
 
-/** Forgets the looks of all controls: another episode begins in the same document. */
-function forgetLooks() {
-  firstLooks = new WeakMap();
-  pressedLooks = new Map();
+/** Forgets the appearances of all controls: another episode begins in the same document. */
+function forgetAppearances() {
+  firstAppearances = new WeakMap();
+  pressedAppearances = new Map();
 }
 
 /** Notes that an action presses a control now. */
 function notePress(element) {
   const control = latest && latest.controls.find((other) => other.element === element);
-  if (!control || !control.looked) return;
-  if (!firstLooks.has(element)) remember(control.looked);
-  const first = firstLooks.get(element);
+  if (!control || !control.examination) return;
+  if (!firstAppearances.has(element)) remember(control.examination);
+  const first = firstAppearances.get(element);
   first.pressed = true;
-  if (pressedLooks.size < MAX_PRESSED) pressedLooks.set(placeKey(control), { element, first });
+  if (pressedAppearances.size < MAX_PRESSED) pressedAppearances.set(placeKey(control), { element, first });
 }

@@ -10,9 +10,9 @@ const LEAST_DRAWING = 100; // the same for drawings and listening areas, which m
 const drawsItself = (element, tag) => tag === 'img' || tokensOf(element).some((token) => segmentsOf(token).some((word) => DRAWN_WORDS.has(word)));
 
 /** The drawn areas in the view, with their boxes in CSS pixels of the viewport of this process's top document. */
-function surfacesOf(look) {
+function surfacesOf(observation) {
   const found = [];
-  for (const { element, tag } of look.surfaces) {
+  for (const { element, tag } of observation.surfaces) {
     const box = attempt(() => topBox(element), null);
     const least = tag === 'canvas' || tag === 'object' || tag === 'embed' ? LEAST_SURFACE : LEAST_DRAWING;
     if (!box || box[2] < least || box[3] < least) continue;

@@ -16,27 +16,27 @@ function sameKey(element, key, known) {
   return role === key.role && (name === key.name || cut(name, CONTAINER_NAME) === key.name) && digestOf(known) === key.digest;
 }
 
-const fits = (look, control, key) => !control.dropped && control.role === key.role && (control.name === key.name || control.uncut === key.name) &&
-  look.documents[control.frame].path === key.frame;
-const countOf = (look, key) => look.controls.filter((control) => fits(look, control, key)).length;
+const fits = (observation, control, key) => !control.dropped && control.role === key.role && (control.name === key.name || control.uncut === key.name) &&
+  observation.documents[control.frame].path === key.frame;
+const countOf = (observation, key) => observation.controls.filter((control) => fits(observation, control, key)).length;
 
 /** The text of a control's line, which distinguishes equal buttons in different rows. */
-function contextOf(element, look, control) {
-  const line = look.lines.find((candidate) => candidate.parts && candidate.parts.some((part) => part.control === control));
+function contextOf(element, observation, control) {
+  const line = observation.lines.find((candidate) => candidate.parts && candidate.parts.some((part) => part.control === control));
   return line ? renderLine(line).join(' ').replace(/\u0001\d+\u0005| \([a-z ]+\?\)/g, '') : ''; // guesses come and go
 }
 
 /** Observes the current page. Returns the only match, or of several the one in the same line; never guesses. */
 function search(key, context, count) {
-  const look = new PageLook(latest ? latest.settings : configured({})).run(2 * MAX_NODES, 2000);
-  const same = look.controls.filter((control) => fits(look, control, key) && attempt(() => digestOf(control), '') === key.digest);
+  const observation = new PageObservation(latest ? latest.settings : configured({})).run(2 * MAX_NODES, 2000);
+  const same = observation.controls.filter((control) => fits(observation, control, key) && attempt(() => digestOf(control), '') === key.digest);
   if (same.length === 1) return same[0].element;
   if (!same.length) return 'stale';
   const ranked = same.find((control) => control.ordinal === key.ordinal);
   if (context === null) return ranked ? ranked.element : 'ambiguous'; // a replay has only the rank
-  const alike = same.filter((control) => contextOf(control.element, look, control) === context);
+  const alike = same.filter((control) => contextOf(control.element, observation, control) === context);
   if (alike.length === 1) return alike[0].element;
-  return alike.length && ranked && alike.includes(ranked) && countOf(look, key) === count ? ranked.element : 'ambiguous';
+  return alike.length && ranked && alike.includes(ranked) && countOf(observation, key) === count ? ranked.element : 'ambiguous';
 }
 
 /** The box in CSS pixels of the viewport of this process's top document, or null. */
@@ -116,12 +116,12 @@ const showsBeside = (element, hidden) => fitsRule(element, 'trigger') && !isDraw
 function untilShown(most) {
   const end = performance.now() + most;
   return new Promise((done) => {
-    const look = () => {
+    const poll = () => {
       const shown = drawnPart(this);
       if ((shown && tryPoints(shown, this).x !== undefined) || performance.now() > end) return done();
-      setTimeout(look, 30);
+      setTimeout(poll, 30);
     };
-    look();
+    poll();
   });
 }
 

@@ -26,7 +26,7 @@ function attempt(read, otherwise) {
   }
 }
 
-class Look {
+class PageWalk {
   constructor(settings) {
     this.settings = settings;
     this.lines = [];

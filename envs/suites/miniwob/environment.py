@@ -111,7 +111,7 @@ class MiniwobEnvironment:
         if state is None:
             raise ResetFailed(f"{task.id}: the page was gone as soon as it had started")
         await page.mouse.move(0, 0)  # where it rests in a new page: a hover changes how a control looks
-        await self._session.forget_looks()
+        await self._session.forget_appearances()
         return instruction, state
 
     async def _read_state(self) -> PageState | None:

@@ -1,7 +1,7 @@
 // Reads a snapshot of a task page, see state.py. It changes nothing; the limits bound the result. Typed text may have
 // become elements that shadow names of the DOM, so nodes are read by the getters of `pristine.js`, which precedes this
 // code. An element that cannot be read is left out.
-function look([EPISODE, FIELDS, ITEMS, VALUE, TEXT]) {
+function snapshot([EPISODE, FIELDS, ITEMS, VALUE, TEXT]) {
   if (typeof core === 'undefined' || core.miraEpisode !== EPISODE) return null;
   const OURS = ['query', 'reward-display', 'sync-task-cover'].map(id => byId(document, id)).filter(x => x);
   const cut = text => String(text ?? '').replace(/\s+/g, ' ').trim().slice(0, VALUE);

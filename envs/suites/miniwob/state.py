@@ -20,8 +20,8 @@ FULL_REWARD = 0.999
 """Below 1, because some tasks add up thirds."""
 
 LIMITS = (MAX_FIELDS, MAX_ITEMS, MAX_VALUE, MAX_TEXT)
-_LOOK = Path(__file__).with_name("state.js").read_text(encoding="utf-8")
-SNAPSHOT_JS = f"(options) => {{ 'use strict';\n{pristine()}\n{_LOOK}\nreturn look(options);\n}}"
+_SNAPSHOT = Path(__file__).with_name("state.js").read_text(encoding="utf-8")
+SNAPSHOT_JS = f"(options) => {{ 'use strict';\n{pristine()}\n{_SNAPSHOT}\nreturn snapshot(options);\n}}"
 """A function of the episode's id and `LIMITS`; returns null if the page shows another episode."""
 
 

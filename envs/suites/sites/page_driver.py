@@ -40,14 +40,14 @@ class PageDriver:
         self.page: Observation | None = None
         """The last observation."""
 
-    async def look(self) -> Observation:
+    async def observe(self) -> Observation:
         """Observes the page."""
         self.page = await self._stage.observe()
         return self.page
 
     async def text(self) -> str:
         """The current text of the page."""
-        return (await self.look()).text
+        return (await self.observe()).text
 
     async def click(self, role: str, name: Name, *, row: str | None = None, nth: int = 0) -> None:
         """Clicks a control. *row* is text on the same line; it selects one of several similar rows.
@@ -99,17 +99,17 @@ class PageDriver:
 
     async def has(self, role: str, name: Name, *, row: str | None = None) -> bool:
         """Does the page show such a control?"""
-        return bool(_refs((await self.look()).text, role, name, row))
+        return bool(_refs((await self.observe()).text, role, name, row))
 
     async def ref(self, role: str, name: Name, *, row: str | None = None, nth: int = 0) -> int:
         """The current number of a control. Searches for the control if the observation does not show it."""
-        page = await self.look()
+        page = await self.observe()
         refs = _refs(page.text, role, name, row)
         for _ in range(PATIENCE):
             if len(refs) > nth or any(not element.shown for element in page.elements):
                 break
             await self.act(Wait())  # the page is still loading content
-            page = await self.look()
+            page = await self.observe()
             refs = _refs(page.text, role, name, row)
         if len(refs) <= nth:
             text = row or (name if isinstance(name, str) else "")

@@ -24,7 +24,7 @@ button { left: 55%; top: 51%; width: 120px; height: 61px; background: #f00; colo
 </style><form method=post action=/buy><input name=who aria-label=Name><button>Buy</button></form>"""
 
 Step = tuple[Any, ...]
-"""`("click", x, y)`, `("type", text)`, `("look",)`, `("finish", answer)` or `("call", name, arguments)`."""
+"""`("click", x, y)`, `("type", text)`, `("observe",)`, `("finish", answer)` or `("call", name, arguments)`."""
 Script = Callable[[int, bytes, str], list[Step]]
 """The steps of answer number n from the last picture and all text of the request."""
 
@@ -44,7 +44,7 @@ def orders(n: int, png: bytes, text: str) -> list[Step]:
     """Fills in the form by points, orders, and ends."""
     match n:
         case 0:
-            return [("look",)]
+            return [("observe",)]
         case 1:
             return [("click", *middle(png, GREEN)), ("type", "Ann")]
         case 2:
@@ -134,7 +134,7 @@ class ScriptedClaude(ScriptedVendor):
                 return {**wire, "name": name, "input": arguments}
             case ("call", name, arguments):
                 pass
-            case ("look",):
+            case ("observe",):
                 name, arguments = "screenshot", {}
             case ("type", text):
                 name, arguments = "type", {"text": text}
@@ -181,7 +181,7 @@ class ScriptedOpenAI(ScriptedVendor):
         actions: list[dict[str, Any]] = []
         for step in steps:
             match step:
-                case ("look",):
+                case ("observe",):
                     actions.append({"type": "screenshot"})
                 case ("click", x, y):
                     actions.append({"type": "click", "button": "left", "x": x, "y": y})

@@ -163,9 +163,9 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("action", "look", "expected"), CASES)
-def test_classes(action: Action, look: Observation, expected: set[ActionClass]) -> None:
-    assert classes_of(action, look) == expected
+@pytest.mark.parametrize(("action", "observation", "expected"), CASES)
+def test_classes(action: Action, observation: Observation, expected: set[ActionClass]) -> None:
+    assert classes_of(action, observation) == expected
 
 
 ODD_KEYS = (
@@ -196,11 +196,11 @@ ODD_KEYS = (
 
 @pytest.mark.parametrize("keys", ODD_KEYS)
 @pytest.mark.parametrize(
-    "look", [page(), focused("textbox", FIELD), focused("button", POST)], ids=["page", "field", "button"]
+    "observation", [page(), focused("textbox", FIELD), focused("button", POST)], ids=["page", "field", "button"]
 )
-def test_keys_that_are_not_known_to_send_nothing_are_asked_about(keys: str, look: Observation) -> None:
+def test_keys_that_are_not_known_to_send_nothing_are_asked_about(keys: str, observation: Observation) -> None:
     """Symptom: a line feed pressed Enter, and needed no approval."""
-    assert classes_of(Press(keys=keys), look) == {"submit"}
+    assert classes_of(Press(keys=keys), observation) == {"submit"}
 
 
 def test_only_the_configured_classes_are_asked_about() -> None:
@@ -224,12 +224,12 @@ def past(action: Action, name: str, unapproved: int = 0) -> PastAction:
 
 
 def test_what_let_a_file_down_before_is_asked_about() -> None:
-    look = page("link", "Report", "a")
-    assert needs_approval(Click(ref=1), look, ("download",), [past(Click(ref=4), "Report")]) == ()
-    assert needs_approval(Click(ref=1), look, ("download",), [past(Click(ref=4), "Other", 1)]) == ()
-    assert needs_approval(Click(ref=1), look, ("download",), [past(Click(ref=4), "Report", 1)]) == ("download",)
+    observation = page("link", "Report", "a")
+    assert needs_approval(Click(ref=1), observation, ("download",), [past(Click(ref=4), "Report")]) == ()
+    assert needs_approval(Click(ref=1), observation, ("download",), [past(Click(ref=4), "Other", 1)]) == ()
+    assert needs_approval(Click(ref=1), observation, ("download",), [past(Click(ref=4), "Report", 1)]) == ("download",)
     reported_late = [past(Click(ref=4), "Report"), PastAction(Wait(), None, past(Wait(), "", 1).result)]
-    assert needs_approval(Click(ref=1), look, ("download",), reported_late) == ("download",)
+    assert needs_approval(Click(ref=1), observation, ("download",), reported_late) == ("download",)
 
 
 ASKS = """

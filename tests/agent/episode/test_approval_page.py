@@ -189,8 +189,8 @@ def thirty() -> str:
     return f"<!doctype html><title>Thirty</title><style>#more {{ cursor: pointer }}</style>{''.join(blocks)}"
 
 
-def ref(look: Observation, name: str) -> int:
-    (ref,) = [one.ref for one in look.elements if one.key.name == name]
+def ref(observation: Observation, name: str) -> int:
+    (ref,) = [one.ref for one in observation.elements if one.key.name == name]
     return ref
 
 

@@ -11,7 +11,7 @@ from envs.core.observation import Element, ElementKey, Observation
 
 ROLES = ("textbox", "combobox", "button", "checkbox")
 TEXT = "\n".join(f'[{ref}] {role} "{role}"' for ref, role in enumerate(ROLES, 1))
-LOOK = Observation(
+OBSERVATION = Observation(
     url="http://a.example/",
     title="",
     text=TEXT,
@@ -39,16 +39,16 @@ NOTHING = ActionResult(status=Status.OK, reason=Reason.NO_EFFECT)
     ],
 )
 def test_only_a_click_that_should_have_acted_stops_the_batch(action: Action, stops: bool) -> None:
-    batch = batch_of(action, [Parsed(Type(ref=1, text="b"))], LOOK, 8)
+    batch = batch_of(action, [Parsed(Type(ref=1, text="b"))], OBSERVATION, 8)
     assert batch is not None
-    step = advanced(batch, NOTHING, LOOK, refused_news=False)
+    step = advanced(batch, NOTHING, OBSERVATION, refused_news=False)
     assert (step is BatchStop.NO_EFFECT) is stops
     assert stops or not isinstance(step, BatchStop)
 
 
 def test_a_refused_origin_that_the_policy_does_not_know_stops_the_batch() -> None:
-    batch = batch_of(Type(ref=1, text="a"), [Parsed(Click(ref=3))], LOOK, 8)
+    batch = batch_of(Type(ref=1, text="a"), [Parsed(Click(ref=3))], OBSERVATION, 8)
     assert batch is not None
     done = ActionResult(status=Status.OK)
-    assert advanced(batch, done, LOOK, refused_news=True) is BatchStop.REQUEST
-    assert not isinstance(advanced(batch, done, LOOK, refused_news=False), BatchStop)
+    assert advanced(batch, done, OBSERVATION, refused_news=True) is BatchStop.REQUEST
+    assert not isinstance(advanced(batch, done, OBSERVATION, refused_news=False), BatchStop)

@@ -23,20 +23,20 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(180), pytest.mark.usefixt
 Named = Callable[[Observation], Action]
 
 
-def of(look: Observation, name: str, rank: int = 0) -> int:
-    return [element.ref for element in look.elements if element.key.name == name][rank]
+def of(observation: Observation, name: str, rank: int = 0) -> int:
+    return [element.ref for element in observation.elements if element.key.name == name][rank]
 
 
 def typed(name: str, text: str = "x") -> Named:
-    return lambda look: Type(ref=of(look, name), text=text)
+    return lambda observation: Type(ref=of(observation, name), text=text)
 
 
 def clicked(name: str, rank: int = 0) -> Named:
-    return lambda look: Click(ref=of(look, name, rank))
+    return lambda observation: Click(ref=of(observation, name, rank))
 
 
 def chosen(name: str, option: str) -> Named:
-    return lambda look: Select(ref=of(look, name), option=option)
+    return lambda observation: Select(ref=of(observation, name), option=option)
 
 
 @dataclass(frozen=True)
@@ -167,10 +167,10 @@ async def test_a_batch_ends_where_the_page_is_not_what_was_planned(site: Site, t
     left = list(paths)
 
     def script(turn: Turn) -> Sequence[Action]:
-        look = turn.view.observation
-        path = "/" + look.url.rpartition("/")[2]
+        observation = turn.view.observation
+        path = "/" + observation.url.rpartition("/")[2]
         if turn.past and isinstance(turn.past[-1].action, Goto) and path in paths:
-            return [action(look) for action in CASES[paths[path]].answer]
+            return [action(observation) for action in CASES[paths[path]].answer]
         return [Goto(url=site.url(left.pop(0)))] if left else [Stop()]
 
     settings = config(limits={"max_steps": 200, "max_seconds": 0}, planner="none", judge="none")

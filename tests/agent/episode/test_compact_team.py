@@ -20,9 +20,9 @@ from planners.base import Situation
 from planners.compact_planner import CompactPlanner
 from tests.agent.shop import Shop
 
-LOOK = Observation("http://shop.test/", "Shop", "Tea", (), (), "0" * 16, (1280, 800), (0, 0), 0)
-SITUATION = Situation("Buy tea", LOOK, category="shop")
-PROGRESS = Progress("Buy tea", LOOK, milestones=(Milestone(id="m1", text="See tea"),), z=(False,))
+OBSERVATION = Observation("http://shop.test/", "Shop", "Tea", (), (), "0" * 16, (1280, 800), (0, 0), 0)
+SITUATION = Situation("Buy tea", OBSERVATION, category="shop")
+PROGRESS = Progress("Buy tea", OBSERVATION, milestones=(Milestone(id="m1", text="See tea"),), z=(False,))
 OPINION = {"m1": {"quote": "", "answer": "no"}}
 ALL_STYLES = [
     {"when": "Plan 1: Buy tea", "answer": "compact"},

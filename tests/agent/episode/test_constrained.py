@@ -18,7 +18,7 @@ from envs.core.observation import Element, ElementKey
 from envs.core.tasks import TaskRef
 from models.base import ChatReply, ChatRequest, Usage
 from models.providers.local_chat import LocalModel
-from tests.agent.episode.test_prompts import LOOK, VIEW
+from tests.agent.episode.test_prompts import OBSERVATION, VIEW
 from tests.models.local.test_local import save_checkpoint
 
 ELEMENTS = tuple(
@@ -29,7 +29,7 @@ ELEMENTS = tuple(
         (3, "combobox", "Size", "select", ("S", "M")),
     )
 )
-PAGE = replace(VIEW, observation=replace(LOOK, elements=ELEMENTS))
+PAGE = replace(VIEW, observation=replace(OBSERVATION, elements=ELEMENTS))
 TURN = Turn(TaskRef(suite="s", name="t"), 0, 1, PAGE)
 CLICK = 'do(action="Click", element="2")'
 

@@ -12,7 +12,7 @@ from envs.core.actions import Action, Click, ClickAt, Drag, DragAt, Hover, Scrol
 from envs.core.grounding import UNGROUNDED, ControlField, Grounding
 from envs.core.observation import Box, Element, ElementKey, Observation, Surface
 from models.vision.coordinates import Point
-from tests.agent.episode.test_prompts import LOOK
+from tests.agent.episode.test_prompts import OBSERVATION
 
 
 def element(ref: int, role: str, box: Box | None, tag: str = "", options: tuple[str, ...] = ()) -> Element:
@@ -25,14 +25,14 @@ BUTTON = element(2, "button", Box(150, 10, 20, 20))
 FIELD = element(3, "textbox", Box(10, 60, 100, 20), "input")
 LIST = element(4, "combobox", Box(10, 100, 100, 20), "select", ("S", "M"))
 UNDRAWN = element(5, "link", None)
-PAGE = replace(LOOK, elements=(ROW, BUTTON, FIELD, LIST, UNDRAWN), viewport=(400, 300))
+PAGE = replace(OBSERVATION, elements=(ROW, BUTTON, FIELD, LIST, UNDRAWN), viewport=(400, 300))
 FILE = replace(PAGE, elements=(element(1, "file", Box(0, 0, 50, 20), "input"),))
 CLICK, TYPE = Click(ref=UNGROUNDED), Type(ref=UNGROUNDED, text="x")
 
 
-def found(action: Action, point: Point, look: Observation = PAGE, field: ControlField = "ref") -> Found:
+def found(action: Action, point: Point, observation: Observation = PAGE, field: ControlField = "ref") -> Found:
     """As the boxes say."""
-    return asyncio.run(control_at(point, look, action, field, None))
+    return asyncio.run(control_at(point, observation, action, field, None))
 
 
 @pytest.mark.parametrize(
@@ -62,8 +62,8 @@ def test_an_upload_means_a_control_that_takes_a_file() -> None:
 
 
 def test_in_a_drawn_area_the_point_itself_counts() -> None:
-    look = replace(PAGE, surfaces=(Surface("canvas", "", Box(110, 50, 200, 200)),))
-    assert found(CLICK, Point(113, 70), look).by == "point"
+    observation = replace(PAGE, surfaces=(Surface("canvas", "", Box(110, 50, 200, 200)),))
+    assert found(CLICK, Point(113, 70), observation).by == "point"
 
 
 def test_the_page_decides_which_of_two_layers_is_meant() -> None:

@@ -298,7 +298,7 @@ def test_no_mixture_of_delimiters_lets_a_string_out(name: str, pieces: list[str]
 
 
 def test_a_compact_prompt_of_a_plain_page_has_no_trace_of_fences() -> None:
-    look = Observation("http://x.test/", "T", '[1] button "Ok"', (), (), "0" * 16, (1, 1), (0, 0), 1)
-    view = PolicyView(instruction="Press", observation=look, language=PROGRAM, history=(clicked("No"),))
+    observation = Observation("http://x.test/", "T", '[1] button "Ok"', (), (), "0" * 16, (1, 1), (0, 0), 1)
+    view = PolicyView(instruction="Press", observation=observation, language=PROGRAM, history=(clicked("No"),))
     (prompt,) = render_policy_prompt("compact", view)
     assert prompt.text == 'Goal: Press\nDone: click button "No"\nPage:\n[1] button "Ok"'

@@ -21,7 +21,7 @@ from models.providers.scripted_model import ScriptedModel
 from models.vision.coordinates import ImageFrame, Point, Size
 from models.vision.pictures import picture_size
 from models.vision.profiles import profile_named
-from tests.agent.episode.test_prompts import LOOK, VIEW
+from tests.agent.episode.test_prompts import OBSERVATION, VIEW
 from tests.agent.episodes import png
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ SEEN = (
     element(3, None),
     element(4, Box(60, 0, 50, 20), shown=False),
 )
-DRAWN = replace(VIEW, observation=replace(LOOK, viewport=(1280, 800), surfaces=(BOARD,), elements=SEEN))
-PLAIN = replace(VIEW, observation=replace(LOOK, surfaces=(), elements=(element(1, None),)))
+DRAWN = replace(VIEW, observation=replace(OBSERVATION, viewport=(1280, 800), surfaces=(BOARD,), elements=SEEN))
+PLAIN = replace(VIEW, observation=replace(OBSERVATION, surfaces=(), elements=(element(1, None),)))
 
 
 @pytest.mark.parametrize("language", [PROGRAM, IDS], ids=["program", "id"])
@@ -124,8 +124,10 @@ def test_the_prompt_of_a_model_that_sees_has_its_coordinates(view: PolicyView, a
 @pytest.mark.parametrize("most", [1, 2])
 def test_answers_are_recorded_in_pixels_of_the_view(language: Language, most: int) -> None:
     """The answer in the trace is the model's; the action is converted, as are those that follow it."""
-    look = replace(DRAWN.observation, screenshot=png(1280, 800))
-    turn = Turn(TaskRef(suite="open", name="x", seed=0), 1, 1, replace(DRAWN, language=language, observation=look))
+    observation = replace(DRAWN.observation, screenshot=png(1280, 800))
+    turn = Turn(
+        TaskRef(suite="open", name="x", seed=0), 1, 1, replace(DRAWN, language=language, observation=observation)
+    )
     answer = "\n".join([language.show(DragAt(x=500, y=250, to_x=1000, to_y=0))] * most)
     model = ScriptedModel([answer])
     policy = ModelPolicy(model, language, "full", vision=profile_named("qwen3-vl"), max_actions=most)
@@ -136,8 +138,8 @@ def test_answers_are_recorded_in_pixels_of_the_view(language: Language, most: in
 
 
 def test_a_picture_is_sent_in_the_size_that_the_model_sees() -> None:
-    look = replace(DRAWN.observation, screenshot=png(1280, 800), marked=png(1280, 800))
-    turn = Turn(TaskRef(suite="open", name="x", seed=0), 1, 1, replace(DRAWN, observation=look))
+    observation = replace(DRAWN.observation, screenshot=png(1280, 800), marked=png(1280, 800))
+    turn = Turn(TaskRef(suite="open", name="x", seed=0), 1, 1, replace(DRAWN, observation=observation))
     policy = ModelPolicy(ScriptedModel([AT]), PROGRAM, "full", vision=profile_named("qwen2.5-vl"))
     proposal = asyncio.run(policy.propose(turn))
     images = proposal.calls[0].messages[-1].images

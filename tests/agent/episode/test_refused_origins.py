@@ -51,7 +51,7 @@ PROBLEMS = {
     "nothing": Case([], ""),
     "one": Case([blocked(CDN, 3, "script", "image")], f"{CDN} (script, image ×3)"),
     "of no known kind": Case([blocked(CDN)], f"{CDN} (request)"),
-    "what works before what looks": Case(
+    "scripts before images": Case(
         [blocked("https://img.example", 1, "image"), blocked(CDN, 1, "script")],
         f"{CDN} (script), https://img.example (image)",
     ),

@@ -56,16 +56,16 @@ ELEMENTS = (
 )
 TEXT = '[1] textbox "Email"  [2] checkbox "Agree"\n[3] combobox "Size"  [4] button "Save order"\n\\[9] not a control'
 TABS = (Tab(0, "Shop", "http://shop.test/", True), Tab(1, "Help", "http://shop.test/help", False))
-LOOK = Observation(
+OBSERVATION = Observation(
     "http://shop.test/", "Shop", TEXT, ELEMENTS, TABS, "0" * 16, SIZE, (0, 0), 4, screenshot=png(), document="d"
 )
-VIEW = PolicyView(instruction="Buy tea", observation=LOOK, language=PROGRAM)
-FREE = replace(LOOK, elements=tuple(replace(each, states=()) for each in ELEMENTS))
+VIEW = PolicyView(instruction="Buy tea", observation=OBSERVATION, language=PROGRAM)
+FREE = replace(OBSERVATION, elements=tuple(replace(each, states=()) for each in ELEMENTS))
 
 
-def scene(look: Observation = LOOK, last: Action | None = None) -> Scene:
-    made = Scene(replace(VIEW, observation=look), Display.of(look.viewport), Refs(), last)
-    for each in look.elements:
+def scene(observation: Observation = OBSERVATION, last: Action | None = None) -> Scene:
+    made = Scene(replace(VIEW, observation=observation), Display.of(observation.viewport), Refs(), last)
+    for each in observation.elements:
         made.refs.name(each.key)
     return made
 
@@ -198,7 +198,7 @@ def test_reading_names_elements_that_stay_valid_when_numbers_change() -> None:
     read = outcome("b", "read_page", {}, where)
     assert isinstance(read, TextResult)
     assert '[ref_4] button "Save order"' in read.text.text and "\\[9] not a control" in read.text.text
-    moved = replace(LOOK, elements=(replace(ELEMENTS[3], ref=1),))
+    moved = replace(OBSERVATION, elements=(replace(ELEMENTS[3], ref=1),))
     later = replace(where, view=replace(VIEW, observation=moved))
     assert outcome("b", "left_click", {"target": ref(4)}, later) == Do((act.Click(ref=1),))
     assert isinstance(outcome("b", "left_click", {"target": ref(1)}, later), Refuse)
@@ -208,7 +208,7 @@ def test_reading_names_elements_that_stay_valid_when_numbers_change() -> None:
 
 def test_page_text_in_a_result_is_data() -> None:
     bad = replace(
-        LOOK,
+        OBSERVATION,
         text=hostile("click pay"),
         elements=(replace(ELEMENTS[0], key=ElementKey("", "link", hostile("pay"), 0, "0")),),
     )
@@ -302,11 +302,11 @@ class ScriptedToolModel:
 TURN = Turn(TaskRef(suite="open", name="x", seed=0), 1, 1, VIEW)
 
 
-def after(turn: Turn, action: Action | None, result: ActionResult, look: Observation = LOOK) -> Turn:
+def after(turn: Turn, action: Action | None, result: ActionResult, observation: Observation = OBSERVATION) -> Turn:
     """The next turn, in which *action* was carried out."""
     assert action is not None
     past = (*turn.past, PastAction(action, None, result))
-    view = replace(turn.view, observation=look, history=past, last=result, problems=())
+    view = replace(turn.view, observation=observation, history=past, last=result, problems=())
     return replace(turn, step=turn.step + 1, past=past, view=view)
 
 
@@ -327,7 +327,7 @@ def test_the_calls_of_an_answer_are_done_one_at_a_time() -> None:
     policy = ToolsetPolicy(model)
     first = proposed(policy, TURN)
     assert first.action == act.ClickAt(x=5, y=6)
-    assert [call.error is None for call in first.calls] == [False, True], "the first call only looked"
+    assert [call.error is None for call in first.calls] == [False, True], "the first call only observed"
     second_turn = after(TURN, first.action, OK)
     second = proposed(policy, second_turn)
     assert second.action == act.Type(ref=1, text="tea", clear=False) and second.calls == ()
@@ -347,22 +347,24 @@ def test_the_calls_of_an_answer_are_done_one_at_a_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("result", "look"),
+    ("result", "observation"),
     [
-        (ActionResult(status=Status.FAILED, message="no"), LOOK),
-        (OK, replace(LOOK, document="another")),
-        (OK, replace(LOOK, url="http://shop.test/next")),
-        (OK, replace(LOOK, tabs=TABS[:1])),
+        (ActionResult(status=Status.FAILED, message="no"), OBSERVATION),
+        (OK, replace(OBSERVATION, document="another")),
+        (OK, replace(OBSERVATION, url="http://shop.test/next")),
+        (OK, replace(OBSERVATION, tabs=TABS[:1])),
     ],
 )
-def test_the_rest_is_dropped_where_one_fails_or_the_page_changes(result: ActionResult, look: Observation) -> None:
+def test_the_rest_is_dropped_where_one_fails_or_the_page_changes(
+    result: ActionResult, observation: Observation
+) -> None:
     model = ScriptedToolModel(
         "anthropic-computer", [("left_click", {"coordinate": [5, 6]}), ("type", {"text": "tea"})], [("finish", {})]
     )
     policy = ToolsetPolicy(model)
     first = proposed(policy, TURN)
     assert first.action is not None
-    second = proposed(policy, after(TURN, first.action, result, look))
+    second = proposed(policy, after(TURN, first.action, result, observation))
     assert second.action == act.Stop()
     said = model.requests[1].history[-1]
     assert isinstance(said, Results)
@@ -415,7 +417,7 @@ def test_words_alone_are_asked_about_once_and_then_end_the_episode() -> None:
     assert len(proposal.calls) == 2
 
 
-def test_a_model_that_only_looks_gives_no_action() -> None:
+def test_a_model_that_only_observes_gives_no_action() -> None:
     model = ScriptedToolModel("anthropic-browser", *([[("hold_key", {})]] * MAX_ASKED))
     proposal = proposed(ToolsetPolicy(model), TURN)
     assert proposal.action is None and "hold_key: this tool is not available here" in proposal.error
@@ -449,7 +451,7 @@ def test_a_long_conversation_begins_anew() -> None:
 
 
 def test_a_withheld_screenshot_is_replaced_by_words() -> None:
-    hidden = replace(TURN, view=replace(VIEW, observation=replace(LOOK, screenshot=None, note="left out")))
+    hidden = replace(TURN, view=replace(VIEW, observation=replace(OBSERVATION, screenshot=None, note="left out")))
     model = ScriptedToolModel("openai-computer", [("answer_dialog", {})], [("finish", {})])
     proposed(ToolsetPolicy(model), hidden)
     first, _, said = model.requests[1].history
@@ -460,13 +462,13 @@ def test_a_withheld_screenshot_is_replaced_by_words() -> None:
 def test_every_text_from_outside_is_data_in_the_prompts() -> None:
     bad = hostile("pay now")
     failed = ActionResult(status=Status.FAILED, message=bad, output=bad, reason=Reason.BROWSER_ERROR)
-    look = replace(LOOK, title=bad, text=bad, note=bad, tabs=(Tab(0, bad, bad, True),))
-    turn = replace(TURN, view=replace(VIEW, observation=look, problems=(bad,)))
+    observation = replace(OBSERVATION, title=bad, text=bad, note=bad, tabs=(Tab(0, bad, bad, True),))
+    turn = replace(TURN, view=replace(VIEW, observation=observation, problems=(bad,)))
     model = ScriptedToolModel("anthropic-computer", [("left_click", {"coordinate": [5, 6]})], [("finish", {})])
     policy = ToolsetPolicy(model)
     action = proposed(policy, turn).action
     assert action is not None
-    proposed(policy, after(turn, action, failed, look))
+    proposed(policy, after(turn, action, failed, observation))
     first, _, said = model.requests[-1].history
     assert isinstance(first, Message) and isinstance(said, Results) and said.news is not None
     results = [Message("user", result.text) for result in said.results]

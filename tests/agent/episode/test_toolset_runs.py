@@ -155,7 +155,7 @@ async def test_what_fails_is_told_and_the_rest_of_the_answer_is_dropped(form: Sh
             case 1:
                 return [("call", "javascript_exec", {"text": "1"}), ("finish", "too early")]
             case 2:
-                return [("call", "navigate", {"url": "/about"}), ("call", "left_click", at(5, 5)), ("look",)]
+                return [("call", "navigate", {"url": "/about"}), ("call", "left_click", at(5, 5)), ("observe",)]
             case 3:
                 return [("say", "Shall I go on?")]
             case _:

@@ -259,8 +259,8 @@ def on_and_off(turn: Turn, rng: random.Random) -> Script:
         turn = yield Click(ref=ref) if ref is not None else Wait()
 
 
-def look_around(turn: Turn, rng: random.Random) -> Script:
-    """Only looks: never the same twice."""
+def only_observe(turn: Turn, rng: random.Random) -> Script:
+    """Only observes: never the same action twice."""
     words = re.findall(r"[A-Za-z]{4,}", turn.view.observation.text)
     rng.shuffle(words)
     number = 0
@@ -329,8 +329,8 @@ KINDS: tuple[Kind, ...] = (
     Kind("on and off", B, "one box or section on and off", on_and_off),
     Kind("gives up at once", C, "stops at the first step", give_up, "first"),
     Kind("gives up at the second step", C, "one action, then stops", give_up, "second"),
-    Kind("never stops", C, "the oracle's whole way, then looks around", look_around, "end", suites=SITES),
-    Kind("only looks", C, "scrolls, hovers, searches the page, and does nothing", look_around, "first"),
+    Kind("never stops", C, "the oracle's whole way, then looks around", only_observe, "end", suites=SITES),
+    Kind("only looks", C, "scrolls, hovers, searches the page, and does nothing", only_observe, "first"),
     Kind("distracted", C, "a foreign link as its first action, then from page to page", wander, "first", suites=SITES),
     Kind("first click ends it", C, "a wrong first click ends the task", wrong_first_click, "first", suites=MINIWOB),
     Kind("goes astray", D, "a foreign link in the middle, then from page to page", wander, suites=SITES),

@@ -116,7 +116,7 @@ async def test_keys_and_choices_that_change_nothing_are_reported(web: Web, opene
     assert (await outcome(session, Select(ref=ref, option="B"))).changed is True
 
 
-async def test_a_change_that_comes_after_the_step_is_seen_at_the_next_look(web: Web, opener: Opener) -> None:
+async def test_a_change_that_comes_after_the_step_is_seen_at_the_next_observation(web: Web, opener: Opener) -> None:
     session = await opener()
     web["/"] = PAGE + "<button>Dead</button>"
     await visit(session, web.url())

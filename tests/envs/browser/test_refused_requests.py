@@ -67,7 +67,7 @@ async def test_each_origin_is_counted_with_all_its_kinds(environment: OpenEnviro
     assert (other.requests, other.kinds, other.allow) == (1, ("image",), "http://other.example:8080")
 
 
-async def test_what_an_action_began_is_in_its_result_and_what_came_later_in_the_next_look(
+async def test_what_an_action_began_is_in_its_result_and_what_came_later_in_the_next_observation(
     opener: Opener, web: Web
 ) -> None:
     session = await opener()

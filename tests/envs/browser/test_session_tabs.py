@@ -107,7 +107,7 @@ async def test_two_dialogs_in_a_row(web: Web, opener: Opener) -> None:
     assert "true,false" in (await session.observe()).text
 
 
-async def test_a_dialog_from_a_timer_is_seen_at_the_next_look(web: Web, opener: Opener) -> None:
+async def test_a_dialog_from_a_timer_is_seen_at_the_next_observation(web: Web, opener: Opener) -> None:
     session = await opener()
     web["/"] = "<p id=p>waiting</p><script>setTimeout(() => p.textContent = confirm('still there?'), 300)</script>"
     await visit(session, web.url())

@@ -258,7 +258,7 @@ def element(ref: int, role: str, *states: str, tag: str = "div", options: tuple[
 
 
 def test_choices_are_read_from_the_observation() -> None:
-    look = Observation(
+    observation = Observation(
         url="http://a.example/",
         title="",
         text='[1] button "name 1"\n[4] combobox "name 4" options: "S" "M" … 3 more\n… g1: row ×90, shown 1-28',
@@ -280,9 +280,9 @@ def test_choices_are_read_from_the_observation() -> None:
         controls_total=9,
         dialog=DialogReport(type="alert", message="", answer="open"),
     )
-    assert page_choices(look, files=("a.txt",)) == PageChoices(
+    assert page_choices(observation, files=("a.txt",)) == PageChoices(
         controls=(1, 2, 4, 5, 6, 7, 8, 9),
-        labels=tuple(f'{look.elements[ref - 1].key.role} "name {ref}"' for ref in (1, 2, 4, 5, 6, 7, 8, 9)),
+        labels=tuple(f'{observation.elements[ref - 1].key.role} "name {ref}"' for ref in (1, 2, 4, 5, 6, 7, 8, 9)),
         fields=(2, 8),
         lists=((4, ()), (5, ("S", "L"))),
         file_fields=(7,),

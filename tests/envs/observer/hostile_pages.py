@@ -43,7 +43,7 @@ async def build(page: Page, body: str) -> None:
     await page.evaluate(BUILD, body)
 
 
-async def look(
+async def observe(
     page: Page, *, effects: bool = False, boxes: bool = False, timeout_s: float = 20.0
 ) -> tuple[Observer, Observation]:
     """One observation with an observer of its own."""
@@ -76,7 +76,7 @@ async def _ref(observer: Observer, seen: Observation, name: str) -> int | None:
 
 async def problem(page: Page, *, effects: bool = False) -> str:
     """Returns the problem with the observation of the current page; "" if both buttons are listed and clickable."""
-    observer, seen = await look(page, effects=effects, boxes=effects)
+    observer, seen = await observe(page, effects=effects, boxes=effects)
     try:
         for name in ("Good", "Last"):
             ref = await _ref(observer, seen, name)

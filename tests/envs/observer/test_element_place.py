@@ -73,20 +73,20 @@ EXPECTED = {
 }
 
 
-def named(look: Observation, name: str, place: int) -> Element:
-    return [element for element in look.elements if element.key.name == name][place]
+def named(observation: Observation, name: str, place: int) -> Element:
+    return [element for element in observation.elements if element.key.name == name][place]
 
 
-def where(look: Observation, ref: int) -> str:
-    place = action_place(Click(ref=ref), look, str)
+def where(observation: Observation, ref: int) -> str:
+    place = action_place(Click(ref=ref), observation, str)
     return "" if place is None else place.where
 
 
 @pytest.mark.browser
 async def test_where_an_element_of_a_real_page_is(page: Page) -> None:
     await page.set_content(VARIANTS)
-    look = await Observer(page, ObserveSettings(timeout_s=30)).observe()
-    found = {at: where(look, named(look, *at).ref) for at in EXPECTED}
+    observation = await Observer(page, ObserveSettings(timeout_s=30)).observe()
+    found = {at: where(observation, named(observation, *at).ref) for at in EXPECTED}
     assert found == EXPECTED
 
 

@@ -29,7 +29,7 @@ async def test_names_follow_the_accessible_name_computation(page: Page) -> None:
     assert dict(zip(names, found, strict=True)) == names
 
 
-async def look(page: Page, html: str) -> Observation:
+async def observe(page: Page, html: str) -> Observation:
     await page.set_content(f"<!doctype html>{html}")
     return await Observer(page, ObserveSettings(timeout_s=30)).observe()
 
@@ -102,7 +102,7 @@ LINES = [
 
 async def test_lines_with_icons_titles_and_gaps(page: Page) -> None:
     style = f"<style>.mi{{font-family:'Material Symbols Outlined'}}p,section{{margin:0}}{PICTURES}</style>"
-    seen = await look(page, style + "".join(f"<section>{html}</section>" for html, _ in LINES))
+    seen = await observe(page, style + "".join(f"<section>{html}</section>" for html, _ in LINES))
     assert seen.text.split("\n") == [line for _, line in LINES]
     assert [element.title for element in seen.elements[:4]] == ["Bold text", "", "Small caps", "Select all"]
 
@@ -112,7 +112,7 @@ async def test_colours_tell_swatches_of_one_kind_apart(page: Page) -> None:
         f"<div onclick=1 class=swatch style='background:{color};width:9px;height:9px'></div>"
         for color in ("#123", "#456")
     )
-    seen = await look(page, boxes)
+    seen = await observe(page, boxes)
     assert [element.key.name for element in seen.elements] == ["rgb(17,34,51)", "rgb(68,85,102)"]
 
 
@@ -120,7 +120,7 @@ async def test_colours_tell_swatches_of_one_kind_apart(page: Page) -> None:
 async def test_a_long_row_is_not_written_twice(page: Page, tag: str) -> None:
     words = [f"word{i}" for i in range(60)]
     name = tag.split(maxsplit=1)[0]
-    seen = await look(page, f"<{tag}><h3>{' '.join(words[:30])}</h3><p>{' '.join(words[30:])}</p></{name}>")
+    seen = await observe(page, f"<{tag}><h3>{' '.join(words[:30])}</h3><p>{' '.join(words[30:])}</p></{name}>")
     assert all(word in seen.text for word in words)
     assert len(seen.elements[0].key.name) <= 60
     assert len(seen.text) < len(" ".join(words)) + 100

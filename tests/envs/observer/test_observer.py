@@ -169,7 +169,7 @@ CASES = [
 ]
 
 
-async def look(page: Page, html: str = "", **settings: object) -> Observation:
+async def observe(page: Page, html: str = "", **settings: object) -> Observation:
     if html:
         await page.set_content(html)
     return await Observer(page, ObserveSettings(**{"timeout_s": 30.0, **settings})).observe()  # type: ignore[arg-type]
@@ -177,7 +177,7 @@ async def look(page: Page, html: str = "", **settings: object) -> Observation:
 
 @pytest.mark.parametrize(("html", "lines"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 async def test_text(page: Page, html: str, lines: list[str]) -> None:
-    assert (await look(page, html)).text.splitlines() == lines
+    assert (await observe(page, html)).text.splitlines() == lines
 
 
 async def test_frames_of_another_process(page: Page, site: Site) -> None:
@@ -188,7 +188,7 @@ async def test_frames_of_another_process(page: Page, site: Site) -> None:
         "/deep": "<a href=/x>Deep</a>",
     }
     await page.goto(site.url())
-    seen = await look(page)
+    seen = await observe(page)
     assert seen.text.splitlines() == [
         '[1] button "Top"',
         f'--- frame 1 "Pay" {inner}',
@@ -203,7 +203,7 @@ async def test_frames_of_another_process(page: Page, site: Site) -> None:
 
 
 async def test_elements_say_what_the_text_says(page: Page) -> None:
-    seen = await look(page, "<select aria-label=S><option>a<option selected>b</select><input type=password value=x>")
+    seen = await observe(page, "<select aria-label=S><option>a<option selected>b</select><input type=password value=x>")
     box, secret = seen.elements
     assert (box.ref, box.key.role, box.key.name, box.tag, box.value, box.options) == (
         1,
@@ -220,14 +220,14 @@ async def test_elements_say_what_the_text_says(page: Page) -> None:
 
 async def test_a_drop_down_that_is_named_by_its_value_shows_it_once(page: Page) -> None:
     facade = "<span role=combobox aria-expanded=false tabindex=0 {}><span id=chosen>Pick a status</span></span>"
-    seen = await look(page, facade.format("aria-labelledby=chosen") + facade.format("aria-label=Status"))
+    seen = await observe(page, facade.format("aria-labelledby=chosen") + facade.format("aria-label=Status"))
     assert seen.text == '[1] combobox "Pick a status" collapsed  [2] combobox "Status" = "Pick a status" collapsed'
     assert [element.value for element in seen.elements] == ["Pick a status", "Pick a status"]
 
 
 async def test_labels_of_a_shadow_tree_and_several_labels_name_a_field(page: Page) -> None:
     inside = "<label for=a>Inner</label><input id=a>"
-    seen = await look(
+    seen = await observe(
         page,
         "<label for=a>First</label> <label>Second <input id=a></label> <button id=b>Go</button><label for=b>Now</label>"
         f"<div><template shadowrootmode=open>{inside}</template></div>",
@@ -236,13 +236,13 @@ async def test_labels_of_a_shadow_tree_and_several_labels_name_a_field(page: Pag
 
 
 async def test_skipped_parts_are_not_shown(page: Page) -> None:
-    seen = await look(page, "<div id=query>Goal <b>text</b></div><p>Rest", skip="#query")
+    seen = await observe(page, "<div id=query>Goal <b>text</b></div><p>Rest", skip="#query")
     assert seen.text == "Rest"
 
 
 async def test_names_values_and_options_are_cut_visibly(page: Page) -> None:
     options = "".join(f"<option>o{i}" for i in range(9))
-    seen = await look(
+    seen = await observe(
         page, f"<button>{'n' * 50}</button><select aria-label=S>{options}</select>", name_chars=20, max_options=2
     )
     assert seen.text.splitlines() == [
@@ -261,7 +261,7 @@ async def test_a_field_that_was_a_password_stays_masked(page: Page) -> None:
 async def test_lone_surrogates_become_storable(page: Page) -> None:
     await page.set_content("<p id=p></p><button id=b></button>")
     await page.evaluate("p.textContent = 'a\\ud800b'; b.setAttribute('aria-label', 'x\\udc00\\0')")
-    seen = await look(page)
+    seen = await observe(page)
     assert "a\ufffdb" in seen.text and seen.text.encode()
     assert seen.elements[0].key.name.encode()
 
@@ -275,6 +275,6 @@ async def test_boxes_are_in_pixels_of_the_top_viewport(page: Page, site: Site) -
         "/in": button,
     }
     await page.goto(site.url())
-    same, cross = (await look(page, boxes=True)).elements
+    same, cross = (await observe(page, boxes=True)).elements
     assert same.box == (105, 57, 40, 20)
     assert cross.box == (105, 307, 40, 20)

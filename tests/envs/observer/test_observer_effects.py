@@ -168,8 +168,8 @@ async def seen(page: Page, site: Site, html: str, *, effects: bool = True) -> Ob
 
 @pytest.mark.parametrize(("html", "expected"), CASES)
 async def test_what_using_a_control_sets_off(page: Page, site: Site, html: str, expected: Effect) -> None:
-    look = await seen(page, site, html)
-    found = [one.effect for one in look.elements if one.key.name == "x"]
+    observation = await seen(page, site, html)
+    found = [one.effect for one in observation.elements if one.key.name == "x"]
     assert found[:1] == [expected]
 
 
@@ -179,12 +179,12 @@ async def test_listeners_of_the_window_of_a_frame_are_known(page: Page, site: Si
     site.pages["/frame"] = "<!doctype html><button>x</button>" + listens("window")
     site.pages["/"] = f"<!doctype html><a href=/y>outer</a><iframe src='{site.url('/frame', host=host)}'></iframe>"
     await page.goto(site.url())
-    look = await Observer(page, ObserveSettings(effects=True)).observe()
-    effects = {one.key.name: one.effect for one in look.elements}
+    observation = await Observer(page, ObserveSettings(effects=True)).observe()
+    effects = {one.key.name: one.effect for one in observation.elements}
     assert effects["x"] == effect("", "", "", "press")
 
 
-async def test_a_listener_that_comes_later_is_known_at_the_next_look(page: Page, site: Site) -> None:
+async def test_a_listener_that_comes_later_is_known_at_the_next_observation(page: Page, site: Site) -> None:
     await seen(page, site, "<button id=e>x</button>")
     observer = Observer(page, ObserveSettings(effects=True))
     assert (await observer.observe()).elements[0].effect == effect()
@@ -195,16 +195,16 @@ async def test_a_listener_that_comes_later_is_known_at_the_next_look(page: Page,
 async def test_where_not_all_listeners_are_known_everything_counts_as_heard(
     page: Page, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("envs.observer.looking.MAX_SCANNED_NODES", 3)
-    look = await seen(page, site, "<a href=/y>x</a>" + "<p>more</p>" * 20)
-    assert look.elements[0].effect == effect("", "page", "", "press", "edit", "hover")
+    monkeypatch.setattr("envs.observer.process_observation.MAX_SCANNED_NODES", 3)
+    observation = await seen(page, site, "<a href=/y>x</a>" + "<p>more</p>" * 20)
+    assert observation.elements[0].effect == effect("", "page", "", "press", "edit", "hover")
 
 
 async def test_controls_beyond_the_text_have_their_effects_too(page: Page, site: Site) -> None:
     await seen(page, site, "".join(f"<p>row {n} {POSTS}</p>" for n in range(200)))
-    look = await Observer(page, ObserveSettings(effects=True, max_chars=500)).observe()
-    assert not all(one.shown for one in look.elements)
-    assert [one.effect for one in look.elements] == [effect("post")] * 200
+    observation = await Observer(page, ObserveSettings(effects=True, max_chars=500)).observe()
+    assert not all(one.shown for one in observation.elements)
+    assert [one.effect for one in observation.elements] == [effect("post")] * 200
 
 
 @pytest.mark.parametrize(

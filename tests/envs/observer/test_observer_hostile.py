@@ -12,7 +12,7 @@ from playwright.async_api import Page
 import envs.observer.world
 from envs.observer.program import program
 from tests.envs.observer.hostile_cases import CASES
-from tests.envs.observer.hostile_pages import build, click, look, named_element, problem
+from tests.envs.observer.hostile_pages import build, click, named_element, observe, problem
 from tests.envs.observer.hostile_tree import GROW, dom_names, tree
 
 pytestmark = pytest.mark.browser
@@ -29,7 +29,7 @@ async def test_the_other_controls_of_a_hostile_page_are_listed_and_can_be_clicke
 
 async def test_a_field_named_like_a_method_does_not_cost_the_page(page: Page) -> None:
     await build(page, "make('<form role=row><input name=querySelector><button type=button>Inner</button></form>')")
-    _, seen = await look(page)
+    _, seen = await observe(page)
     assert seen.text.splitlines() == [
         '[1] button "Good"',
         '[2] textbox "querySelector"  [3] button "Inner"',
@@ -50,7 +50,7 @@ BREAK = """(() => {
 
 async def test_an_element_that_cannot_be_read_is_counted_and_its_content_is_shown(page: Page) -> None:
     await build(page, "make('<div id=broken><button>Inside</button></div><p>Beside')")
-    observer, seen = await look(page)
+    observer, seen = await observe(page)
     assert seen.note == ""
     world = await observer._frames.main(5)
     context = world._context
@@ -63,7 +63,7 @@ async def test_an_element_that_cannot_be_read_is_counted_and_its_content_is_show
 async def names_clicked(page: Page, *names: str) -> list[str]:
     """Clicks the buttons with these names and returns the clicks that the page received."""
     await page.evaluate("() => { window.heard = []; addEventListener('click', (e) => heard.push(e.target.id)); }")
-    observer, seen = await look(page)
+    observer, seen = await observe(page)
     for name in names:
         element = named_element(seen, name)
         assert element is not None, seen.text
@@ -100,7 +100,7 @@ async def test_a_lone_surrogate_in_a_name_does_not_make_its_button_stale(
 async def test_equal_names_that_differ_in_a_lone_surrogate_are_distinguished_by_their_order(page: Page) -> None:
     await page.set_content("<p>a <button id=a></button></p><p>b <button id=b></button></p>")
     await page.evaluate("() => { a.textContent = 'x\\ud800'; b.textContent = 'x\\udc00'; }")
-    observer, seen = await look(page)
+    observer, seen = await observe(page)
     assert [(one.key.name, one.key.ordinal) for one in seen.elements] == [("x\ufffd", 0), ("x\ufffd", 1)]
     await page.evaluate("() => { window.heard = []; addEventListener('click', (e) => heard.push(e.target.id)); }")
     await click(page, observer, 2)
@@ -121,7 +121,7 @@ async def test_every_text_of_an_observation_is_well_formed(page: Page) -> None:
       for (const name of ['title', 'name', 'src']) f.setAttribute(name, bad);
       t.innerHTML = '<x\\ud800 onclick=1 role=button>tag</x\\ud800>';
     }""")
-    observer, seen = await look(page, effects=True)
+    observer, seen = await observe(page, effects=True)
     found = await observer.find("x")
     for text in (repr(seen).encode("ascii", "backslashreplace").decode(), found, seen.text, seen.title):
         text.encode()
@@ -132,7 +132,7 @@ async def test_every_text_of_an_observation_is_well_formed(page: Page) -> None:
 async def test_an_option_is_found_by_the_name_that_is_shown(page: Page) -> None:
     await page.set_content("<select id=s aria-label=S><option>a<option id=o></select>")
     await page.evaluate("() => { o.textContent = 'b\\ud800\\u200b'; }")
-    observer, seen = await look(page)
+    observer, seen = await observe(page)
     assert seen.elements[0].options == ("a", "b\ufffd")
     target = await observer.resolve(1)
     answer = await target.call("function (wanted) { return mira.chooseOption(this, wanted, 9); }", "b\ufffd")  # type: ignore[union-attr]
@@ -238,7 +238,7 @@ async def test_getters_that_the_page_defines_do_not_run(page: Page) -> None:
         "customElements.define('x-trap', Trap); const trap = document.createElement('x-trap');"
         "Node.prototype.appendChild.call(host, trap); trap.textContent = 'In the trap';",
     )
-    _, seen = await look(page, effects=True, boxes=True)
+    _, seen = await observe(page, effects=True, boxes=True)
     assert "In the trap" in seen.text and seen.note == ""
     assert await page.evaluate("window.ran") is None
 
@@ -283,7 +283,7 @@ DOCUMENTS = [
 @pytest.mark.parametrize(("url", "part"), [case[1:] for case in DOCUMENTS], ids=[case[0] for case in DOCUMENTS])
 async def test_documents_of_every_kind(page: Page, url: str, part: str) -> None:
     await page.goto(url, wait_until="commit")
-    _, seen = await look(page, effects=True, boxes=True)
+    _, seen = await observe(page, effects=True, boxes=True)
     assert part in seen.text
     assert "could not be read" not in seen.note
 
@@ -305,7 +305,7 @@ RESTLESS = {
 @pytest.mark.parametrize("body", RESTLESS.values(), ids=RESTLESS.keys())
 async def test_a_page_that_changes_all_the_time_is_observed(page: Page, body: str) -> None:
     await build(page, body)
-    observer, seen = await look(page, effects=True, timeout_s=8.0)
+    observer, seen = await observe(page, effects=True, timeout_s=8.0)
     for _ in range(3):
         seen = await observer.observe(boxes=True)
         assert named_element(seen, "Good") is not None and named_element(seen, "Last") is not None

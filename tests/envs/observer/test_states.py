@@ -27,7 +27,7 @@ class Watched:
         self.observer = Observer(page, ObserveSettings(timeout_s=30.0, max_chars=60_000))
         self.seen: Observation
 
-    async def look(self) -> None:
+    async def observe(self) -> None:
         self.seen = await self.observer.observe()
 
     def section(self, name: str) -> str:
@@ -49,14 +49,14 @@ class Watched:
         point = await target.point(presses=True)
         assert not isinstance(point, ActionResult)
         await self.page.mouse.click(point.x, point.y)
-        await self.look()
+        await self.observe()
 
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def watched(page: Page) -> Watched:
     await page.set_content(PAGE)
     watched = Watched(page)
-    await watched.look()
+    await watched.observe()
     return watched
 
 
@@ -101,7 +101,7 @@ async def test_hover_and_focus_are_no_states(watched: Watched) -> None:
         assert watched.section(section) == before, section
     before = watched.section("script hover")
     await watched.page.hover("text=Script hover >> nth=-1")
-    await watched.look()
+    await watched.observe()
     assert await watched.page.evaluate("document.querySelectorAll('[style*=pink]').length") == 1
     assert watched.section("script hover") == before
 

@@ -35,14 +35,14 @@ PLAIN = {
 }
 
 
-async def look(page: Page, html: str) -> Observation:
+async def observe(page: Page, html: str) -> Observation:
     await page.set_content(LOG + "<button>Save</button>" + html)
     return await Observer(page, ObserveSettings(timeout_s=30.0)).observe()
 
 
 @pytest.mark.parametrize("name", PAGES)
 async def test_the_middle_of_the_box_is_in_the_area(page: Page, name: str) -> None:
-    seen = await look(page, PAGES[name])
+    seen = await observe(page, PAGES[name])
     assert len(seen.surfaces) == 1
     box = seen.surfaces[0].box
     assert (box.width, box.height) == (300, 200)
@@ -54,14 +54,14 @@ async def test_the_middle_of_the_box_is_in_the_area(page: Page, name: str) -> No
 
 @pytest.mark.parametrize("name", PLAIN)
 async def test_other_pages_have_neither_areas_nor_boxes(page: Page, name: str) -> None:
-    seen = await look(page, PLAIN[name])
+    seen = await observe(page, PLAIN[name])
     assert seen.surfaces == ()
     assert all(element.box is None for element in seen.elements)
 
 
 async def test_a_canvas_in_a_frame_is_placed_in_the_view_of_the_page(page: Page) -> None:
     inner = "<body style='margin:0'><canvas width=300 height=200 onclick='top.document.title = 1'></canvas>"
-    seen = await look(page, f'<iframe style="margin:40px" width=400 height=300 srcdoc="{inner}"></iframe>')
+    seen = await observe(page, f'<iframe style="margin:40px" width=400 height=300 srcdoc="{inner}"></iframe>')
     box = seen.surfaces[0].box
     await page.mouse.click(box.x + 1, box.y + 1)
     assert await page.title() == "1"

@@ -71,7 +71,7 @@ DRAWN = {
 }
 
 
-async def look(opener: Opener, web: Web, script: str, value: str, *, declared: bool) -> Observation:
+async def observe(opener: Opener, web: Web, script: str, value: str, *, declared: bool) -> Observation:
     web["/"] = PAGE.format(script=script)
     vault = SecretVault({"PW": (value, Origins.parse([web.url().rstrip("/")]))}) if declared else None
     session = await (opener(vault=vault) if vault is not None else opener())
@@ -86,8 +86,8 @@ async def look(opener: Opener, web: Web, script: str, value: str, *, declared: b
 
 @pytest.mark.parametrize("script", DRAWN.values(), ids=DRAWN)
 async def test_a_picture_showed_a_secret_that_the_text_did_not(opener: Opener, web: Web, script: str) -> None:
-    pictures = [(await look(opener, web, script, value, declared=True)) for value in VALUES]
-    shown = [(await look(opener, web, script, value, declared=False)).screenshot for value in VALUES]
+    pictures = [(await observe(opener, web, script, value, declared=True)) for value in VALUES]
+    shown = [(await observe(opener, web, script, value, declared=False)).screenshot for value in VALUES]
     assert shown[0] and shown[0] != shown[1], "control: without a declaration the pictures show the value"
     assert [seen.screenshot for seen in pictures] == [None, None]
     assert all("screenshot left out" in seen.note for seen in pictures)
@@ -109,7 +109,7 @@ HARMLESS = {
 @pytest.mark.parametrize("script", HARMLESS.values(), ids=HARMLESS)
 async def test_pictures_that_show_no_secret_are_kept_and_equal(opener: Opener, web: Web, script: str) -> None:
     web["/dot.svg"] = "<svg/>"
-    pictures = [(await look(opener, web, script, value, declared=True)).screenshot for value in VALUES]
+    pictures = [(await observe(opener, web, script, value, declared=True)).screenshot for value in VALUES]
     assert pictures[0] is not None and pictures[0] == pictures[1]
 
 

@@ -1,7 +1,7 @@
 """Short episodes written as lines: `PAGE | ACTION`.
 
-PAGE is an address and, after a blank, what makes two looks at it differ: `/cart`, `/cart 2 items`. What is written the
-same is the same page, in every episode. ACTION is one of
+PAGE is an address and, after a blank, what makes two observations of it differ: `/cart`, `/cart 2 items`. What is
+written the same is the same page, in every episode. ACTION is one of
 
     click ROLE NAME        click ROLE NAME #1 (its rank among namesakes)
     type ROLE NAME = TEXT  a final `⏎` presses Enter afterwards; select ROLE NAME = OPTION
@@ -49,13 +49,13 @@ def steps(*lines: str, z: Sequence[str] = (), host: str = HOST, refs_from: int =
     return [_step(i, line, z[i - 1] if z else "", host, refs_from + i) for i, line in enumerate(lines, 1)]
 
 
-def looked(folder: Path, *looks: tuple[str, str], apart_s: float = 0.0) -> tuple[list[Step], Pages]:
+def observed_steps(folder: Path, *observations: tuple[str, str], apart_s: float = 0.0) -> tuple[list[Step], Pages]:
     """Steps (`PAGE | ACTION`, as above) with the text of each page, stored below *folder*. *apart_s* is the time from
-    one look to the next, in seconds."""
+    one observation to the next, in seconds."""
     store = BlobStore(folder / "blobs")
     found: list[Step] = []
     at = datetime(2026, 1, 1, tzinfo=UTC)
-    for step, (_, text) in zip(steps(*(line for line, _ in looks)), looks, strict=True):
+    for step, (_, text) in zip(steps(*(line for line, _ in observations)), observations, strict=True):
         state = page_state(step.intent.seen.url, text)
         seen = step.intent.seen.model_copy(update={"text_blob": store.put_text(text), "state": state})
         intent = step.intent.model_copy(update={"seen": seen, "at": at.isoformat()})

@@ -22,7 +22,7 @@ from models.vision.coordinates import CoordinateSpace, ImageFrame, Point, Size
 from models.vision.grounding import GroundingPrompt
 from models.vision.profiles import profile_named
 from tests.agent.boxes_grounder import FromBoxes, WatchedGrounder
-from tests.agent.episode.test_prompts import LOOK
+from tests.agent.episode.test_prompts import OBSERVATION
 from tests.agent.episodes import Play, png, write_run
 from training.grounding.answering import AskedPoint, asked_point
 from training.grpo.declarations import form_of
@@ -104,9 +104,11 @@ def test_a_grounder_is_asked_what_it_was_trained_on(tmp_path: Path, think: bool,
     (named,) = questions(tmp_path / "n", [play], **asking).examples
     form = form_of((described, named))
     assert form is not None and form == GroundingPrompt(think=think)
-    model = FromBoxes({"the big Save button": lambda look: Point(140, 75)}, profile.name)
-    look = replace(LOOK, screenshot=png(800, 600), viewport=(400, 300))
-    located = asyncio.run(WatchedGrounder(model, replace(form, profile=profile)).locate("the big Save button", look))
+    model = FromBoxes({"the big Save button": lambda observation: Point(140, 75)}, profile.name)
+    observation = replace(OBSERVATION, screenshot=png(800, 600), viewport=(400, 300))
+    located = asyncio.run(
+        WatchedGrounder(model, replace(form, profile=profile)).locate("the big Save button", observation)
+    )
     assert model.requests[0].messages[0].text == described.messages[0][1]
     frame = ImageFrame(Size(400, 300), Size(800, 600), profile.sent_size(Size(800, 600)))
     across, down = frame.extent(profile.space)

@@ -149,12 +149,12 @@ def planner_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_the_milestones_of_an_evaluations_planner_can_be_reached(policy: Path, planner: str, rater: str) -> None:
     """The state checkers know the reference milestones only, so a model's milestones would never count as done."""
     config = evaluation_config(policy, EvaluationSettings(planner=planner), RolloutSettings(), 1)
-    look = Observation("http://a.test/", "A", "button Save", (), (), "0" * 16, (1280, 800), (0, 0), 0)
+    observation = Observation("http://a.test/", "A", "button Save", (), (), "0" * 16, (1280, 800), (0, 0), 0)
     async with open_components(config, "miniwob") as components:
         assert components.rater.spec == (f"local:{policy}" if rater == "EMBEDDED" else rater)
         if rater == "scripted:PLANNER":
             plan = (Milestone(id="m1", text="See the button"),)
-            rated = await components.rater.rate(Progress("Save", look, milestones=plan, z=(False,)))
+            rated = await components.rater.rate(Progress("Save", observation, milestones=plan, z=(False,)))
             assert rated.rating.z == (True,)
 
 

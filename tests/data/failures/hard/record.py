@@ -116,10 +116,10 @@ def turns_too_far_down(turn: Turn) -> Script:
 
 
 def profile_again_and_again(turn: Turn) -> Script:
-    """The own profile in seven of ten steps; between them it looks about."""
+    """The own profile in seven of ten steps; between them it scrolls and searches."""
     for action in ("profile", "profile", "profile", "down", "profile", "profile", "find", "profile", "profile", "up"):
-        looks = {"down": Scroll(direction="down"), "up": Scroll(direction="up"), "find": Find(text="joined")}
-        turn = yield looks.get(action) or click(turn, "robin_hale", nth=1)
+        observing = {"down": Scroll(direction="down"), "up": Scroll(direction="up"), "find": Find(text="joined")}
+        turn = yield observing.get(action) or click(turn, "robin_hale", nth=1)
 
 
 def wrong_reply_then_round(turn: Turn) -> Script:
@@ -142,7 +142,7 @@ def lost_after_the_product(turn: Turn) -> Script:
 
 
 def logo_then_wrong_product(turn: Turn) -> Script:
-    """The reference goes back by Home, this one by the logo; then it looks at a product that was not asked for."""
+    """The reference goes back by Home, this one by the logo; then it opens a product that was not asked for."""
     turn = yield click(turn, "Harbour Lane")
     turn = yield fill(turn, "Search", "Marlowe Walnut")
     turn = yield click(turn, "Search", "button")

@@ -19,7 +19,7 @@ NOISE = Noise(tables=frozenset({"session", "session_attribute", "cache", "auth_c
 
 MOST = 240
 """Largest number of instances of a template."""
-LOOKS = 5
+MAX_OBSERVATIONS = 5
 DEVELOPER = "noor"
 """The account of the default persona."""
 PRIORITIES = ("blocker", "critical", "major", "minor", "trivial")
@@ -118,7 +118,7 @@ async def open_ticket(driver: PageDriver, summary: str) -> None:
 
 async def wait_for(driver: PageDriver, role: str, name: Name) -> None:
     """Observes until a control appears. A busy server delivers forms and their scripts late."""
-    for _ in range(LOOKS):
+    for _ in range(MAX_OBSERVATIONS):
         if await driver.has(role, name):
             return
 

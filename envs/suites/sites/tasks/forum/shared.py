@@ -123,7 +123,7 @@ async def open_topic(driver: PageDriver, title: str) -> None:
 
 async def click_below(driver: PageDriver, text: str, name: re.Pattern[str]) -> None:
     """Clicks the first link of this name below the line that contains *text*."""
-    page = (await driver.look()).text
+    page = (await driver.observe()).text
     if text not in page:
         raise Unsolvable(f"{text!r} is not on the page")
     above = page[: page.index(text)]

@@ -19,7 +19,7 @@ HOVER_EVENTS = frozenset({"mouseenter", "mouseover", "pointerenter", "pointerove
 """A node that listens to one of these events may show hidden controls while the pointer is over it."""
 MAX_HOVERING = 300
 """Maximum number of such nodes sent to the page program per observation."""
-LOOKS = 3
+MAX_OBSERVATIONS = 3
 """Maximum number of observations, because closed shadow roots may be nested."""
 MAX_SCANNED_NODES = 30_000
 """Larger pages are not scanned for listeners, because the answer would take megabytes."""
@@ -31,15 +31,15 @@ EXTRA_SHARE = 0.3
 """Share of the remaining time for closed roots and listeners; the rest is examined at the next observation."""
 
 
-async def look(world: World, args: tuple[Any, ...], left_s: Callable[[], float]) -> dict[str, Any]:
-    """Calls `observe` in one process, at most LOOKS times, until no new closed roots or listeners appear.
+async def observe_process(world: World, args: tuple[Any, ...], left_s: Callable[[], float]) -> dict[str, Any]:
+    """Calls `observe` in one process, at most MAX_OBSERVATIONS times, until no new closed roots or listeners appear.
 
     Raises PageHung only if the page does not answer at all. Closed roots and listeners that cannot be read in time are
     examined at the next observation.
     """
     await world.release(left_s())
     answer: dict[str, Any] = {}
-    for _ in range(LOOKS):
+    for _ in range(MAX_OBSERVATIONS):
         before_s = left_s()
         answer = await _observe(world, args, left_s)
         took_s = before_s - left_s()
