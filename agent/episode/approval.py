@@ -34,7 +34,7 @@ from envs.core.actions import (
     Type,
     Upload,
 )
-from envs.core.observation import Element, ElementKey, Heard, Observation
+from envs.core.observation import Element, ElementKey, InputKind, Observation
 from envs.core.past_actions import PastAction
 from envs.core.record import Record
 from envs.security.held_requests import HeldRequest, HoldCategory
@@ -182,21 +182,21 @@ def _classes_on(action: Click | Type | Select | Hover | Upload, element: Element
         case Type(enter=enter):
             return _classes_of_typing(element) | _submit_if(enter)
         case Select():
-            return _submit_if(_may_hear(element, "edit"))
+            return _submit_if(_may_listen(element, "edit"))
         case Hover():
-            return _submit_if(_may_hear(element, "hover"))
+            return _submit_if(_may_listen(element, "hover"))
         case Upload():
             # Other elements than file inputs are clicked, to open a file chooser.
             clicked = _NONE if _takes(element) == "file" else _classes_of_click(element)
-            return frozenset[ActionClass]({"upload"}) | _submit_if(_may_hear(element, "edit")) | clicked
+            return frozenset[ActionClass]({"upload"}) | _submit_if(_may_listen(element, "edit")) | clicked
 
 
 def _submit_if(answer: bool) -> frozenset[ActionClass]:
     return _SUBMIT if answer else _NONE
 
 
-def _may_hear(element: Element, event: Heard) -> bool:
-    return element.effect is None or event in element.effect.heard
+def _may_listen(element: Element, event: InputKind) -> bool:
+    return element.effect is None or event in element.effect.listened
 
 
 def _takes(element: Element) -> str:
@@ -225,14 +225,14 @@ def _classes_of_click(element: Element | None) -> frozenset[ActionClass]:
 def _may_submit(element: Element) -> bool:
     """Whether a click may change state on a server. A form sent by GET and a link only load a page."""
     effect = element.effect
-    if effect is None or "press" in effect.heard:
+    if effect is None or "press" in effect.listened:
         return True
     return effect.sends in ("post", "other") or effect.leads == "other"
 
 
 def _classes_of_typing(element: Element) -> frozenset[ActionClass]:
     """Typing clicks the element first. Without a text field, the keys go to whatever has the focus."""
-    return _classes_of_click(element) | _submit_if(_takes(element) != "text" or _may_hear(element, "edit"))
+    return _classes_of_click(element) | _submit_if(_takes(element) != "text" or _may_listen(element, "edit"))
 
 
 def _is_harmless(keys: str, observation: Observation) -> bool:
@@ -253,7 +253,7 @@ def _is_harmless(keys: str, observation: Observation) -> bool:
 
 
 def _reacts(element: Element) -> bool:
-    return _may_hear(element, "edit") or (_takes(element) != "text" and _may_hear(element, "press"))
+    return _may_listen(element, "edit") or (_takes(element) != "text" and _may_listen(element, "press"))
 
 
 def _is_character(key: str) -> bool:

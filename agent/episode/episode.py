@@ -269,11 +269,11 @@ class Episode:
 
         The usage of a call that raises is counted before the error is re-raised."""
 
-        def hear(wait: Waiting) -> None:
+        def report(wait: Waiting) -> None:
             self.notify(ModelWaits(self.identity.episode_id, role, wait.reason, wait.seconds, wait.patience_s))
 
         try:
-            with calls_end_at(self.judging_ends or self.ends_at), wait_listener(hear):
+            with calls_end_at(self.judging_ends or self.ends_at), wait_listener(report):
                 yield
         except ModelError as error:
             if error.usage is not None:

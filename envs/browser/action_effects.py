@@ -81,7 +81,7 @@ class ActionEffects:
     async def begin(self, action: Action) -> None:
         """Called right before *action*."""
         self.traffic.forget()
-        self.typed.key, self.typed.heard = None, False
+        self.typed.key, self.typed.listened = None, False
         self._action, self._quiet = action, Quiet()
         self._acted = self.tabs.front
         self._windows, self._opened = self._acted.world.windows, self.tabs.opened.count
@@ -162,9 +162,9 @@ class ActionEffects:
                 return await late_reaction(front.world, self.traffic, seconds)
             case Type() | Press() if await offers_suggestions(front.world, QUESTION_S):
                 return await late_reaction(front.world, self.traffic, seconds)
-            case Type() if self.typed.heard:
+            case Type() if self.typed.listened:
                 return await self._late_unless_unanswered(front, seconds, self.typed.key, UNANSWERED_WAITS)
-            case Press() if _edits(self._action) and await front.observer.hears_focused(QUESTION_S):
+            case Press() if _edits(self._action) and await front.observer.listens_to_focused(QUESTION_S):
                 return await self._late_unless_unanswered(front, seconds, "focused", UNANSWERED_WAITS)
             case Click() | ClickAt() | Drag() | DragAt() | Press() | Select() if self._quiet.change == "no":
                 return await front.observer.reacts(QUESTION_S) and await late_reaction(

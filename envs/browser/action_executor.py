@@ -180,7 +180,7 @@ async def _type(surface: ActionContext, target: Target, action: Type) -> ActionR
     try:
         return await type_into(surface.page, entry, action, surface.guard)
     finally:
-        surface.typed.key, surface.typed.heard = target.key, entry.heard
+        surface.typed.key, surface.typed.listened = target.key, entry.listened
 
 
 async def _drag_to(surface: ActionContext, x: float, y: float, to_ref: int) -> ActionResult:

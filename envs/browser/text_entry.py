@@ -18,7 +18,7 @@ from playwright.async_api import Page
 from envs.core.actions import ActionResult, Reason, Status
 from envs.core.observation import ElementKey
 from envs.observer.target import Target
-from envs.observer.text_listeners import hears_text
+from envs.observer.text_listeners import listens_to_text
 
 LONG_TEXT: Final = 200
 """Longer text is inserted at once instead of key by key."""
@@ -43,8 +43,8 @@ class TypedText:
 
     key: ElementKey | None = None
     """The field; None where nothing was typed."""
-    heard: bool = False
-    """Scripts of the page hear what is typed there."""
+    listened: bool = False
+    """Scripts of the page listen to what is typed there."""
 
 
 @dataclass(slots=True)
@@ -63,15 +63,17 @@ class TextEntry:
     """The field was emptied before."""
     secret: bool = False
     """The text holds a secret, so what the field holds is not read out."""
-    heard: bool = False
+    listened: bool = False
     replaced: bool = field(default=False, init=False)
     """The field was rendered again while it was typed into."""
 
     async def listen(self, *, entered: bool) -> bool:
-        """Finds out whether scripts hear what is typed."""
+        """Finds out whether scripts listen to what is typed."""
         target = self.target
-        self.heard = await hears_text(target.world, target.object_id, entered=entered, timeout_s=target.timeout_s)
-        return self.heard
+        self.listened = await listens_to_text(
+            target.world, target.object_id, entered=entered, timeout_s=target.timeout_s
+        )
+        return self.listened
 
     async def keys(self, text: str) -> None:
         """Types *text* key by key; checks after the first key whether the field still has the focus."""
@@ -136,7 +138,7 @@ class TextEntry:
         return True
 
     async def _read(self, text: str) -> dict[str, str | int | None]:
-        args = (text, self.cleared, self.secret, self.heard or self.replaced)
+        args = (text, self.cleared, self.secret, self.listened or self.replaced)
         held = json.loads(str(await self.target.call(READ_BACK, *args)))
         if held["holds"] == "gone" and await self._found_again():
             held = json.loads(str(await self.target.call(READ_BACK, *args)))

@@ -50,7 +50,8 @@ class ElementKey:
     """8 hex digits: a hash of the stable properties tag, type, id, name attribute, href path and ancestor roles."""
 
 
-Heard = Literal["press", "edit", "hover"]
+InputKind = Literal["press", "edit", "hover"]
+"""A press, a new value, or the pointer over the control."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +67,8 @@ class Effect:
     """Link target: in the same page, another page, a download (by attribute), or an address that is not http(s)."""
     takes: Literal["", "text", "choice", "file"]
     """What it accepts: typed text (also dates and numbers), an option of a drop-down, or a file."""
-    heard: frozenset[Heard]
-    """Input that page scripts may listen to: a press, a new value, the pointer. All of them if some listeners are
-    unknown."""
+    listened: frozenset[InputKind]
+    """Input that page scripts may listen to. All kinds if some listeners are unknown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from envs.core.observation import Box, Effect, Element, ElementKey, Heard, Surface
+from envs.core.observation import Box, Effect, Element, ElementKey, InputKind, Surface
 from envs.core.record import storable
 from envs.observer.world import World
 
@@ -125,14 +125,17 @@ def _typed(refs: list[int], part: Part, columns: dict[str, Any]) -> Iterator[Ele
         )
 
 
-_HEARD: tuple[tuple[int, Heard], ...] = ((1, "press"), (2, "edit"), (4, "hover"))
+_INPUT_KINDS: tuple[tuple[int, InputKind], ...] = ((1, "press"), (2, "edit"), (4, "hover"))
 
 
 def _effect(row: tuple[Any, Any, Any, int], world: World) -> Effect:
     """Converts an effect row; if some listeners are unknown, everything counts as listened to."""
-    sends, leads, takes, heard = row
+    sends, leads, takes, listened = row
     return Effect(
-        sends, leads, takes, frozenset(name for bit, name in _HEARD if heard & bit or not world.knows_all_listeners)
+        sends,
+        leads,
+        takes,
+        frozenset(name for bit, name in _INPUT_KINDS if listened & bit or not world.knows_all_listeners),
     )
 
 

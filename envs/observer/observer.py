@@ -30,7 +30,7 @@ from envs.observer.nearest_controls import NO_SUCH_NUMBER
 from envs.observer.page_state import steady_text
 from envs.observer.process_observation import observe_process
 from envs.observer.target import Holder, Target
-from envs.observer.text_listeners import hears_text
+from envs.observer.text_listeners import listens_to_text
 from envs.observer.world import World, WorldGone, bounded
 from envs.security.allowlist import origin_of
 from envs.security.secrets import NO_SECRETS, SecretVault
@@ -368,13 +368,13 @@ class Observer:
         except EnvError:
             return False
 
-    async def hears_focused(self, timeout_s: float) -> bool:
-        """Whether scripts hear what is typed into the focused field of the main document."""
+    async def listens_to_focused(self, timeout_s: float) -> bool:
+        """Whether scripts listen to what is typed into the focused field of the main document."""
         try:
             main = await self._frames.main(timeout_s)
         except EnvError:
             return False
-        return await hears_text(main, None, entered=True, timeout_s=timeout_s)
+        return await listens_to_text(main, None, entered=True, timeout_s=timeout_s)
 
     async def expand(self, group: str, start: int) -> str:
         """Returns the rows of group `g1`, `g2` … of the last observation from row *start*, up to FIND_CHARS."""

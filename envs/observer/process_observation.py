@@ -74,7 +74,7 @@ async def _send_listeners(
         nodes: list[str | None] = []
         for start in range(0, len(ids), BATCH):
             nodes += await asyncio.gather(*(world.adopt_node(id_, left_s()) for id_ in ids[start : start + BATCH]))
-        await world.call_with_objects("adoptHearing", nodes, left_s(), (groups, list(batch.values())))
+        await world.call_with_objects("adoptListenerGroups", nodes, left_s(), (groups, list(batch.values())))
         answer.update(await world.call("relayOut", *args[1:], timeout_s=left_s()))
     except PageHung:
         return

@@ -1,4 +1,4 @@
-"""Tells whether scripts of a page hear what is typed into a field.
+"""Tells whether scripts of a page listen to what is typed into a field.
 
 Such a page may answer late: many fetch suggestions or filter a list by a timer that starts at the last key.
 """
@@ -37,8 +37,8 @@ def text_groups_by_node(listeners: Iterable[Mapping[str, Any]]) -> dict[int, int
     return groups
 
 
-async def hears_text(world: World, field: str | None, *, entered: bool, timeout_s: float) -> bool:
-    """Whether a listener hears text that is typed into *field*, a remote object; None: into the focused field.
+async def listens_to_text(world: World, field: str | None, *, entered: bool, timeout_s: float) -> bool:
+    """Whether a listener reacts to text that is typed into *field*, a remote object; None: into the focused field.
 
     *entered*: Enter is pressed as well. False for a page that does not answer and for listeners of the window."""
     known = dict(list(world.text_listeners.items())[:MOST_NODES])
@@ -47,6 +47,6 @@ async def hears_text(world: World, field: str | None, *, entered: bool, timeout_
     try:
         nodes = await asyncio.gather(*(world.adopt_node(id_, timeout_s) for id_ in known))
         values = (list(known.values()), entered)
-        return bool(await world.call_with_objects("hearsText", [field, *nodes], timeout_s, values))
+        return bool(await world.call_with_objects("listensToText", [field, *nodes], timeout_s, values))
     except EnvError:
         return False

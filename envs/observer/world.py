@@ -39,9 +39,9 @@ PARTS = (
 )
 _CALLS = (
     "observe, relayOut, forgetAppearances, find, lines, tellLines, expand, hosts, frameHolder, frameOrigin, "
-    "adoptRoots, adoptListeners, adoptHovering, adoptHearing, resolve, facts, pointOf, untilShown, showHolder, "
+    "adoptRoots, adoptListeners, adoptHovering, adoptListenerGroups, resolve, facts, pointOf, untilShown, showHolder, "
     "throughHolder, prepare, selectAll, caretToEnd, fillValue, insert, chooseOption, pageAddress, isFileInput, "
-    "scrollAround, controlAt, differs, hearsText, focusState, resumeEntry, readBack, enterAtOnce"
+    "scrollAround, controlAt, differs, listensToText, focusState, resumeEntry, readBack, enterAtOnce"
 )
 _WORLD = "mira"
 _OBJECTS = "mira-objects"

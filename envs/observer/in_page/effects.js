@@ -3,7 +3,7 @@
 
 const PRESS = 1, CHANGE = 2, HOVER = 4, FORM = 8, FOCUS = 16, KEY = 32, ROUTE = 64, NAVIGATE = 128;
 const ANY = 255; // the groups of envs/observer/listening.py
-const LOOKED_INTO = 200; // elements examined inside one control; everything counts as listening to a larger one
+const MAX_EXAMINED = 200; // elements examined inside one control; everything counts as listening to a larger one
 const NOT_TYPED = new Set(['checkbox', 'radio', 'button', 'submit', 'reset', 'image', 'hidden']);
 const FRAMES = new Set(['iframe', 'frame', 'object', 'embed']);
 const CONTROLS = 'a[href],button,input,select,textarea';
@@ -13,19 +13,19 @@ const PLAIN_ATTRIBUTES = new Set(('href class id title target rel hreflang type 
   'accept-charset autocomplete novalidate width height src disabled').split(' '));
 const PLAIN_ROLES = new Set(['link', 'search']);
 
-const hearing = new WeakMap(); // node → groups of its listeners
-const shadowHears = new WeakMap(); // host → groups of the listeners in its shadow trees, including unknown ones
-let windowHears = 0; // groups of the listeners of this process's windows
+const groupsByNode = new WeakMap(); // node → groups of its listeners
+const shadowGroups = new WeakMap(); // host → groups of the listeners in its shadow trees, including unknown ones
+let windowGroups = 0; // groups of the listeners of this process's windows
 
-const hears = (node) => (hearing.get(node) ?? 0) | (nodeType(node) === 1 ? shadowHears.get(parentNode(node)) ?? 0 : 0);
+const listenerGroups = (node) => (groupsByNode.get(node) ?? 0) | (nodeType(node) === 1 ? shadowGroups.get(parentNode(node)) ?? 0 : 0);
 
 /** Records listeners: `groups[i]` belongs to `nodes[i]`, which is null if the node is gone. */
-function adoptHearing(ofWindows, groups, ...nodes) {
-  windowHears = ofWindows;
+function adoptListenerGroups(ofWindows, groups, ...nodes) {
+  windowGroups = ofWindows;
   nodes.forEach((node, i) => {
     if (!node) return;
-    hearing.set(node, groups[i]);
-    for (let host = hostOf(node); host; host = hostOf(host)) shadowHears.set(host, (shadowHears.get(host) ?? 0) | groups[i]);
+    groupsByNode.set(node, groups[i]);
+    for (let host = hostOf(node); host; host = hostOf(host)) shadowGroups.set(host, (shadowGroups.get(host) ?? 0) | groups[i]);
   });
 }
 
@@ -47,7 +47,7 @@ function isRoot(node) {
   const tag = htmlTag(node);
   if (tag === 'html' || tag === 'body') return true;
   const parent = parentNode(node);
-  if (!parent || nodeType(parent) !== 1 || htmlTag(parent) !== 'body' || !hearing.has(node)) return false;
+  if (!parent || nodeType(parent) !== 1 || htmlTag(parent) !== 'body' || !groupsByNode.has(node)) return false;
   const held = queryAll(node, CONTROLS).length;
   return held > ROOT_CONTROLS && 2 * held > queryAll(parent, CONTROLS).length;
 }
@@ -57,10 +57,10 @@ function around(node, known) {
   const path = [];
   let at = eventParent(node);
   for (; at && !known.has(at); at = eventParent(at)) path.push(at);
-  let sum = at ? known.get(at) : { near: 0, far: windowHears };
+  let sum = at ? known.get(at) : { near: 0, far: windowGroups };
   while (path.length) {
     const one = path.pop();
-    sum = isRoot(one) ? { near: sum.near, far: sum.far | hears(one) } : { near: sum.near | hears(one), far: sum.far };
+    sum = isRoot(one) ? { near: sum.near, far: sum.far | listenerGroups(one) } : { near: sum.near | listenerGroups(one), far: sum.far };
     known.set(one, sum);
   }
   return sum;
@@ -70,7 +70,7 @@ function around(node, known) {
 function aroundInForm(element) {
   let groups = 0;
   for (let node = eventParent(element); node; node = eventParent(node)) {
-    groups |= hears(node);
+    groups |= listenerGroups(node);
     if (nodeType(node) === 1 && htmlTag(node) === 'form') return groups;
   }
   return 0;
@@ -91,14 +91,14 @@ function insideOf(element, tag) {
   for (let seen = 0; stack.length; ) {
     const node = stack.pop();
     if (nodeType(node) !== 1) continue;
-    if (++seen > LOOKED_INTO) return { active, groups: ANY };
+    if (++seen > MAX_EXAMINED) return { active, groups: ANY };
     const name = localName(node);
     if (FRAMES.has(name)) groups = ANY;
     if (node !== element) {
-      groups |= hears(node);
+      groups |= listenerGroups(node);
       if (isActive(node, name)) active.push(node);
     }
-    groups |= shadowHears.get(node) ?? 0;
+    groups |= shadowGroups.get(node) ?? 0;
     for (const child of flatChildren(node)) stack.push(child); // too many to be arguments
   }
   return { active, groups };
@@ -176,21 +176,21 @@ function loadsPlainly(active) {
 }
 
 /** Listeners to the submit and reset events of the forms of these buttons. */
-function formHears(active, known, plain) {
+function groupsOfForm(active, known, plain) {
   let groups = 0;
   for (const { one } of active.filter(isButton)) {
     const form = typeOf(one) === 'button' ? null : formOf(one);
     if (!form) continue;
     const { near, far } = around(form, known);
-    groups |= hears(form) | near | (plain ? 0 : far);
+    groups |= listenerGroups(form) | near | (plain ? 0 : far);
   }
   return groups & FORM;
 }
 
 /** Listeners at the labels of a form control. */
-function labelsHear(element, tag) {
+function groupsOfLabels(element, tag) {
   let groups = 0;
-  if (OWN_ROLES.has(tag)) for (const label of labelsOf(element) ?? []) groups |= hears(label);
+  if (OWN_ROLES.has(tag)) for (const label of labelsOf(element) ?? []) groups |= listenerGroups(label);
   return groups;
 }
 
@@ -198,7 +198,7 @@ function labelsHear(element, tag) {
 function routed(active) {
   const ways = active.map(ledBy);
   const loads = ways.some((way) => way) || active.some(sentBy);
-  return windowHears & ((ways.includes('here') ? ROUTE : 0) | (loads ? NAVIGATE : 0));
+  return windowGroups & ((ways.includes('here') ? ROUTE : 0) | (loads ? NAVIGATE : 0));
 }
 
 /**
@@ -208,15 +208,15 @@ function routed(active) {
  * fields only listeners at the field and in its form count, and for plain links and GET forms (see loadsPlainly) only
  * listeners below the roots. A script that handles the latter by class at the root is not detected.
  */
-function heardOf({ element, tag }, inside, active, takes, known) {
-  const own = hears(element) | inside | labelsHear(element, tag);
+function listenedInputs({ element, tag }, inside, active, takes, known) {
+  const own = listenerGroups(element) | inside | groupsOfLabels(element, tag);
   const { near, far } = around(element, known);
   const plain = active.length > 0 && activeAround(element) !== null && active.every(loadsPlainly);
   const all = own | near | (plain ? 0 : far);
   const field = own | aroundInForm(element);
   const text = takes === 'text';
   let pressed = text ? field & PRESS : all & (active.some(isChoice) ? PRESS | CHANGE : PRESS);
-  pressed |= (own & (text ? FOCUS : FOCUS | HOVER)) | formHears(active, known, plain) | (plain ? 0 : routed(active));
+  pressed |= (own & (text ? FOCUS : FOCUS | HOVER)) | groupsOfForm(active, known, plain) | (plain ? 0 : routed(active));
   if (active.some(({ one }) => hasAttr(one, 'commandfor'))) pressed = ANY;
   const edited = text ? field & (CHANGE | KEY) : all & CHANGE;
   return (pressed ? 1 : 0) | (edited ? 2 : 0) | ((own | near) & HOVER ? 4 : 0);
@@ -232,7 +232,7 @@ function effectOf(control, known) {
   const takes = takenBy(element, tag);
   const sends = worst(active.map(sentBy), ['other', 'post', 'dialog', 'get']);
   const leads = worst(active.map(ledBy), ['other', 'file', 'page', 'here']);
-  return [sends, leads, takes, heardOf(control, inside.groups, active, takes, known)];
+  return [sends, leads, takes, listenedInputs(control, inside.groups, active, takes, known)];
 }
 
 const UNKNOWN = ['other', 'other', '', 7];

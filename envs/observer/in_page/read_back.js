@@ -15,8 +15,8 @@ function focusNear(field) {
   return focused;
 }
 
-/** Whether a listener in `nodes`, with the group at the same place, hears text typed into `field` (null: the focused one). */
-function hearsText(groups, entered, field, ...nodes) {
+/** Whether a listener in `nodes`, with the group at the same place, listens to text typed into `field` (null: the focused one). */
+function listensToText(groups, entered, field, ...nodes) {
   const root = rootElement(document);
   const at = field ?? (root && focusNear(root));
   if (!at || (!field && !isTextField(at))) return false;

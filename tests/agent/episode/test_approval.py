@@ -39,14 +39,14 @@ from envs.core.actions import (
     Upload,
     Wait,
 )
-from envs.core.observation import Effect, Element, ElementKey, Heard, Observation
+from envs.core.observation import Effect, Element, ElementKey, InputKind, Observation
 from envs.core.past_actions import PastAction
 from tests.timing import HANG_S
 
 HARMLESS = Effect("", "", "", frozenset())
 POST, GET = replace(HARMLESS, sends="post"), replace(HARMLESS, sends="get")
 LINK, FIELD = replace(HARMLESS, leads="page"), replace(HARMLESS, takes="text")
-HEARD = replace(HARMLESS, heard=frozenset[Heard]({"press"}))
+LISTENED = replace(HARMLESS, listened=frozenset[InputKind]({"press"}))
 
 
 def page(
@@ -67,8 +67,8 @@ def focused(role: str, effect: Effect | None, frame: str = "") -> Observation:
     return page(role, "x", "input", effect, states=("focused",), frame=frame)
 
 
-def heard(effect: Effect, *what: Heard) -> Effect:
-    return replace(effect, heard=frozenset(what))
+def listened(effect: Effect, *what: InputKind) -> Effect:
+    return replace(effect, listened=frozenset(what))
 
 
 LINKED = page("link", "Pay now", "a", LINK)
@@ -81,12 +81,14 @@ CASES = [
     pytest.param(Click(ref=1), page(name="More: pay now"), {"submit"}, id="posts-though-it-says-more"),
     pytest.param(Click(ref=1), page(name="Delete", effect=GET), {"navigation"}, id="a-form-sent-by-get-loads-a-page"),
     pytest.param(Click(ref=1), page(name="Pay", effect=HARMLESS), set(), id="a-button-that-does-nothing"),
-    pytest.param(Click(ref=1), page(name="Close", effect=HEARD), {"submit"}, id="a-script-hears-of-it"),
+    pytest.param(Click(ref=1), page(name="Close", effect=LISTENED), {"submit"}, id="a-script-listens-to-it"),
     pytest.param(Click(ref=1), page(name="Close", effect=None), {"submit"}, id="nothing-is-known"),
     pytest.param(Click(ref=1), page(effect=replace(HARMLESS, sends="dialog")), set(), id="closes-a-dialog"),
     pytest.param(Click(ref=1), page(effect=replace(HARMLESS, sends="other")), {"submit"}, id="form-without-address"),
     pytest.param(Click(ref=1), LINKED, {"navigation"}, id="a-plain-link-only-leads"),
-    pytest.param(Click(ref=1), page("link", "Next", "a", heard(LINK, "press")), {"navigation", "submit"}, id="heard"),
+    pytest.param(
+        Click(ref=1), page("link", "Next", "a", listened(LINK, "press")), {"navigation", "submit"}, id="listened"
+    ),
     pytest.param(
         Click(ref=1),
         page("link", "x", "a", replace(HARMLESS, leads="other")),
@@ -96,7 +98,7 @@ CASES = [
     pytest.param(
         Click(ref=1), page("link", "x", "a", replace(HARMLESS, leads="file")), {"navigation", "download"}, id="download"
     ),
-    pytest.param(Click(ref=1), page("", "Order", "div", HEARD), {"submit"}, id="clickable-div"),
+    pytest.param(Click(ref=1), page("", "Order", "div", LISTENED), {"submit"}, id="clickable-div"),
     pytest.param(Click(ref=1), page("checkbox", "Agree", "input", HARMLESS), set(), id="checkbox"),
     pytest.param(Click(ref=1), page("textbox", "Name", "input", FIELD), set(), id="textbox"),
     pytest.param(Click(ref=1), page("button", "Download report"), {"submit", "download"}, id="download-button"),
@@ -105,10 +107,12 @@ CASES = [
     pytest.param(Type(ref=1, text="x", enter=True), page(effect=FIELD), {"submit"}, id="type-enter"),
     pytest.param(Type(ref=1, text="x"), page(), {"submit"}, id="type-on-a-button-clicks-it"),
     pytest.param(Type(ref=1, text="x"), LINKED, {"navigation", "submit"}, id="type-on-a-link-clicks-it"),
-    pytest.param(Type(ref=1, text="x"), page(effect=heard(FIELD, "edit")), {"submit"}, id="type-is-heard"),
+    pytest.param(Type(ref=1, text="x"), page(effect=listened(FIELD, "edit")), {"submit"}, id="type-is-listened-to"),
     pytest.param(Type(ref=1, text="x"), page(effect=None), {"submit"}, id="type-on-who-knows-what"),
     pytest.param(Select(ref=1, option="b"), page("combobox", "S", "select", CHOICE), set(), id="select"),
-    pytest.param(Select(ref=1, option="b"), page(effect=heard(CHOICE, "edit")), {"submit"}, id="select-is-heard"),
+    pytest.param(
+        Select(ref=1, option="b"), page(effect=listened(CHOICE, "edit")), {"submit"}, id="select-is-listened-to"
+    ),
     pytest.param(Select(ref=1, option="b"), page(effect=None), {"submit"}, id="select-who-knows-what"),
     pytest.param(Drag(ref=1, to_ref=1), page(), {"submit"}, id="drag-onto-itself"),
     pytest.param(Drag(ref=1, to_ref=1), LINKED, {"submit", "navigation"}, id="drag-a-link"),
@@ -139,9 +143,9 @@ CASES = [
         pytest.param(Press(keys=keys), page(), set(), id=f"press-{keys}-anywhere")
         for keys in ("Control+A", "Meta+c", "Tab", "Shift+Tab", "Escape", "PageDown", "ArrowDown", "Control+Home")
     ),
-    pytest.param(Press(keys="x"), focused("textbox", heard(FIELD, "edit")), {"submit"}, id="press-is-heard"),
+    pytest.param(Press(keys="x"), focused("textbox", listened(FIELD, "edit")), {"submit"}, id="press-is-listened-to"),
     pytest.param(Press(keys="x"), focused("textbox", FIELD, "0"), {"submit"}, id="press-in-a-frame"),
-    pytest.param(Press(keys="ArrowDown"), focused("radio", heard(HARMLESS, "edit")), {"submit"}, id="press-chooses"),
+    pytest.param(Press(keys="ArrowDown"), focused("radio", listened(HARMLESS, "edit")), {"submit"}, id="press-chooses"),
     pytest.param(Press(keys="ArrowDown"), focused("radio", HARMLESS), set(), id="press-chooses-unheard"),
     pytest.param(ClickAt(x=1, y=1), page(), {"submit", "navigation", "download"}, id="click-at-point"),
     pytest.param(AnswerDialog(accept=True), page(), {"submit"}, id="accept-dialog"),
@@ -156,10 +160,12 @@ CASES = [
     pytest.param(Back(), page(), {"navigation"}, id="back"),
     pytest.param(Upload(ref=1, path="a"), page(effect=FILE), {"upload"}, id="upload"),
     pytest.param(Upload(ref=1, path="a"), page(), {"upload", "submit"}, id="upload-clicks-what-is-no-file-input"),
-    pytest.param(Upload(ref=1, path="a"), page(effect=heard(FILE, "edit")), {"upload", "submit"}, id="upload-is-heard"),
+    pytest.param(
+        Upload(ref=1, path="a"), page(effect=listened(FILE, "edit")), {"upload", "submit"}, id="upload-is-listened-to"
+    ),
     pytest.param(Scroll(direction="down"), page(), set(), id="scroll"),
     pytest.param(Hover(ref=1), page(), set(), id="hover"),
-    pytest.param(Hover(ref=1), page(effect=heard(LINK, "hover")), {"submit"}, id="hover-is-heard"),
+    pytest.param(Hover(ref=1), page(effect=listened(LINK, "hover")), {"submit"}, id="hover-is-listened-to"),
 ]
 
 

@@ -64,13 +64,13 @@ async def test_a_short_outage_loses_no_episode(
     role, nth = moment
     clock = OutageClock(seconds)
     monkeypatch.setattr(transport, "CLOCK", clock)
-    heard: list[Event] = []
+    events: list[Event] = []
     async with misbehaving_server(Roles(role, nth)) as server:
         clock.watch(server)
-        result = await ordered(server, shop, tmp_path, listeners=[heard.append])
+        result = await ordered(server, shop, tmp_path, listeners=[events.append])
     assert (result.outcome, result.answer, result.resumable) == ("success", "ordered", False)
     assert clock.away_s >= seconds and shop.orders == ["who=bob"]
-    waits = [event for event in heard if isinstance(event, ModelWaits)]
+    waits = [event for event in events if isinstance(event, ModelWaits)]
     assert len(waits) == len(clock.waits) and {wait.role for wait in waits} == {role}
 
 

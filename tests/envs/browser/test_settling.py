@@ -66,7 +66,7 @@ REQUESTS = {
         "type",
         f'<input id=go aria-label=Go oninput="clearTimeout(window.t); t = setTimeout(() => {FETCHED}, 250)">',
     ),
-    "a timer after the last key, heard at the root": (
+    "a timer after the last key, listened to at the root": (
         "type",
         f"<input id=go aria-label=Go><script>let t; document.addEventListener('input', () => {{ clearTimeout(t); "
         f"t = setTimeout(() => {FETCHED}, 200) }})</script>",
@@ -186,7 +186,7 @@ TIMERS = {
         "<input id=go aria-label=Go onkeydown=\"event.key === 'Enter' && setTimeout(show, 200, 'arrived')\">",
     ),
     "a pressed key": ("Enter", "<input id=go aria-label=Go onkeydown=\"setTimeout(show, 200, 'arrived')\">"),
-    "a choice heard at the window": (
+    "a choice listened to at the window": (
         "select",
         "<select id=go aria-label=Go onchange=\"setTimeout(show, 0, 'arrived')\"><option>A<option>B</select>",
     ),

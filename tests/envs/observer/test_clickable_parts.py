@@ -29,11 +29,11 @@ HEAD: Final = """<!doctype html><style>
 .grow .act{width:0;overflow:hidden;padding:0;border:0} .grow:hover .act{width:auto}
 .mega ul{display:none} .mega:hover ul{display:block}
 </style><script>
-window.heard = '';
+window.clicked = '';
 const on = (selector, name, around = document) => around.querySelectorAll(selector).forEach((one) =>
-  one.addEventListener('click', (event) => { if (!window.heard) window.heard = name; }));
+  one.addEventListener('click', (event) => { if (!window.clicked) window.clicked = name; }));
 const delegate = (list, selector, name) => document.querySelector(list).addEventListener('click', (event) => {
-  if (!window.heard && event.target.closest(selector)) window.heard = name;
+  if (!window.clicked && event.target.closest(selector)) window.clicked = name;
 }, true);
 </script>"""
 
@@ -78,7 +78,7 @@ CASES: Final[tuple[Case, ...]] = (
     ),
     (
         "table-rows-with-inline-handlers",
-        "<table><tr class=row onclick=\"heard ||= 'row'\"><td>Ann seven<td><a class=btn>Open seven</a></table>",
+        "<table><tr class=row onclick=\"clicked ||= 'row'\"><td>Ann seven<td><a class=btn>Open seven</a></table>",
         "on('.btn', 'open')",
         (("Ann seven", "row"), ("Open seven", "open")),
     ),
@@ -228,13 +228,13 @@ def controls_of(elements: tuple[Element, ...]) -> list[str]:
 
 async def ran(page: Page, observer: Observer, ref: int) -> str:
     """The handler that a click on the control runs; the pointer moves as the executor moves it."""
-    await page.evaluate("window.heard = ''")
+    await page.evaluate("window.clicked = ''")
     target = await observer.resolve(ref)
     assert isinstance(target, Target), target
     point = await target.point(page.mouse.move)
     assert isinstance(point, Point), point
     await page.mouse.click(point.x, point.y)
-    return str(await page.evaluate("window.heard"))
+    return str(await page.evaluate("window.clicked"))
 
 
 async def test_every_part_has_a_number_that_runs_its_handler(page: Page) -> None:
@@ -247,9 +247,9 @@ async def test_every_part_has_a_number_that_runs_its_handler(page: Page) -> None
     names = controls_of(seen.elements)
     assert len(names) == len(wanted), seen.text
     assert [name for name, (start, _) in zip(names, wanted, strict=True) if not name.startswith(start)] == []
-    heard = {name: await ran(page, observer, ref) for ref, (name, _) in enumerate(wanted, 1)}
+    clicked = {name: await ran(page, observer, ref) for ref, (name, _) in enumerate(wanted, 1)}
     expected: dict[str, str] = dict(wanted)
-    assert {name: got for name, got in heard.items() if got != expected[name]} == {}
+    assert {name: got for name, got in clicked.items() if got != expected[name]} == {}
 
 
 async def test_what_shows_on_hover_is_marked(page: Page) -> None:
@@ -278,7 +278,7 @@ async def test_a_click_on_a_tab_reaches_the_link_that_it_holds(page: Page) -> No
     await page.set_content(
         "<!doctype html><title>T</title><ul role=tablist><li role=tab aria-selected=true>One</li>"
         "<li role=tab style='display:inline-block;padding:9px'>"
-        "<a href='#two' onclick=\"heard = 'tab'\">Two</a></li></ul>"
+        "<a href='#two' onclick=\"clicked = 'tab'\">Two</a></li></ul>"
     )
     observer = Observer(page, ObserveSettings(timeout_s=30.0))
     seen = await observer.observe()

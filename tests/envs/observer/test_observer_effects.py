@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import Page
 
-from envs.core.observation import Effect, Heard, Observation
+from envs.core.observation import Effect, InputKind, Observation
 from envs.core.settings import ObserveSettings
 from envs.observer.observer import Observer
 from tests.conftest import Site
@@ -13,8 +13,8 @@ from tests.conftest import Site
 pytestmark = pytest.mark.browser
 
 
-def effect(sends: str = "", leads: str = "", takes: str = "", *heard: Heard) -> Effect:
-    return Effect(sends, leads, takes, frozenset(heard))  # type: ignore[arg-type]
+def effect(sends: str = "", leads: str = "", takes: str = "", *listened: InputKind) -> Effect:
+    return Effect(sends, leads, takes, frozenset(listened))  # type: ignore[arg-type]
 
 
 ON = "addEventListener('{}', () => {{}})"
@@ -114,12 +114,12 @@ CASES = [
     pytest.param("<button>x</button>" + listens("document", "keydown"), effect(), id="keys-are-no-press"),
     pytest.param("<button>x</button>" + listens("document", "submit"), effect(), id="nothing-is-submitted"),
     pytest.param(
-        "<form><button>x</button></form>" + listens("document", "submit"), effect("get"), id="page-hears-of-get"
+        "<form><button>x</button></form>" + listens("document", "submit"), effect("get"), id="page-listens-to-get"
     ),
     pytest.param(
         "<form data-remote><button>x</button></form>" + listens("document", "submit"),
         effect("get", "", "", "press"),
-        id="page-hears-of-marked-form",
+        id="page-listens-to-marked-form",
     ),
     pytest.param("<form onsubmit='y()'><button type=button>x</button></form>", effect(), id="sends-nothing"),
     pytest.param("<form onreset='y()'><input type=reset value=x></form>", effect("", "", "", "press"), id="reset"),
@@ -137,8 +137,10 @@ CASES = [
         id="drop-down-changes",
     ),
     pytest.param("<input aria-label=x onchange='y()'>", effect("", "", "text", "edit"), id="field-changes"),
-    pytest.param("<form oninput='y()'><input aria-label=x></form>", effect("", "", "text", "edit"), id="form-hears"),
-    pytest.param("<input aria-label=x>" + listens("document", "input"), effect(takes="text"), id="page-hears-of-text"),
+    pytest.param("<form oninput='y()'><input aria-label=x></form>", effect("", "", "text", "edit"), id="form-listens"),
+    pytest.param(
+        "<input aria-label=x>" + listens("document", "input"), effect(takes="text"), id="page-listens-to-text"
+    ),
     pytest.param("<button commandfor=y command=--z>x</button>", effect("", "", "", "press"), id="custom-command"),
     pytest.param(
         "<p id=h><button>x</button></p><script>const r = h.attachShadow({mode: 'open'});"
@@ -231,13 +233,13 @@ HIDDEN_NAVIGATION = [
 
 
 @pytest.mark.parametrize(
-    ("script", "heard"), [case[1:] for case in HIDDEN_NAVIGATION], ids=[case[0] for case in HIDDEN_NAVIGATION]
+    ("script", "listened"), [case[1:] for case in HIDDEN_NAVIGATION], ids=[case[0] for case in HIDDEN_NAVIGATION]
 )
 async def test_a_page_that_hides_its_navigation_counts_as_listening_to_it(
-    page: Page, site: Site, script: str, heard: frozenset[str]
+    page: Page, site: Site, script: str, listened: frozenset[str]
 ) -> None:
     site.pages["/"] = f"<script>{script}</script><a href=/next rel=x data-x>Next</a>"
     await page.goto(site.url())
     seen = await Observer(page, ObserveSettings(timeout_s=30, effects=True)).observe()
     effect = seen.elements[0].effect
-    assert effect is not None and effect.heard == heard
+    assert effect is not None and effect.listened == listened

@@ -62,13 +62,13 @@ async def test_an_element_that_cannot_be_read_is_counted_and_its_content_is_show
 
 async def names_clicked(page: Page, *names: str) -> list[str]:
     """Clicks the buttons with these names and returns the clicks that the page received."""
-    await page.evaluate("() => { window.heard = []; addEventListener('click', (e) => heard.push(e.target.id)); }")
+    await page.evaluate("() => { window.clicked = []; addEventListener('click', (e) => clicked.push(e.target.id)); }")
     observer, seen = await observe(page)
     for name in names:
         element = named_element(seen, name)
         assert element is not None, seen.text
         await click(page, observer, element.ref)
-    return await page.evaluate("heard")
+    return await page.evaluate("clicked")
 
 
 LONG = f"{'x' * 58}\U0001f600{'x' * 98}\U0001f600{'y' * 40}"
@@ -102,9 +102,9 @@ async def test_equal_names_that_differ_in_a_lone_surrogate_are_distinguished_by_
     await page.evaluate("() => { a.textContent = 'x\\ud800'; b.textContent = 'x\\udc00'; }")
     observer, seen = await observe(page)
     assert [(one.key.name, one.key.ordinal) for one in seen.elements] == [("x\ufffd", 0), ("x\ufffd", 1)]
-    await page.evaluate("() => { window.heard = []; addEventListener('click', (e) => heard.push(e.target.id)); }")
+    await page.evaluate("() => { window.clicked = []; addEventListener('click', (e) => clicked.push(e.target.id)); }")
     await click(page, observer, 2)
-    assert await page.evaluate("heard") == ["b"]
+    assert await page.evaluate("clicked") == ["b"]
 
 
 async def test_every_text_of_an_observation_is_well_formed(page: Page) -> None:

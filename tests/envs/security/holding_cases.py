@@ -260,7 +260,7 @@ SUBMITTED = (
         on_ref(lambda ref: Hover(ref=ref)),
     ),
     case(
-        "select heard at the root",
+        "select listened to at the root",
         script("on(document, 'change', () => act())", "<select aria-label=Go><option>0<option>1</select>"),
         on_ref(lambda ref: Select(ref=ref, option="1")),
     ),

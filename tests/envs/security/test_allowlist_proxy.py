@@ -88,10 +88,10 @@ def get(url: str, *fields: str, close: bool = True) -> bytes:
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
-def answering(heard: list[bytes], answer: bytes = ANSWER) -> Serve:
+def answering(received: list[bytes], answer: bytes = ANSWER) -> Serve:
     async def serve(reader: Reader, writer: Writer) -> None:
         while True:
-            heard.append(await reader.readuntil(b"\r\n\r\n"))
+            received.append(await reader.readuntil(b"\r\n\r\n"))
             writer.write(answer)
             await writer.drain()
 
@@ -99,8 +99,8 @@ def answering(heard: list[bytes], answer: bytes = ANSWER) -> Serve:
 
 
 async def test_an_allowed_request_arrives_as_the_server_expects_it() -> None:
-    heard: list[bytes] = []
-    async with raw(answering(heard)) as server, running_proxy("127.0.0.1") as proxy:
+    received: list[bytes] = []
+    async with raw(answering(received)) as server, running_proxy("127.0.0.1") as proxy:
         url = f"http://127.0.0.1:{server.port}?q=1"
         reply = await send_raw(
             proxy, get(url, "Proxy-Authorization: Basic eA==", "X-Odd: \xe9", "Connection: X-Hop", "X-Hop: 1")
@@ -108,7 +108,7 @@ async def test_an_allowed_request_arrives_as_the_server_expects_it() -> None:
     assert reply.startswith(b"HTTP/1.1 200 OK\r\n")
     assert reply.endswith(b"\r\n\r\nok")
     expected = f"GET /?q=1 HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nConnection: keep-alive\r\n".encode()
-    assert heard == [expected + b"x-odd: \xe9\r\n\r\n"]
+    assert received == [expected + b"x-odd: \xe9\r\n\r\n"]
     assert not proxy.blocked
 
 
@@ -154,23 +154,23 @@ REFUSED = [
 
 @pytest.mark.parametrize(("request_", "status"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED])
 async def test_what_is_not_allowed_never_arrives(request_: bytes, status: int) -> None:
-    heard: list[bytes] = []
-    async with raw(answering(heard)) as server, running_proxy(f"127.0.0.1:{server.port}") as proxy:
+    received: list[bytes] = []
+    async with raw(answering(received)) as server, running_proxy(f"127.0.0.1:{server.port}") as proxy:
         reply = await send_raw(proxy, request_.replace(b"PORT", str(server.port).encode()))
         assert reply.startswith(b"HTTP/1.1 %d " % status), reply[:200]
-        assert heard == []
+        assert received == []
         assert server.connections == 0
         assert proxy.refusals == len(proxy.blocked) == len(proxy.refused) == (status == 403)
 
 
 async def test_a_body_cannot_be_made_a_request_of_its_own() -> None:
-    heard: list[bytes] = []
+    received: list[bytes] = []
 
     async def serve(reader: Reader, writer: Writer) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
-        heard.append(head)
+        received.append(head)
         assert b"content-length: 5" in head
-        heard.append(await reader.readexactly(5))
+        received.append(await reader.readexactly(5))
         writer.write(ANSWER)
 
     async with raw(serve) as server, running_proxy("127.0.0.1") as proxy:
@@ -178,12 +178,12 @@ async def test_a_body_cannot_be_made_a_request_of_its_own() -> None:
         fields = "Content-Length: 5\r\nConnection: close, content-length"
         reply = await send_raw(proxy, f"POST {url} HTTP/1.1\r\n{fields}\r\n\r\nGET /".encode())
     assert reply.startswith(b"HTTP/1.1 200 ")
-    assert heard[1] == b"GET /"
+    assert received[1] == b"GET /"
 
 
 async def test_a_second_request_does_not_hide_behind_the_first() -> None:
-    heard: list[bytes] = []
-    async with raw(answering(heard)) as server, running_proxy(f"127.0.0.1:{server.port}") as proxy:
+    received: list[bytes] = []
+    async with raw(answering(received)) as server, running_proxy(f"127.0.0.1:{server.port}") as proxy:
         good = get(f"http://127.0.0.1:{server.port}/", close=False)
         reply = await send_raw(proxy, good + good + get("http://evil.example/"))
     assert reply.count(b"HTTP/1.1 200") == 2
@@ -206,29 +206,29 @@ async def resolve_to(*addresses: str, lookups: list[str] | None = None) -> Calla
     ["127.0.0.1", "127.9.9.9", "169.254.169.254", "0.0.0.0", "::1", "::ffff:127.0.0.1", "fe80::1", "224.0.0.1"],
 )
 async def test_an_allowed_name_is_no_door_to_this_machine(address: str) -> None:
-    heard: list[bytes] = []
+    received: list[bytes] = []
     resolve = await resolve_to(address)
-    async with raw(answering(heard)) as server, running_proxy("shop.example", resolve=resolve) as proxy:
+    async with raw(answering(received)) as server, running_proxy("shop.example", resolve=resolve) as proxy:
         reply = await send_raw(proxy, get(f"http://shop.example:{server.port}/"))
         assert reply.startswith(b"HTTP/1.1 403 ")
-        assert heard == []
+        assert received == []
         assert proxy.blocked == [f"http://shop.example:{server.port}"]
         assert "resolves to" in proxy.refused[0].reason
 
 
 async def test_a_local_name_works_once_its_address_is_allowed_too() -> None:
-    heard: list[bytes] = []
+    received: list[bytes] = []
     lookups: list[str] = []
     resolve = await resolve_to("127.0.0.1", lookups=lookups)
-    async with raw(answering(heard)) as server, running_proxy("dev.example", "127.0.0.1", resolve=resolve) as proxy:
+    async with raw(answering(received)) as server, running_proxy("dev.example", "127.0.0.1", resolve=resolve) as proxy:
         assert (await send_raw(proxy, get(f"http://dev.example:{server.port}/"))).startswith(b"HTTP/1.1 200 ")
         await send_raw(proxy, get("http://evil.example/"))
     assert lookups == ["dev.example"], "a forbidden name must not even be looked up"
 
 
 async def test_localhost_is_this_machine_without_a_look_up() -> None:
-    heard: list[bytes] = []
-    async with raw(answering(heard)) as server, running_proxy("*.localhost") as proxy:
+    received: list[bytes] = []
+    async with raw(answering(received)) as server, running_proxy("*.localhost") as proxy:
         assert (await send_raw(proxy, get(f"http://shop.localhost:{server.port}/"))).startswith(b"HTTP/1.1 200 ")
 
 
@@ -241,8 +241,8 @@ async def test_one_proxy_does_not_connect_to_another() -> None:
 
 
 async def test_connections_are_kept_and_used_again() -> None:
-    heard: list[bytes] = []
-    async with raw(answering(heard)) as server, running_proxy("127.0.0.1") as proxy:
+    received: list[bytes] = []
+    async with raw(answering(received)) as server, running_proxy("127.0.0.1") as proxy:
         url = f"http://127.0.0.1:{server.port}/"
         reply = await send_raw(proxy, get(url, close=False), get(url, close=False), get(url))
     assert reply.count(b"HTTP/1.1 200") == 3
@@ -250,30 +250,30 @@ async def test_connections_are_kept_and_used_again() -> None:
 
 
 async def test_a_kept_connection_that_died_is_replaced_but_nothing_is_sent_twice() -> None:
-    heard: list[bytes] = []
+    received: list[bytes] = []
 
     async def one_reply(reader: Reader, writer: Writer) -> None:
-        heard.append(await reader.readuntil(b"\r\n\r\n"))
+        received.append(await reader.readuntil(b"\r\n\r\n"))
         writer.write(ANSWER)
 
     post = b"POST URL HTTP/1.1\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc"
     async with raw(one_reply) as server, running_proxy("127.0.0.1") as proxy:
         url = f"http://127.0.0.1:{server.port}/"
         await send_raw(proxy, get(url, close=False), get(url, close=False), post.replace(b"URL", url.encode()))
-    assert [line.split()[0] for line in heard] == [b"GET", b"GET", b"POST"]
+    assert [line.split()[0] for line in received] == [b"GET", b"GET", b"POST"]
 
 
 async def test_a_post_whose_answer_is_lost_is_not_repeated() -> None:
-    heard: list[bytes] = []
+    received: list[bytes] = []
 
     async def silent(reader: Reader, writer: Writer) -> None:
-        heard.append(await reader.readuntil(b"\r\n\r\n"))
+        received.append(await reader.readuntil(b"\r\n\r\n"))
 
     async with raw(silent) as server, running_proxy("127.0.0.1") as proxy:
         request = f"POST http://127.0.0.1:{server.port}/ HTTP/1.1\r\nContent-Length: 0\r\n\r\n".encode()
         reply = await send_raw(proxy, request)
     assert reply.startswith(b"HTTP/1.1 502 ")
-    assert len(heard) == 1
+    assert len(received) == 1
 
 
 BODIES = [

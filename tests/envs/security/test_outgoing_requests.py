@@ -24,7 +24,7 @@ class Server:
 
     def __init__(self) -> None:
         self.port = 0
-        self.heard: list[tuple[str, str, bytes]] = []
+        self.received: list[tuple[str, str, bytes]] = []
         """(method, path with query, body)"""
         self.arrived = asyncio.Event()
 
@@ -34,10 +34,10 @@ class Server:
             await socket.prepare(request)
             async for message in socket:
                 if message.type is WSMsgType.TEXT:
-                    self.heard.append((MESSAGE, request.path_qs, message.data.encode()))
+                    self.received.append((MESSAGE, request.path_qs, message.data.encode()))
                     self.arrived.set()
             return socket
-        self.heard.append((request.method, request.path_qs, await request.read()))
+        self.received.append((request.method, request.path_qs, await request.read()))
         self.arrived.set()
         return web.Response(text="ok")
 
@@ -103,7 +103,7 @@ async def test_a_request_is_shown_with_its_body_and_sent_as_it_was() -> None:
     (shown,) = watching.shown
     assert (shown.method, shown.url) == ("POST", f"http://127.0.0.1:{server.port}/a?b=c")
     assert (shown.body, shown.is_whole, shown.kind, shown.opens_page) == (b"x=1&y=2", True, "fetch", False)
-    assert server.heard == [("POST", "/a?b=c", b"x=1&y=2")]
+    assert server.received == [("POST", "/a?b=c", b"x=1&y=2")]
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ async def test_a_refused_document_leaves_the_page_and_anything_else_is_an_error(
         proxy.checks.put("test", Watching(b"secret"))
         reply = await send_raw(proxy, post(f"http://127.0.0.1:{server.port}/", b"a=secret", *fields))
     assert reply.startswith(answer)
-    assert server.heard == [] and proxy.refusals == 0
+    assert server.received == [] and proxy.refusals == 0
 
 
 async def test_a_body_in_chunks_is_shown_without_them() -> None:
@@ -134,7 +134,7 @@ async def test_a_body_in_chunks_is_shown_without_them() -> None:
         )
         await send_raw(proxy, head.encode() + b"3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n")
     assert watching.shown[0].body == b"abcde"
-    assert server.heard == [("POST", "/", b"abcde")]
+    assert server.received == [("POST", "/", b"abcde")]
 
 
 @pytest.mark.parametrize("length", [0, 1, BODY_BYTES - 1, BODY_BYTES, BODY_BYTES + 1, 3 * BODY_BYTES])
@@ -145,7 +145,7 @@ async def test_of_a_long_body_the_beginning_is_shown_and_all_is_sent(length: int
         await send_raw(proxy, post(f"http://127.0.0.1:{server.port}/", body))
     assert len(watching.shown[0].body) == min(length, BODY_BYTES)
     assert watching.shown[0].is_whole == (length <= BODY_BYTES)
-    assert [len(body) for _, _, body in server.heard] == [length]
+    assert [len(body) for _, _, body in server.received] == [length]
 
 
 async def test_all_checks_are_asked_until_one_refuses() -> None:
@@ -157,7 +157,7 @@ async def test_all_checks_are_asked_until_one_refuses() -> None:
         proxy.checks.put("second", Watching())
         await send_raw(proxy, post(f"http://127.0.0.1:{server.port}/", b"a"))
     assert [len(check.shown) for check in (first, second, third)] == [2, 1, 1]
-    assert len(server.heard) == 1
+    assert len(server.received) == 1
 
 
 @pytest.mark.parametrize("body", [b"x=1", b"x=secret"])
@@ -170,7 +170,7 @@ async def test_https_is_read_too(tmp_path: Path, body: bytes) -> None:
         proxy.checks.put("test", watching)
         reply = await inside(proxy, server.port, post("/a", body, "Sec-Fetch-Mode: cors"))
     assert watching.shown[0].url == f"https://127.0.0.1:{server.port}/a"
-    assert server.heard == ([("POST", "/a", body)] if body == b"x=1" else [])
+    assert server.received == ([("POST", "/a", body)] if body == b"x=1" else [])
     assert reply.startswith(b"HTTP/1.1 200" if body == b"x=1" else b"HTTP/1.1 502")
 
 
@@ -186,14 +186,14 @@ async def test_a_server_whose_certificate_nobody_vouches_for_is_sent_nothing(tmp
         proxy.checks.put("test", Watching())
         reply = await inside(proxy, server.port, post("/", b"x"))
     assert reply.startswith(b"HTTP/1.1 502") and b"certificate" in reply
-    assert server.heard == []
+    assert server.received == []
 
 
 async def test_without_a_check_a_tunnel_is_passed_on_unread(tmp_path: Path) -> None:
     tls, _ = server_and_authorities(tmp_path, ["127.0.0.1"])
     async with serving(tls) as server, AllowlistProxy(Origins.parse(["127.0.0.1"])) as proxy:
         reply = await inside(proxy, server.port, post("/", b"x"))
-    assert reply.endswith(b"ok") and server.heard == [("POST", "/", b"x")]
+    assert reply.endswith(b"ok") and server.received == [("POST", "/", b"x")]
 
 
 @pytest.mark.parametrize(("mode", "arrives"), [("no-cors", True), ("cors", False)])
@@ -221,7 +221,7 @@ async def test_only_a_beacon_is_sent_though_the_browser_has_gone_meanwhile(mode:
                 await ended.wait()
             let_go.set()
             await (server.arrived.wait() if arrives else ended.wait())
-    assert len(server.heard) == arrives
+    assert len(server.received) == arrives
 
 
 HANDSHAKE = (
@@ -253,7 +253,7 @@ async def test_a_message_is_sent_only_after_it_was_checked(tmp_path: Path, secur
         reply = await inside(proxy, server.port, data, tls=secured)
         await server.arrived.wait()
     assert b"101 Switching" in reply and b"permessage-deflate" not in reply
-    assert server.heard == [(MESSAGE, "/ws", b"one")]
+    assert server.received == [(MESSAGE, "/ws", b"one")]
     scheme = "https" if secured else "http"
     assert {request.url for request in watching.shown} == {f"{scheme}://127.0.0.1:{server.port}/ws"}
     assert [request.method for request in watching.shown] == ["GET", MESSAGE, MESSAGE]

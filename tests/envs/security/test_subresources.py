@@ -117,13 +117,13 @@ async def ask(proxy: AllowlistProxy, host: str, port: int, request: bytes) -> by
 
 @asynccontextmanager
 async def cdn(
-    folder: Path, heard: list[bytes], name: str = "cdn.example"
+    folder: Path, received: list[bytes], name: str = "cdn.example"
 ) -> AsyncGenerator[tuple[int, ssl.SSLContext]]:
     """Runs a TLS server; yields its port and the authorities that verify it."""
     server, authorities = server_and_authorities(folder, [name])
 
     async def serve(reader: Reader, writer: Writer) -> None:
-        heard.append(await reader.readuntil(b"\r\n\r\n"))
+        received.append(await reader.readuntil(b"\r\n\r\n"))
         writer.write(ANSWER)
         await writer.drain()
         writer.close()
@@ -164,13 +164,13 @@ PASSING = 6
 
 @pytest.mark.parametrize(("request_", "kind"), [case[1:] for case in REQUESTS], ids=[case[0] for case in REQUESTS])
 async def test_only_a_passive_load_leaves_the_tunnel(tmp_path: Path, request_: bytes, kind: str | None) -> None:
-    heard: list[bytes] = []
+    received: list[bytes] = []
     passes = request_ in [case[1] for case in REQUESTS[:PASSING]]
-    async with cdn(tmp_path, heard) as (port, authorities):
+    async with cdn(tmp_path, received) as (port, authorities):
         origins, routes = Origins.parse(["subresources:*"]), {f"https://cdn.example:{port}": ("127.0.0.1", port)}
         async with AllowlistProxy(origins, routes=routes, authorities=authorities) as proxy:
             reply = await ask(proxy, "cdn.example", port, request_)
-    assert len(heard) == passes
+    assert len(received) == passes
     assert reply.startswith(b"HTTP/1.1 200" if passes else b"HTTP/1.1 4"), reply
     if kind is not None and not passes:
         (count,) = proxy.tally.counts.values()
@@ -179,13 +179,13 @@ async def test_only_a_passive_load_leaves_the_tunnel(tmp_path: Path, request_: b
 
 
 async def test_a_load_carries_no_login_and_brings_none_back(tmp_path: Path) -> None:
-    heard: list[bytes] = []
-    async with cdn(tmp_path, heard) as (port, authorities):
+    received: list[bytes] = []
+    async with cdn(tmp_path, received) as (port, authorities):
         origins, routes = Origins.parse(["subresources:*"]), {f"https://cdn.example:{port}": ("127.0.0.1", port)}
         async with AllowlistProxy(origins, routes=routes, authorities=authorities) as proxy:
             fields = b"Cookie: session=1\r\nAuthorization: Basic eA==\r\nReferer: https://shop.example/\r\n"
             reply = await ask(proxy, "cdn.example", port, GET % (b"image", fields))
-    (head,) = heard
+    (head,) = received
     assert head.startswith(f"GET /x?q HTTP/1.1\r\nHost: cdn.example:{port}\r\n".encode())
     assert b"cookie" not in head and b"authorization" not in head and b"referer: https://shop.example/" in head
     assert b"Set-Cookie" not in reply and b"set-cookie" not in reply and b"www-authenticate" not in reply
@@ -246,17 +246,17 @@ async def test_no_name_is_looked_up_before_a_request_is_known_to_be_a_load() -> 
     ("fields", "passes"), [("", False), ("Sec-Fetch-Dest: image", True), ("Sec-Fetch-Dest: document", False)]
 )
 async def test_plain_http_passes_only_where_the_browser_says_what_it_is_for(fields: str, passes: bool) -> None:
-    heard: list[bytes] = []
+    received: list[bytes] = []
 
     async def serve(reader: Reader, writer: Writer) -> None:
-        heard.append(await reader.readuntil(b"\r\n\r\n"))
+        received.append(await reader.readuntil(b"\r\n\r\n"))
         writer.write(ANSWER)
 
     async with raw(serve) as server, AllowlistProxy(Origins.parse(["subresources:127.0.0.1"])) as proxy:
         lines = [f"GET http://127.0.0.1:{server.port}/ HTTP/1.1", "Host: x", *([fields] if fields else [])]
         reply = await send_raw(proxy, ("\r\n".join([*lines, "Connection: close", "", ""])).encode())
     assert reply.startswith(b"HTTP/1.1 200" if passes else b"HTTP/1.1 403")
-    assert len(heard) == passes
+    assert len(received) == passes
 
 
 async def test_a_tunnel_that_holds_no_tls_is_refused() -> None:
@@ -275,25 +275,25 @@ async def test_a_tunnel_that_holds_no_tls_is_refused() -> None:
 
 async def test_an_origin_that_is_allowed_as_a_whole_keeps_its_tunnel(tmp_path: Path) -> None:
     """The subresource rule changes nothing: the tunnel is not read, and any request passes."""
-    heard: list[bytes] = []
+    received: list[bytes] = []
     rules = Origins.parse(["localhost", "subresources:*", "subresources:localhost"])
-    async with cdn(tmp_path, heard, "localhost") as (port, _), AllowlistProxy(rules) as proxy:
+    async with cdn(tmp_path, received, "localhost") as (port, _), AllowlistProxy(rules) as proxy:
         reply = await ask(proxy, "localhost", port, b"POST / HTTP/1.1\r\nContent-Length: 0\r\nCookie: a\r\n\r\n")
     assert reply.startswith(b"HTTP/1.1 200") and b"Set-Cookie" in reply
-    assert heard and heard[0].startswith(b"POST / ") and b"Cookie: a" in heard[0]
+    assert received and received[0].startswith(b"POST / ") and b"Cookie: a" in received[0]
 
 
 @pytest.mark.parametrize("case", ["unknown authority", "another name"])
 async def test_the_server_of_a_load_must_prove_its_name(tmp_path: Path, case: str) -> None:
-    heard: list[bytes] = []
+    received: list[bytes] = []
     name = "cdn.example" if case == "unknown authority" else "other.example"
-    async with cdn(tmp_path, heard, name) as (port, authorities):
+    async with cdn(tmp_path, received, name) as (port, authorities):
         trusted = None if case == "unknown authority" else authorities
         routes = {f"https://cdn.example:{port}": ("127.0.0.1", port)}
         async with AllowlistProxy(Origins.parse(["subresources:*"]), routes=routes, authorities=trusted) as proxy:
             reply = await ask(proxy, "cdn.example", port, GET % (b"image", b""))
     assert reply.startswith(b"HTTP/1.1 502") and b"certificate" in reply
-    assert heard == []
+    assert received == []
 
 
 def test_the_own_key_is_made_once_and_says_how_it_is_accepted() -> None:

@@ -155,19 +155,19 @@ async def test_a_second_outage_of_a_call_starts_a_new_window(clock: OutageClock)
 
 
 async def test_a_listener_is_notified_of_waits(clock: OutageClock) -> None:
-    heard: list[Waiting] = []
+    waits: list[Waiting] = []
     failures = iter([Failure(ModelBusy, "HTTP 503: busy", retry=True)] * 6)
 
     async def attempt() -> str | Failure:
         return next(failures, "well")
 
-    with wait_listener(heard.append):
+    with wait_listener(waits.append):
         async with open_call(120.0, RetryPolicy(window_s=60)) as call:
             assert await call.send(attempt) == "well"
-    assert [wait.reason for wait in heard] == ["HTTP 503: busy"] * 6
-    assert heard[0].seconds < 1 and 59 < heard[0].patience_s <= 60
-    assert [wait.seconds for wait in heard] == sorted(wait.seconds for wait in heard)
-    assert heard[-1].patience_s < heard[0].patience_s
+    assert [wait.reason for wait in waits] == ["HTTP 503: busy"] * 6
+    assert waits[0].seconds < 1 and 59 < waits[0].patience_s <= 60
+    assert [wait.seconds for wait in waits] == sorted(wait.seconds for wait in waits)
+    assert waits[-1].patience_s < waits[0].patience_s
 
 
 def test_at_least_one_attempt_is_made() -> None:

@@ -145,15 +145,15 @@ def test_with_added_correctness_a_wrong_answer_is_rewarded_less_than_a_correct_o
 
 
 def test_the_tokenizer_of_the_policy_counts_the_thought_and_nothing_else() -> None:
-    heard: list[str] = []
+    counted: list[str] = []
 
     def count(text: str) -> int:
-        heard.append(text)
+        counted.append(text)
         return len(text)
 
     rewarder = Rewarder(AdaguiReward(thought_tokens=10), count)
     scores = rewarder.of_group(SOLVED["point"][0], ["<think> 12345 </think><answer>130 215</answer>", "130 215"])
-    assert heard == ["12345"]
+    assert counted == ["12345"]
     assert [score.parts["thought_tokens"] for score in scores] == [5, 0]
     assert rewarder.max_reward == 1.5
 
