@@ -12,7 +12,7 @@ from agent.cli import options
 from agent.cli.output import EXIT_OK, print_json, print_table, stdout
 from agent.cli.tables import Column, FittedTable
 from envs.core.errors import BadInput
-from training.cli.asking import Family, Limit, Policy, Predictions, Workers, ask_for_missing, check_source
+from training.cli.answer_source import Family, Limit, Policy, Predictions, Workers, ask_for_missing, check_source
 from training.cli.messages import reporting_full_disk
 
 if TYPE_CHECKING:

@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent.profiles.profile import OF_STYLE
 from agent.progress import Listener
-from agent.run.components import check_outcome
 from agent.run.discover_traces import discover_traces
 from envs.core.errors import BadInput
 from envs.core.plain_values import checked
@@ -22,42 +20,34 @@ from envs.core.run_lock import LOCK_NAME, RunLock
 from envs.core.tasks import TaskRef
 from envs.core.trace_store import check_chain, check_unedited, read_summary
 from models.base import ChatModel
-from models.local.prompt_style import declaration
 from models.specs import make_model
 from training.data.cache import read_trajectories
-from training.data.provenance import Provenance
 from training.data.trajectories import Trajectory
-from training.engine.checkpoints import base_of, check_adapter, is_adapter, read_config, weights_digest
-from training.engine.language_model import hidden_width
-from training.engine.preflight import check_trainable
+from training.engine.checkpoints import weights_digest
 from training.engine.progress import Watcher, unwatched
-from training.loop.credit_checks import check_credit
 from training.loop.critics import PRETRAINING, fold_name
 from training.loop.curriculum import (
     Candidate,
     build_pool,
-    held_out,
     next_phase,
     played_tasks,
-    refusal,
     training_seeds,
     with_instructions,
 )
 from training.loop.curriculum.task_list import Selection
-from training.loop.curriculum.trainable import check_name
 from training.loop.data import read_runs
-from training.loop.evaluating import evaluation_refs
+from training.loop.evaluation_tasks import evaluation_refs
 from training.loop.metrics import PhaseMetrics, PlayedRun, played_in
 from training.loop.parts import load_or_compute, read_record, write_json, write_record
 from training.loop.phase import evaluate, finished, run_phase
 from training.loop.phase_context import LogFunction, PhaseContext, phase_seed
 from training.loop.pretraining import pretraining_episodes
-from training.loop.rates import check_rates
-from training.loop.rollouts import check_policy, models_named, play_run, rollout_config
+from training.loop.rollouts import models_named, play_run, rollout_config
 from training.loop.rounds import played_rounds, round_file
 from training.loop.settings import LoopSettings
+from training.loop.settings_checks import check_episodes, check_settings
 from training.loop.task_values import start_values
-from training.loop.tracking import check_trackers, phase_tracker
+from training.loop.tracking import phase_tracker
 from training.starts import start_folder
 
 CONFIG = "config.json"
@@ -105,14 +95,14 @@ class Loop:
         """Opens a new run or one to resume, without writing. Raises BadInput where *out* holds a run with other
         settings, and for wrong *settings* that can be detected before anything is played."""
         _check_folder(out, settings)
-        _check(settings)
+        check_settings(settings)
         return cls(out, settings, tuple(listeners), log, watch)
 
     async def run(self) -> Progress:
         """Runs every phase that is not done yet. Raises TrainingDiverged, Interrupted, and BadInput, also for
         demonstrations of held-out instances, before anything is played."""
         for name in ("demonstrations", "pretraining"):
-            await _check_learned_from(name, getattr(self.settings, name), self.log)
+            await check_episodes(name, getattr(self.settings, name), self.log)
         curriculum = self.settings.curriculum
         async with _model_of(curriculum.judge), _model_of(curriculum.writing.model):
             pass  # a missing key is found before anything is played
@@ -342,98 +332,3 @@ def _known(config: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise BadInput(f"{str(config)!r} cannot be read: {error}") from error
     return _plain(checked(LoopSettings, values, str(config)))
-
-
-def _check_start(start: Path, settings: LoopSettings) -> None:
-    """Raises BadInput where *start* does not fit the settings: its prompts or its adapter."""
-    style, profile = declaration(start, base_of(start))
-    declared = profile or (style and OF_STYLE[style])
-    if declared not in (None, settings.rollouts.profile):
-        raise BadInput(f"start {str(start)!r} was trained on {declared} prompts: set rollouts.profile to {declared!r}")
-    if settings.compute.lean and is_adapter(start):
-        check_adapter(start, settings.compute.needed_lora)
-
-
-def _check(settings: LoopSettings) -> None:
-    evaluation_refs(settings.evaluation)
-    training_seeds(settings.pool.suite)
-    for name in settings.pool.names:
-        check_name(settings.pool.suite, name)
-    if settings.pool.split:
-        raise BadInput("pool.split: a pool has training tasks only; choose among them with pool.names")
-    start = start_folder(settings.start)
-    if settings.start != "embedded":
-        check_policy(start)
-    check_trainable(start, settings.compute)
-    if settings.phases:
-        check_rates(settings, hidden_width(read_config(start)))
-    _check_start(start, settings)
-    check_outcome(rollout_config(start, settings.rollouts, settings.seed))
-    check_trackers(settings.report_to)
-    server = settings.rollouts.server
-    if server is not None and not server.command and settings.phases and not settings.compute.lean:
-        raise BadInput(
-            "rollouts.server: a running server can load adapters, but no full checkpoints: set compute.lean, or give"
-            " rollouts.server.command, which starts a server for each policy"
-        )
-    _check_curriculum(settings)
-    check_credit(settings)
-    objective = settings.actor.objective
-    if objective.kind != "regression" and (objective.anchor or objective.negative_weight != 1):
-        raise BadInput(f"actor.objective.anchor and .negative_weight apply to a regression, not to {objective.kind!r}")
-    _check_groups(settings)
-    for places in (settings.demonstrations, settings.pretraining):
-        if places:
-            discover_traces(places)
-
-
-def _check_curriculum(settings: LoopSettings) -> None:
-    """Raises BadInput for a curriculum that the rest of the settings does not permit."""
-    if settings.curriculum.start_tasks > settings.pool.size:
-        raise BadInput("curriculum.start_tasks is more than pool.size: the start cannot play more tasks than there are")
-    if (settings.curriculum.similarity == "model") != bool(settings.curriculum.judge):
-        raise BadInput("curriculum.similarity 'model', and only it, needs curriculum.judge: the spec of a chat model")
-    if settings.curriculum.writing.model and not settings.rollouts.judge:
-        raise BadInput("curriculum.writing.model needs rollouts.judge: tasks that a model writes have no checker")
-    if settings.curriculum.value_band is not None and not settings.needs_value:
-        raise BadInput(f"curriculum.value_band needs a value critic, and arm {settings.arm!r} has none")
-    if settings.curriculum.value_band is not None and settings.value.milestones:
-        raise BadInput("curriculum.value_band takes V of tasks before they are opened: set value.milestones to false")
-
-
-def _check_groups(settings: LoopSettings) -> None:
-    """Raises BadInput for settings that do not fit advantages within groups, or their absence."""
-    clipped = settings.actor.objective.kind == "clipped"
-    if clipped != settings.grouped:
-        raise BadInput(
-            "actor.objective.kind 'clipped' goes with advantages within groups, and only with them: set it"
-            " together with the arm mgrpo"
-        )
-    if not settings.grouped:
-        return
-    play = settings.rollouts
-    if play.attempts < 2:
-        raise BadInput(f"rollouts.attempts: a group has at least 2 attempts at a task, not {play.attempts}")
-    if play.temperature != 1 or play.constrained:
-        raise BadInput(
-            "rollouts.temperature must be 1 and rollouts.constrained false: log-probabilities are recorded for that"
-            " distribution, and the ratio of an update would not begin at 1"
-        )
-    if settings.replay.per_new or settings.demonstrations:
-        raise BadInput(f"arm {settings.arm!r} learns from its own episodes: set replay.per_new to 0, no demonstrations")
-
-
-async def _check_learned_from(name: str, places: Sequence[Path], log: LogFunction) -> None:
-    """Raises BadInput where a success below *places*, the setting *name*, is of a held-out instance."""
-    files, provenance = discover_traces(places), Provenance()
-    for file in files:
-        seal = check_chain(file.path)
-        check_unedited(file.path, seal)
-        provenance.count(seal)
-    for notice in provenance.notices():
-        log(f"{name}: {notice}")
-    episodes = [read_summary(file.path) for file in files]
-    won = [item.header for item in episodes if item.footer is not None and item.footer.outcome == "success"]
-    held = await held_out(header.task for header in won)
-    if held:
-        raise BadInput(f"{name}: {refusal(won, held)}; leave them out")

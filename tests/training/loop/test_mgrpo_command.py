@@ -8,7 +8,7 @@ import pytest
 
 from tests.mira_command import mira
 from training.cli import mgrpo
-from training.loop.evaluating import evaluation_refs
+from training.loop.evaluation_tasks import evaluation_refs
 from training.loop.settings import LoopSettings
 
 

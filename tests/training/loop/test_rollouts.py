@@ -21,7 +21,7 @@ from judges.base import Progress
 from models.embedded import embedded_dir
 from tests.agent.foreign_machine import keyed
 from training.loop import rollouts as playing
-from training.loop.evaluating import evaluation_refs
+from training.loop.evaluation_tasks import evaluation_refs
 from training.loop.metrics import played_in
 from training.loop.rollouts import check_policy, evaluation_config, play_run, rollout_config, shared_key
 from training.loop.settings import EvaluationSettings, RaySettings, RolloutSettings

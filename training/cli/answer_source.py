@@ -1,4 +1,4 @@
-"""What the commands share that ask a model about examples: `mira eval grounding`, `planning`, `grids` and `texts`."""
+"""Where the answers to examples come from, for `mira eval grounding`, `planning`, `grids` and `texts`: a model or a file."""
 
 from __future__ import annotations
 
