@@ -25,6 +25,7 @@ from agent.cli.output import print_json
 from benchmarks.grpo_puzzles import BASE, sets_of
 from envs.core.errors import BadInput
 from envs.core.plain_values import merged
+from judges.statistics import RESAMPLES
 from training.engine.checkpoints import load_policy
 from training.grpo.puzzles import parse_puzzle_kind
 from training.grpo.rewards import Rewarder
@@ -39,7 +40,6 @@ REWARDS: Final = {
     "tiered, K = 4": SslReward(),
     "tiered, K = 8": SslReward(zones=8),
 }
-RESAMPLES = 2_000
 
 
 def gradients(kind: str, out: Path, batches: int) -> dict[str, torch.Tensor]:

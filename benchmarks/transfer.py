@@ -27,7 +27,7 @@ from agent.cli.output import print_json
 from benchmarks.grpo_arms import points
 from envs.core.errors import BadInput
 from envs.core.record import Record
-from judges.statistics import Estimate, clustered_mean
+from judges.statistics import RESAMPLES, Estimate, clustered_mean
 from models.base import ModelError
 from models.vision.coordinates import CoordinateSpace
 from training.cli.evaluate_planning import ask_steps, profile_for
@@ -39,7 +39,7 @@ from training.grpo.settings import GrpoSettings, load_settings
 from training.loop.evaluation.drawing import percent
 from training.starts import start_folder
 from training.step_accuracy.answers import AskedStep, asked_steps, check_units, scale_in
-from training.step_accuracy.report import RESAMPLES, PlanningScore, ScoredStep, score_answers, summarise
+from training.step_accuracy.report import PlanningScore, ScoredStep, score_answers, summarise
 
 START: Final = "start"
 """The arm that is not trained."""

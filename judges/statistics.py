@@ -13,6 +13,8 @@ from envs.core.record import Record
 
 Z_95: Final = 1.959963984540054
 """The 97.5 % quantile of the normal distribution."""
+RESAMPLES: Final = 2_000
+"""Bootstrap resamples of an interval, unless a caller asks for another number."""
 
 Floats = NDArray[np.float64]
 

@@ -24,7 +24,7 @@ from typing import Final, Literal, NamedTuple
 from envs.core.record import Record
 from judges.metrics import ScoreTable, Spread, tau_p
 from judges.shared_text import shared_text
-from judges.statistics import Estimate, proportion
+from judges.statistics import RESAMPLES, Estimate, proportion
 from judges.trace_ratings import Observed, Source
 
 Group = Literal["all", "success", "failure"]
@@ -120,7 +120,7 @@ PAPER: Final = PaperNumbers()
 """§5.1 of the MiRA paper: milestones by Gemini-2.5-pro on WebArena-Lite, τ with p < 0.001."""
 
 
-def quality(observed: Sequence[Observed], source: Source, *, resamples: int = 2000, seed: int = 0) -> Quality:
+def quality(observed: Sequence[Observed], source: Source, *, resamples: int = RESAMPLES, seed: int = 0) -> Quality:
     """Computes all metrics of *observed*. The same seed gives the same numbers."""
     table = ScoreTable.of(observed)
     spread = Spread(table, resamples, seed)

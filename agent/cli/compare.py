@@ -14,12 +14,11 @@ from agent.cli.tables import Column, FittedTable
 from agent.inspection.compare import MEASURES, Arm, Comparison, Difference
 from agent.inspection.compare import compare as compare_runs
 from agent.run.discover_traces import discover_traces
+from envs.core.errors import listed
 from judges.statistics import Estimate
 
 RunA = Annotated[Path, typer.Argument(help="Baseline run.", metavar="RUN_A")]
 RunB = Annotated[Path, typer.Argument(help="Run to compare with the baseline.", metavar="RUN_B")]
-
-_SHOWN_TASKS = 5
 
 
 def compare(
@@ -85,8 +84,7 @@ def _limits(result: Comparison) -> list[str]:
         lines.append("no task was judged in both runs, so success is not tested")
     for name, tasks in (("A", result.only_in_a), ("B", result.only_in_b)):
         if tasks:
-            more = f" and {len(tasks) - _SHOWN_TASKS} more" if len(tasks) > _SHOWN_TASKS else ""
-            lines.append(f"judged only in {name}, not tested: {', '.join(tasks[:_SHOWN_TASKS])}{more}")
+            lines.append(f"judged only in {name}, not tested: {listed(tasks)}")
     for name, arm in (("A", result.a), ("B", result.b)):
         unknown = {o: n for o, n in arm.outcomes.items() if o not in ("success", "failure")}
         if unknown:

@@ -20,7 +20,7 @@ from envs.core.errors import TraceError
 from envs.core.record import Record
 from envs.core.trace import Footer
 from envs.core.trace_store import check_chain, check_unedited, read_summary
-from judges.statistics import Estimate, proportion, resampled
+from judges.statistics import RESAMPLES, Estimate, proportion, resampled
 
 PASS_AT: Final = (1, 2, 4, 8)
 _EXACT_TASKS: Final = 16
@@ -116,7 +116,9 @@ class _Read:
     config: dict[str, Any]
 
 
-def compare(a: Sequence[EpisodeFile], b: Sequence[EpisodeFile], *, resamples: int = 2000, seed: int = 0) -> Comparison:
+def compare(
+    a: Sequence[EpisodeFile], b: Sequence[EpisodeFile], *, resamples: int = RESAMPLES, seed: int = 0
+) -> Comparison:
     """Compares *b* with *a*; the same seed gives the same numbers. Unreadable traces are named in their arm."""
     first, second = _read(a), _read(b)
     common = sorted(first.judged.keys() & second.judged.keys())

@@ -9,6 +9,7 @@ from agent.run.discover_traces import EpisodeFile
 from envs.core.errors import TraceError
 from envs.core.record import Record
 from envs.core.trace_store import Trace
+from judges.statistics import RESAMPLES
 from judges.subgoal_quality import Agreement, Quality, agreement, quality
 from judges.trace_ratings import Observed, Source, UnusableTrace, observe
 
@@ -32,7 +33,7 @@ def runs_quality(
     files: Sequence[EpisodeFile],
     *,
     without_last: bool = False,
-    resamples: int = 2000,
+    resamples: int = RESAMPLES,
     seed: int = 0,
     on_progress: Callable[[int], None] | None = None,
 ) -> RunsQuality:

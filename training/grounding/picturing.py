@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import jinja2
 from markupsafe import Markup
 
+from agent.inspection.report.page_template import render_page
 from agent.inspection.report.svg import drawing, element, line, text
 from envs.core.atomic_write import write_atomically
 from envs.core.errors import BadInput
@@ -87,7 +86,7 @@ def _plot(known: Sequence[tuple[tuple[float, float], bool]], without: int) -> It
 def write_report(scored: Sequence[Scored], score: GroundingScore, target: Path, shown: int) -> None:
     """Writes the report with the first *shown* examples, wrong ones first. Raises BadInput for a damaged picture."""
     ranked = sorted(scored, key=lambda each: each.correct)[:shown]
-    page = render(
+    page = render_report(
         _HERE / "report.html.j2",
         score=score,
         tokens=tokens_in_words(score) if score.tokens else "",
@@ -99,14 +98,10 @@ def write_report(scored: Sequence[Scored], score: GroundingScore, target: Path, 
     write_atomically(target, page)
 
 
-def render(template: Path, **values: Any) -> str:
+def render_report(template: Path, **values: Any) -> str:
     """The page of *template* with the style of these reports and *values*. Its policy allows this style, and pictures
     that are in the page, alone."""
-    style = (_HERE / "report.css").read_text("utf-8")
-    loader = jinja2.FileSystemLoader(template.parent)
-    templates = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    return templates.get_template(template.name).render(style=style, style_hash=digest, **values)
+    return render_page(template, (_HERE / "report.css").read_text("utf-8"), **values)
 
 
 def rows_of(score: GroundingScore) -> list[Row]:

@@ -8,7 +8,7 @@ from statistics import fmean, median
 from typing import Final
 
 from envs.core.record import Record
-from judges.statistics import Estimate, clustered_mean, proportion
+from judges.statistics import RESAMPLES, Estimate, clustered_mean, proportion
 from models.vision.answers import read_completion
 from training.grpo.examples import Example, Facts
 from training.grpo.predictions import Prediction, mean_thought_tokens
@@ -17,7 +17,6 @@ from training.grpo.rewards.geometry import Box, Point, distance, gaussian_proxim
 from training.grpo.rewards.ssl import zone_value
 from training.grpo.rewards.targets import parse_choice
 
-RESAMPLES: Final = 2_000
 _GROUPS: Final[Mapping[str, Callable[[Facts], str]]] = {
     "element": lambda facts: facts.element,
     "asks": lambda facts: facts.asks,
@@ -129,7 +128,9 @@ def summarise(policy: str, scored: Sequence[Scored], *, seed: int = 0) -> Ground
         median_offset=median(offsets) if offsets else None,
         without_point=len(scored) - len(offsets),
         tokens=fmean(each.prediction.tokens for each in scored),
-        thought_tokens=mean_thought_tokens([(each.prediction, _cluster(each)) for each in scored], seed=seed),
+        thought_tokens=mean_thought_tokens(
+            [(each.prediction.thought_tokens, _cluster(each)) for each in scored], seed=seed
+        ),
         groups=tuple(_groups(scored, seed)),
     )
 

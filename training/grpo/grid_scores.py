@@ -7,7 +7,7 @@ from statistics import fmean
 
 from envs.core.errors import BadInput
 from envs.core.record import Record, storable
-from judges.statistics import Estimate, clustered_mean, proportion
+from judges.statistics import RESAMPLES, Estimate, clustered_mean, proportion
 from models.asking import answer_each, complete
 from models.base import ChatModel, ChatRequest, ModelError
 from models.vision.answers import read_completion
@@ -15,8 +15,6 @@ from training.grpo.examples import Example, messages_of
 from training.grpo.predictions import Prediction, count_thought_tokens, mean_thought_tokens, unusable
 from training.grpo.rewards import GridTarget, MazeTarget, SudokuTarget, is_right, proximity_score
 from training.grpo.rewards.ssl import NEAR_MISS
-
-RESAMPLES = 2_000
 
 
 class GridScore(Record):
@@ -96,5 +94,5 @@ def _score(kind: str, examples: Sequence[Example], predictions: Mapping[str, Pre
         proximity=clustered_mean(near, names, resamples=RESAMPLES, seed=0),
         near_misses=fmean(missed),
         tokens=fmean(predictions[name].tokens for name in names),
-        thought_tokens=mean_thought_tokens([(predictions[name], name) for name in names]),
+        thought_tokens=mean_thought_tokens([(predictions[name].thought_tokens, name) for name in names]),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Final, Generic, Self, TypeVar
+from typing import IO, Generic, Self, TypeVar
 
 from pydantic import Field, ValidationError
 
@@ -13,12 +13,10 @@ from envs.core.atomic_write import write_atomically
 from envs.core.errors import BadInput
 from envs.core.plain_values import first_problem
 from envs.core.record import Record, storable
-from judges.statistics import Estimate, clustered_mean
+from judges.statistics import RESAMPLES, Estimate, clustered_mean
 from models.base import ModelError, Usage
 from training.grpo.examples import Example
 from training.grpo.rewards import Target, extract_thought, read_completion
-
-_RESAMPLES: Final = 2_000
 
 
 class Answer(Record):
@@ -52,12 +50,12 @@ def count_thought_tokens(target: Target, answer: str, usage: Usage) -> int:
     return usage.tokens_thinking + (round(usage.tokens_out * len(thought) / len(answer)) if answer else 0)
 
 
-def mean_thought_tokens(answers: Sequence[tuple[Prediction, str]], *, seed: int = 0) -> Estimate:
-    """Mean tokens of thoughts over the *answers* of which they are known, each with its cluster; the interval is of a
-    bootstrap over whole clusters (2,000 draws)."""
-    known = [(float(answer.thought_tokens), name) for answer, name in answers if answer.thought_tokens is not None]
-    values, names = [tokens for tokens, _ in known], [name for _, name in known]
-    return clustered_mean(values, names, resamples=_RESAMPLES, seed=seed)
+def mean_thought_tokens(answers: Sequence[tuple[int | None, str]], *, seed: int = 0) -> Estimate:
+    """Mean tokens of thoughts over *answers*, pairs of tokens (None: not known, does not count) and the cluster; the
+    interval is of a bootstrap over whole clusters (RESAMPLES draws)."""
+    known = [(float(tokens), cluster) for tokens, cluster in answers if tokens is not None]
+    values, names = [tokens for tokens, _ in known], [cluster for _, cluster in known]
+    return clustered_mean(values, names, resamples=RESAMPLES, seed=seed)
 
 
 def unusable(example: Example, error: ModelError) -> Prediction:

@@ -15,7 +15,7 @@ from envs.core.actions import Action
 from envs.core.atomic_write import write_atomically
 from judges.statistics import Estimate
 from training.data_sets.items import POINT_TOLERANCE
-from training.grounding.picturing import dot, rectangle, render, shot
+from training.grounding.picturing import dot, rectangle, render_report, shot
 from training.grpo.rewards.targets import points_of
 from training.loop.evaluation.drawing import percent
 from training.step_accuracy.report import ElementMetrics, PlanningScore, ScoredStep, StepMetrics
@@ -43,7 +43,7 @@ def write_report(scored: Sequence[ScoredStep], score: PlanningScore, target: Pat
     """Writes the report with the first *shown* steps, wrong ones (by SR) first. Raises BadInput for a damaged
     picture."""
     ranked = sorted(scored, key=lambda each: each.score.success)[:shown]
-    page = render(
+    page = render_report(
         _TEMPLATE,
         score=score,
         titles=TITLES,

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Final
 
 from envs.core.actions import Action
 from envs.core.record import Record
-from judges.statistics import Estimate, clustered_mean, proportion
+from judges.statistics import RESAMPLES, Estimate, clustered_mean, proportion
 from models.vision.answers import Scale
+from training.grpo.predictions import mean_thought_tokens
 from training.grpo.rewards.geometry import Point
 from training.step_accuracy.answers import AskedStep, StepAnswer, action_in, place_in
 from training.step_accuracy.rules import ElementScore, StepScore, score_element, score_step
-
-RESAMPLES: Final = 2_000
 
 
 class Rate(Record):
@@ -204,7 +202,6 @@ def _element(scored: ScoredStep) -> ElementScore:
 
 def _metrics(scored: Sequence[ScoredStep], seed: int) -> StepMetrics:
     grounded = [one for one in scored if one.score.grounded is not None]
-    counted = [one for one in scored if one.answer.thought_tokens is not None]
     return StepMetrics(
         steps=len(scored),
         type=_rate(scored, lambda score: score.type_right, seed),
@@ -212,11 +209,8 @@ def _metrics(scored: Sequence[ScoredStep], seed: int) -> StepMetrics:
         success=_rate(scored, lambda score: score.success, seed),
         type_match=_rate(scored, lambda score: score.type_match, seed),
         exact_match=_rate(scored, lambda score: score.exact_match, seed),
-        thought_tokens=clustered_mean(
-            [float(one.answer.thought_tokens or 0) for one in counted],
-            [one.step.episode for one in counted],
-            resamples=RESAMPLES,
-            seed=seed,
+        thought_tokens=mean_thought_tokens(
+            [(one.answer.thought_tokens, one.step.episode) for one in scored], seed=seed
         ),
     )
 

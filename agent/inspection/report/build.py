@@ -9,8 +9,6 @@ when it is opened, so memory stays constant here and in the browser. The overvie
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,6 +22,7 @@ from agent.inspection.critic_values import read_critic_values
 from agent.inspection.report.charts import CATEGORIES
 from agent.inspection.report.episodes import Cut, EpisodeMaker, Material
 from agent.inspection.report.overview import Overview
+from agent.inspection.report.page_template import csp_hash
 from agent.inspection.report.pictures import AUTO_STEPS, Gallery, Screenshots
 from agent.inspection.report.timeline import timeline
 from agent.run.discover_traces import EpisodeFile, discover_traces
@@ -138,7 +137,7 @@ class _ReportWriter:
     def write(self, file: BinaryIO) -> None:
         style, script = _asset("report.css"), _asset("report.js")
         head = self._templates.get_template("head.html.j2")
-        file.write(head.render(style=style, style_hash=_csp_hash(style), script_hash=_csp_hash(script)).encode())
+        file.write(head.render(style=style, style_hash=csp_hash(style), script_hash=csp_hash(script)).encode())
         episode = self._templates.get_template("episode.html.j2")
         for number, material in enumerate(self._materials(), 1):
             view = self._maker.view(material)
@@ -245,7 +244,3 @@ def _has(rows: Sequence[object], outcome: str) -> bool:
 
 def _asset(name: str) -> str:
     return "\n" + (_HERE / name).read_text("utf-8")
-
-
-def _csp_hash(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 from envs.core.errors import BadInput
 from models.optional import missing_line
 from training.grpo.examples import Example, Facts
+from training.grpo.puzzles.choices import parse_choice
 from training.grpo.puzzles.pattern import Rows, pattern_prompt
 from training.grpo.rewards.targets import GridTarget
 
@@ -32,10 +33,7 @@ def arc_kind(name: str) -> ArcKind | None:
 
 def parse_arc_split(name: str) -> ArcSplit:
     """Returns *name* as a split. Raises BadInput."""
-    for split in ARC_SPLITS:
-        if split == name:
-            return split
-    raise BadInput(f"--split {name!r}: use {' or '.join(ARC_SPLITS)}")
+    return parse_choice(name, ARC_SPLITS, f"--split {name!r}: use {' or '.join(ARC_SPLITS)}")
 
 
 def arc_puzzles(

@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 from envs.core.errors import BadInput
 from training.grpo.examples import Example
+from training.grpo.puzzles.choices import parse_choice
 from training.grpo.puzzles.library_mazes import MazeGenerator, library_maze
 from training.grpo.puzzles.maze import maze
 from training.grpo.puzzles.pattern import pattern
@@ -27,10 +28,7 @@ PATIENCE = 1_000
 
 def parse_puzzle_kind(name: str) -> Kind:
     """Returns *name* as a kind of puzzle. Raises BadInput."""
-    for kind in KINDS:
-        if kind == name:
-            return kind
-    raise BadInput(f"unknown puzzle {name!r}; there are {', '.join(KINDS)}")
+    return parse_choice(name, KINDS, f"unknown puzzle {name!r}; there are {', '.join(KINDS)}")
 
 
 def make_puzzles(

@@ -14,6 +14,7 @@ import numpy as np
 
 from envs.core.errors import BadInput
 from models.optional import install_command, missing_line
+from training.grpo.puzzles.choices import parse_choice
 from training.grpo.puzzles.maze import check_side, maze_prompt
 from training.grpo.rewards.grids import MOVES
 from training.grpo.rewards.targets import MazeTarget
@@ -37,10 +38,7 @@ _LETTERS: Final = {step: letter for letter, step in MOVES.items()}
 
 def parse_maze_generator(name: str) -> MazeGenerator:
     """Returns *name* as a generator of maze-dataset. Raises BadInput."""
-    for generator in MAZE_GENERATORS:
-        if generator == name:
-            return generator
-    raise BadInput(f"--generator {name!r}: maze-dataset has {', '.join(MAZE_GENERATORS)}")
+    return parse_choice(name, MAZE_GENERATORS, f"--generator {name!r}: maze-dataset has {', '.join(MAZE_GENERATORS)}")
 
 
 def library_maze(

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import jinja2
 from markupsafe import Markup
 
 from agent.inspection.report import charts
+from agent.inspection.report.page_template import render_page
 from agent.inspection.report.svg import element, text
 from envs.core.atomic_write import write_atomically
 from envs.core.errors import BadInput
@@ -104,12 +102,8 @@ def sheet(phases: Sequence[Phase], style: str = "") -> Markup:
 
 def page(phases: Sequence[Phase], style: str) -> str:
     """The HTML page: the sheet with a table of its numbers."""
-    loader = jinja2.FileSystemLoader(_HERE)
-    templates = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    return templates.get_template("phases.html.j2").render(
-        style=style, style_hash=digest, sheet=sheet(phases), panels=[panel(phase) for phase in phases]
-    )
+    panels = [panel(phase) for phase in phases]
+    return render_page(_HERE / "phases.html.j2", style, sheet=sheet(phases), panels=panels)
 
 
 def panel(phase: Phase) -> Panel:
