@@ -65,7 +65,7 @@ class Phase(NamedTuple):
         return cls(folder, StageJob.model_validate_json((folder / "actor" / "job.json").read_text()), rows, columns)
 
     def advantages(self, changes: Mapping[str, Any]) -> Sequence[float]:
-        """Of every row, from what the phase's critics said, with *changes* of the run's targets."""
+        """Of every row, from the values of the phase's critics, with *changes* of the run's targets."""
         own = read_record(self.folder.parent / "config.json", LoopSettings).targets
         targets = TargetSettings.model_validate({**own.model_dump(), **changes})
         new, replayed = read_episodes(self.folder)
@@ -78,11 +78,11 @@ def trained(phase: Phase, changes: Mapping[str, Any], out: Path) -> Path:
     """The policy after *changes* of the phase's job, learned from the phase's rows."""
     own = dict(changes)
     keep, seed = own.pop("keep", "all"), own.pop("seed", phase.job.seed)
-    how = {key: own.pop(key) for key in Optimization.model_fields if key in own}
+    optimization = {key: own.pop(key) for key in Optimization.model_fields if key in own}
     targets = {key: own.pop(key) for key in TargetSettings.model_fields if key in own}
     values = phase.job.model_dump(mode="json") | {"seed": seed}
     job = StageJob.model_validate(
-        {**values, "optimization": values["optimization"] | how, "objective": values["objective"] | own}
+        {**values, "optimization": values["optimization"] | optimization, "objective": values["objective"] | own}
     )
     columns = dict(phase.columns)
     if targets:

@@ -92,7 +92,7 @@ def table(
     strides: Sequence[str] = (),
 ) -> None:
     """Raises BadInput where there is nothing to compare, or *rival* was not played as far."""
-    found, curves = _in_strides(trials(out), _curves(out), strides)
+    measured, curves = _in_strides(trials(out), _curves(out), strides)
     names = [variant.partition("=")[0] for variant in variants]
     if twice := sorted(name for name, times in Counter(names).items() if times > 1):
         raise BadInput(f"--variant names {', '.join(twice)} twice: what was played would count twice")
@@ -101,25 +101,25 @@ def table(
         played = list(trials(Path(folder), f" {name}")) if folder else []
         if not played:
             raise BadInput(f"--variant {variant!r} is no NAME=FOLDER of a folder that `play` wrote evaluations into")
-        found += played
+        measured += played
         curves += _curves(Path(folder), f" {name}")
     for file in added:
-        _add(file, found, curves)
-    if not found:
+        _add(file, measured, curves)
+    if not measured:
         raise BadInput(f"{str(out)!r} holds no evaluation of any arm: `play` writes them")
-    final = last if last is not None else max(phase for phase, _ in found)
-    done = Counter((one.arm, one.seed) for phase, one in found if phase == final)
+    final = last if last is not None else max(phase for phase, _ in measured)
+    done = Counter((one.arm, one.seed) for phase, one in measured if phase == final)
     if rival not in (arms := sorted({arm for arm, _ in done})):
         raise BadInput(f"no seed of --rival {rival} was measured after phase {final}, those of {', '.join(arms)} were")
-    starts = {(one.seed, one.task, one.attempt): one._replace(arm=START) for phase, one in found if phase == 0}
+    starts = {(one.seed, one.task, one.attempt): one._replace(arm=START) for phase, one in measured if phase == 0}
     seeds = {seed for _, seed in done}
     rows = [one for one in starts.values() if one.seed in seeds]
-    rows += [one for phase, one in found if phase == final]
+    rows += [one for phase, one in measured if phase == final]
     made = compare_arms(rows, baseline=START)
     rivals = compare_arms(rows, baseline=rival)
     curves.sort(key=lambda one: (one.arm, one.seed))
-    tasks = sorted({one.task for _, one in found})
-    episodes = {name: [cell.get(task, "") for task in tasks] for name, cell in _cells(found).items()}
+    tasks = sorted({one.task for _, one in measured})
+    episodes = {name: [cell.get(task, "") for task in tasks] for name, cell in _cells(measured).items()}
     write.parent.mkdir(parents=True, exist_ok=True)
     record = {
         "phase": final,
@@ -137,7 +137,7 @@ def table(
 
 
 def _in_strides(
-    found: Iterable[tuple[int, Trial]], curves: Iterable[Learned], strides: Sequence[str]
+    measured: Iterable[tuple[int, Trial]], curves: Iterable[Learned], strides: Sequence[str]
 ) -> tuple[list[tuple[int, Trial]], list[Learned]]:
     """The runs of `--out`, with N phases of each arm of *strides*, `ARM=N`, counted as one. Raises BadInput."""
     by_arm: dict[str, int] = {}
@@ -150,7 +150,7 @@ def _in_strides(
     def within(arm: str, phase: int) -> bool:
         return phase % by_arm.get(arm, 1) == 0
 
-    return [(phase // by_arm.get(one.arm, 1), one) for phase, one in found if within(one.arm, phase)], [
+    return [(phase // by_arm.get(one.arm, 1), one) for phase, one in measured if within(one.arm, phase)], [
         curve._replace(
             phases=[
                 phase.model_copy(update={"phase": phase.phase // by_arm.get(curve.arm, 1)})
@@ -162,10 +162,10 @@ def _in_strides(
     ]
 
 
-def _cells(found: Sequence[tuple[int, Trial]]) -> dict[str, dict[str, str]]:
+def _cells(measured: Sequence[tuple[int, Trial]]) -> dict[str, dict[str, str]]:
     """By arm, seed and phase the attempts at each task: 1 solved, 0 failed, ? not known."""
     cells: dict[str, dict[str, str]] = {}
-    for phase, one in found:
+    for phase, one in measured:
         attempts = cells.setdefault(f"{one.arm} seed {one.seed} phase {phase}", {})
         attempts[one.task] = attempts.get(one.task, "") + {True: "1", False: "0", None: "?"}[one.success]
     return cells
@@ -175,7 +175,7 @@ def _curve_record(curve: Learned) -> dict[str, Any]:
     return {**curve._asdict(), "phases": [phase.model_dump(mode="json") for phase in curve.phases]}
 
 
-def _add(file: Path, found: list[tuple[int, Trial]], curves: list[Learned]) -> None:
+def _add(file: Path, measured: list[tuple[int, Trial]], curves: list[Learned]) -> None:
     """The runs of a table written before that are not among *curves* yet. Raises BadInput where it is no such file."""
     known = {(one.arm, one.seed) for one in curves}
     try:
@@ -191,7 +191,7 @@ def _add(file: Path, found: list[tuple[int, Trial]], curves: list[Learned]) -> N
             for task, attempts in zip(record["tasks"], cells, strict=True):
                 for attempt, cell in enumerate(attempts):
                     success = {"1": True, "0": False, "?": None}[cell]
-                    found.append((int(phase), Trial(arm, int(seed), task, attempt, success)))
+                    measured.append((int(phase), Trial(arm, int(seed), task, attempt, success)))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadInput(f"--add {str(file)!r} is no table that `table --write` made: {error}") from None
     curves += [one for one in read if (one.arm, one.seed) not in known]

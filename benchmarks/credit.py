@@ -135,11 +135,11 @@ def effective(settings: LoopSettings, data: PhaseData, out: Path) -> tuple[Float
     """(advantage of every row as the arm's actor uses it, its weight in the loss)."""
     potential, value = critics_of(settings, data, out) if settings.needs_value else ([0.0] * len(data.rows),) * 2
     advantages = row_advantages(data.trajectories, data.rows, potential, value, settings.targets)
-    how = settings.actor
-    kept = select_rows(how.keep, data.rows, data.trajectories, advantages, value, failures_from=how.failures_from)
-    weights = step_weights([data.rows[place] for place in kept], how.normalizer)
+    actor = settings.actor
+    kept = select_rows(actor.keep, data.rows, data.trajectories, advantages, value, failures_from=actor.failures_from)
+    weights = step_weights([data.rows[place] for place in kept], actor.normalizer)
     result, weight = np.zeros(len(data.rows)), np.ones(len(data.rows))
-    result[kept] = 1.0 if how.objective.kind == "cloning" else np.array(advantages)[kept]
+    result[kept] = 1.0 if actor.objective.kind == "cloning" else np.array(advantages)[kept]
     weight[kept] = 1.0 if weights is None else np.array(weights)
     return result, weight
 
@@ -255,12 +255,12 @@ def main() -> None:
     for arm, settings in arms.items():
         advantage, weight = effective(settings, data, args.out)
         whole = columns_of(judged, advantage, weight)
-        found = {name: over_tasks(measure, whole, args.resamples) for name, measure in MEASURES.items()}
+        estimates = {name: over_tasks(measure, whole, args.resamples) for name, measure in MEASURES.items()}
         lost = columns_of(judged, advantage, weight, ~judged.won)
-        found["AUROC in failures"] = over_tasks(MEASURES["AUROC"], lost, args.resamples)
-        found["difference"] = over_tasks(MEASURES["AUROC"], whole, args.resamples, less=base)
-        record[arm] = {name: value.model_dump() for name, value in found.items()}
-        print(f"| {arm} | {' | '.join(map(cell, found.values()))} |", flush=True)
+        estimates["AUROC in failures"] = over_tasks(MEASURES["AUROC"], lost, args.resamples)
+        estimates["difference"] = over_tasks(MEASURES["AUROC"], whole, args.resamples, less=base)
+        record[arm] = {name: value.model_dump() for name, value in estimates.items()}
+        print(f"| {arm} | {' | '.join(map(cell, estimates.values()))} |", flush=True)
     if args.json is not None:
         args.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
@@ -278,15 +278,15 @@ def counted(data: PhaseData, judged: Judged, resamples: int) -> str:
     """A table: of failures' steps, how many are right before and from where `actor.failures_from` counts them."""
     lines = ["| failures' steps | steps | right, 95 % over tasks |", "|---|---|---|"]
     chosen: tuple[FailuresFrom, ...] = ("start", "key_step", "last_milestone")
-    for how in chosen:
-        first = [first_counted(trajectory, how) for trajectory in data.trajectories]
+    for failures_from in chosen:
+        first = [first_counted(trajectory, failures_from) for trajectory in data.trajectories]
         rows = [data.rows[place] for place in judged.places]
         after = np.array([row.time >= first[row.trajectory] for row in rows])
         for name, some in (("left out", ~after & ~judged.won), ("counted", after & ~judged.won)):
             right = [float(value) for value in judged.right[some]]
             if right:
-                found = clustered_mean(right, judged.tasks[some].tolist(), resamples=resamples, seed=0)
-                lines.append(f"| `{how}`: {name} | {len(right)} | {cell(found)} |")
+                estimate = clustered_mean(right, judged.tasks[some].tolist(), resamples=resamples, seed=0)
+                lines.append(f"| `{failures_from}`: {name} | {len(right)} | {cell(estimate)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -55,7 +55,7 @@ def play(world: Worked, arms: Sequence[str], seeds: Sequence[int]) -> None:
             begun = time.monotonic()
             print(f"{arm}, seed {seed}", flush=True)
             learned = world.sets.learned[: len(world.sets.learned) * int(share or 100) // 100]
-            found = train_grpo(
+            result = train_grpo(
                 learned,
                 str(world.start),
                 world.out / arm / f"seed-{seed}",
@@ -64,7 +64,7 @@ def play(world: Worked, arms: Sequence[str], seeds: Sequence[int]) -> None:
                 log=lambda line: print(f"  {line}", flush=True),
             )
             took = time.monotonic() - begun
-            print(f"  {took:.0f} s, {found.held_out[-1].measured.correct}", flush=True)
+            print(f"  {took:.0f} s, {result.held_out[-1].measured.correct}", flush=True)
 
 
 def found_in(out: Path) -> Iterator[Run]:
@@ -132,10 +132,10 @@ def _row(one: ArmResult, runs: Sequence[Run]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def points(found: Estimate) -> str:
+def points(estimate: Estimate) -> str:
     """A difference of rates with its interval, in points; `-` if it is undefined."""
-    if found.value is None:
+    if estimate.value is None:
         return "-"
-    value = f"{100 * found.value:+.1f}"
-    low, high = found.low, found.high
+    value = f"{100 * estimate.value:+.1f}"
+    low, high = estimate.low, estimate.high
     return value if low is None or high is None else f"{value} ({100 * low:+.1f}..{100 * high:+.1f})"

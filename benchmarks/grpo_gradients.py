@@ -59,7 +59,7 @@ def gradients(kind: str, out: Path, batches: int) -> dict[str, torch.Tensor]:
             batch = trainer._generate_and_score_completions(inputs)
             for name, gradient in _of_batch(model, tokenizer, batch, asked, settings.group).items():
                 rows[name].append(gradient)
-    return {name: torch.stack(found) for name, found in rows.items()}
+    return {name: torch.stack(vectors) for name, vectors in rows.items()}
 
 
 def _of_batch(
@@ -77,21 +77,21 @@ def _of_batch(
         tokenizer.decode(row[kept.bool()], skip_special_tokens=True).strip()
         for row, kept in zip(batch["prompt_ids"], batch["prompt_mask"], strict=True)
     ]
-    found: dict[str, torch.Tensor] = {}
+    by_reward: dict[str, torch.Tensor] = {}
     for name, reward in REWARDS.items():
         rewarder = Rewarder(reward, len)
         totals = [rewarder.of_group(asked[p].target, [t])[0].total for p, t in zip(prompts, texts, strict=True)]
         rewards = torch.tensor(totals).view(-1, group)
         advantages = (rewards - rewards.mean(1, keepdim=True)).view(-1)
         parts = torch.autograd.grad((advantages * each).mean(), list(model.parameters()), retain_graph=True)
-        found[name] = torch.cat([part.reshape(-1) for part in parts])
-    return found
+        by_reward[name] = torch.cat([part.reshape(-1) for part in parts])
+    return by_reward
 
 
-def statistics_by_reward(found: dict[str, torch.Tensor]) -> list[dict[str, Any]]:
+def statistics_by_reward(by_reward: dict[str, torch.Tensor]) -> list[dict[str, Any]]:
     """A row a reward."""
-    mean = found["binary"][::2].mean(0)  # of other batches than those it is held against: it would fit their noise
-    along = {name: (each[1::2] @ (mean / mean.norm())).double().numpy() for name, each in found.items()}
+    mean = by_reward["binary"][::2].mean(0)  # of other batches than those it is held against: it would fit their noise
+    along = {name: (each[1::2] @ (mean / mean.norm())).double().numpy() for name, each in by_reward.items()}
     rng = np.random.default_rng(0)
     draws = rng.integers(0, len(along["binary"]), (RESAMPLES, len(along["binary"])))
     rows: list[dict[str, Any]] = []

@@ -77,10 +77,12 @@ def start_of(kind: Kind, out: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         if not (folder / "fresh").exists():
             fresh_model(folder / "fresh")
-        how = Optimization(
+        optimization = Optimization(
             learning_rate=1e-3, schedule="cosine", warmup=0.05, epochs=WORLDS[kind].epochs, batch_rows=32
         )
-        job = SupervisedJob(start=folder / "fresh", optimization=how, compute=Compute(threads=1, max_tokens=512))
+        job = SupervisedJob(
+            start=folder / "fresh", optimization=optimization, compute=Compute(threads=1, max_tokens=512)
+        )
         supervised(job, reference_rows(sets_of(kind)[0], puzzle_tokenizer()), folder)
     return folder / "model"
 

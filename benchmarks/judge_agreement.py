@@ -220,11 +220,11 @@ class ModelJudging:
 
     async def verdict(self, case: Case) -> tuple[bool | None, str, int]:
         try:
-            said = await self.judge.judge(ending_of(case, milestones=self.milestones))
+            judgement = await self.judge.judge(ending_of(case, milestones=self.milestones))
         except ModelError as error:
             return None, f"{type(error).__name__}: {error}", 0
-        usage = said.reply.usage
-        return said.success, said.reason, usage.tokens_in + usage.tokens_out + usage.tokens_thinking
+        usage = judgement.reply.usage
+        return judgement.success, judgement.reason, usage.tokens_in + usage.tokens_out + usage.tokens_thinking
 
 
 @dataclass

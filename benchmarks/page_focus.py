@@ -38,8 +38,8 @@ class DemonstratedStep:
     view: PolicyView
     ref: int | None
     """The control that the action names."""
-    said: str
-    """What is typed, chosen or answered; empty where the action says nothing."""
+    entered: str
+    """What the action types, chooses or answers; empty for other actions."""
     action: str
 
 
@@ -52,9 +52,9 @@ class Figures:
     """Steps whose action names a control that the page text shows."""
     target_shown: float
     """Share of them in which the prompt shows it."""
-    says: int
+    entered: int
     """Steps that type, choose or answer something that stands in the goal or on the whole page."""
-    said_shown: float
+    entered_shown: float
     """Share of them in which it stands in the prompt."""
     tokens_p50: int
     tokens_p90: int
@@ -75,10 +75,10 @@ def demonstrated(folders: Sequence[Path]) -> Iterator[DemonstratedStep]:
 def _steps(trace: Trace, blobs: BlobStore) -> Iterator[DemonstratedStep]:
     for intent, view in policy_views(trace, blobs):
         action = intent.action
-        said = action.text if isinstance(action, Type) else action.option if isinstance(action, Select) else ""
-        said = (action.answer or "") if isinstance(action, Stop) else said
+        entered = action.text if isinstance(action, Type) else action.option if isinstance(action, Select) else ""
+        entered = (action.answer or "") if isinstance(action, Stop) else entered
         yield DemonstratedStep(
-            trace.header.task.name, intent.step, view, getattr(action, "ref", None), said, intent.raw
+            trace.header.task.name, intent.step, view, getattr(action, "ref", None), entered, intent.raw
         )
 
 
@@ -96,8 +96,8 @@ def shows_target(step: DemonstratedStep, text: str) -> bool:
     return f"[{step.ref}] " in text
 
 
-def shows_said(step: DemonstratedStep, text: str) -> bool:
-    return step.said.casefold() in text.casefold()
+def shows_entered(step: DemonstratedStep, text: str) -> bool:
+    return step.entered.casefold() in text.casefold()
 
 
 def measure(steps: Sequence[DemonstratedStep], way: str, tokenizer: Any) -> Figures:
@@ -106,14 +106,14 @@ def measure(steps: Sequence[DemonstratedStep], way: str, tokenizer: Any) -> Figu
     seconds = time.perf_counter() - begun
     pairs = list(zip(steps, prompts, strict=True))
     targets = [shows_target(s, p) for s, p in pairs if s.ref and shows_target(s, s.view.observation.text)]
-    says = [shows_said(s, p) for s, p in pairs if s.said and shows_said(s, _everything(s))]
+    hits = [shows_entered(s, p) for s, p in pairs if s.entered and shows_entered(s, _everything(s))]
     tokens = sorted(len(tokenizer.encode(text, add_special_tokens=False)) for text in prompts)
     return Figures(
         steps=len(steps),
         targets=len(targets),
         target_shown=round(statistics.fmean(targets), 4) if targets else 1.0,
-        says=len(says),
-        said_shown=round(statistics.fmean(says), 4) if says else 1.0,
+        entered=len(hits),
+        entered_shown=round(statistics.fmean(hits), 4) if hits else 1.0,
         tokens_p50=_quantile(tokens, 0.5),
         tokens_p90=_quantile(tokens, 0.9),
         tokens_p99=_quantile(tokens, 0.99),
@@ -135,8 +135,8 @@ def misses(steps: Sequence[DemonstratedStep]) -> Iterator[tuple[str, Demonstrate
         text = prompt(step, "focus")
         if step.ref and shows_target(step, step.view.observation.text) and not shows_target(step, text):
             yield "target", step
-        if step.said and shows_said(step, _everything(step)) and not shows_said(step, text):
-            yield "said", step
+        if step.entered and shows_entered(step, _everything(step)) and not shows_entered(step, text):
+            yield "entered", step
 
 
 def main() -> None:

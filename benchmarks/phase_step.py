@@ -55,7 +55,7 @@ AS_PUBLISHED = "naive, as published"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Learned:
     """What both ways must agree on."""
 
     losses: dict[str, float]
@@ -120,43 +120,47 @@ def critic_of(kind: CriticKind) -> Critic:
     return critic
 
 
-def ours(phase: Phase, batch_rows: int) -> Found:
+def ours(phase: Phase, batch_rows: int) -> Learned:
     """*batch_rows*: of an optimizer step; 0 takes one step, of all rows."""
     rows, losses = phase.rows, dict[str, float]()
     policy = llama()
     accept_packed(policy)
     references = score_completions(policy.eval(), rows, COMPUTE.pack_tokens)
-    said: dict[CriticKind, tuple[float, ...]] = {}
+    scores: dict[CriticKind, tuple[float, ...]] = {}
     for kind, target in phase.targets().items():
         critic = critic_of(kind)
         accept_packed(critic.trunk)
         losses[kind] = _trained(
-            states_of(rows), batch_rows, lambda plan, how, c=critic, k=kind, t=target: CriticTrainer(k, c, plan, t, how)
+            states_of(rows),
+            batch_rows,
+            lambda plan, arguments, c=critic, k=kind, t=target: CriticTrainer(k, c, plan, t, arguments),
         )
-        said[kind] = score_states(critic.eval(), rows, COMPUTE.pack_tokens)
-    found: list[float] = []
+        scores[kind] = score_states(critic.eval(), rows, COMPUTE.pack_tokens)
+    advantages: list[float] = []
     for one in phase.trajectories:
-        found += phase.advantages(one, [said["potential"][n] for n in one], [said["value"][n] for n in one])
-    columns = {"advantages": torch.tensor(found), "references": torch.tensor(references)}
+        advantages += phase.advantages(one, [scores["potential"][n] for n in one], [scores["value"][n] for n in one])
+    columns = {"advantages": torch.tensor(advantages), "references": torch.tensor(references)}
     losses["actor"] = _trained(
-        rows, batch_rows, lambda plan, how: ActorTrainer(Objective(beta=BETA), policy, plan, **columns, arguments=how)
+        rows,
+        batch_rows,
+        lambda plan, arguments: ActorTrainer(Objective(beta=BETA), policy, plan, **columns, arguments=arguments),
     )
-    return Found(losses, tuple(found), references)
+    return Learned(losses, tuple(advantages), references)
 
 
 def _trained(rows: Sequence[Row], batch_rows: int, make: Callable[[Plan, Any], RowsTrainer]) -> float:
     """The mean loss over all rows."""
-    how = Optimization(learning_rate=STILL if batch_rows else RATE, batch_rows=batch_rows or len(rows))
-    plan = Plan(rows, batch_rows=how.batch_rows, pack_tokens=COMPUTE.pack_tokens, epochs=1, seed=0)
+    optimization = Optimization(learning_rate=STILL if batch_rows else RATE, batch_rows=batch_rows or len(rows))
+    plan = Plan(rows, batch_rows=optimization.batch_rows, pack_tokens=COMPUTE.pack_tokens, epochs=1, seed=0)
     with tempfile.TemporaryDirectory() as folder:
-        arguments = training_arguments(Path(folder), how, COMPUTE, seed=0, steps=len(plan))
+        arguments = training_arguments(Path(folder), optimization, COMPUTE, seed=0, steps=len(plan))
         arguments.logging_steps = 1
         losses = [row["loss"] for row in train(make(plan, arguments), COMPUTE) if "loss" in row]
     weighted = (loss * plan[step].batch_rows for step, loss in enumerate(losses))
     return sum(weighted) / len(rows)
 
 
-def naive(phase: Phase, together: int, rate: float = RATE, *, following: bool = False) -> Found:
+def naive(phase: Phase, together: int, rate: float = RATE, *, following: bool = False) -> Learned:
     """*together*: trajectories of a padded batch. *following*: V learns from the state after each action, too."""
     singles = phase.trajectories
     batches = [singles[at : at + together] for at in range(0, len(singles), together)]
@@ -178,7 +182,7 @@ def naive(phase: Phase, together: int, rate: float = RATE, *, following: bool = 
                 after = _states(critics[kind], [row for one in batch for row in phase.after(one)])
                 _backward(value_loss(after, wanted) * len(places) / len(rows))
         _step(critics[kind], optimizer)
-    optimizer, found, losses["actor"] = (
+    optimizer, advantages, losses["actor"] = (
         torch.optim.AdamW(policy.parameters(), rate, weight_decay=0.0),
         list[float](),
         0.0,
@@ -198,9 +202,9 @@ def naive(phase: Phase, together: int, rate: float = RATE, *, following: bool = 
             mine += phase.advantages(one, potentials, values)
         loss = regression_loss(_logprobs(policy, here), again, torch.tensor(mine), BETA)
         losses["actor"] += _backward(loss * len(here) / len(rows))
-        found += mine
+        advantages += mine
     _step(policy, optimizer)
-    return Found(losses, tuple(found), tuple(references.tolist()))
+    return Learned(losses, tuple(advantages), tuple(references.tolist()))
 
 
 def _backward(loss: Tensor) -> float:
@@ -231,15 +235,15 @@ def _states(critic: Critic, rows: Sequence[Row]) -> Tensor:
 def _logprobs(model: Any, rows: Sequence[Row]) -> Tensor:
     """`log π(a|s)` with logits at every position, (B,)."""
     ids, mask = _padded([(*row.prompt, *row.completion) for row in rows])
-    said = model(input_ids=ids, attention_mask=mask, use_cache=False).logits[:, :-1].log_softmax(-1)
-    said = said.gather(-1, ids[:, 1:].unsqueeze(-1)).squeeze(-1)
+    logprobs = model(input_ids=ids, attention_mask=mask, use_cache=False).logits[:, :-1].log_softmax(-1)
+    logprobs = logprobs.gather(-1, ids[:, 1:].unsqueeze(-1)).squeeze(-1)
     counted = mask[:, 1:].bool()
     for row, of_row in zip(rows, counted, strict=True):
         of_row[: len(row.prompt) - 1] = False
-    return torch.where(counted, said, torch.zeros_like(said)).sum(-1)
+    return torch.where(counted, logprobs, torch.zeros_like(logprobs)).sum(-1)
 
 
-def compare(one: Found, other: Found) -> dict[str, float]:
+def compare(one: Learned, other: Learned) -> dict[str, float]:
     """Largest differences. Raises AssertionError where the two ways did not compute the same."""
     apart = {
         **{f"{name} loss": abs(one.losses[name] - other.losses[name]) for name in one.losses},
@@ -264,10 +268,10 @@ def main() -> None:
         phase = Phase.played(given.phase, given.trajectories)
     else:
         phase = Phase.drawn(given.trajectories, given.steps)
-    found = dict[str, Found]()
+    results = dict[str, Learned]()
 
-    def arm(name: str, way: Callable[[Phase], Found]) -> Callable[[], float]:
-        return lambda: cpu_seconds(lambda: found.update({name: way(phase)}))
+    def arm(name: str, way: Callable[[Phase], Learned]) -> Callable[[], float]:
+        return lambda: cpu_seconds(lambda: results.update({name: way(phase)}))
 
     rate = STILL if given.batch_rows else RATE
     arms = {
@@ -284,9 +288,9 @@ def main() -> None:
         {
             "rows": len(phase.rows),
             "share_read": {
-                f"{name}, {how}": read_share(kind, COMPUTE.pack_tokens, step)
+                f"{name}, {use}": read_share(kind, COMPUTE.pack_tokens, step)
                 for name, kind in (("states", states_of(phase.rows)), ("actions", phase.rows))
-                for how, step in (("scored", None), ("learned", given.batch_rows or len(phase.rows)))
+                for use, step in (("scored", None), ("learned", given.batch_rows or len(phase.rows)))
             },
             "mean_tokens": round(tokens / len(phase.rows)),
             "longest": max(len(row) for row in phase.rows),
@@ -294,9 +298,9 @@ def main() -> None:
             "times_faster": {name: round(value / middle["ours"], 2) for name, value in middle.items()},
             "rounds": {name: [round(value, 2) for value in values] for name, values in seconds.items()},
             "largest_differences": [
-                compare(found["ours"], one) for name, one in found.items() if name not in ("ours", AS_PUBLISHED)
+                compare(results["ours"], one) for name, one in results.items() if name not in ("ours", AS_PUBLISHED)
             ],
-            "losses": {name: round(value, 4) for name, value in found["ours"].losses.items()},
+            "losses": {name: round(value, 4) for name, value in results["ours"].losses.items()},
             "target": 3.0,
         },
     )

@@ -34,15 +34,15 @@ ACROSS, WIDE, HIGH, GAP = 6, 150, 96, 26
 DRAWN = 30
 STYLE = (
     "text{font:11px sans-serif;fill:#444}.true{fill:none;stroke:#999;stroke-dasharray:3 3;stroke-width:1.5}"
-    ".said{fill:none;stroke:#1664c0;stroke-width:2}.frame{fill:#f6f7f9}"
+    ".predicted{fill:none;stroke:#1664c0;stroke-width:2}.frame{fill:#f6f7f9}"
 )
 
 
 class Curve(NamedTuple):
-    """One success: what was said of its states, and what is true."""
+    """One success: the values that the critic predicts for its states, and the true ones."""
 
     name: str
-    said: tuple[float, ...]
+    predicted: tuple[float, ...]
     true: tuple[float, ...]
 
 
@@ -55,45 +55,49 @@ def curves(critic: Path, policy: Path, runs: Sequence[Path], max_tokens: int) ->
     rows = encoder.encode(selection.kept).rows
     labels = row_progress(selection.kept, rows)
     places = sorted(labels)
-    said = score_states(Critic.load(critic).eval(), [rows[place] for place in places], max_tokens)
-    found: dict[int, list[tuple[float, float]]] = defaultdict(list)
-    for place, value in zip(places, said, strict=True):
-        found[rows[place].trajectory].append((value, labels[place]))
-    return [_curve(selection.kept[index], pairs) for index, pairs in found.items()]
+    predicted = score_states(Critic.load(critic).eval(), [rows[place] for place in places], max_tokens)
+    episodes: dict[int, list[tuple[float, float]]] = defaultdict(list)
+    for place, value in zip(places, predicted, strict=True):
+        episodes[rows[place].trajectory].append((value, labels[place]))
+    return [_curve(selection.kept[index], pairs) for index, pairs in episodes.items()]
 
 
 def _curve(trajectory: Trajectory, pairs: Sequence[tuple[float, float]]) -> Curve:
     task = trajectory.task
-    return Curve(f"{task.name} {task.seed}", tuple(said for said, _ in pairs), tuple(true for _, true in pairs))
+    return Curve(
+        f"{task.name} {task.seed}", tuple(predicted for predicted, _ in pairs), tuple(true for _, true in pairs)
+    )
 
 
-def absolute_error(found: Sequence[Curve]) -> float:
-    return fmean(abs(s - t) for curve in found for s, t in zip(curve.said, curve.true, strict=True))
+def absolute_error(episodes: Sequence[Curve]) -> float:
+    return fmean(abs(s - t) for curve in episodes for s, t in zip(curve.predicted, curve.true, strict=True))
 
 
-def rank_correlation(found: Sequence[Curve]) -> float:
+def rank_correlation(episodes: Sequence[Curve]) -> float:
     from scipy.stats import spearmanr
 
-    result: Any = spearmanr([s for c in found for s in c.said], [t for c in found for t in c.true])
+    result: Any = spearmanr([s for c in episodes for s in c.predicted], [t for c in episodes for t in c.true])
     return float(result.statistic)
 
 
-def over_episodes(found: Sequence[Curve], measure: Callable[[Sequence[Curve]], float], resamples: int) -> Estimate:
+def over_episodes(episodes: Sequence[Curve], measure: Callable[[Sequence[Curve]], float], resamples: int) -> Estimate:
     """*measure* with the percentile bootstrap's interval over whole episodes."""
     draw = np.random.default_rng(0)
-    samples = [measure([found[i] for i in draw.integers(len(found), size=len(found))]) for _ in range(resamples)]
-    return resampled(measure(found), np.array(samples), len(found))
+    samples = [
+        measure([episodes[i] for i in draw.integers(len(episodes), size=len(episodes))]) for _ in range(resamples)
+    ]
+    return resampled(measure(episodes), np.array(samples), len(episodes))
 
 
-def drawn(found: Sequence[Curve]) -> str:
+def drawn(episodes: Sequence[Curve]) -> str:
     """The longest episodes as small charts: progress over steps, dashed what is true."""
-    longest = sorted(found, key=lambda curve: -len(curve.true))[:DRAWN]
+    longest = sorted(episodes, key=lambda curve: -len(curve.true))[:DRAWN]
     parts = [element("style", Markup(STYLE))]
     for place, curve in enumerate(longest):
         x, y = (place % ACROSS) * (WIDE + GAP), (place // ACROSS) * (HIGH + GAP) + GAP
         parts.append(element("rect", x=x, y=y, width=WIDE, height=HIGH, class_="frame"))
         parts.append(text(x, y - 6, curve.name[:24]))
-        for class_, values in (("true", curve.true), ("said", curve.said)):
+        for class_, values in (("true", curve.true), ("predicted", curve.predicted)):
             parts.append(element("polyline", points=_points(values, x, y), class_=class_))
     rows = -(-len(longest) // ACROSS)
     size = {"width": ACROSS * (WIDE + GAP), "height": rows * (HIGH + GAP) + GAP}
@@ -115,20 +119,20 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="draw the longest episodes into this SVG file")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
-    found = curves(
+    episodes = curves(
         args.critic, args.policy or args.critic.parent.parent / "actor" / "model", args.runs, args.max_tokens
     )
-    if not found:
+    if not episodes:
         raise SystemExit("no success with milestones in these runs")
     record = {
-        "episodes": len(found),
-        "states": sum(len(curve.true) for curve in found),
-        "absolute_error": over_episodes(found, absolute_error, args.resamples).model_dump(),
-        "spearman": over_episodes(found, rank_correlation, args.resamples).model_dump(),
+        "episodes": len(episodes),
+        "states": sum(len(curve.true) for curve in episodes),
+        "absolute_error": over_episodes(episodes, absolute_error, args.resamples).model_dump(),
+        "spearman": over_episodes(episodes, rank_correlation, args.resamples).model_dump(),
     }
     print(json.dumps(record, indent=None if args.json else 2))
     if args.out is not None:
-        args.out.write_text(drawn(found), encoding="utf-8")
+        args.out.write_text(drawn(episodes), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -86,13 +86,13 @@ def quotes_of(flip: Flip) -> tuple[str, ...]:
 
 def _met(record: EndedEpisode) -> dict[str, _Met]:
     """By milestone id, the first rating that found it achieved."""
-    found: dict[str, _Met] = {}
+    first_met: dict[str, _Met] = {}
     ratings = [intent.rating for intent, _ in record.steps]
     for place, rating in enumerate([*ratings, record.rating]):
         for flip in rating.flips:
             if flip.achieved:
-                found.setdefault(flip.milestone, _Met(place, flip))
-    return found
+                first_met.setdefault(flip.milestone, _Met(place, flip))
+    return first_met
 
 
 def _proof(ending: Ending, index: int, met: _Met | None) -> Proof:
@@ -161,8 +161,8 @@ def _rank(ending: Ending) -> Callable[[_Candidate], tuple[int, int, int, int]]:
     answer, task = terms([ending.answer or "", *(note.text for note in ending.notes)]), terms([ending.instruction])
 
     def key(one: _Candidate) -> tuple[int, int, int, int]:
-        found = terms([one.page.title, one.page.text])
-        return len(one.met), len(answer & found), len(task & found), one.place
+        page_terms = terms([one.page.title, one.page.text])
+        return len(one.met), len(answer & page_terms), len(task & page_terms), one.place
 
     return key
 

@@ -161,8 +161,8 @@ async def ask_text(
                 charge(error, spent)
                 raise
             if complaint is not None:
-                said = Message("assistant", reply.text, signature=reply.signature)
-                repair = (said, Message("user", complaint(error)))
+                answer = Message("assistant", reply.text, signature=reply.signature)
+                repair = (answer, Message("user", complaint(error)))
 
 
 async def complete_or_empty(model: ChatModel, request: ChatRequest, spent: Sequence[ChatReply] = ()) -> ChatReply:

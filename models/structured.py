@@ -99,8 +99,8 @@ def repair_request(request: ChatRequest, answer: Draft, problem: str) -> ChatReq
         f"Your answer was rejected:\n{fence('problem', problem)}\n"
         "Answer again with the JSON object alone: no other text, no code fence, only keys of the schema."
     )
-    said = Message("assistant", answer.text or "(no answer)", signature=answer.signature)
-    turns = (said, Message("user", complaint))
+    assistant_turn = Message("assistant", answer.text or "(no answer)", signature=answer.signature)
+    turns = (assistant_turn, Message("user", complaint))
     return replace(request, messages=(*request.messages, *turns))
 
 

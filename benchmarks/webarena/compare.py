@@ -63,13 +63,13 @@ def check_of(task: Task, row: Row) -> Check:
 
 
 def evidence(task: Task, row: Row, sites: Sites) -> Evidence:
-    said = row["answer"]
+    answer = row["answer"]
     return Evidence(
         intent=task.intent,
-        answer=said if row["kind"] in ("string", "response") else None,
-        url=said if row["kind"] == "url" else "http://x/",
-        pages=cast(Pages, Shown(said if row["kind"] == "html" else "")),
-        sent=tuple(SentRequest(**one) for one in said) if row["kind"] == "request" else (),
+        answer=answer if row["kind"] in ("string", "response") else None,
+        url=answer if row["kind"] == "url" else "http://x/",
+        pages=cast(Pages, Shown(answer if row["kind"] == "html" else "")),
+        sent=tuple(SentRequest(**one) for one in answer) if row["kind"] == "request" else (),
         sites=sites,
         origins=sites.origins(),
         admin=Account("admin", "admin1234"),
@@ -87,8 +87,8 @@ async def verdict(task: Task, row: Row, sites: Sites, *, original: bool) -> Any:
 
 
 def read(pairs: Path, verdicts: Path) -> Iterator[tuple[Row, Any]]:
-    with pairs.open(encoding="utf-8") as rows, verdicts.open(encoding="utf-8") as said:
-        for row, theirs in zip(rows, said, strict=True):
+    with pairs.open(encoding="utf-8") as rows, verdicts.open(encoding="utf-8") as originals:
+        for row, theirs in zip(rows, originals, strict=True):
             yield json.loads(row), json.loads(theirs)
 
 
@@ -97,8 +97,8 @@ async def compared(given: argparse.Namespace) -> None:
     tasks = {(suite, task.id): task for suite, name in FILES.items() for task in read_tasks(given.folder / name)}
     counts: Counter[tuple[str, str, str, str]] = Counter()
     shown: dict[tuple[str, ...], list[Row]] = defaultdict(list)
-    for row, said in read(given.pairs, given.verdicts):
-        theirs = False if said == "error" else said
+    for row, verdict_of_original in read(given.pairs, given.verdicts):
+        theirs = False if verdict_of_original == "error" else verdict_of_original
         ours = await verdict(tasks[row["suite"], row["task"]], row, sites, original=given.strict_original)
         key = (row["suite"], row["kind"], str(ours).lower(), str(theirs).lower())
         counts[key] += 1

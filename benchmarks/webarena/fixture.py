@@ -31,8 +31,8 @@ def holds(row: dict[str, Any]) -> bool:
     """Does its verdict hold on any day? The original takes today's part where a date lacks one."""
     if row["kind"] != "response" or row["task"] not in DATED:
         return True
-    said = row["answer"]
-    dates = [read_date(text.lower()) for text in re.findall(r'"([^"\\]*\d[^"\\]*)"', said)]
+    answer = row["answer"]
+    dates = [read_date(text.lower()) for text in re.findall(r'"([^"\\]*\d[^"\\]*)"', answer)]
     return all(found is None or found.complete() is not None for found in dates)
 
 

@@ -111,14 +111,14 @@ class Raw:
                 self.evaluators.shopping_get_sku_latest_review_author = answer
                 self.evaluators.shopping_get_sku_latest_review_rating = answer
         try:
-            agreed, refused = (self._scored(kind, said, trajectory, path, page) for said in (1.0, 0.0))
+            agreed, refused = (self._scored(kind, judgement, trajectory, path, page) for judgement in (1.0, 0.0))
         except Exception:  # noqa: BLE001  whatever it raises ends its harness
             return "error"
         return agreed if agreed == refused else "judge"
 
-    def _scored(self, kind: str, said: float, trajectory: Any, path: Path, page: Any) -> bool:
-        """Where every question to the model is answered by *said*."""
-        self.evaluators.llm_fuzzy_match = self.evaluators.llm_ua_match = _constant(said)
+    def _scored(self, kind: str, judgement: float, trajectory: Any, path: Path, page: Any) -> bool:
+        """Where every question to the model is answered by *judgement*."""
+        self.evaluators.llm_fuzzy_match = self.evaluators.llm_ua_match = _constant(judgement)
         return getattr(self.evaluators, kind)()(trajectory, path, page, None) == 1.0
 
 
@@ -160,8 +160,8 @@ class Verified:
         trace = NetworkTrace.from_content(sent or [_har({"method": "GET", "url": "http://x/", "status": 200})])
         if not sent:
             trace = NetworkTrace.model_construct(is_playwright=False, src_file=Path("x"), events=())
-        said = row["answer"] if row["kind"] == "response" else None
-        context = TaskEvalContext(task=read, agent_response_raw=said, network_trace=trace, config=self.config)
+        response = row["answer"] if row["kind"] == "response" else None
+        context = TaskEvalContext(task=read, agent_response_raw=response, network_trace=trace, config=self.config)
         check = read.eval[row["check"]]
         result = self.registry[check.evaluator]().evaluate(context=context, config=check)
         return "error" if str(result.status) == "error" else result.score == 1.0

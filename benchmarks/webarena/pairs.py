@@ -46,8 +46,8 @@ def raw_rows(task: Json, random: Random, pool: list[str]) -> Iterator[Row]:
     check = task["eval"]
     if "string_match" in check["eval_types"]:
         parts = _parts(check["reference_answers"])
-        said = [*mutations.answers(parts, random), *random.sample(pool, min(8, len(pool)))]
-        for answer in _some(said, random):
+        answers = [*mutations.answers(parts, random), *random.sample(pool, min(8, len(pool)))]
+        for answer in _some(answers, random):
             yield {"kind": "string", "answer": answer}
     if "url_match" in check["eval_types"]:
         for url in _some(_urls(check["reference_url"], random), random):
@@ -83,8 +83,12 @@ def _verified_references(task: Json, choice: int) -> Iterator[Row]:
         if check["evaluator"] == "AgentResponseEvaluator":
             data = expected.get("retrieved_data")
             data = samples.answer(data, check["results_schema"], choice) if data else None
-            said = {"task_type": expected["task_type"].upper(), "status": expected["status"], "retrieved_data": data}
-            yield {"kind": "response", "check": number, "answer": json.dumps(said)}
+            response = {
+                "task_type": expected["task_type"].upper(),
+                "status": expected["status"],
+                "retrieved_data": data,
+            }
+            yield {"kind": "response", "check": number, "answer": json.dumps(response)}
         elif not check.get("should_not_exist"):
             made = samples.request(expected, navigation=navigates, choice=choice)
             if expected.get("post_data") and not expected.get("http_method"):
@@ -127,8 +131,8 @@ def verified_rows(task: Json, random: Random, pool: list[str]) -> Iterator[Row]:
     navigates = task["eval"][0]["expected"]["task_type"] == "navigate"
     for number, check in enumerate(task["eval"]):
         if check["evaluator"] == "AgentResponseEvaluator":
-            for said in _some(responses(check, random, pool), random, 2 * PER_CHECK):
-                yield {"kind": "response", "check": number, "answer": said}
+            for response in _some(responses(check, random, pool), random, 2 * PER_CHECK):
+                yield {"kind": "response", "check": number, "answer": response}
         else:
             for sent in _some(requests(check, random, navigates=navigates), random, PER_CHECK // 2):
                 yield {"kind": "request", "check": number, "answer": sent}
@@ -141,20 +145,28 @@ def responses(check: Json, random: Random, pool: list[str]) -> list[str]:
     data = expected.get("retrieved_data")
     base = samples.answer(data, schema) if data else []
     right = {"task_type": expected["task_type"].upper(), "status": expected["status"], "error_details": None}
-    said = [json.dumps(right | {"retrieved_data": base or None})]
+    answers = [json.dumps(right | {"retrieved_data": base or None})]
     if expected["task_type"] == "retrieve":
         variants = list(_data(base, schema.get("items") or {}, random))
         random.shuffle(variants)
-        said += [json.dumps(right | {"retrieved_data": one}) for one in variants]
-        said += [json.dumps(right | {"retrieved_data": [other]}) for other in random.sample(pool, min(3, len(pool)))]
+        answers += [json.dumps(right | {"retrieved_data": one}) for one in variants]
+        answers += [json.dumps(right | {"retrieved_data": [other]}) for other in random.sample(pool, min(3, len(pool)))]
     envelopes = [
-        said[0].replace('"', "'"),
-        f"```json\n{said[0]}\n```",
-        f"```\n{said[0]}```",
-        f"Done. {said[0]}",
-        said[0][:-1],
+        answers[0].replace('"', "'"),
+        f"```json\n{answers[0]}\n```",
+        f"```\n{answers[0]}```",
+        f"Done. {answers[0]}",
+        answers[0][:-1],
     ]
-    envelopes += ["", "{}", "null", "[]", f"[{said[0]}]", json.dumps(said[0]), f"Here:\n```json\n{said[0]}\n```\nBye"]
+    envelopes += [
+        "",
+        "{}",
+        "null",
+        "[]",
+        f"[{answers[0]}]",
+        json.dumps(answers[0]),
+        f"Here:\n```json\n{answers[0]}\n```\nBye",
+    ]
     changes = [
         {"task_type": "mutate"},
         {"task_type": "RETRIEVE "},
@@ -179,7 +191,7 @@ def responses(check: Json, random: Random, pool: list[str]) -> list[str]:
     legacy = {"performed_operation": right["task_type"], "status": right["status"], "retrieved_data": base or None}
     envelopes += [json.dumps(legacy), json.dumps({k: v for k, v in right.items() if k != "retrieved_data"})]
     random.shuffle(envelopes)
-    return [*said, *envelopes[: 8 if len(said) > 30 else 30]]
+    return [*answers, *envelopes[: 8 if len(answers) > 30 else 30]]
 
 
 def _data(base: Json, items: Json, random: Random) -> Iterator[Json]:

@@ -201,9 +201,9 @@ def wire_contents(messages: tuple[Message, ...]) -> list[types.Content]:
 
 
 def _content(message: Message) -> types.Content:
-    said = types.Part(text=defuse(well_formed(message.text)), thought_signature=message.signature)
+    text = types.Part(text=defuse(well_formed(message.text)), thought_signature=message.signature)
     pictures = [types.Part.from_bytes(data=image.data, mime_type=image.media_type) for image in message.images]
-    return types.Content(role="model" if message.role == "assistant" else "user", parts=[said, *pictures])
+    return types.Content(role="model" if message.role == "assistant" else "user", parts=[text, *pictures])
 
 
 def _parts(candidate: types.Candidate) -> list[types.Part]:

@@ -324,10 +324,11 @@ def measured_table(evaluations: Sequence[HeldOutEvaluation], name: str = "held-o
 
 
 def _cells(one: HeldOutEvaluation) -> tuple[str, ...]:
+    from training.loop.evaluation.drawing import percent
+
     metrics = one.measured
-    rate = metrics.correct
     return (
-        f"{rate.value or 0:.1%} ({100 * (rate.low or 0):.0f}-{100 * (rate.high or 0):.0f})",
+        percent(metrics.correct),
         f"{metrics.proximity:.2f}",
         f"{metrics.near_misses:.0%}",
         f"{metrics.answer_tokens:.1f}",

@@ -129,11 +129,11 @@ def _trouble(cause: Cause, last: Intent) -> ReplanTrigger:
     watch = ReplanDetector()
     if cause == "parse_error":
         return next(trouble for number in range(OFTEN) if (trouble := watch.unreadable(number)) is not None)
-    said = PROGRAM.show(last.action)
+    shown_action = PROGRAM.show(last.action)
     ticks = [
         StepSummary(
             step=number,
-            action_text=f"{said} ({number})" if cause == "stall" else said,
+            action_text=f"{shown_action} ({number})" if cause == "stall" else shown_action,
             digest=last.seen.digest if cause in ("stall", "loop") else str(number),
             status=Status.STALE if cause == "stale_element" else Status.OK,
         )

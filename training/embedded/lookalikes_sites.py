@@ -52,12 +52,12 @@ class Site:
     def title(self, least: int = 2, most: int = 7) -> str:
         """The name of a product, a topic or a ticket."""
         rng, words = self.rng, self.words
-        said = [self.plain() if rng.random() < 0.75 else words.word() for _ in range(rng.randint(least, most))]
+        chosen = [self.plain() if rng.random() < 0.75 else words.word() for _ in range(rng.randint(least, most))]
         if rng.random() < 0.4:
-            said = [word.capitalize() for word in said]
-        if len(said) > 2 and rng.random() < 0.2:
-            said[rng.randrange(1, len(said) - 1)] += rng.choice((":", ",", "'s"))
-        text = " ".join(said)
+            chosen = [word.capitalize() for word in chosen]
+        if len(chosen) > 2 and rng.random() < 0.2:
+            chosen[rng.randrange(1, len(chosen) - 1)] += rng.choice((":", ",", "'s"))
+        text = " ".join(chosen)
         return text[0].upper() + text[1:] + rng.choice(("", "", "", "?"))
 
     def titles(self, count: int) -> list[str]:
@@ -73,8 +73,8 @@ class Site:
 
     def label(self) -> str:
         """Of a field, a menu's entry or a property: real words, capitalised."""
-        said = [self.plain() for _ in range(self.rng.choice((1, 1, 2, 2, 3)))]
-        text = " ".join(said)
+        chosen = [self.plain() for _ in range(self.rng.choice((1, 1, 2, 2, 3)))]
+        text = " ".join(chosen)
         return text.title() if self.rng.random() < 0.4 else text.capitalize()
 
     def labels(self, count: int) -> list[str]:
@@ -215,24 +215,24 @@ def menu(page: Sketch) -> tuple[str, str]:
     page.text(f"# {site.label()}")
     site.text(0, 5)
     site.aside(12)
-    said = place.lower()
+    lowered = place.lower()
     page.next = rng.choice(
         (
-            f"The {said} is open",
-            f"The {said} are open",
-            f"The list of {said} is open",
-            f"The form for {said} is open",
+            f"The {lowered} is open",
+            f"The {lowered} are open",
+            f"The list of {lowered} is open",
+            f"The form for {lowered} is open",
             f"The page {place} is opened",
             f"{place} is listed",
         )
     )
     goal = rng.choice(
         (
-            f"How many {said} are there? Answer with a number.",
-            f"Change the {said}: it is now {site.value()}.",
-            f'Create a new entry "{site.title()}" under {said}.',
-            f'Remove "{site.title()}" from {said}.',
-            f"{site.title()} Use the {said}.",
+            f"How many {lowered} are there? Answer with a number.",
+            f"Change the {lowered}: it is now {site.value()}.",
+            f'Create a new entry "{site.title()}" under {lowered}.',
+            f'Remove "{site.title()}" from {lowered}.',
+            f"{site.title()} Use the {lowered}.",
         )
     )
     return _lesson(site, goal, click_answer(target))
@@ -385,11 +385,11 @@ def row(page: Sketch) -> tuple[str, str]:
         f"The form of {wanted} is open" if deed in ("Edit", "Details") else f'"{wanted}" is chosen',
         f"{deed} was chosen for {wanted}",
     )
-    said = deed.lower()
+    lowered = deed.lower()
     goal = rng.choice(
         (
             f'{deed.capitalize()} "{wanted}".',
-            f'Please {said} the entry "{wanted}".',
+            f'Please {lowered} the entry "{wanted}".',
             f"{deed.capitalize()} {wanted}; leave the rest as it is.",
         )
     )

@@ -45,10 +45,10 @@ class ClippedActorTrainer(RowsTrainer):
         places, owners = row_tokens(packed)
         logprob = completion_token_logprobs(model, packed)[places]
         old = _joined(self._old, packed, logprob)
-        how = self._objective
+        objective = self._objective
         advantage = columns[Column.ADVANTAGE].to(logprob.dtype)[owners]
         surrogate = clipped_surrogate(
-            logprob, old, advantage, low=how.clip_low, high=how.clip_high, max_ratio=how.max_ratio
+            logprob, old, advantage, low=objective.clip_low, high=objective.clip_high, max_ratio=objective.max_ratio
         )
         loss = surrogate.loss
         numbers = {
@@ -56,9 +56,9 @@ class ClippedActorTrainer(RowsTrainer):
             "log_ratio": (logprob - old).detach().mean().item(),
             "clipped": surrogate.clipped.float().mean().item(),
         }
-        if how.kl:
+        if objective.kl:
             divergence = kl_estimate(logprob, _joined(self._start, packed, logprob))
-            loss = loss + how.kl * divergence
+            loss = loss + objective.kl * divergence
             numbers["kl"] = divergence.detach().mean().item()
         weighted = loss * columns[Column.WEIGHT].to(loss.dtype)[owners]
         return weighted.sum() / len(packed.rows), numbers

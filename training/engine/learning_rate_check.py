@@ -38,7 +38,7 @@ class UpdateBound:
     """Bounds the weight updates of a stage. *name* is its table in the configuration, such as `actor.optimization`."""
 
     name: str
-    how: Optimization
+    optimization: Optimization
     steps: int
     """Of the optimizer, at most."""
     width: int
@@ -48,7 +48,7 @@ class UpdateBound:
     @property
     def moved(self) -> float:
         """Upper bound on the change of one weight."""
-        return self.how.learning_rate * self._rates
+        return self.optimization.learning_rate * self._rates
 
     @property
     def change(self) -> float:
@@ -62,7 +62,7 @@ class UpdateBound:
     @property
     def _rates(self) -> float:
         """Sum of the steps' rates, as multiples of the learning rate."""
-        return sum(rate_share(self.how, step, self._counted) for step in range(self._counted))
+        return sum(rate_share(self.optimization, step, self._counted) for step in range(self._counted))
 
     @property
     def _counted(self) -> int:
@@ -82,9 +82,9 @@ def check_rate(bound: UpdateBound) -> None:
 
 def rate_problem(bound: UpdateBound) -> str:
     """The reason why the stage would leave its model practically unchanged; empty if it would not."""
-    if not bound.how.epochs or bound.change >= LEAST_CHANGE:
+    if not bound.optimization.epochs or bound.change >= LEAST_CHANGE:
         return ""
-    rate = bound.how.learning_rate
+    rate = bound.optimization.learning_rate
     begins, advice = "", "take a higher rate"
     if bound.lora is not None:
         begins = f", LoRA's B begins at 0 (alpha {bound.lora.alpha})"
@@ -98,7 +98,7 @@ def rate_problem(bound: UpdateBound) -> str:
 def check_head(bound: UpdateBound, key: str, head_rate: float) -> None:
     """Raises BadInput where a critic would predict the same for every state; its head learns at *head_rate* (*key*)."""
     logit = bound.logit(head_rate)
-    if not bound.how.epochs or logit >= LEAST_LOGIT:
+    if not bound.optimization.epochs or logit >= LEAST_LOGIT:
         return
     raise BadInput(
         f"{key} {head_rate:g} would teach nothing: the head begins at 0, and {bound.of(head_rate)}, "

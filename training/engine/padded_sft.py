@@ -135,26 +135,26 @@ def _config(out: Path, rows: Sequence[Row], job: SupervisedJob) -> Any:
     from accelerate import PartialState
     from trl.trainer.sft_config import SFTConfig
 
-    how, compute = job.optimization, job.compute
+    optimization, compute = job.optimization, job.compute
     processes = PartialState(cpu=compute.cpu).num_processes
-    own, left = divmod(how.batch_rows, processes)
+    own, left = divmod(optimization.batch_rows, processes)
     if left:
-        raise BadInput(f"optimization.batch_rows {how.batch_rows} is no multiple of the {processes} processes")
+        raise BadInput(f"optimization.batch_rows {optimization.batch_rows} is no multiple of the {processes} processes")
     fitting = compute.pack_tokens * len(rows) // max(1, sum(map(len, rows)))  # rows of the mean length
     micro = max(size for size in range(1, own + 1) if own % size == 0 and size <= max(1, fitting))
-    steps = job.steps or max(1, how.epochs * math.ceil(len(rows) / how.batch_rows))
+    steps = job.steps or max(1, optimization.epochs * math.ceil(len(rows) / optimization.batch_rows))
     arguments = SFTConfig(
         output_dir=str(out),
         per_device_train_batch_size=micro,
         gradient_accumulation_steps=own // micro,
-        num_train_epochs=how.epochs,
+        num_train_epochs=optimization.epochs,
         max_steps=job.steps or -1,
         max_length=compute.max_tokens,
         packing=False,
         gradient_checkpointing=cast(Any, None),  # the deprecated name of the option; TRL's default is on
         train_sampling_strategy="group_by_length",
         logging_steps=max(1, steps // 20),
-        **shared_arguments(how, compute, seed=job.seed, steps=steps),
+        **shared_arguments(optimization, compute, seed=job.seed, steps=steps),
     )
     one_device(arguments)
     return arguments

@@ -162,13 +162,13 @@ class SupervisedTrainer(RowsTrainer):
 
 def packed_trainer(model: Any, rows: Sequence[Row], out: Path, job: SupervisedJob) -> SupervisedTrainer:
     """The trainer of *job* for a *model* that takes packed sequences."""
-    how, compute = job.optimization, job.compute
-    by_epoch = math.ceil(len(rows) / how.batch_rows)
-    steps = job.steps or max(1, how.epochs * by_epoch)
-    arguments = training_arguments(out, how, compute, seed=job.seed, steps=steps)
+    optimization, compute = job.optimization, job.compute
+    by_epoch = math.ceil(len(rows) / optimization.batch_rows)
+    steps = job.steps or max(1, optimization.epochs * by_epoch)
+    arguments = training_arguments(out, optimization, compute, seed=job.seed, steps=steps)
     plan = Plan(
         rows,
-        batch_rows=how.batch_rows,
+        batch_rows=optimization.batch_rows,
         pack_tokens=compute.pack_tokens,
         epochs=math.ceil(steps / max(1, by_epoch)),
         steps=steps,

@@ -163,16 +163,16 @@ def _keep_curves(folder: Path) -> None:
 
 
 def _plan(job: StageJob, rows: Sequence[Row], folder: Path) -> tuple[Plan, Any]:
-    how = job.optimization
-    steps = how.epochs * math.ceil(len(rows) / how.batch_rows)
+    optimization = job.optimization
+    steps = optimization.epochs * math.ceil(len(rows) / optimization.batch_rows)
     arguments = training_arguments(
-        folder / "checkpoints", how, job.compute, seed=job.seed, steps=steps, report_to=job.report_to
+        folder / "checkpoints", optimization, job.compute, seed=job.seed, steps=steps, report_to=job.report_to
     )
     plan = Plan(
         rows,
-        batch_rows=how.batch_rows,
+        batch_rows=optimization.batch_rows,
         pack_tokens=job.compute.pack_tokens,
-        epochs=how.epochs,
+        epochs=optimization.epochs,
         seed=job.seed,
         world=arguments.world_size,
     )

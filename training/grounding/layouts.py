@@ -87,8 +87,8 @@ class _Page:
         nav = _nav(self)
         aside = _sidebar(self) if self.shape.sidebar else ""
         parts = [
-            self.wrapped(_BLOCKS[block](self), how)
-            for block, how in zip(self.shape.blocks, self.shape.wrapped, strict=True)
+            self.wrapped(_BLOCKS[block](self), container)
+            for block, container in zip(self.shape.blocks, self.shape.wrapped, strict=True)
         ]
         dialog = _dialog(self) if self.shape.dialog else ""
         main = f"<main>{''.join(parts)}</main>"
@@ -98,12 +98,12 @@ class _Page:
         html = f'<!doctype html><html lang="{self.language}"><head>{head}{style}</head><body>{body}</body></html>'
         return GeneratedPage(html, tuple(self.controls))
 
-    def wrapped(self, html: str, how: str) -> str:
+    def wrapped(self, html: str, container: str) -> str:
         """A block in a shadow tree or in a frame of its own."""
         style = f"<style>{self.theme.css}</style>"
-        if how == "shadow":
+        if container == "shadow":
             return f'<x-block><template shadowrootmode="open">{style}{html}</template></x-block>'
-        if how == "frame":
+        if container == "frame":
             height = 60 + 34 * html.count("data-control")
             return f'<iframe title="" height="{min(height, 420)}" srcdoc="{escape(style + html)}"></iframe>'
         return html

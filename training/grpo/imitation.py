@@ -272,19 +272,19 @@ def _trainable(model: Any, settings: ImitationSettings) -> Any:
 def _arguments(out: Path, examples: int, settings: ImitationSettings) -> Any:
     from transformers import TrainingArguments
 
-    how = settings.optimization
-    steps = settings.steps or max(1, how.epochs * -(-examples // how.batch_rows))
+    optimization = settings.optimization
+    steps = settings.steps or max(1, optimization.epochs * -(-examples // optimization.batch_rows))
     arguments = TrainingArguments(
         output_dir=str(out),
         per_device_train_batch_size=1,
-        gradient_accumulation_steps=min(how.batch_rows, examples),
-        num_train_epochs=how.epochs,
+        gradient_accumulation_steps=min(optimization.batch_rows, examples),
+        num_train_epochs=optimization.epochs,
         max_steps=settings.steps or -1,
         optim="adamw_torch",
         remove_unused_columns=False,
         dataloader_num_workers=0,
         logging_steps=max(1, steps // 20),
-        **shared_arguments(how, settings.compute, seed=settings.seed, steps=steps),
+        **shared_arguments(optimization, settings.compute, seed=settings.seed, steps=steps),
     )
     one_device(arguments)
     return arguments

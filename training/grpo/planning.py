@@ -63,13 +63,13 @@ def plan_grpo(
 
 def with_vllm(peaks: tuple[Peak, ...], settings: GrpoSettings, gpu_bytes: int) -> tuple[Peak, ...]:
     """*peaks* where vLLM samples: in the training processes it reserves a share of each GPU, on a server none."""
-    how = settings.vllm
-    if how is None:
+    vllm = settings.vllm
+    if vllm is None:
         return peaks
-    reserved = round(how.memory * gpu_bytes) if how.mode == "colocate" else 0
+    reserved = round(vllm.memory * gpu_bytes) if vllm.mode == "colocate" else 0
     sampling, *others = peaks
     sampling = sampling.model_copy(update={"cache": 0, "activations": 0, "logits": 0, "sampler": reserved})
-    held = 0 if how.sleep else reserved
+    held = 0 if vllm.sleep else reserved
     return (sampling, *(peak.model_copy(update={"sampler": held}) for peak in others))
 
 
@@ -77,10 +77,12 @@ def _rates(settings: GrpoSettings, width: int) -> tuple[RateMargin, ...]:
     """Without a number of updates it is that of the examples, which are not known here."""
     if settings.steps is None:
         return ()
-    how = settings.optimization
-    bound = UpdateBound("optimization", how, settings.steps, width, settings.compute.lora)
+    optimization = settings.optimization
+    bound = UpdateBound("optimization", optimization, settings.steps, width, settings.compute.lora)
     change = bound.change
-    return (RateMargin(stage="policy", rate=how.learning_rate, change=change, times_least=change / LEAST_CHANGE),)
+    return (
+        RateMargin(stage="policy", rate=optimization.learning_rate, change=change, times_least=change / LEAST_CHANGE),
+    )
 
 
 def _processor(name: str, settings: GrpoSettings) -> Any:

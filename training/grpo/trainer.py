@@ -310,7 +310,7 @@ def trl_arguments(out: Path, settings: GrpoSettings, examples: int) -> Any:
     from accelerate import PartialState
     from trl.trainer.grpo_config import GRPOConfig
 
-    how, compute = settings.optimization, settings.compute
+    optimization, compute = settings.optimization, settings.compute
     rows = rows_of_process(settings, PartialState(cpu=compute.cpu).num_processes)
     micro = micro_batch(settings, rows)
     steps = count_updates(settings, examples)
@@ -337,7 +337,7 @@ def trl_arguments(out: Path, settings: GrpoSettings, examples: int) -> Any:
         gradient_checkpointing=cast(Any, None),  # TRL enables the deprecated name of this option
         **vllm_arguments(settings),
         logging_steps=max(1, steps // 100),
-        **shared_arguments(how, compute, seed=settings.seed, steps=steps, report_to=settings.report_to),
+        **shared_arguments(optimization, compute, seed=settings.seed, steps=steps, report_to=settings.report_to),
     )
     one_device(arguments)
     return arguments

@@ -25,22 +25,22 @@ from training.grpo.settings import GrpoSettings
 
 def vllm_arguments(settings: GrpoSettings) -> dict[str, Any]:
     """TRL's arguments for sampling with vLLM, or without it. Raises BadInput where it is not installed."""
-    how = settings.vllm
-    if how is None:
+    vllm = settings.vllm
+    if vllm is None:
         return {"use_vllm": False}
     if find_spec("vllm") is None:
         raise BadInput("vllm: sampling needs the package vllm in this environment: pip install 'mira-web[vllm]'")
     return {
         "use_vllm": True,
-        "vllm_mode": how.mode,
-        "vllm_server_base_url": how.url or None,
-        "vllm_gpu_memory_utilization": how.memory,
-        "vllm_tensor_parallel_size": how.tensor_parallel,
-        "vllm_enable_sleep_mode": how.sleep,
+        "vllm_mode": vllm.mode,
+        "vllm_server_base_url": vllm.url or None,
+        "vllm_gpu_memory_utilization": vllm.memory,
+        "vllm_tensor_parallel_size": vllm.tensor_parallel,
+        "vllm_enable_sleep_mode": vllm.sleep,
         "vllm_max_model_length": settings.compute.max_tokens,
-        "vllm_importance_sampling_correction": how.correction,
+        "vllm_importance_sampling_correction": vllm.correction,
         "vllm_importance_sampling_mode": "sequence_mask",
-        "vllm_importance_sampling_clip_max": how.max_ratio,
+        "vllm_importance_sampling_clip_max": vllm.max_ratio,
     }
 
 

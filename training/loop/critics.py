@@ -157,17 +157,17 @@ def _trained(
 ) -> Path:
     """Runs the stage in the folder *name*, unless it is done. It continues *start*, or the previous phase's critic of
     that name; the first one starts from the policy's trunk."""
-    how = context.settings.potential if kind == "potential" else context.settings.value
+    critic_settings = context.settings.potential if kind == "potential" else context.settings.value
     before = start or context.critics.get(name)
-    start = before if before is not None and how.keep else context.policy
+    start = before if before is not None and critic_settings.keep else context.policy
     folder = context.folder / name
     with context.part(name, f"{name} critic on {len(learned.rows)} rows"):
         if not (folder / "model").exists():
             job = StageJob(
                 kind=kind,
                 start=start.resolve(),
-                optimization=how.optimization,
-                head_rate=how.rate_of_head,
+                optimization=critic_settings.optimization,
+                head_rate=critic_settings.rate_of_head,
                 compute=context.settings.compute,
                 seed=context.seed,
                 report_to=context.settings.report_to,
@@ -196,8 +196,8 @@ def _labelled(context: PhaseContext, shown: Sequence[Trajectory]) -> tuple[Seque
 
 def _states(context: PhaseContext, kind: CriticKind, data: PhaseData) -> Sequence[Row]:
     """The rows as the critic *kind* reads them."""
-    how = context.settings.potential if kind == "potential" else context.settings.value
-    if not how.milestones:
+    critic_settings = context.settings.potential if kind == "potential" else context.settings.value
+    if not critic_settings.milestones:
         return data.rows
     return with_milestones(data.rows, data.trajectories, load_tokenizer(context.policy))
 

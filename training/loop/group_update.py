@@ -128,5 +128,5 @@ def describe_groups(metrics: GroupMetrics, seconds: dict[str, float]) -> str:
 
 
 def _mean(values: Iterable[float]) -> float | None:
-    found = list(values)
-    return fmean(found) if found else None
+    numbers = list(values)
+    return fmean(numbers) if numbers else None

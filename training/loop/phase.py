@@ -219,9 +219,9 @@ def _critic_rows(context: PhaseContext, data: PhaseData, runs: Sequence[Path]) -
     columns, nonfinite = _columns(context, data, critics)
     for run in runs:
         store_critic_values(run, context, data, columns)
-    how = context.settings.actor
+    actor = context.settings.actor
     advantages, values = columns[Column.ADVANTAGE], columns[Column.VALUE]
-    kept = select_rows(how.keep, data.rows, data.trajectories, advantages, values, failures_from=how.failures_from)
+    kept = select_rows(actor.keep, data.rows, data.trajectories, advantages, values, failures_from=actor.failures_from)
     places = [place for place in kept if data.allowed[place]]
     outcomes = _outcomes(data)
     stored = {**columns, Column.REFERENCE: data.references, Column.SUCCESS: outcomes}
@@ -229,7 +229,7 @@ def _critic_rows(context: PhaseContext, data: PhaseData, runs: Sequence[Path]) -
         column: [values[place] for place in places] for column, values in stored.items()
     }
     rows = tuple(data.rows[place] for place in places)
-    weights = step_weights(rows, how.normalizer)
+    weights = step_weights(rows, actor.normalizer)
     if weights is not None:
         chosen[Column.WEIGHT] = weights
     return ActorRows(

@@ -28,6 +28,6 @@ def rate_bounds(settings: LoopSettings, width: int) -> Iterator[tuple[CriticSett
     stages |= {"potential": settings.potential} if settings.needs_potential else {}
     stages |= {"value": settings.value} if settings.needs_value else {}
     for name, stage in stages.items():
-        how = stage.optimization
-        steps = how.epochs * math.ceil(rows / how.batch_rows)
-        yield stage, UpdateBound(f"{name}.optimization", how, steps, width, lora)
+        optimization = stage.optimization
+        steps = optimization.epochs * math.ceil(rows / optimization.batch_rows)
+        yield stage, UpdateBound(f"{name}.optimization", optimization, steps, width, lora)

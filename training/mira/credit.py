@@ -29,11 +29,11 @@ def first_counted(trajectory: Trajectory, failures_from: FailuresFrom) -> int:
         return 0
     if failures_from == "key_step":
         return _key_decision(trajectory)
-    done, best, found = trajectory.done, trajectory.done[0], 0
+    done, best, counted_from = trajectory.done, trajectory.done[0], 0
     for time in range(1, len(trajectory.decisions)):
         if done[time] > best:
-            best, found = done[time], time
-    return found
+            best, counted_from = done[time], time
+    return counted_from
 
 
 def _key_decision(trajectory: Trajectory) -> int:
@@ -53,11 +53,11 @@ def group_baselines(trajectories: Sequence[Trajectory], new: int) -> tuple[float
     groups: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     for one in trajectories[:new]:
         groups[one.run_id, one.task.id].append(float(one.success))
-    found: list[float | None] = []
+    baselines: list[float | None] = []
     for index, one in enumerate(trajectories):
         group = groups[one.run_id, one.task.id] if index < new else []
-        found.append(sum(group) / len(group) if len(group) > 1 else None)
-    return tuple(found)
+        baselines.append(sum(group) / len(group) if len(group) > 1 else None)
+    return tuple(baselines)
 
 
 def mixed_values(

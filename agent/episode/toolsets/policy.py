@@ -271,11 +271,11 @@ class ToolsetPolicy:
         """Asks the model. The conversation grows only by an answer."""
         shot = scene.screenshot
         picture = None if shot is None else await asyncio.to_thread(scene.display.picture, shot)
-        said = self._said(talk, turn, scene, picture)
+        message = self._next_message(talk, turn, scene, picture)
         is_browser = self._toolset == "anthropic-browser"
         request = ToolRequest(
             system=system_text(turn.view),
-            history=(*talk.items, said),
+            history=(*talk.items, message),
             display=scene.display.size,
             functions=FOR_BROWSER if is_browser else FOR_COMPUTER,
             members=browser_members(uploads=bool(turn.view.provided.files)) if is_browser else COMPUTER_MEMBERS,
@@ -295,13 +295,13 @@ class ToolsetPolicy:
             asked.unusable += 1
             return
         asked.answered(recorded(request), answer)
-        talk.items = (*talk.items, said, answer.turn)
+        talk.items = (*talk.items, message, answer.turn)
         talk.pending, talk.results, talk.reasons = deque(answer.turn.calls), [], []
         talk.frame, talk.failed = None, False
         talk.answers += 1
         talk.silent = 0 if answer.turn.calls else talk.silent + 1
 
-    def _said(self, talk: _Talk, turn: Turn, scene: Scene, picture: Image | None) -> Message | Results:
+    def _next_message(self, talk: _Talk, turn: Turn, scene: Scene, picture: Image | None) -> Message | Results:
         """The next message to the model."""
         if not talk.items:
             return first_message(turn.view, self._toolset, picture)

@@ -64,8 +64,8 @@ def result_text(result: ActionResult | None) -> PromptText:
     output = [fenced("page", result.output)] if result.output else []
     if result.ok:
         return joined("\n", (DONE, *output))
-    said = f"{result.status.value}: {result.message}"
-    return joined("\n", (words("It failed."), fenced("error", one_line(said)), *output))
+    problem = f"{result.status.value}: {result.message}"
+    return joined("\n", (words("It failed."), fenced("error", one_line(problem)), *output))
 
 
 def open_tabs(observation: Observation) -> tuple[OpenTab, ...]:
