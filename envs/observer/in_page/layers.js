@@ -6,7 +6,7 @@ const PROBES = [[0.5, 0.5], [0.02, 0.03], [0.98, 0.97], [0.98, 0.03], [0.02, 0.9
   [0.98, 0.5], [0.25, 0.25], [0.75, 0.25], [0.25, 0.75], [0.75, 0.75], [0.5, 0.25], [0.5, 0.75], [0.25, 0.03], [0.75, 0.97]];
 const FIRST_PROBES = 5;
 const OVERLAY_SHARE = 3; // an overlay is hit at one of three points at least
-const DEEPEST_DIALOG = 3; // overlays looked for inside one another
+const DEEPEST_DIALOG = 3; // overlays searched inside one another
 const COVERED_CONTENT = 'a[href],button,input,select,textarea,p,li,td,h1,h2,h3,img'; // what may lie under an overlay
 const CONTENT_LISTED = 200;
 const CONTENT_PROBED = 12;
@@ -163,15 +163,15 @@ class Probing {
     const { left, top, width, height } = this.area;
     const own = chainOf(overlay);
     const contents = this.within ? queryAll(this.within, COVERED_CONTENT) : documentQueryAll(this.page, COVERED_CONTENT);
-    let looked = 0;
-    for (let i = 0; i < Math.min(contents.length, CONTENT_LISTED) && looked < CONTENT_PROBED; i++) {
+    let probed = 0;
+    for (let i = 0; i < Math.min(contents.length, CONTENT_LISTED) && probed < CONTENT_PROBED; i++) {
       const content = contents[i];
       const box = boxOf(content);
       const [x, y] = [box.left + box.width / 2, box.top + box.height / 2];
       if (box.width < 4 || box.height < 4 || x < left || y < top || x > left + width || y > top + height) continue;
       const around = new Set(chainOf(content));
       if ([...parts].some((part) => around.has(part))) continue;
-      looked++;
+      probed++;
       const stack = elementsAt(this.page, x, y) ?? [];
       const over = stack.findIndex((element) => own.includes(element) && !around.has(element));
       const under = stack.findIndex((element) => around.has(element));

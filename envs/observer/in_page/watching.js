@@ -289,9 +289,9 @@ function atWork(ms, ignored) {
   if (!isNewDocument && (!marked || !marked.touched.size)) return [];
   const { spins, moves } = marked ? runningAnimations() : { spins: new Set(), moves: false };
   const signs = new Set(moves && ms < WEAK_SIGN ? ['moves'] : []);
-  let looked = 0;
+  let examined = 0;
   for (const element of [...spins, ...mayWork()]) {
-    if (++looked > KEPT_RECORDS) break;
+    if (++examined > KEPT_RECORDS) break;
     if (saysBusy(element, spins) || (ms < WEAK_SIGN && marked && saysWait(element))) signs.add(signOf(element));
   }
   return [...signs].filter((sign) => !ignored.includes(sign));
