@@ -25,7 +25,6 @@ from contextlib import contextmanager, nullcontext, redirect_stderr
 from pathlib import Path
 from typing import Any, Final
 
-from envs.core.errors import listed
 from models.base import ModelUnavailable
 from models.local.gguf_header import GgufHeader, read_header
 from models.local.safe_loading import LOCAL
@@ -49,9 +48,10 @@ def gguf_file(place: Path) -> Path | None:
         return None
     files = sorted(path for path in place.glob("*") if path.suffix.lower() == SUFFIX)
     if len(files) > 1:
-        names = listed([file.name for file in files], LISTED)
+        names = ", ".join(file.name for file in files[:LISTED])
+        more = f" and {len(files) - LISTED} more" if len(files) > LISTED else ""
         raise ModelUnavailable(
-            f"{str(place)!r} holds {len(files)} GGUF files, name one, as in local:{files[0]}: {names}"
+            f"{str(place)!r} holds {len(files)} GGUF files, name one, as in local:{files[0]}: {names}{more}"
         )
     return files[0] if files else None
 
