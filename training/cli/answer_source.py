@@ -1,4 +1,4 @@
-"""Where the answers to examples come from, for `mira eval grounding`, `planning`, `grids` and `texts`: a model or a file."""
+"""Where the answers to examples come from, a model or a file: for `mira eval grounding`, `planning`, `grids`, `texts`."""
 
 from __future__ import annotations
 

@@ -135,8 +135,8 @@ def _sharing(launcher: tuple[str, ...], gpus: int | None) -> Sharing:
 
 
 def _margin(stage: str, bound: UpdateBound) -> RateMargin:
-    change = bound.change
-    return RateMargin(stage=stage, rate=bound.optimization.learning_rate, change=change, times_least=change / LEAST_CHANGE)
+    rate, change = bound.optimization.learning_rate, bound.change
+    return RateMargin(stage=stage, rate=rate, change=change, times_least=change / LEAST_CHANGE)
 
 
 def launched_processes(launcher: tuple[str, ...]) -> int:

@@ -173,9 +173,9 @@ def refuse_lean(settings: SupervisedSettings) -> None:
 
 def update_bound(settings: SupervisedSettings, rows: int, width: int) -> UpdateBound:
     """Bounds the updates of a fine-tuning on a number of *rows*; *width*: of the model's hidden states."""
-    how = settings.optimization
-    steps = how.epochs * math.ceil(rows / how.batch_rows)
-    return UpdateBound("optimization", how, steps, width, settings.compute.lora)
+    optimization = settings.optimization
+    steps = optimization.epochs * math.ceil(rows / optimization.batch_rows)
+    return UpdateBound("optimization", optimization, steps, width, settings.compute.lora)
 
 
 def _nothing_to_learn(selection: Selection, left_out: Counter[LeftOut]) -> str:
