@@ -1,4 +1,4 @@
-"""Where the answers to examples come from, a model or a file: for `mira eval grounding`, `planning`, `grids`, `texts`."""
+"""The source of the answers that `mira eval grounding`, `planning`, `grids` and `texts` score: a model or a file."""
 
 from __future__ import annotations
 
