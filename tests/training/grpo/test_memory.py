@@ -167,7 +167,7 @@ def test_the_command_plans_a_recipe_and_refuses_what_does_not_fit(
     assert mira(monkeypatch, "train", "plan", *words, "--json") == 0
     result = json.loads(capsys.readouterr().out)
     assert [peak["stage"] for peak in result["peaks"]] == ["sampling", "scoring", "update"]
-    too_much = ("--gpu-memory", "0.1", "--set", "micro_rows=512", "--prompt-tokens", "9000")
+    too_much = ("--gpu-memory", "0.1", "--set", "micro_rows=512", "--prompt-tokens", "900")
     assert mira(monkeypatch, "train", "plan", *words, *too_much) == 2
     shown = capsys.readouterr()
     assert "most are activations: set compute.gradient_checkpointing" in shown.err and "sampling" in shown.out

@@ -14,6 +14,7 @@ from tests.agent.episodes import Play, write_run
 from tests.training.trajectories import trajectory, worded
 from training.data.trajectories import Selection, Trajectory
 from training.loop import loop as loops
+from training.loop import settings_checks
 from training.loop.curriculum import Selection as Tasks
 from training.loop.curriculum.task_list import Counts
 from training.loop.loop import Loop
@@ -52,12 +53,9 @@ class World:
             return (PAST,)
 
         stubs = (evaluate, run_phase, read_runs, read_trajectories)
-        for name, stub in {
-            "build_pool": nothing,
-            "held_out": nothing,
-            **{item.__name__: item for item in stubs},
-        }.items():
+        for name, stub in {"build_pool": nothing, **{item.__name__: item for item in stubs}}.items():
             monkeypatch.setattr(loops, name, stub)
+        monkeypatch.setattr(settings_checks, "held_out", nothing)
 
 
 @pytest.mark.parametrize(
