@@ -192,7 +192,7 @@ OURS = frozenset(
         r"\w+",
         "this latest look known control other c part line unit row rows last entry settings inner context style box "
         "frame window Math Number Object Array location event record file view ruler key group of mark inside "
-        "sheet rule area whole around meanings units carets counts pressedLooks",
+        "sheet rule area whole around meanings units carets counts pressedAppearances",
     )
 )
 
