@@ -8,7 +8,7 @@ from statistics import fmean
 
 from envs.core.errors import BadInput
 from envs.core.record import Record, storable
-from judges.statistics import Estimate, clustered_mean
+from judges.statistics import RESAMPLES, Estimate, clustered_mean
 from models.asking import answer_each, complete
 from models.base import ChatModel, ChatRequest, Image, ModelError
 from models.vision.answers import read_completion
@@ -17,8 +17,6 @@ from models.vision.profiles import VisionProfile
 from training.grpo.examples import Example, messages_of, picture_as_png
 from training.grpo.predictions import Prediction, count_thought_tokens, unusable
 from training.grpo.rewards import OptionTarget, TextTarget, proximity_score
-
-RESAMPLES = 2_000
 
 
 class TextScore(Record):

@@ -16,7 +16,7 @@ from typing import Any, Final
 from agent.episode.policy import MAX_ANSWER_TOKENS
 from envs.core.errors import BadInput
 from envs.core.record import Record
-from judges.statistics import Estimate, clustered_mean, proportion
+from judges.statistics import RESAMPLES, Estimate, clustered_mean, proportion
 from models.local.loading import declared_context
 from models.prompting.prompt_tokens import prompt_room
 from training.data.rows import Row, RowEncoder
@@ -27,7 +27,7 @@ from training.engine.progress import Watcher, unwatched
 from training.engine.settings import Compute
 from training.loop.data import read_runs
 from training.starts import start_folder
-from training.step_accuracy.report import RESAMPLES, Rate
+from training.step_accuracy.report import Rate
 
 SYNTAX: Final = "syntax"
 """Place of a first wrong token outside all quoted values: the form of the answer, or where it ends."""
