@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -13,14 +14,22 @@ from agent.cli.output import counting
 from envs.core.errors import BadInput
 
 if TYPE_CHECKING:
+    from envs.core.record import Record
     from models.base import ChatModel
-    from training.grpo.predictions import Answer, StoredAnswers
+    from training.grpo.examples import Example
+    from training.grpo.predictions import Answer, Prediction, StoredAnswers
 
 A = TypeVar("A", bound="Answer")
 T = TypeVar("T")
 
 Policy = Annotated[str | None, typer.Option(help="Model spec.")]
 Predictions = Annotated[Path | None, typer.Option(help="Score this file of predictions instead: name and answer.")]
+ScoreFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", "-o", help="Folder for predictions.jsonl and score.json; an interrupted evaluation continues."
+    ),
+]
 Limit = Annotated[int | None, typer.Option(min=1, help="Use the first examples only.")]
 Workers = Annotated[int, typer.Option(min=1, max=256, help="Questions in flight.")]
 Family = Annotated[
@@ -72,3 +81,59 @@ def ask_for_missing(
         watch(len(stored.answers))
         asyncio.run(ask())
     return stored.answers
+
+
+def answers_to(
+    examples: Sequence[Example],
+    policy: str | None,
+    predictions: Path | None,
+    out: Path | None,
+    *,
+    family: str = "auto",
+    base_url: str | None,
+    max_tokens: int,
+    workers: int,
+    noun: str,
+    quiet: bool,
+) -> dict[str, Prediction]:
+    """The answers to *examples*, asked as they stand: those in the file *predictions*, or of the model *policy*, which
+    is asked what the folder *out* lacks. *family*: a vision profile, or `auto`. Raises BadInput if the model reads text
+    only and an example has an image."""
+    from training.grpo.predictions import Asked, Prediction, StoredAnswers, check_predictions, read_predictions
+
+    if predictions is not None:
+        given = read_predictions(predictions, Prediction)
+        check_predictions(given, examples)
+        return given
+    from models.vision.checkpoints import vision_profile
+    from training.cli.messages import reporting_full_disk
+    from training.grpo.answering import answer_examples
+    from training.grpo.examples import examples_digest
+
+    assert policy is not None
+    pictured = any(example.image is not None for example in examples)
+    profile = vision_profile(policy, family) if pictured else None
+    if pictured and profile is None:
+        raise BadInput(f"--policy: {policy} reads text only; name a model that sees pictures")
+    name, digest = "" if profile is None else profile.name, examples_digest(examples)
+    asked = Asked(policy=policy, profile=name, max_tokens=max_tokens, examples=digest)
+
+    async def answer(model: ChatModel, missing: Sequence[Example], keep: Callable[[Prediction], None]) -> None:
+        await answer_examples(model, profile, missing, keep, max_tokens=max_tokens, workers=workers)
+
+    with reporting_full_disk(out or Path()):
+        stored = StoredAnswers.open(out, asked, Prediction)
+        return ask_for_missing(
+            policy, base_url, examples, lambda example: example.name, stored, answer, noun=noun, quiet=quiet
+        )
+
+
+def write_scores(out: Path, scores: Sequence[Record]) -> None:
+    """Writes *scores* to `score.json` in the folder *out*."""
+    from envs.core.atomic_write import write_atomically
+    from training.cli.messages import reporting_full_disk
+
+    with reporting_full_disk(out):
+        out.mkdir(parents=True, exist_ok=True)
+        values = [score.model_dump(mode="json") for score in scores]
+        write_atomically(out / "score.json", json.dumps(values, indent=1) + "\n")

@@ -7,15 +7,16 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from envs.core.errors import BadInput
-from envs.core.record import Record, storable
-from models.asking import answer_each, complete
-from models.base import ChatModel, ChatRequest, Image, Message, ModelError
+from envs.core.record import Record
+from models.asking import answer_each
+from models.base import ChatModel, ChatRequest, Image, Message
 from models.prompting.prompt_text import message
 from models.vision.coordinates import Size
 from models.vision.grounding import GroundingPrompt, PointProblem, read_point, subject_of
 from models.vision.pictures import picture_for, picture_size
+from training.grpo.answering import predict
 from training.grpo.examples import Example, messages_of, picture_as_png
-from training.grpo.predictions import Prediction, count_thought_tokens, unusable
+from training.grpo.predictions import Prediction
 from training.grpo.rewards import ChoiceTarget, PointTarget
 
 ANSWER_TOKENS: Final = 128
@@ -76,19 +77,12 @@ async def _answer(model: ChatModel, form: GroundingPrompt, example: Example, dea
         max_tokens=ANSWER_TOKENS + (THOUGHT_TOKENS if form.think else 0),
         deadline_s=deadline_s,
     )
-    try:
-        reply = await complete(model, request)
-    except ModelError as error:
-        if not error.answered:
-            raise
-        return unusable(example, error)
-    answer, usage = storable(reply.text), reply.usage
-    tokens = usage.tokens_out + usage.tokens_thinking
-    thought = count_thought_tokens(example.target, answer, usage)
-    answered = Prediction(name=example.name, answer=answer, tokens=tokens, thought_tokens=thought)
+    answered = await predict(model, example, request)
+    if answered.problem:
+        return answered
     if isinstance(example.target, ChoiceTarget):
         return answered
-    point = read_point(answer, form, frame)
+    point = read_point(answered.answer, form, frame)
     if isinstance(point, PointProblem):
         return answered.model_copy(update={"problem": point.value})
     return answered.model_copy(update={"point": (point.x, point.y)})

@@ -1,18 +1,16 @@
-"""Asks any chat model for the grids of puzzles, and scores its answers as training does."""
+"""Scores answers to puzzles as training does."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from envs.core.errors import BadInput
-from envs.core.record import Record, storable
+from envs.core.record import Record
 from judges.statistics import RESAMPLES, Estimate, clustered_mean, proportion
-from models.asking import answer_each, complete
-from models.base import ChatModel, ChatRequest, ModelError
 from models.vision.answers import read_completion
-from training.grpo.examples import Example, messages_of
-from training.grpo.predictions import Prediction, count_thought_tokens, mean_thought_tokens, unusable
+from training.grpo.examples import Example
+from training.grpo.predictions import Prediction, mean_thought_tokens
 from training.grpo.rewards import GridTarget, MazeTarget, SudokuTarget, is_right, proximity_score
 from training.grpo.rewards.ssl import NEAR_MISS
 
@@ -40,36 +38,6 @@ def check_puzzles(examples: Sequence[Example]) -> None:
     for example in examples:
         if not isinstance(example.target, MazeTarget | SudokuTarget | GridTarget) or example.image is not None:
             raise BadInput(f"example {example.name!r} is no puzzle: its target must be a maze, a sudoku or a grid")
-
-
-async def answer_puzzles(
-    model: ChatModel,
-    examples: Sequence[Example],
-    store: Callable[[Prediction], None],
-    *,
-    max_tokens: int,
-    workers: int = 1,
-    deadline_s: float = 600.0,
-) -> None:
-    """Asks for the answer to each of *examples* once, at temperature 0, and gives each answer to *store*.
-
-    Raises :class:`models.base.ModelError` if the model cannot be reached; an answer that cannot be used counts."""
-
-    async def answer(example: Example) -> Prediction:
-        messages = messages_of(example)
-        try:
-            reply = await complete(model, ChatRequest(messages=messages, max_tokens=max_tokens, deadline_s=deadline_s))
-        except ModelError as error:
-            if not error.answered:
-                raise
-            return unusable(example, error)
-        answer, usage = storable(reply.text), reply.usage
-        thought = count_thought_tokens(example.target, answer, usage)
-        return Prediction(
-            name=example.name, answer=answer, tokens=usage.tokens_out + usage.tokens_thinking, thought_tokens=thought
-        )
-
-    await answer_each(examples, answer, store, workers=workers)
 
 
 def score_grids(examples: Sequence[Example], predictions: Mapping[str, Prediction]) -> tuple[GridScore, ...]:

@@ -1,21 +1,16 @@
-"""Asks any chat model the questions whose answer is a text, or the letter of one, and scores its answers."""
+"""Scores answers to questions whose answer is a text, or the letter of one."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from envs.core.errors import BadInput
-from envs.core.record import Record, storable
+from envs.core.record import Record
 from judges.statistics import RESAMPLES, Estimate, clustered_mean
-from models.asking import answer_each, complete
-from models.base import ChatModel, ChatRequest, Image, ModelError
 from models.vision.answers import read_completion
-from models.vision.pictures import picture_for, picture_size
-from models.vision.profiles import VisionProfile
-from training.grpo.examples import Example, messages_of, picture_as_png
-from training.grpo.predictions import Prediction, count_thought_tokens, unusable
+from training.grpo.examples import Example
+from training.grpo.predictions import Prediction
 from training.grpo.rewards import OptionTarget, TextTarget, proximity_score
 
 
@@ -39,48 +34,6 @@ def check_texts(examples: Sequence[Example]) -> None:
     for example in examples:
         if not isinstance(example.target, TextTarget | OptionTarget):
             raise BadInput(f"example {example.name!r} asks for no text: its target must be a text or an option")
-
-
-async def answer_texts(
-    model: ChatModel,
-    profile: VisionProfile | None,
-    examples: Sequence[Example],
-    store: Callable[[Prediction], None],
-    *,
-    max_tokens: int,
-    workers: int = 1,
-    deadline_s: float = 300.0,
-) -> None:
-    """Asks each of *examples* once, at temperature 0, and gives each answer to *store*. *profile*: how the model sees;
-    needed for examples with an image.
-
-    Raises :class:`models.base.ModelError` if the model cannot be reached; an answer that cannot be used counts."""
-
-    async def answer(example: Example) -> Prediction:
-        images = await asyncio.to_thread(_images, example, profile)
-        request = ChatRequest(messages=messages_of(example, images), max_tokens=max_tokens, deadline_s=deadline_s)
-        try:
-            reply = await complete(model, request)
-        except ModelError as error:
-            if not error.answered:
-                raise
-            return unusable(example, error)
-        text, usage = storable(reply.text), reply.usage
-        thought = count_thought_tokens(example.target, text, usage)
-        return Prediction(
-            name=example.name, answer=text, tokens=usage.tokens_out + usage.tokens_thinking, thought_tokens=thought
-        )
-
-    await answer_each(examples, answer, store, workers=workers)
-
-
-def _images(example: Example, profile: VisionProfile | None) -> tuple[Image, ...]:
-    if example.image is None:
-        return ()
-    assert profile is not None, "only a model that sees is asked about images"
-    png = picture_as_png(example)
-    size = picture_size(png)
-    return (picture_for(profile, png, (int(size.width), int(size.height)))[0],)
 
 
 def score_texts(examples: Sequence[Example], predictions: Mapping[str, Prediction]) -> tuple[TextScore, ...]:

@@ -9,8 +9,9 @@ import pytest
 
 from models.base import ChatReply, ChatRequest, Usage
 from tests.mira_command import mira
+from training.grpo.answering import answer_examples
 from training.grpo.examples import write_examples
-from training.grpo.grid_scores import answer_puzzles, score_grids
+from training.grpo.grid_scores import score_grids
 from training.grpo.predictions import Prediction
 from training.grpo.puzzles import make_puzzles
 from training.grpo.rewards import MazeTarget, SudokuTarget
@@ -61,7 +62,7 @@ class Scripted:
 
 async def test_a_model_is_asked_once_for_each_puzzle() -> None:
     puzzles, kept = make_puzzles("maze", 5, seed=0, size=3), list[Prediction]()
-    await answer_puzzles(Scripted(), puzzles, kept.append, max_tokens=9, workers=2)
+    await answer_examples(Scripted(), None, puzzles, kept.append, max_tokens=9, workers=2)
     assert sorted(each.name for each in kept) == sorted(puzzle.name for puzzle in puzzles)
     (score,) = score_grids(puzzles, {each.name: each for each in kept})
     assert score.tokens == 5 and score.examples == 5
@@ -70,7 +71,7 @@ async def test_a_model_is_asked_once_for_each_puzzle() -> None:
 
 async def test_a_thought_in_the_answer_counts_by_its_share() -> None:
     puzzles, kept = make_puzzles("maze", 1, seed=0, size=3), list[Prediction]()
-    await answer_puzzles(Scripted("<think>xxxxxxxxxx</think>RRDD", 20), puzzles, kept.append, max_tokens=9)
+    await answer_examples(Scripted("<think>xxxxxxxxxx</think>RRDD", 20), None, puzzles, kept.append, max_tokens=9)
     share = round(20 * 10 / len("<think>xxxxxxxxxx</think>RRDD"))
     assert share == 7 and [(each.tokens, each.thought_tokens) for each in kept] == [(22, 2 + share)]
 

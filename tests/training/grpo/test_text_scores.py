@@ -12,9 +12,10 @@ from models.vision.profiles import profile_named
 from tests.mira_command import mira
 from tests.training.data_sets import published
 from training.data_sets.examples import ImportOptions, import_data
+from training.grpo.answering import answer_examples
 from training.grpo.examples import Example, write_examples
 from training.grpo.predictions import Prediction
-from training.grpo.text_scores import answer_texts, score_texts
+from training.grpo.text_scores import score_texts
 
 
 @pytest.fixture
@@ -78,7 +79,7 @@ class Reading:
 async def test_a_model_is_shown_the_picture_of_each_question(examples: list[Example]) -> None:
     model, kept = Reading(), list[Prediction]()
     asked = [example for example in examples if example.facts and example.facts.group == "action_prediction"]
-    await answer_texts(model, profile_named("qwen2.5-vl"), asked, kept.append, max_tokens=9)
+    await answer_examples(model, profile_named("qwen2.5-vl"), asked, kept.append, max_tokens=9)
     assert [len(request.messages[-1].images) for request in model.requests] == [1, 1]
     assert all("red rectangle" in request.messages[-1].text for request in model.requests)
     (score,) = score_texts(asked, {each.name: each for each in kept})
