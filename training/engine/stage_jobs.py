@@ -9,8 +9,8 @@
     └── model/          the result, present when the stage is done: a checkpoint, or with `compute.lean` an adapter
 
 `python -m training.engine STAGE` runs a stage; `accelerate launch -m training.engine STAGE` or `torchrun -m …` runs it
-in several processes: each with the full model (DDP), or with a part of it (`--use_fsdp --fsdp_version 2`). DeepSpeed is
-refused: its engine makes an optimizer step at every backward pass, but here a step has several packed sequences.
+in several processes: each with the full model (DDP), or with a part of it (`--use_fsdp --fsdp_version 2`), or with a
+part of the optimizer's states and gradients (DeepSpeed: `--use_deepspeed --zero_stage 2`).
 """
 
 from __future__ import annotations
@@ -48,9 +48,10 @@ from training.engine.half_weights import copy_trained_weights, hold_frozen_in_bf
 from training.engine.launcher import run_launched
 from training.engine.progress import Watcher, unwatched
 from training.engine.settings import Compute, Objective, Optimization
+from training.engine.sharding import settle_sharding, whole_model
 from training.engine.shared_base_lora import SharedBaseModels
 from training.engine.step_plan import Plan
-from training.engine.trainer import RowsTrainer, settle_sharding, train, training_arguments, whole_model
+from training.engine.trainer import RowsTrainer, train, training_arguments
 
 
 class StageJob(Record):

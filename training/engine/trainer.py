@@ -13,15 +13,13 @@ import shutil
 import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any, cast
 
 import torch
-from accelerate.utils import DistributedType
 from torch import Tensor, distributed, nn
-from torch.distributed.checkpoint.state_dict import StateDictOptions, set_model_state_dict
 from transformers import (
     PrinterCallback,
     Trainer,
@@ -40,6 +38,7 @@ from training.data.packing import PackedSequence
 from training.engine.packed_model import precision, require_packed_support
 from training.engine.progress import ReportSteps, Watcher, unwatched
 from training.engine.settings import Compute, Optimization
+from training.engine.sharding import accumulate_gradients
 from training.engine.step_plan import Plan, StepShard
 
 
@@ -79,7 +78,9 @@ class RowsTrainer(Trainer, ABC):
         share: StepShard = inputs["share"]
         model.train()
         total = torch.zeros((), device=self.args.device)
-        for indices in share.packs or ((),):
+        packs = share.packs or ((),)
+        for number, indices in enumerate(packs, 1):
+            accumulate_gradients(self.accelerator, last=number == len(packs))
             loss = self._weighted(model, indices or self.plan[0].packs[0], self.share_of_step(indices, share))
             self.accelerator.backward(loss * self.args.world_size)
             total += loss.detach()
@@ -171,41 +172,6 @@ def train_on(trainer: Trainer, checkpoints: Path) -> None:
         raise BadInput(
             f"{checkpoint!r} holds more than tensors and plain values, which is not loaded: remove it and start again"
         ) from error
-
-
-def whole_model(trainer: Trainer, build: Callable[[], nn.Module]) -> nn.Module | None:
-    """The trained model with all of its weights; None in processes that do not write it. All processes must call this
-    together. *build* creates the untrained model, into which sharded weights (FSDP) are loaded."""
-    accelerator: Any = trainer.accelerator
-    if accelerator.distributed_type != DistributedType.FSDP:
-        return accelerator.unwrap_model(trainer.model) if trainer.is_world_process_zero() else None
-    weights = accelerator.get_state_dict(trainer.model)  # each process sends its part
-    if not trainer.is_world_process_zero():
-        return None
-    model = build()
-    model.load_state_dict(weights)
-    return model
-
-
-def load_whole(model: nn.Module, weights: dict[str, Any]) -> None:
-    """Loads complete *weights* into *model*, whose own weights may be sharded."""
-    set_model_state_dict(model, weights, options=StateDictOptions(full_state_dict=True, strict=True))
-
-
-def settle_sharding(trainer: Trainer) -> None:
-    """Keeps sharded weights in float32, like unsharded ones; call it before training. Raises BadInput for sharding that
-    stages do not support."""
-    accelerator: Any = trainer.accelerator
-    kind = accelerator.distributed_type
-    if kind == DistributedType.DEEPSPEED or accelerator.state.deepspeed_plugin is not None:
-        raise BadInput(
-            "a stage trains with DDP or FSDP; DeepSpeed makes an optimizer step at every backward pass: launch it "
-            "without --use_deepspeed"
-        )
-    if kind == DistributedType.FSDP and not accelerator.is_fsdp2:
-        raise BadInput("a stage's weights are sharded by FSDP 2: launch it with --fsdp_version 2")
-    if kind == DistributedType.FSDP:  # mixed precision would cast the weights, and references were scored in float32
-        accelerator.state.fsdp_plugin.mixed_precision_policy = None
 
 
 def complete_checkpoint(folder: Path) -> str | None:

@@ -36,12 +36,13 @@ from training.engine.checkpoints import (
     weights_digest,
     write_folder_atomically,
 )
-from training.engine.half_weights import copy_trained_weights, is_held_in_bfloat16, weights_are_sharded
+from training.engine.half_weights import copy_trained_weights, is_held_in_bfloat16
 from training.engine.language_model import hidden_width
 from training.engine.launcher import run_launched
 from training.engine.learning_rate_check import UpdateBound, rate_problem
 from training.engine.progress import ReportSteps, Watcher, unwatched
-from training.engine.trainer import SaveByTheClock, train_on, whole_model
+from training.engine.sharding import weights_are_sharded, whole_model
+from training.engine.trainer import SaveByTheClock, train_on
 from training.grpo.callbacks import LogExcludedRows, PeriodicEvaluation, StopOnNonfinite
 from training.grpo.completion_length import check_completion_lengths
 from training.grpo.declarations import form_of, profile_of_examples, style_of, thoughts_of

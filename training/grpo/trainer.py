@@ -24,8 +24,9 @@ from models.local.loading import reading_old_names
 from models.local.vision_loading import pad_left
 from models.prompting.prompt_tokens import PromptTokens
 from training.engine.checkpoints import lora_config
-from training.engine.half_weights import hold_frozen_in_bfloat16, weights_are_sharded
-from training.engine.trainer import load_whole, one_device, settle_sharding, shared_arguments
+from training.engine.half_weights import hold_frozen_in_bfloat16
+from training.engine.sharding import load_whole, settle_sharding, weights_are_sharded
+from training.engine.trainer import one_device, shared_arguments
 from training.grpo.batch_check import PER_TOKEN, check_fields, check_rows, padded_marks
 from training.grpo.evaluation import chat_turns, template_opening, tokenizer_of
 from training.grpo.examples import Example, check_images

@@ -83,7 +83,7 @@ def test_a_critic_resumes_from_a_sharded_checkpoint(sharded: KeptProcesses, tmp_
     job, columns = job_of("value", critic)
     job = job.model_copy(update={"head_rate": 3e-3})
     folder = tmp_path / "sharded"
-    write_job(folder, job, ROWS, {Column.TARGET: _spoiled(columns[Column.TARGET], job)})
+    write_job(folder, job, ROWS, {Column.TARGET: spoiled(columns[Column.TARGET], job)})
     with pytest.raises(TrainingDiverged, match="step 3"):
         sharded.run(folder)
     assert [path.name for path in (folder / "checkpoints").glob("checkpoint-*")] == ["checkpoint-2"]
@@ -123,7 +123,7 @@ def test_bfloat16_training_starts_with_zero_log_ratios(
         assert logged["loss"] == pytest.approx(expected["loss"], abs=1e-5)
 
 
-def _spoiled(targets: list[float], job: StageJob) -> list[float]:
+def spoiled(targets: list[float], job: StageJob) -> list[float]:
     """Replaces the target of a row of the last step by NaN."""
     plan = Plan(ROWS, batch_rows=job.optimization.batch_rows, pack_tokens=150, epochs=1, seed=job.seed)
     last = plan[len(plan) - 1].packs[0][0]

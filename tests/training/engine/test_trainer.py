@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 import torch
-from accelerate import DistributedType
 from safetensors.torch import load_file
 from torch import Tensor
 from transformers import TrainerCallback
@@ -35,7 +34,6 @@ from training.engine.trainer import (
     TrainingDiverged,
     complete_checkpoint,
     one_device,
-    settle_sharding,
     train,
     training_arguments,
     warmup_steps,
@@ -361,12 +359,3 @@ def test_tensorboard_events_are_kept_when_checkpoints_are_removed(tmp_path: Path
     log = EventAccumulator(str(events))
     log.Reload()
     assert len(log.Scalars("train/loss")) == 3
-
-
-def test_deepspeed_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its plugin exists only where DeepSpeed is installed; the launcher states the kind of process."""
-    trainer = trainer_of(rows_of(4), tmp_path)
-    settle_sharding(trainer)
-    monkeypatch.setattr(trainer.accelerator.state, "distributed_type", DistributedType.DEEPSPEED)
-    with pytest.raises(BadInput, match=r"DDP or FSDP; DeepSpeed .* launch it without --use_deepspeed"):
-        settle_sharding(trainer)

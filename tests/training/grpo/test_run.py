@@ -17,6 +17,7 @@ from transformers import TrainerCallback
 
 from benchmarks.toy_models.puzzles import fresh_model, reference_rows
 from envs.core.errors import BadInput
+from tests.training.engine.deepspeed_on_cpu import PARTITIONED, ZERO_2, needs_deepspeed
 from tests.training.engine.fsdp_on_cpu import SHARDED, TWO, WHAT_ACCELERATE_TELLS
 from training.engine.settings import Compute, Optimization
 from training.engine.sft import SupervisedJob, supervised
@@ -211,8 +212,7 @@ def test_two_processes_do_one_run(start: Path, tmp_path: Path) -> None:
     assert train_grpo(TRAIN, str(start), tmp_path / "run", config, held_out=HELD_OUT, log=silent) == result
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
+WAYS = pytest.mark.parametrize(
     "changes",
     [
         pytest.param({}, id="every weight, a reference"),
@@ -225,29 +225,49 @@ def test_two_processes_do_one_run(start: Path, tmp_path: Path) -> None:
         ),
     ],
 )
+
+
+@pytest.mark.slow
+@WAYS
 def test_sharded_weights_learn_what_whole_ones_learn(
     start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
 ) -> None:
-    """FSDP 2 over two processes: the same completions, rewards, evaluations and weights as with the model whole in each
-    (DDP). The completions of the processes differ in length."""
+    """FSDP 2 over two processes. The completions of the processes differ in length."""
+    assert_learned_alike(start, tmp_path, monkeypatch, changes, (SHARDED, WHAT_ACCELERATE_TELLS))
+
+
+@pytest.mark.heavy
+@needs_deepspeed
+@WAYS
+def test_deepspeed_learns_what_whole_models_learn(
+    start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
+) -> None:
+    """ZeRO 2 over two processes."""
+    assert_learned_alike(start, tmp_path, monkeypatch, changes, (PARTITIONED, ZERO_2))
+
+
+def assert_learned_alike(
+    start: Path,
+    out: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    changes: dict[str, Any],
+    parts: tuple[tuple[str, ...], dict[str, str]],
+) -> None:
+    """The launcher and environment *parts* give the same completions, rewards, evaluations and weights as the model
+    whole in each process (DDP)."""
     runs = {}
-    for name, launcher in (("whole", TWO), ("sharded", SHARDED)):
-        if name == "sharded":
-            for key, value in WHAT_ACCELERATE_TELLS.items():
-                monkeypatch.setenv(key, value)
+    for name, (launcher, environ) in {"whole": (TWO, {}), "parts": parts}.items():
+        for key, value in environ.items():
+            monkeypatch.setenv(key, value)
         config = settings(launcher=launcher, held_out_every=2, **changes)
-        runs[name] = train_grpo(TRAIN, str(start), tmp_path / name, config, held_out=HELD_OUT, log=silent)
-    assert runs["sharded"].held_out == runs["whole"].held_out
-    logs = {name: json.loads((tmp_path / name / "log.json").read_text()) for name in runs}
+        runs[name] = train_grpo(TRAIN, str(start), out / name, config, held_out=HELD_OUT, log=silent)
+    assert runs["parts"].held_out == runs["whole"].held_out
+    logs = {name: json.loads((out / name / "log.json").read_text()) for name in runs}
     rewards = {name: [row["reward"] for row in log if "reward" in row] for name, log in logs.items()}
-    assert rewards["sharded"] == rewards["whole"] and len(rewards["whole"]) == 4
-    before, whole, sharded = (
-        load_file(start / "model.safetensors"),
-        weights(tmp_path / "whole"),
-        weights(tmp_path / "sharded"),
-    )
-    assert sharded.keys() == whole.keys()
-    apart = max((sharded[key] - whole[key]).abs().max().item() for key in whole)
+    assert rewards["parts"] == rewards["whole"] and len(rewards["whole"]) == 4
+    before, whole, parted = load_file(start / "model.safetensors"), weights(out / "whole"), weights(out / "parts")
+    assert parted.keys() == whole.keys()
+    apart = max((parted[key] - whole[key]).abs().max().item() for key in whole)
     learned = max((before[key] - whole[key]).abs().max().item() for key in whole)
     assert apart < 1e-4, "up to the order of sums"
     assert learned > 1e-3

@@ -1,0 +1,80 @@
+"""Optimizer states and gradients in parts over two processes (DeepSpeed's ZeRO 2) train as in one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from envs.core.errors import BadInput
+from models.embedded import embedded_dir
+from tests.training.engine.critics import save_critic
+from tests.training.engine.deepspeed_on_cpu import PARTITIONED, ZERO_2, needs_deepspeed
+from tests.training.engine.kept_processes import KeptProcesses
+from tests.training.engine.test_fsdp import ROWS, alone, assert_alike, assert_fine_tuned_alike, job_of, spoiled
+from training.data.cache import write_rows
+from training.data.columns import Column
+from training.engine.scoring import score
+from training.engine.settings import Lora, Optimization
+from training.engine.stage_jobs import launch, write_job
+from training.engine.trainer import TrainingDiverged
+
+pytestmark = [pytest.mark.heavy, needs_deepspeed]
+
+
+@pytest.fixture(scope="module")
+def partitioned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeptProcesses]:
+    kept = KeptProcesses(PARTITIONED, tmp_path_factory.mktemp("partitioned") / "workers", ZERO_2)
+    yield kept
+    kept.close()
+
+
+@pytest.mark.parametrize("lora", [None, Lora(rank=4, alpha=8)], ids=["every weight", "adapter"])
+def test_an_actor(partitioned: KeptProcesses, tmp_path: Path, lora: Lora | None) -> None:
+    """Steps have several packed sequences: DeepSpeed's engine makes its step in the last backward pass."""
+    job, columns = job_of("actor", embedded_dir(), lora=lora)
+    write_job(tmp_path / "partitioned", job, ROWS, columns)
+    partitioned.run(tmp_path / "partitioned")
+    assert_alike(alone(tmp_path / "alone", job, columns), tmp_path / "partitioned" / "model", embedded_dir())
+
+
+def test_a_critic_resumes(partitioned: KeptProcesses, tmp_path: Path) -> None:
+    """Its third and last step fails at first; the head has its own learning rate."""
+    critic = save_critic(tmp_path / "critic", std=0.1)
+    job, columns = job_of("value", critic)
+    job = job.model_copy(update={"head_rate": 3e-3})
+    folder = tmp_path / "partitioned"
+    write_job(folder, job, ROWS, {Column.TARGET: spoiled(columns[Column.TARGET], job)})
+    with pytest.raises(TrainingDiverged, match="step 3"):
+        partitioned.run(folder)
+    assert [path.name for path in (folder / "checkpoints").glob("checkpoint-*")] == ["checkpoint-2"]
+    write_rows(folder / "rows.parquet", ROWS, columns)
+    partitioned.run(folder)
+    assert_alike(alone(tmp_path / "alone", job, columns), folder / "model", critic)
+
+
+def test_bfloat16_training_starts_with_zero_log_ratios(partitioned: KeptProcesses, tmp_path: Path) -> None:
+    """DeepSpeed would cast the weights, and would end the autocast."""
+    job, columns = job_of("actor", embedded_dir(), bf16=True)
+    job = job.model_copy(update={"optimization": Optimization(learning_rate=1e-9, batch_rows=len(ROWS))})
+    columns |= {Column.REFERENCE: list(score("actions", job.start, ROWS, job.compute))}
+    write_job(tmp_path / "partitioned", job, ROWS, columns)
+    partitioned.run(tmp_path / "partitioned")
+    logged = json.loads((tmp_path / "partitioned" / "log.json").read_text(encoding="utf-8"))[0]
+    assert abs(logged["log_ratio"]) < 1e-4 and logged["log_ratio_spread"] < 1e-4
+
+
+def test_fine_tuning(partitioned: KeptProcesses, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert_fine_tuned_alike(partitioned, tmp_path, monkeypatch)
+
+
+def test_zero_3_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    for name, value in {**ZERO_2, "ACCELERATE_DEEPSPEED_ZERO_STAGE": "3"}.items():
+        monkeypatch.setenv(name, value)
+    job, columns = job_of("value", embedded_dir())
+    write_job(tmp_path, job, ROWS, columns)
+    with pytest.raises(BadInput, match="ended with exit code"):
+        launch(tmp_path, PARTITIONED)
+    assert "use --zero_stage 2" in capfd.readouterr().err
