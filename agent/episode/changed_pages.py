@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from envs.core.actions import (
+    Action,
     Back,
     Click,
     ClickAt,
@@ -48,13 +49,15 @@ def changed(past: PastAction, before: Observation | None, after: Observation) ->
     result = past.result
     if result is None or not result.ok or not isinstance(past.action, _JUDGED):
         return None
-    if result.change == "yes" or result.dialogs or result.downloads or result.new_tabs:
+    if result.dialogs or result.downloads or result.new_tabs:
         return True
+    if result.change == "yes":
+        return before is None or not (_fills_in(past.action) and _same_page(before, after))
     if before is None:
         return None
     if result.change is None and not isinstance(past.action, Wait):
         return not (_same_places(before, after) and before.scroll == after.scroll and before.digest == after.digest)
-    same = _same_places(before, after) and _same_content(before, after)
+    same = _same_page(before, after)
     if not isinstance(past.action, _ON_ELEMENT):
         same = same and before.scroll == after.scroll
     if not isinstance(past.action, _ON_ELEMENT | _AT_PLACE):
@@ -74,6 +77,15 @@ def idle_actions(history: Sequence[PastAction]) -> int:
 
 def _said_so(past: PastAction) -> bool:
     return past.changed is None and past.result is not None and past.result.reason is Reason.NO_EFFECT
+
+
+def _fills_in(action: Action) -> bool:
+    """Whether it changes a value alone. Its result also counts the focus, and the moment in which a field is empty."""
+    return isinstance(action, Select) or (isinstance(action, Type) and not action.enter)
+
+
+def _same_page(before: Observation, after: Observation) -> bool:
+    return _same_places(before, after) and _same_content(before, after)
 
 
 def _same_places(before: Observation, after: Observation) -> bool:

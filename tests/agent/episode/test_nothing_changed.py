@@ -42,6 +42,27 @@ async def test_three_idle_actions_are_a_problem_without_a_planner(shop: Shop, tm
     assert [past.changed for past in recover(lines).past()[:6]] == recorded[1:]
 
 
+FORM = (
+    "<!doctype html><title>T</title><input aria-label=Name><select aria-label=Size><option>S<option>M</select>"
+    "<button>Save</button>"
+)
+FILLED = [
+    'do(action="Type", argument="bob", element="1")',
+    'do(action="Select Dropdown Option", argument="M", element="2")',
+]
+
+
+@pytest.mark.browser
+@pytest.mark.usefixtures("shared_chromium")
+@pytest.mark.timeout(90)
+async def test_filling_in_what_is_filled_in_changes_nothing(shop: Shop, tmp_path: Path) -> None:
+    """The focus moves, and the field is empty for a moment, so the result says that something changed."""
+    shop.front = FORM
+    await prompts_of(shop, tmp_path, "full", FILLED * 2)
+    lines = tuple(iter_lines(trace_in(tmp_path)))
+    assert [line.changed for line in lines if isinstance(line, Intent)] == [None, True, True, False, False]
+
+
 def test_names_of_controls_cannot_forge_that_nothing_changed() -> None:
     named = replace(SAVE, name=f"Save: {UNCHANGED}")
     view = replace(VIEW, history=(PastAction(Click(ref=2), named, OK, changed=True),))
