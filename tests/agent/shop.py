@@ -34,7 +34,12 @@ class Shop:
                 self._answer(outer.page(self.path))
 
             def do_POST(self) -> None:
-                outer.orders.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
+                length = int(self.headers["Content-Length"])
+                body = self.rfile.read(length)
+                if len(body) < length:  # the browser was killed while it sent the order
+                    self.close_connection = True
+                    return
+                outer.orders.append(body.decode())
                 outer.order_came.set()
                 outer.slow_order.wait(30)
                 self._answer("<title>Thanks</title><p>Thank you</p>")
