@@ -43,7 +43,7 @@ async def test_a_fact_of_an_early_page_is_known_at_the_end(tmp_path: Path, max_n
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("moment", ["before step 20", "while step 3 is sent"])
+@pytest.mark.parametrize("moment", [pytest.param("before step 20", marks=pytest.mark.heavy), "while step 3 is sent"])
 async def test_notes_survive_a_kill(tmp_path: Path, home: Path, moment: str) -> None:
     children: list[subprocess.Popen[bytes]] = []
     in_flight = moment != "before step 20"

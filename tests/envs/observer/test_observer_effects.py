@@ -9,6 +9,7 @@ from envs.core.observation import Effect, InputKind, Observation
 from envs.core.settings import ObserveSettings
 from envs.observer.observer import Observer
 from tests.conftest import Site
+from tests.sampled import sampled
 
 pytestmark = pytest.mark.browser
 
@@ -168,7 +169,7 @@ async def seen(page: Page, site: Site, html: str, *, effects: bool = True) -> Ob
     return await Observer(page, ObserveSettings(effects=effects)).observe()
 
 
-@pytest.mark.parametrize(("html", "expected"), CASES)
+@pytest.mark.parametrize(("html", "expected"), sampled(CASES))
 async def test_what_using_a_control_sets_off(page: Page, site: Site, html: str, expected: Effect) -> None:
     observation = await seen(page, site, html)
     found = [one.effect for one in observation.elements if one.key.name == "x"]

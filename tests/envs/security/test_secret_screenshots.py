@@ -1,10 +1,13 @@
 """No screenshot shows a declared secret.
 
 Each page draws a value that was typed into it. Two sessions type two values of the same length: the screenshots must be
-equal or withheld. The control types the same values without declaring them: the screenshots differ.
+equal; or the screenshot of a session is withheld. The control types the values without declaring them: the screenshots
+differ.
 """
 
 from __future__ import annotations
+
+import asyncio
 
 import pytest
 
@@ -86,12 +89,14 @@ async def observe(opener: Opener, web: Web, script: str, value: str, *, declared
 
 @pytest.mark.parametrize("script", DRAWN.values(), ids=DRAWN)
 async def test_a_picture_showed_a_secret_that_the_text_did_not(opener: Opener, web: Web, script: str) -> None:
-    pictures = [(await observe(opener, web, script, value, declared=True)) for value in VALUES]
-    shown = [(await observe(opener, web, script, value, declared=False)).screenshot for value in VALUES]
-    assert shown[0] and shown[0] != shown[1], "control: without a declaration the pictures show the value"
-    assert [seen.screenshot for seen in pictures] == [None, None]
-    assert all("screenshot left out" in seen.note for seen in pictures)
-    assert all(value not in repr(seen) for seen, value in zip(pictures, VALUES, strict=True))
+    seen, *shown = await asyncio.gather(
+        observe(opener, web, script, VALUES[0], declared=True),
+        *(observe(opener, web, script, value, declared=False) for value in VALUES),
+    )
+    pictures = [one.screenshot for one in shown]
+    assert pictures[0] and pictures[0] != pictures[1], "control: without a declaration the pictures show the value"
+    assert seen.screenshot is None and "screenshot left out" in seen.note
+    assert VALUES[0] not in repr(seen)
 
 
 HARMLESS = {

@@ -137,12 +137,12 @@ SOFT = sorted(
     {info.name for info in task_infos() if info.milestones}
     | {"click-button", "click-dialog", "social-media-some", "form-sequence", "use-slider", "drag-items"}
 )
-SHARE = sorted({*SOFT[::4], *HARD_RESET})
-"""A fixed quarter, and all pages that are reloaded each time."""
+SHARE = sorted({*SOFT[::8], *HARD_RESET})
+"""A fixed eighth, and all pages that are reloaded each time."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("names", [SHARE, pytest.param(SOFT, marks=pytest.mark.heavy)], ids=["quarter", "all"])
+@pytest.mark.parametrize("names", [SHARE, pytest.param(SOFT, marks=pytest.mark.heavy)], ids=["eighth", "all"])
 async def test_a_soft_reset_equals_a_hard_one(suite: MiniwobSuite, names: list[str]) -> None:
     """A seed gives the same instruction and observation after an unfinished episode."""
     soft, hard = await suite.environment(), await suite.environment()

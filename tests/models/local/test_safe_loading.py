@@ -227,7 +227,10 @@ def with_code(checkpoint: Path, file: str, mark: Path) -> None:
     path.write_text(json.dumps({**stored, **model_type, "auto_map": auto_map, "tokenizer_class": "Evil"}))
 
 
-@pytest.mark.parametrize("answer", ["", "y\n" * 60], ids=["no terminal", "yes to everything"])
+@pytest.mark.parametrize(
+    "answer",
+    [pytest.param("", id="no terminal", marks=pytest.mark.heavy), pytest.param("y\n" * 60, id="yes to everything")],
+)
 def test_code_in_a_checkpoint_is_not_run(tmp_path: Path, answer: str) -> None:
     """By default transformers asks on a terminal; `trust_remote_code` is always false. One process reads all three."""
     marks: dict[str, Path] = {}

@@ -172,14 +172,3 @@ def test_lean_models_are_not_sharded(sharded: KeptProcesses, tmp_path: Path) -> 
     with pytest.raises(BadInput, match="ended with exit code"):
         sharded.run(tmp_path)
     assert "use either lean or FSDP" in sharded.errors()
-
-
-def test_fsdp_1_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    environ = {**WHAT_ACCELERATE_TELLS, "FSDP_VERSION": "1", "FSDP_CPU_RAM_EFFICIENT_LOADING": "false"}
-    for name, value in environ.items():
-        monkeypatch.setenv(name, value)
-    job, columns = job_of("value", embedded_dir())
-    write_job(tmp_path, job, ROWS, columns)
-    with pytest.raises(BadInput, match="ended with exit code"):
-        launch(tmp_path, SHARDED)
-    assert "--fsdp_version 2" in capfd.readouterr().err

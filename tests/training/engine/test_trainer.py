@@ -8,10 +8,12 @@ import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+from accelerate.utils import DistributedType
 from safetensors.torch import load_file
 from torch import Tensor
 from transformers import TrainerCallback
@@ -28,6 +30,7 @@ from training.engine.checkpoints import load_policy, save_policy
 from training.engine.critic_model import Critic
 from training.engine.critics import CriticTrainer
 from training.engine.settings import Compute, Objective, ObjectiveKind, Optimization
+from training.engine.sharding import settle_sharding
 from training.engine.stage_jobs import StageJob, launch, write_job
 from training.engine.step_plan import Plan
 from training.engine.trainer import (
@@ -359,3 +362,12 @@ def test_tensorboard_events_are_kept_when_checkpoints_are_removed(tmp_path: Path
     log = EventAccumulator(str(events))
     log.Reload()
     assert len(log.Scalars("train/loss")) == 3
+
+
+def test_fsdp_1_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer = trainer_of(rows_of(4), tmp_path)
+    settle_sharding(trainer)
+    monkeypatch.setattr(trainer.accelerator.state, "distributed_type", DistributedType.FSDP)
+    monkeypatch.setattr(trainer.accelerator.state, "fsdp_plugin", SimpleNamespace(fsdp_version=1), raising=False)
+    with pytest.raises(BadInput, match="launch it with --fsdp_version 2"):
+        settle_sharding(trainer)

@@ -62,7 +62,7 @@ def small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", ["Qwen2.5-VL", "Gemma 3", "SmolVLM"])
+@pytest.mark.parametrize("name", ["Qwen2.5-VL", "Gemma 3", pytest.param("SmolVLM", marks=pytest.mark.heavy)])
 def test_the_plan_is_within_15_percent_of_the_measured_peak(
     name: str, way: str, starts: Callable[[str], Path], images: Path, tmp_path: Path
 ) -> None:

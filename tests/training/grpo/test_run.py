@@ -222,6 +222,7 @@ WAYS = pytest.mark.parametrize(
                 "optimization": {"batch_rows": 32, "learning_rate": 3e-3},
             },
             id="adapters",
+            marks=pytest.mark.heavy,  # test_fsdp.py trains adapters, too
         ),
     ],
 )
