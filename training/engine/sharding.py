@@ -22,12 +22,12 @@ def settle_sharding(trainer: Trainer) -> None:
     """Keeps weights in float32, whatever shards them, and autocast as without sharding; call it before training. Raises
     BadInput for sharding that is not supported: FSDP 1 and ZeRO 3."""
     accelerator: Any = trainer.accelerator
-    kind = accelerator.distributed_type
-    if kind == DistributedType.DEEPSPEED:
+    if accelerator.distributed_type == DistributedType.DEEPSPEED:
         _settle_deepspeed(accelerator, bf16=trainer.args.bf16)
-    if kind == DistributedType.FSDP and not accelerator.is_fsdp2:
-        raise BadInput("a stage's weights are sharded by FSDP 2: launch it with --fsdp_version 2")
-    if kind == DistributedType.FSDP:  # mixed precision would cast the weights, and references were scored in float32
+    elif accelerator.distributed_type == DistributedType.FSDP:
+        if not accelerator.is_fsdp2:
+            raise BadInput("a stage's weights are sharded by FSDP 2: launch it with --fsdp_version 2")
+        # Mixed precision would cast the weights, and references were scored in float32.
         accelerator.state.fsdp_plugin.mixed_precision_policy = None
 
 

@@ -117,8 +117,8 @@ def run_job(folder: Path, models: SharedBaseModels | None = None, watch: Watcher
     else:
         trainer = _trainer(folder, job, hold_frozen_in_bfloat16(_built(job), job.compute), rows, columns)
     settle_sharding(trainer)
-    if job.compute.lean and trainer.is_fsdp_enabled:
-        raise BadInput("compute.lean keeps one frozen base in each process: use either lean or FSDP")
+    if job.compute.lean and (trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled):
+        raise BadInput("compute.lean keeps one frozen base in each process: use either lean or FSDP or DeepSpeed")
     log = train(trainer, job.compute, folder.name, watch)
     if models is not None:  # they stay in use: drop the trainer's wrapper of their forward pass
         trainer.accelerator.unwrap_model(trainer.model, keep_fp32_wrapper=False)

@@ -13,13 +13,18 @@ from models.embedded import embedded_dir
 from tests.training.engine.critics import save_critic
 from tests.training.engine.deepspeed_on_cpu import PARTITIONED, ZERO_2, needs_deepspeed
 from tests.training.engine.kept_processes import KeptProcesses
-from tests.training.engine.test_fsdp import ROWS, alone, assert_alike, assert_fine_tuned_alike, job_of, spoiled
-from training.data.cache import write_rows
+from tests.training.engine.test_fsdp import (
+    ROWS,
+    alone,
+    assert_alike,
+    assert_critic_resumes,
+    assert_fine_tuned_alike,
+    job_of,
+)
 from training.data.columns import Column
 from training.engine.scoring import score
 from training.engine.settings import Lora, Optimization
 from training.engine.stage_jobs import launch, write_job
-from training.engine.trainer import TrainingDiverged
 
 pytestmark = [pytest.mark.heavy, needs_deepspeed]
 
@@ -41,18 +46,7 @@ def test_an_actor(partitioned: KeptProcesses, tmp_path: Path, lora: Lora | None)
 
 
 def test_a_critic_resumes(partitioned: KeptProcesses, tmp_path: Path) -> None:
-    """Its third and last step fails at first; the head has its own learning rate."""
-    critic = save_critic(tmp_path / "critic", std=0.1)
-    job, columns = job_of("value", critic)
-    job = job.model_copy(update={"head_rate": 3e-3})
-    folder = tmp_path / "partitioned"
-    write_job(folder, job, ROWS, {Column.TARGET: spoiled(columns[Column.TARGET], job)})
-    with pytest.raises(TrainingDiverged, match="step 3"):
-        partitioned.run(folder)
-    assert [path.name for path in (folder / "checkpoints").glob("checkpoint-*")] == ["checkpoint-2"]
-    write_rows(folder / "rows.parquet", ROWS, columns)
-    partitioned.run(folder)
-    assert_alike(alone(tmp_path / "alone", job, columns), folder / "model", critic)
+    assert_critic_resumes(partitioned, tmp_path, save_critic(tmp_path / "critic", std=0.1))
 
 
 def test_bfloat16_training_starts_with_zero_log_ratios(partitioned: KeptProcesses, tmp_path: Path) -> None:
@@ -70,11 +64,33 @@ def test_fine_tuning(partitioned: KeptProcesses, tmp_path: Path, monkeypatch: py
     assert_fine_tuned_alike(partitioned, tmp_path, monkeypatch)
 
 
+def test_lean_models_are_not_partitioned(partitioned: KeptProcesses, tmp_path: Path) -> None:
+    """The last job of these processes: it ends them."""
+    job, columns = job_of("value", embedded_dir(), lean=True, lora=Lora(rank=4))
+    write_job(tmp_path, job, ROWS, columns)
+    with pytest.raises(BadInput, match="ended with exit code"):
+        partitioned.run(tmp_path)
+    assert "use either lean or FSDP or DeepSpeed" in partitioned.errors()
+
+
+def test_zero_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_zero(1, monkeypatch)
+    job, columns = job_of("actor", embedded_dir())
+    write_job(tmp_path / "partitioned", job, ROWS, columns)
+    trained = launch(tmp_path / "partitioned", PARTITIONED)
+    monkeypatch.undo()
+    assert_alike(alone(tmp_path / "alone", job, columns), trained, embedded_dir())
+
+
 def test_zero_3_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    for name, value in {**ZERO_2, "ACCELERATE_DEEPSPEED_ZERO_STAGE": "3"}.items():
-        monkeypatch.setenv(name, value)
+    use_zero(3, monkeypatch)
     job, columns = job_of("value", embedded_dir())
     write_job(tmp_path, job, ROWS, columns)
     with pytest.raises(BadInput, match="ended with exit code"):
         launch(tmp_path, PARTITIONED)
     assert "use --zero_stage 2" in capfd.readouterr().err
+
+
+def use_zero(stage: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {**ZERO_2, "ACCELERATE_DEEPSPEED_ZERO_STAGE": str(stage)}.items():
+        monkeypatch.setenv(name, value)

@@ -79,17 +79,21 @@ def assert_alike(first: Path, second: Path, start: Path) -> None:
 
 
 def test_a_critic_resumes_from_a_sharded_checkpoint(sharded: KeptProcesses, tmp_path: Path, critic: Path) -> None:
+    assert_critic_resumes(sharded, tmp_path, critic)
+
+
+def assert_critic_resumes(processes: KeptProcesses, out: Path, critic: Path) -> None:
     """Its third and last step fails at first; the head has its own learning rate."""
     job, columns = job_of("value", critic)
     job = job.model_copy(update={"head_rate": 3e-3})
-    folder = tmp_path / "sharded"
-    write_job(folder, job, ROWS, {Column.TARGET: spoiled(columns[Column.TARGET], job)})
+    folder = out / "together"
+    write_job(folder, job, ROWS, {Column.TARGET: _spoiled(columns[Column.TARGET], job)})
     with pytest.raises(TrainingDiverged, match="step 3"):
-        sharded.run(folder)
+        processes.run(folder)
     assert [path.name for path in (folder / "checkpoints").glob("checkpoint-*")] == ["checkpoint-2"]
     write_rows(folder / "rows.parquet", ROWS, columns)
-    sharded.run(folder)
-    assert_alike(alone(tmp_path / "alone", job, columns), folder / "model", critic)
+    processes.run(folder)
+    assert_alike(alone(out / "alone", job, columns), folder / "model", critic)
 
 
 @pytest.mark.parametrize("lora", [None, Lora(rank=4, alpha=8)], ids=["every weight", "adapter"])
@@ -123,7 +127,7 @@ def test_bfloat16_training_starts_with_zero_log_ratios(
         assert logged["loss"] == pytest.approx(expected["loss"], abs=1e-5)
 
 
-def spoiled(targets: list[float], job: StageJob) -> list[float]:
+def _spoiled(targets: list[float], job: StageJob) -> list[float]:
     """Replaces the target of a row of the last step by NaN."""
     plan = Plan(ROWS, batch_rows=job.optimization.batch_rows, pack_tokens=150, epochs=1, seed=job.seed)
     last = plan[len(plan) - 1].packs[0][0]
