@@ -11,6 +11,7 @@ import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
 from types import TracebackType
 
@@ -19,7 +20,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, async_playwright
 
-from envs.browser.chromium import Chromium, find_chromium
+from envs.browser.chromium import NO_ADDRESS_BAR_POPUPS, Chromium, find_chromium, write_guard
 from tests.timing import HANG_S
 
 _STATE = tempfile.mkdtemp(prefix="mira-state-")
@@ -36,6 +37,7 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
     "--site-per-process",
+    NO_ADDRESS_BAR_POPUPS,
 ]
 
 hypothesis.settings.register_profile(
@@ -111,8 +113,10 @@ def site() -> Iterator[Site]:
 async def chromium() -> AsyncIterator[Browser]:
     """A headless Chromium shared by the session; tests must not close it."""
     async with async_playwright() as playwright:
-        path = find_chromium(playwright.chromium.executable_path)
-        browser = await playwright.chromium.launch(executable_path=path, args=FLAGS)
+        home = Path(tempfile.mkdtemp(prefix="mira-chromium-"))
+        (home / "tmp").mkdir()
+        guard = write_guard(home, find_chromium(playwright.chromium.executable_path))
+        browser = await playwright.chromium.launch(executable_path=guard, args=FLAGS)
         yield browser
         await asyncio.wait_for(browser.close(), HANG_S)
 

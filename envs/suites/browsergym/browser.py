@@ -6,13 +6,11 @@ import asyncio
 import os
 import shutil
 import signal
-import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from envs.browser import chromium_guard
-from envs.browser.chromium import SWITCHES, find_chromium, launch_s, not_started
+from envs.browser.chromium import SWITCHES, find_chromium, guard_command, launch_s, not_started
 from envs.core.errors import BrowserMissing, BrowserNotStarted
 from envs.security.allowlist_proxy import AllowlistProxy
 from envs.security.tls_termination import proxy_certificate
@@ -50,12 +48,8 @@ class SharedChromium:
         chromium = find_chromium()
         home = Path(tempfile.mkdtemp(prefix="mira-shared-"))
         (home / "tmp").mkdir()
-        owner = os.getpid()
-        guard = (sys.executable, "-IS", chromium_guard.__file__, str(owner), chromium_guard.start_time(owner))
         process = await asyncio.create_subprocess_exec(
-            *guard,
-            str(home),
-            str(chromium),
+            *guard_command(home, chromium),
             *_switches(home, proxy, headed),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from playwright.async_api import Browser, Page
 
 from envs.browser import chromium_guard
 from envs.browser.chromium import Chromium, find_chromium
@@ -150,3 +151,12 @@ def test_lists_of_features_become_one_switch() -> None:
     """Chromium uses only the last of two switches and would ignore Playwright's."""
     given = ["--disable-features=A,B", "--x", "--enable-features=C", "--disable-features=D", "--proxy=a=b"]
     assert chromium_guard.joined(given) == ["--disable-features=A,B,D", "--enable-features=C", "--x", "--proxy=a=b"]
+
+
+async def test_a_page_has_one_renderer(chromium: Browser, page: Page) -> None:
+    """Chromium's own pages, those of the hidden address bar, would be targets of the type `browser_ui`."""
+    session = await chromium.new_browser_cdp_session()
+    targets = (await session.send("Target.getTargets", {"filter": [{}]}))["targetInfos"]
+    await session.detach()
+    assert page.url == "about:blank"
+    assert {"page"} <= {target["type"] for target in targets} <= {"browser", "page", "tab"}, targets
