@@ -10,11 +10,7 @@ import json
 from pathlib import Path
 from typing import Any, Final, Literal, cast, get_args
 
-from models.base import ModelUnavailable
-from models.embedded import embedded_dir
-from models.providers.embedded import EmbeddedSpec
-from models.providers.local import LocalSpec
-from models.specs import parse_spec
+from models.local.checkpoint_folders import checkpoint_folders
 
 PromptStyle = Literal["compact", "full"]
 RoleStyle = Literal["compact", "short", "full"]
@@ -81,16 +77,7 @@ def style_of_spec(spec: str) -> PromptStyle | None:
 
 def declaration_of_spec(spec: str) -> tuple[PromptStyle | None, str]:
     """The same with the declared profile."""
-    try:
-        match parse_spec(spec):
-            case EmbeddedSpec():
-                return declaration(embedded_dir())
-            case LocalSpec(folder, adapter):
-                return declaration(*([adapter] if adapter else []), folder)
-            case _:
-                return None, ""
-    except ModelUnavailable:
-        return None, ""
+    return declaration(*checkpoint_folders(spec))
 
 
 def declare_no_reasons(folder: Path) -> None:
@@ -100,7 +87,7 @@ def declare_no_reasons(folder: Path) -> None:
 
 def answers_without_reasons(spec: str) -> bool:
     """Whether the checkpoint of a model spec, or its adapter, declares answers without reasons."""
-    return any(declarations(folder).get(_REASONS) == _NONE for folder in _folders(spec))
+    return any(declarations(folder).get(_REASONS) == _NONE for folder in checkpoint_folders(spec))
 
 
 def declare_precision(folder: Path, *, bf16: bool) -> None:
@@ -135,24 +122,12 @@ def declared_thoughts(*folders: Path) -> Thoughts | None:
 
 def thinks_in_tags(spec: str) -> bool:
     """Whether the checkpoint of a model spec, or its adapter first, declares thoughts in tags."""
-    return declared_thoughts(*_folders(spec)) is not None
+    return declared_thoughts(*checkpoint_folders(spec)) is not None
 
 
 def is_asked_to_think(spec: str) -> bool:
     """Whether the checkpoint of a model spec, or its adapter first, declares that prompts asked for its thoughts."""
-    return declared_thoughts(*_folders(spec)) == "asked"
-
-
-def _folders(spec: str) -> tuple[Path, ...]:
-    """The folders of a model spec that may hold a declaration: its adapter's, then its checkpoint's."""
-    try:
-        match parse_spec(spec):
-            case LocalSpec(folder, adapter):
-                return (adapter, folder) if adapter else (folder,)
-            case _:
-                return ()
-    except ModelUnavailable:
-        return ()
+    return declared_thoughts(*checkpoint_folders(spec)) == "asked"
 
 
 def copy_declarations(folder: Path, *sources: Path) -> None:

@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from models.base import ModelUnavailable
+from models.local.checkpoint_folders import served_folder
 from models.local.prompt_style import declarations, declare
 from models.providers.embedded import EmbeddedSpec
 from models.providers.local import LocalSpec
+from models.providers.openai import OpenAISpec
+from models.providers.vllm import VllmSpec
 from models.specs import parse_spec
 from models.vision.profiles import VisionProfile, profile_named, profile_of_config, profile_of_name
 
@@ -40,9 +43,9 @@ def vision_profile(spec: str, declared: str = "auto") -> VisionProfile | None:
         case EmbeddedSpec():
             return None
         case LocalSpec(folder, adapter):
-            if not is_vision_checkpoint(folder):
-                return None
-            return _of_checkpoint(folder, adapter) if declared == "auto" else profile_named(declared)
+            return _declared_or_of(folder, adapter, declared)
+        case VllmSpec() | OpenAISpec() if folder := served_folder(parsed.model):
+            return _declared_or_of(folder, None, declared)
         case _:
             served = spec if parsed is None else str(getattr(parsed, "model", ""))
             return profile_of_name(served) if declared == "auto" else profile_named(declared)
@@ -51,6 +54,12 @@ def vision_profile(spec: str, declared: str = "auto") -> VisionProfile | None:
 def declare_profile(folder: Path, name: str) -> None:
     """Declares in `mira.json` that the checkpoint in *folder* answers in the coordinates of the profile *name*."""
     declare(folder, PROFILE_KEY, profile_named(name).name)
+
+
+def _declared_or_of(folder: Path, adapter: Path | None, declared: str) -> VisionProfile | None:
+    if not is_vision_checkpoint(folder):
+        return None
+    return _of_checkpoint(folder, adapter) if declared == "auto" else profile_named(declared)
 
 
 def _of_checkpoint(folder: Path, adapter: Path | None) -> VisionProfile:

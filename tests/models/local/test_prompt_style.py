@@ -16,6 +16,7 @@ from models.local.prompt_style import (
     declare_style,
     declare_thoughts,
     declared_style,
+    is_asked_to_think,
     style_of_spec,
     thinks_in_tags,
 )
@@ -83,6 +84,20 @@ def test_an_unknown_style_is_not_declared(base: Path) -> None:
 @pytest.mark.parametrize("spec", ["openai:gpt-4o", "vllm:http://127.0.0.1:8000/v1#m", "gpt-4o", "local:"])
 def test_other_models_declare_nothing(spec: str) -> None:
     assert style_of_spec(spec) is None
+
+
+@pytest.mark.parametrize("form", ["openai:{}", "vllm:http://127.0.0.1:8000/v1#{}"])
+def test_a_model_that_is_served_under_its_folders_name(base: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+    """`vllm serve DIR` and `transformers serve DIR` name it so."""
+    declare_style(base, "compact")
+    declare_thoughts(base, "asked")
+    assert style_of_spec(form.format(base)) is None, "no checkpoint"
+    (base / "config.json").write_text("{}")
+    assert style_of_spec(form.format(base)) == "compact" and is_asked_to_think(form.format(base))
+    monkeypatch.chdir(base.parent)
+    assert style_of_spec(form.format(base.name)) == "compact"
+    monkeypatch.chdir(base)
+    assert style_of_spec(form.format(base.name)) is None
 
 
 def test_the_embedded_model_declares_compact_prompts() -> None:

@@ -91,6 +91,16 @@ def test_a_declaration_takes_precedence(tmp_path: Path) -> None:
     assert profile_of("openai:my-finetune", "unit").space is CoordinateSpace.UNIT
 
 
+def test_a_served_model_that_is_named_after_its_folder_is_read_from_it(tmp_path: Path) -> None:
+    folder = write_checkpoint(tmp_path / "policy", {"model_type": "qwen3_vl"})
+    assert profile_of(f"vllm:http://127.0.0.1:8000/v1#{folder}").name == "qwen3-vl"
+    declare_profile(folder, "general")
+    assert profile_of(f"openai:{folder}").name == "general"
+    assert profile_of(f"openai:{folder}", "unit").name == "unit"
+    (folder / "config.json").write_text('{"model_type": "llama"}')
+    assert vision_profile(f"openai:{folder}") is None
+
+
 def test_an_unknown_declaration_lists_the_known_ones() -> None:
     with pytest.raises(ModelUnavailable, match=r"unknown vision profile 'quen': use one of ui-tars-1.5, .*, unit"):
         vision_profile("openai:gpt-4o", "quen")

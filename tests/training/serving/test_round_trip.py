@@ -34,7 +34,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str
 
 async def test_a_served_export_answers_like_the_checkpoint(served: tuple[Path, str], tmp_path: Path) -> None:
     folder, url = served
-    config = RunConfig(policy=f"openai:{folder}", base_url=url, prompt_style="compact", workers=1)
+    config = RunConfig(policy=f"openai:{folder}", base_url=url, workers=1)
     played = await run_suite(config, TaskSelection("miniwob", ("click-button", "enter-text"), (0,)), tmp_path)
     assert [episode.outcome for episode in played.episodes] == ["success"] * 2
     traces = ((file.read(), file.blobs) for file in discover_traces([played.folder]))
