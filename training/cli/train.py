@@ -129,12 +129,12 @@ def sft(
 
 
 def _validation_table(scores: Sequence[ValidationScore]) -> FittedTable:
-    from training.engine.early_stopping import best_score
+    from training.engine.early_stopping import best_epoch
 
     table = FittedTable(
         Column("validation"), Column("loss per token", right=True), Column("exact answers", right=True), Column("kept")
     )
-    best = best_score(scores)
+    best = best_epoch(scores)
     for epoch, score in enumerate(scores):
         name = f"epoch {epoch}" if epoch else "the start"
         table.row(name, f"{score.loss:.3f}", f"{score.exact:.1%}", "yes" if score is best else "")

@@ -1,5 +1,5 @@
-"""Early stopping: scores held-out rows after every epoch, keeps the best weights, and ends training when the loss no
-longer falls."""
+"""Early stopping: scores held-out rows after every epoch, keeps the weights of the best one, and ends training when the
+loss no longer falls. The start is scored, too, but never kept: whoever trained has it."""
 
 from __future__ import annotations
 
@@ -38,6 +38,11 @@ class ValidationScore(Record):
 def best_score(scores: Sequence[ValidationScore]) -> ValidationScore:
     """The score with the lowest loss, of equal ones the first. Raises ValueError without scores."""
     return min(scores, key=lambda score: score.loss)
+
+
+def best_epoch(scores: Sequence[ValidationScore]) -> ValidationScore:
+    """The best score behind the start, whose weights are kept. Raises ValueError if nothing was trained."""
+    return best_score([score for score in scores if score.step])
 
 
 def read_scores(folder: Path) -> tuple[ValidationScore, ...]:
@@ -102,8 +107,8 @@ class EarlyStopping(TrainerCallback):
         model: Any = self._trainer.model
         score = validation_score(model, self._rows, self._compute, state.global_step)
         scores = [*known, score]
-        better = _of_first_process(best_score(scores) is score)
-        weights = _trained_weights(self._trainer) if better and score.step else None
+        better = _of_first_process(score.step > 0 and best_epoch(scores) is score)
+        weights = _trained_weights(self._trainer) if better else None
         if state.is_world_process_zero:
             self._folder.mkdir(parents=True, exist_ok=True)
             if weights is not None:
@@ -115,15 +120,12 @@ class EarlyStopping(TrainerCallback):
             control.should_training_stop = True
 
 
-def load_best(model: nn.Module, folder: Path) -> bool:
-    """Loads the best weights in *folder* into *model*; False if the start was best, whose weights are not stored."""
-    if best_score(read_scores(folder)).step == 0:
-        return False
+def load_best(model: nn.Module, folder: Path) -> None:
+    """Loads the weights of the best epoch in *folder* into *model*."""
     own = dict(model.named_parameters())
     with torch.no_grad():
         for name, weight in load_file(folder / BEST).items():
             own[name].copy_(weight)
-    return True
 
 
 def _of_first_process(decision: bool) -> bool:

@@ -68,10 +68,11 @@ def supervised(
 ) -> Path:
     """Trains on *rows* and returns the folder of the result, `OUT/model`; a killed run is resumed.
 
-    *validation*: rows for early stopping (:mod:`training.engine.early_stopping`); the result then has the weights with
-    the lowest loss on them, and `OUT/validation.json` the scores. *launcher*: runs the job in several processes, see
-    :func:`training.engine.launcher.run_launched`. Raises BadInput where the start is no checkpoint, or where there are
-    validation rows for a model that takes padded rows only; ValueError for a row beyond `compute.max_tokens`.
+    *validation*: rows for early stopping (:mod:`training.engine.early_stopping`); the result then has the weights of
+    the epoch with the lowest loss on them, and `OUT/validation.json` the scores. *launcher*: runs the job in several
+    processes, see :func:`training.engine.launcher.run_launched`. Raises BadInput where the start is no
+    checkpoint, or where there are validation rows for a model that takes padded rows only; ValueError for a row beyond
+    `compute.max_tokens`.
     """
     if (out / "model").exists():
         return out / "model"
@@ -124,8 +125,8 @@ def _trained(job: SupervisedJob, rows: Sequence[Row], validation: Sequence[Row],
     train_on(trainer, out / "checkpoints")
     learned = whole_model(trainer, partial(_untrained, job))
     if learned is not None:
-        if validation and not load_best(learned, out):
-            learned = _untrained(job)
+        if validation:
+            load_best(learned, out)
         if is_held_in_bfloat16(learned):  # an adapter is merged into the float32 weights, or its sum would be rounded
             exact = _untrained(job)
             copy_trained_weights(learned, exact)

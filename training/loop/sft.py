@@ -25,7 +25,7 @@ from training.data.table import DataSummary, summarize
 from training.data.thoughts import declare_learned_thoughts, thoughts_in
 from training.data.trajectories import Decision, LeftOut, Selection, Trajectory, parsed_completion
 from training.engine.checkpoints import base_of, load_policy, weights_digest
-from training.engine.early_stopping import ValidationScore, read_scores
+from training.engine.early_stopping import ValidationScore, best_epoch, best_score, read_scores
 from training.engine.language_model import hidden_width
 from training.engine.learning_rate_check import UpdateBound, check_rate
 from training.engine.progress import Watcher, unwatched
@@ -87,7 +87,7 @@ class FineTuned(Record):
     """Mean over completion tokens, in nats; None if nothing was trained."""
     last_loss: float | None
     validation: tuple[ValidationScore, ...] = ()
-    """Scores of the validation rows at the start and after every epoch; the model has the weights of the best."""
+    """Scores of the validation rows at the start and after every epoch; the model has the weights of the best epoch."""
     play: tuple[str, ...]
     """The command that plays the model on tasks like its training tasks."""
 
@@ -162,6 +162,11 @@ def fine_tune(
     first, last = (losses[0], losses[-1]) if losses else (None, None)
     play = play_command(model, kept)
     scores = read_scores(out) if validation_rows else ()
+    if scores and best_score(scores).step == 0:
+        log(
+            f"warning: the start has a lower loss on the validation runs ({scores[0].loss:.3f}) than every epoch "
+            f"(at best {best_epoch(scores).loss:.3f}): compare both in play; the model is that of the best epoch"
+        )
     return FineTuned(model=model, data=summary, first_loss=first, last_loss=last, validation=scores, play=play)
 
 
