@@ -157,10 +157,9 @@ def moved(settings: LoopSettings, start: Path, out: Path) -> tuple[float, float]
     "name",
     [
         "smoke",
-        "smollm2",
         "gemma3-12b",
         "gemma3-12b-full",
-        *(pytest.param(name, marks=pytest.mark.heavy) for name in ("tiny", "tiny-miniwob-long")),
+        *(pytest.param(name, marks=pytest.mark.heavy) for name in ("smollm2", "tiny", "tiny-miniwob-long")),
     ],
 )
 def test_the_rates_of_shipped_configurations_move_log_probabilities(name: str, wide: Path, tmp_path: Path) -> None:

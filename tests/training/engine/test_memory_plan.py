@@ -34,7 +34,9 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 CASES = [
     *(("gemma3", way) for way in WAYS),
-    *((family, way) for family in ("qwen3", "llama") for way in ("every weight", "recomputed")),
+    ("llama", "recomputed"),
+    pytest.param("llama", "every weight", marks=pytest.mark.heavy),
+    *(pytest.param("qwen3", way, marks=pytest.mark.heavy) for way in ("every weight", "recomputed")),
 ]
 
 
@@ -119,7 +121,7 @@ def test_the_plan_is_within_15_percent_of_the_measured_peak(
 
 
 @pytest.mark.parametrize("way", ["every weight", "LoRA in bfloat16", "recomputed"])
-@pytest.mark.parametrize("family", ["gemma3", "qwen3"])
+@pytest.mark.parametrize("family", ["gemma3", pytest.param("qwen3", marks=pytest.mark.heavy)])
 def test_the_plan_of_a_fine_tuning_is_within_15_percent_of_the_measured_peak(
     starts: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, family: str, way: str
 ) -> None:

@@ -261,7 +261,7 @@ def test_excluded_rows_are_counted_and_logged(
     assert "nonfinite" in shown[1] and "1/2" in shown[1]
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_two_processes_count_one_batch(start: Path, tmp_path: Path) -> None:
     """DDP: rewards and excluded rows are gathered. The start solves no maze: every reward is 0."""
     write_examples(tmp_path / "train.jsonl", MAZES)

@@ -63,7 +63,12 @@ def silent(_: str) -> None:
 Case = tuple[Path, Sequence[Example]]
 
 
-@pytest.fixture(params=["text", *ARCHITECTURES])
+OTHERS = [name for name in ARCHITECTURES if name not in ("Qwen2.5-VL", "Gemma 3")]
+
+
+@pytest.fixture(
+    params=["text", "Qwen2.5-VL", "Gemma 3", *(pytest.param(name, marks=pytest.mark.heavy) for name in OTHERS)]
+)
 def case(request: pytest.FixtureRequest, starts: Callable[[str], Path], images: Path, tmp_path: Path) -> Case:
     if request.param == "text":
         return fresh_model(tmp_path / "start", width=32, layers=2), MAZES

@@ -193,7 +193,7 @@ def test_nothing_is_measured_without_held_out_examples(start: Path, tmp_path: Pa
     assert result.held_out == () == read_held_out(tmp_path / "run")
 
 
-@pytest.mark.slow
+@pytest.mark.heavy  # the next test trains in two processes, too
 def test_two_processes_do_one_run(start: Path, tmp_path: Path) -> None:
     """Each rewards whole groups of its own, one of them measures and writes."""
     config = settings(launcher=TWO, held_out_every=2)

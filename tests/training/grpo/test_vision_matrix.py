@@ -7,6 +7,7 @@ recipes' own, of scripted answers: a model with random weights never answers cor
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -30,17 +31,20 @@ from training.grpo.trainer import build_trainer, token_count
 LORA = {"rank": 4, "alpha": 8}
 FAST = {("ssl", False), ("guirlvg", True)}
 """Pairs of recipe and adapters that `make check` runs: all weights; and adapters, a frozen encoder, a weighted KL."""
+SLOW = {("adagui", True), ("lpo", False)}
+"""What `make test` adds, so that each recipe is trained with each model; the rest is `heavy`."""
+PAIRS = {*product(REWARDS.builtin, (False, True))}
+MARKS = ((SLOW, pytest.mark.slow), (PAIRS - FAST - SLOW, pytest.mark.heavy))
 CELLS = [
     pytest.param(
         name,
         recipe,
         adapters,
         id=f"{name}-{recipe}-{'LoRA' if adapters else 'full'}",
-        marks=() if (recipe, adapters) in FAST else pytest.mark.slow,
+        marks=[mark for pairs, mark in MARKS if (recipe, adapters) in pairs],
     )
     for name in ARCHITECTURES
-    for recipe in REWARDS.builtin
-    for adapters in (False, True)
+    for recipe, adapters in sorted(PAIRS)
 ]
 VISION = ("vision", "visual")
 
@@ -156,7 +160,7 @@ TYPICAL = ("Qwen2.5-VL", "SmolVLM")
 
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in TYPICAL else pytest.mark.slow) for name in ARCHITECTURES]
+    "name", [pytest.param(name, marks=() if name in TYPICAL else pytest.mark.heavy) for name in ARCHITECTURES]
 )
 def test_a_misaligned_batch_is_refused_before_anything_is_learned(
     *,
@@ -207,7 +211,7 @@ def one_off(*options: Any) -> dict[str, torch.Tensor]:
 
 @pytest.mark.parametrize("fault", [on_the_right, one_off])
 @pytest.mark.parametrize("system", [False, True])
-@pytest.mark.parametrize("name", ["Qwen2.5-VL", pytest.param("Qwen3-VL", marks=pytest.mark.slow), "Gemma 3"])
+@pytest.mark.parametrize("name", ["Qwen2.5-VL", pytest.param("Qwen3-VL", marks=pytest.mark.heavy), "Gemma 3"])
 def test_a_misaligned_field_is_refused_before_anything_is_learned(
     *,
     starts: Callable[[str], Path],

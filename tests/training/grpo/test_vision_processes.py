@@ -20,18 +20,12 @@ torch.set_num_threads(1)
 COMPUTE: dict[str, Any] = {"max_tokens": 256, "threads": 1, "cpu": True}
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     "changes",
-    [
-        pytest.param({}, id="every weight"),
-        pytest.param(
-            {"compute": {**COMPUTE, "lora": {"rank": 4, "alpha": 8}}, "freeze_vision": True},
-            id="adapters",
-            marks=pytest.mark.heavy,
-        ),
-    ],
+    [{}, {"compute": {**COMPUTE, "lora": {"rank": 4, "alpha": 8}}, "freeze_vision": True}],
+    ids=["every weight", "adapters"],
 )
 def test_two_processes_learn_what_one_learns(
     starts: Callable[[str], Path],

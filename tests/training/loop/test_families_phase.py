@@ -38,7 +38,9 @@ def taught(family: str, out: Path) -> Path:
     return model
 
 
-@pytest.mark.parametrize("family", ["gemma3", "qwen3", pytest.param("llama", marks=pytest.mark.heavy)])
+@pytest.mark.parametrize(
+    "family", ["gemma3", *(pytest.param(name, marks=pytest.mark.heavy) for name in ("qwen3", "llama"))]
+)
 async def test_a_phase_with_every_weight_and_with_adapters(family: str, tmp_path: Path) -> None:
     torch.manual_seed(0)
     start = taught(family, tmp_path / "start")
