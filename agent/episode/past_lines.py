@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from envs.core.action_languages import Language
+from envs.core.action_place import ActionPlace
 from envs.core.actions import Action, ActionResult, Status
 from envs.core.observation import ElementKey, Observation
 from envs.core.past_actions import NO_SUCH_NUMBER, UNCHANGED, UNKNOWN, PastAction
@@ -28,9 +29,7 @@ def past_lines(history: Sequence[PastAction], language: Language, observation: O
     numbers = {element.key: element.ref for element in observation.elements if element.shown}
     lines = [f"({left_out} earlier actions)"] if left_out else []
     for place, past in enumerate(history[left_out:], left_out + 1):
-        lines.append(
-            cut(f"{place}. {_written(past, language, numbers)}{_named(past.target)}: {_result(past)}", LINE_CHARS)
-        )
+        lines.append(cut(f"{place}. {_written(past, language, numbers)}{_named(past)}: {_result(past)}", LINE_CHARS))
     return lines
 
 
@@ -47,8 +46,14 @@ def _renumbered(action: Action, number: int) -> Action:
     return action.model_copy(update=held) if held else action
 
 
-def _named(target: ElementKey | None) -> str:
-    return "" if target is None else f'   ({target.role} "{target.name}")'
+def _named(past: PastAction) -> str:
+    """The control in words, with its place where its name is empty or not unique."""
+    if past.target is None:
+        return ""
+    place = past.place or ActionPlace()
+    onto = f"onto {place.onto}" if place.onto else ""
+    words = (past.target.role, f'"{past.target.name}"', place.where, onto)
+    return f"   ({' '.join(filter(None, words))})"
 
 
 def _result(past: PastAction) -> str:

@@ -19,7 +19,8 @@ from agent.profiles.profile import Profile, named
 from envs.core.action_languages import IDS, PROGRAM, Language, ParseError
 from envs.core.action_languages.choices import PageChoices
 from envs.core.action_languages.short_reference import VALUES, possible_now, refuse_placeholders, short_reference
-from envs.core.actions import Action, Click, Select, Status, Type
+from envs.core.action_place import ActionPlace
+from envs.core.actions import Action, Click, Drag, Select, Status, Type
 from envs.core.observation import Element, ElementKey, Observation
 from envs.core.past_actions import PastAction
 from envs.core.tasks import Milestone, TaskRef
@@ -232,6 +233,14 @@ def test_done_actions_are_written_as_actions_with_the_numbers_of_this_page(langu
     for line in (lines[0], lines[3]):
         with pytest.raises(ParseError):
             language.parse(line.partition(" ")[2])
+
+
+def test_done_actions_say_where_a_control_without_a_unique_name_is() -> None:
+    row = 'beside "Verify password"'
+    typed = replace(past(Type(ref=2, text="yA"), element(2, "textbox", "")), place=ActionPlace(where=row))
+    dragged = replace(past(Drag(ref=1, to_ref=3), NAME), place=ActionPlace(onto='listitem "Done"'))
+    user = render_prompt(SMALL, replace(VIEW, history=(typed, dragged)))[-1].text
+    assert f'(textbox "" {row}): done' in user and '(textbox "Name" onto listitem "Done"): done' in user
 
 
 def test_only_the_latest_actions_are_listed() -> None:
