@@ -169,6 +169,14 @@ def split_names(text: str | None) -> tuple[str, ...]:
     return tuple(name.strip() for name in (text or "").split(",") if name.strip())
 
 
+def chosen_names(text: str | None, option: str) -> tuple[str, ...] | None:
+    """Splits the comma-separated names of *option*; None if it is not set. Raises BadInput if it names nothing, so that
+    an empty shell variable is no choice."""
+    if text is not None and not split_names(text):
+        raise BadInput(f"{option} {text!r} names nothing: give a name, or omit it")
+    return None if text is None else split_names(text)
+
+
 def suite_tasks(suite: str, split: str | None = None) -> Sequence[TaskInfo]:
     """The tasks of a suite, or of one split of it. Raises BadInput for an unknown suite or split."""
     from agent.run.suites import (

@@ -123,7 +123,7 @@ def run(
         **{"grounder": grounder, "grounder_profile": grounder_profile, "expert": expert},
         **{"workers": workers, "attempts": attempts, "headed": headed or None},
         "secrets": secret,
-        "approve": options.split_names(approve) or None,
+        "approve": options.chosen_names(approve, "--approve"),
         "answer_schema": schema,
         **{"screenshots": screenshots, "vision_profile": vision_profile},
         **{"trace_zip": trace_zip or None, "langsmith": langsmith or None},
@@ -153,7 +153,7 @@ def _limits(
 
 
 def _selection(config: RunConfig, suite: str, tasks: str | None, seeds: str, split: str | None) -> TaskSelection:
-    selection = options.select(suite, options.split_names(tasks), options.parse_seeds(seeds), split)
+    selection = options.select(suite, options.chosen_names(tasks, "--tasks") or (), options.parse_seeds(seeds), split)
     return options.solved_tasks(selection, config, named=tasks is not None, split=split)
 
 

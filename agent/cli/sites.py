@@ -89,7 +89,7 @@ def verify(
         prove_all,
     )  # imports Playwright, which listing copies does not need
 
-    chosen = options.select("sites", options.split_names(tasks), options.parse_seeds(seeds))
+    chosen = options.select("sites", options.chosen_names(tasks, "--tasks") or (), options.parse_seeds(seeds))
     proofs = asyncio.run(prove_all(ProofRequest(chosen.refs(), workers, out)))
     if as_json:
         print_json([proof.model_dump(mode="json") for proof in proofs])

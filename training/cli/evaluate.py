@@ -192,7 +192,7 @@ def parse_ks(text: str) -> tuple[int, ...]:
 def _selection(suite: str | None, tasks: str | None, seeds: str, split: str | None) -> TaskSelection:
     if suite is None:
         raise BadInput("--play needs --suite, for example --suite miniwob --tasks login-user")
-    return options.select(suite, options.split_names(tasks), options.parse_seeds(seeds), split)
+    return options.select(suite, options.chosen_names(tasks, "--tasks") or (), options.parse_seeds(seeds), split)
 
 
 def _play(

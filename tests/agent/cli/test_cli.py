@@ -76,6 +76,8 @@ WRONG = [
     pytest.param([*MINIWOB, "--workers", "0"], "workers", id="no workers"),
     pytest.param([*MINIWOB, "--wrokers", "2"], "--wrokers", id="unknown option"),
     pytest.param([*MINIWOB, "--approve", "everything"], "approve", id="unknown approval"),
+    pytest.param([*OPEN, "--approve", ""], "--approve '' names nothing", id="approval of an empty variable"),
+    pytest.param(["run", "--suite", "miniwob", "--tasks", ","], "--tasks ',' names nothing", id="no task named"),
     pytest.param([*MINIWOB, "--config", "nowhere.toml"], "nowhere.toml", id="missing config"),
     pytest.param([*OPEN, "--secret", "PASSWORD=hunter22"], "env:", id="secret in the open"),
     pytest.param([*OPEN, "--secret", "PASSWORD=env:NOT_SET_HERE"], "NOT_SET_HERE", id="secret not set"),
