@@ -164,6 +164,8 @@ def _branch(trace: Path, policy: str, at: int | None, settings: dict[str, Any], 
                 **settings,
             )
         )
+    if running.is_open(run):
+        return running.finish_open(run, as_json)
     code = running.finish(run, as_json)
     lost = any(episode.outcome != "success" for episode in run.episodes)
     return EXIT_FAILED if code == EXIT_OK and lost else code

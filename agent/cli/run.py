@@ -211,12 +211,10 @@ def resume(
         grants.print_grants(folder, review.given)
     with display_of(as_json) as display:
         from agent.run import runner
-        from envs.suites.open_web import SUITE
 
         listening, asking = listeners(display, as_json), approver(display, as_json)
         result = asyncio.run(runner.resume(folder, listening, approver=asking, granted_settings=granted))
-    is_open = any(episode.task.suite == SUITE for episode in result.episodes)
-    return _finish_open(result, as_json) if is_open else finish(result, as_json)
+    return finish_open(result, as_json) if is_open(result) else finish(result, as_json)
 
 
 def demo(
@@ -248,7 +246,7 @@ def _play_open(requested: RunConfig, instruction: str, url: str, out: Path, as_j
         listening = (_roles_notice(display, requested, config, as_json), *listeners(display, as_json))
         asking = approver(display, as_json)
         result = asyncio.run(runner.run_open(config, instruction, url, out, listening, approver=asking))
-    return _finish_open(result, as_json)
+    return finish_open(result, as_json)
 
 
 def _roles_notice(display: RunDisplay, requested: RunConfig, config: RunConfig, as_json: bool) -> Listener:
@@ -272,17 +270,32 @@ def _play_suite(config: RunConfig, selection: TaskSelection, out: Path, as_json:
     return finish(result, as_json)
 
 
-def _finish_open(result: RunResult, as_json: bool) -> int:
-    """Does what `finish` does, and prints the answer.
+def is_open(result: RunResult) -> bool:
+    """Whether the episodes of *result* are an open task."""
+    from envs.suites.open_web import SUITE  # imports Playwright, which not every command needs
 
-    Without a judge, the episode counts as done if the policy stopped it and no action was declined. The answer `N/A`
-    has an exit code of its own, whatever a judge says of it."""
+    return any(episode.task.suite == SUITE for episode in result.episodes)
+
+
+def finish_open(result: RunResult, as_json: bool) -> int:
+    """Does what `finish` does, and prints the answer of each attempt.
+
+    Without a judge, an episode counts as done if the policy stopped it and no action was declined. The answer `N/A`
+    has an exit code of its own, whatever a judge says of it. If attempts differ, a failed one decides, then one without
+    an answer."""
     code = finish(result, as_json)
-    if code != EXIT_OK or not result.episodes:
+    if code != EXIT_OK:
         return code
-    episode = result.episodes[0]
-    if episode.answer is not None and not as_json:
-        stdout.print(Text.assemble(("answer  ", "bold"), printable_lines(episode.answer)))
+    for episode in result.episodes:
+        if episode.answer is not None and not as_json:
+            name = "answer" if len(result.episodes) == 1 else f"answer of attempt {episode.attempt}"
+            stdout.print(Text.assemble((f"{name}  ", "bold"), printable_lines(episode.answer)))
+    codes = {_code_of(episode) for episode in result.episodes}
+    return next((code for code in (EXIT_FAILED, EXIT_IMPOSSIBLE) if code in codes), EXIT_OK)
+
+
+def _code_of(episode: EpisodeResult) -> int:
+    """The exit code of one attempt of an open task."""
     if episode.impossible and not episode.declined and not episode.resumable:
         return EXIT_IMPOSSIBLE
     return EXIT_OK if _is_done(episode) else EXIT_FAILED

@@ -69,6 +69,28 @@ def test_an_unjudged_open_task_is_done_only_if_the_policy_stopped(
     assert again.returncode == code, "resume returns the same code"
 
 
+@pytest.mark.parametrize(
+    ("answer", "code"), [pytest.param("done", 0, id="stopped"), pytest.param("N/A: sold out", 3, id="impossible")]
+)
+def test_a_branch_of_an_open_task_ends_like_a_run(shop: Shop, tmp_path: Path, answer: str, code: int) -> None:
+    """Symptom: exit code 1 and no answer, although the policy had stopped."""
+    mira_run(shop, tmp_path, [STOP])
+    (path,) = (tmp_path / "runs").glob("*/episodes/*.jsonl")
+    script = tmp_path / "branch.json"
+    script.write_text(json.dumps([f'exit(message="{answer}")']), encoding="utf-8")
+    branch = ("--branch", f"scripted:{script}", "--at", "1", "--out", tmp_path / "branches")
+    done = run_mira("replay", path, *branch, "--yes")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (code, f"answer  {answer}"), done.stderr
+
+
+def test_every_attempt_of_an_open_task_counts(shop: Shop, tmp_path: Path) -> None:
+    """Symptom: exit code 0 if the first attempt had succeeded, and only its answer was shown."""
+    answers = [STOP, 'exit(message="N/A")']
+    done = mira_run(shop, tmp_path, answers, "--attempts", "2")
+    assert done.stdout.splitlines()[-2:] == ["answer of attempt 1  done", "answer of attempt 2  N/A"], done.stderr
+    assert done.returncode == 3
+
+
 def test_steps_and_replays_name_the_element(shop: Shop, tmp_path: Path) -> None:
     """Symptom: steps named their element by number only."""
     done = mira_run(shop, tmp_path, [BUY, STOP])
