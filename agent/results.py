@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import Field
 
-from envs.core.actions import says_impossible
+from envs.core.actions import AFTER_LAST_STEP, DOWNLOADS, says_impossible
 from envs.core.record import Record
 from envs.core.tasks import TaskRef
 from envs.core.trace import Degraded, EndedBy, Failure, Footer, Header, Outcome, Totals
@@ -113,6 +114,15 @@ class RunResult:
     def degraded(self) -> int:
         """Number of episodes in which planner or rater failed at least once; they count like any other."""
         return sum(bool(episode.degraded) for episode in self.episodes)
+
+    @property
+    def downloads(self) -> tuple[Path, ...]:
+        """Files that the episodes downloaded, by name; those of all episodes are in one folder. Empty if the folder
+        cannot be read."""
+        folder = self.folder / DOWNLOADS
+        with suppress(OSError):
+            return tuple(sorted(path for path in folder.iterdir() if path.name != AFTER_LAST_STEP))
+        return ()
 
     @property
     def blocked_requests(self) -> tuple[BlockedOrigin, ...]:

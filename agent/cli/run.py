@@ -41,6 +41,7 @@ from agent.progress import Event, Listener, RunStarted
 from agent.results import EpisodeResult, RunResult
 from agent.run.open_defaults import roles_line, with_open_defaults
 from agent.run.run_store import RunFolder, with_resume_hint
+from envs.core.actions import DOWNLOADS
 from envs.core.errors import BadInput
 from envs.core.local_key import local_key
 from envs.core.tasks import TaskSelection
@@ -50,6 +51,8 @@ from models.specs import own_temperature
 Instruction = Annotated[str | None, typer.Argument(help="Task in words; needs --url.", metavar="INSTRUCTION")]
 CLOSED_SUITES = frozenset(("miniwob", "sites"))
 """Suites that need no other origin: `--allow` adds nothing to them."""
+SHOWN_DOWNLOADS = 10
+"""Most downloaded files that the result of a run names."""
 DEMO_TASKS = (
     "click-test-2",
     "click-button",
@@ -325,6 +328,7 @@ def finish(result: RunResult, as_json: bool) -> int:
                 "run_id": result.run_id,
                 "folder": str(result.folder),
                 "report": str(page) if page else None,
+                "downloads": [str(path) for path in result.downloads],
                 "complete": result.complete,
                 "resumable": result.resumable,
                 "degraded": result.degraded,
@@ -343,6 +347,10 @@ def finish(result: RunResult, as_json: bool) -> int:
         stdout.print(Text(f"traces  {result.folder / 'episodes'}"), soft_wrap=True)
         if page is not None:
             stdout.print(Text(f"report  {page}"), soft_wrap=True)
+        for path in result.downloads[:SHOWN_DOWNLOADS]:
+            stdout.print(Text(f"file    {printable(str(path))}"), soft_wrap=True)
+        if (more := len(result.downloads) - SHOWN_DOWNLOADS) > 0:
+            stdout.print(f"and {more} more files in {result.folder / DOWNLOADS}", soft_wrap=True, highlight=False)
         if not result.complete:
             done = f"{len(result.episodes)} of {result.planned} episodes are done"
             stdout.print(Text(f"{done}; continue with: mira resume {result.folder}"), soft_wrap=True)

@@ -121,7 +121,7 @@ def _steps(trace: Trace, blobs: BlobStore) -> FittedTable:
     url = ""
     for place, (intent, commit) in enumerate(trace.steps):
         seconds = commit.timings.total if commit else 0.0
-        result = f"{commit.result.status.value} {commit.result.message}" if commit else "uncertain"
+        result = f"{commit.result.status.value} {commit.result.remark}" if commit else "uncertain"
         lines = _action(trace.steps[place], intent.seen.url if intent.seen.url != url else "", blobs)
         cell = Text("\n").join([*lines, *_flips(_flips_after(trace, place), names)])
         dots = "".join("●" if done else "○" for done in intent.rating.z)

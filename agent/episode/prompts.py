@@ -218,7 +218,7 @@ def _answered(view: PolicyView) -> list[DialogReport]:
 
 def _downloaded(view: PolicyView) -> list[str]:
     kept = view.last.downloads if view.last is not None else ()
-    return [f'downloaded "{file.name}" ({file.bytes} bytes)' for file in kept[:NEWS]]
+    return [file.in_words for file in kept[:NEWS]]
 
 
 def _sought(view: PolicyView) -> Interest:

@@ -33,6 +33,7 @@ from platform import python_version
 from agent.config import RunConfig
 from agent.results import EpisodeResult
 from agent.run.run_mark import is_own, marked
+from envs.core.actions import DOWNLOADS
 from envs.core.atomic_write import write_atomically
 from envs.core.disk_errors import disk_refusal, write_all, writing
 from envs.core.errors import BadInput, NotWritten
@@ -116,7 +117,7 @@ class RunFolder:
 
     @property
     def downloads(self) -> Path:
-        return self.path / "downloads"
+        return self.path / DOWNLOADS
 
     @property
     def results(self) -> Path:

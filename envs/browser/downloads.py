@@ -21,14 +21,12 @@ from playwright.async_api import Error as PlaywrightError
 
 from envs.browser.download_limit import DownloadLimit, DownloadLimits, bytes_in
 from envs.browser.event_counter import EventCounter
-from envs.core.actions import UNAPPROVED, Download
+from envs.core.actions import AFTER_LAST_STEP, DOWNLOADS, UNAPPROVED, Download
 from envs.core.disk_errors import writing
 from envs.core.errors import NotWritten
 from envs.core.record import storable
 from envs.security.secrets import NO_SECRETS, SecretVault
 
-FOLDER = "downloads"
-AFTER_LAST_STEP = "after-the-last-step.txt"
 MAX_NAME = 120
 FINISH_S = 600.0
 CLOSE_S = 2.0
@@ -119,7 +117,7 @@ class Downloads:
             await asyncio.to_thread(self._write_report, "".join(f"{self._secrets.mask(line)}\n" for line in lines))
 
     def _write_report(self, text: str) -> None:
-        home = self._folder / FOLDER
+        home = self._folder / DOWNLOADS
         try:
             home.mkdir(parents=True, exist_ok=True)
             with (home / AFTER_LAST_STEP).open("a", encoding="utf-8") as file:
@@ -158,7 +156,7 @@ class Downloads:
         """Copies the file, or returns why it may not be stored. Raises NotWritten, and leaves no file, if the disk
         refuses the write."""
         file_size = source.stat().st_size
-        home = self._folder / FOLDER
+        home = self._folder / DOWNLOADS
         if (why := self._limits.excess(file_size, bytes_in(home) + file_size)) is not None:
             return f"download {name!r} refused: {why}"
         if held := self._secrets.names_in_bytes(source.read_bytes()) if self._secrets else frozenset[str]():
@@ -177,7 +175,7 @@ class Downloads:
             except OSError:
                 target.unlink(missing_ok=True)  # an incomplete file is useless and takes up space
                 raise
-        return Download(name=name, path=f"{FOLDER}/{target.name}", sha256=digest.hexdigest(), bytes=size)
+        return Download(name=name, path=f"{DOWNLOADS}/{target.name}", sha256=digest.hexdigest(), bytes=size)
 
 
 def _new_file(home: Path, name: str) -> tuple[Path, BinaryIO]:

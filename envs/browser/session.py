@@ -31,13 +31,14 @@ from envs.browser.bounded_calls import Interrupted, Interruption, Races, cancel
 from envs.browser.context import LOCAL_STORAGE, new_context, stored_origins
 from envs.browser.dialogs import Dialogs
 from envs.browser.download_limit import DownloadFolders, DownloadLimit, DownloadLimits
-from envs.browser.downloads import FOLDER, Downloads
+from envs.browser.downloads import Downloads
 from envs.browser.request_watch import RequestWatch
 from envs.browser.tabs import OpenTab, Tabs, step_back
 from envs.browser.text_entry import TypedText
 from envs.browser.traffic import Traffic
 from envs.browser.unread_view import unread_view
 from envs.core.actions import (
+    DOWNLOADS,
     Action,
     ActionResult,
     AnswerDialog,
@@ -166,7 +167,7 @@ class BrowserSession:
             if settings.playwright_trace:
                 await playwright_trace.begin(context, OPEN_S)
             await session.tabs.open(OPEN_S)
-            folders = DownloadFolders(arriving, folder / FOLDER)
+            folders = DownloadFolders(arriving, folder / DOWNLOADS)
             session.downloads.limit = await DownloadLimit.start(
                 browser, context, session.page, folders, session._download_limits
             )

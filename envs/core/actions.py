@@ -313,6 +313,12 @@ class DialogReport(Record):
     answer: Literal["open", "accepted", "dismissed"]
 
 
+DOWNLOADS: Final = "downloads"
+"""Folder of the downloaded files, in the run's folder."""
+AFTER_LAST_STEP: Final = "after-the-last-step.txt"
+"""File in that folder about downloads that no step reports."""
+
+
 class Download(Record):
     """A downloaded file, stored in the run's folder."""
 
@@ -321,6 +327,10 @@ class Download(Record):
     """Relative to the run's folder."""
     sha256: str
     bytes: int
+
+    @property
+    def in_words(self) -> str:
+        return f'downloaded "{self.name}" ({self.bytes} bytes)'
 
 
 PageChange = Literal["no", "text", "yes"]
@@ -363,3 +373,8 @@ class ActionResult(Record):
     @property
     def ok(self) -> bool:
         return self.status in (Status.OK, Status.STOPPED)
+
+    @property
+    def remark(self) -> str:
+        """The message and the downloaded files, for people."""
+        return "; ".join(filter(None, (self.message, *(file.in_words for file in self.downloads))))

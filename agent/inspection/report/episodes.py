@@ -121,7 +121,7 @@ class EpisodeMaker:
             action=self._clip(language("program").show(intent.action)),
             aim=_aim(intent),
             status=str(commit.result.status) if commit else "uncertain",
-            message=commit.result.message if commit else "the process ended before the result was recorded",
+            message=commit.result.remark if commit else "the process ended before the result was recorded",
             seconds=timings.total if timings else 0.0,
             url=intent.seen.url[:2000],
             title=intent.seen.title[:500],

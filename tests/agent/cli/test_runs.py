@@ -91,6 +91,21 @@ def test_every_attempt_of_an_open_task_counts(shop: Shop, tmp_path: Path) -> Non
     assert done.returncode == 3
 
 
+def test_a_downloaded_file_is_named(shop: Shop, tmp_path: Path) -> None:
+    """Symptom: neither the result nor `mira show` or the report said that there is a file, or where."""
+    shop.front = "<title>Prices</title><a href=/file>Prices</a>"
+    download = 'do(action="Click", element="1")'
+    done = mira_run(shop, tmp_path, [download, STOP])
+    (file,) = (tmp_path / "runs").glob("*/downloads/prices.csv")
+    assert f"file    {file}" in done.stdout.splitlines(), done.stderr
+    run = file.parent.parent
+    named = f'downloaded "prices.csv" ({file.stat().st_size} bytes)'
+    (path,) = (run / "episodes").iterdir()
+    assert named in " ".join(run_mira("show", path, "--wide").stdout.split())
+    assert named.replace('"', "&#34;") in (run / "report.html").read_text(encoding="utf-8")
+    assert json.loads(run_mira("resume", run, "--json").stdout)["downloads"] == [str(file)]
+
+
 def test_steps_and_replays_name_the_element(shop: Shop, tmp_path: Path) -> None:
     """Symptom: steps named their element by number only."""
     done = mira_run(shop, tmp_path, [BUY, STOP])

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from envs.browser.downloads import AFTER_LAST_STEP
 from envs.browser.session import BrowserSession
 from envs.core.actions import (
+    AFTER_LAST_STEP,
     Back,
     Click,
     ClickAt,
