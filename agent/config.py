@@ -217,6 +217,21 @@ class RunConfig(Record):
     def _known_thinking(cls, thinking: Thinking | None) -> Thinking | None:
         return None if thinking is None else validate_thinking(thinking)
 
+    @field_validator("policy", "planner", "judge", "rater", "grounder", "base_url")
+    @classmethod
+    def _named(cls, text: str | None) -> str | None:
+        """Refuses an empty text: an empty shell variable is no choice, least of all of a provider's own server."""
+        if text is not None and not text.strip():
+            raise ValueError("this names nothing: give a value, or omit it")
+        return text
+
+    @field_validator("secrets", mode="before")
+    @classmethod
+    def _declarations(cls, secrets: object) -> object:
+        if not isinstance(secrets, list | tuple):
+            raise ValueError("give a list of NAME=env:VARIABLE or NAME=file:PATH, not the values")
+        return secrets  # pyright: ignore[reportUnknownVariableType]
+
     @field_validator("screenshots")
     @classmethod
     def _plain_for_a_grounder(cls, value: str, info: ValidationInfo) -> str:

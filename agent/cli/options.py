@@ -76,7 +76,10 @@ Approve = Annotated[
 StorageState = Annotated[
     Path | None, typer.Option(help="Start with the cookies and storage of this file (Playwright's format).")
 ]
-UploadFolder = Annotated[Path | None, typer.Option(help="Allow uploads of files below this folder only.")]
+UploadFolder = Annotated[
+    str | None, typer.Option(metavar="<path>", help="Allow uploads of files below this folder only.")
+]
+"""A string, because the path of an empty one is the current folder."""
 Schema = Annotated[Path | None, typer.Option(help="JSON Schema that the answer must match, unless it is N/A.")]
 Screenshots = Annotated[
     str | None,

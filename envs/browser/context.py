@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Literal
 
 from playwright.async_api import Browser, BrowserContext
 from playwright.async_api import HttpCredentials as PlaywrightCredentials
@@ -89,6 +90,7 @@ class _Stored(BaseModel):
 class _Cookie(_Stored):
     domain: str
     path: str
+    sameSite: Literal["Strict", "Lax", "None"] | None = None  # noqa: N815 - Playwright's name
 
 
 class _StoredOrigin(BaseModel):

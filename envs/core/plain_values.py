@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
@@ -13,6 +13,9 @@ from envs.core.errors import BadInput
 from envs.core.record import Record
 
 R = TypeVar("R", bound=Record)
+
+CONFIDENTIAL: Final = frozenset({"secrets", "http_credentials"})
+"""Keys whose wrong value may be a password in place of its source, so that no message shows it."""
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -78,7 +81,8 @@ def first_problem(error: ValidationError) -> str:
             reason = _one_line(problem["msg"]).removeprefix("Value error, ")
             if not problem["loc"] and problem["type"] == "value_error":
                 return reason  # it concerns several keys
-            return f"key {key!r}: {reason}, got {problem['input']!r:.80}"
+            shown = "" if CONFIDENTIAL.intersection(problem["loc"]) else f", got {problem['input']!r:.80}"
+            return f"key {key!r}: {reason}{shown}"
 
 
 def _one_line(text: str) -> str:

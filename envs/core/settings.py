@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, FiniteFloat
+from pydantic import Field, FiniteFloat, field_validator
 
 from envs.core.record import Record
 from envs.security.held_requests import HoldCategory
@@ -104,3 +104,11 @@ class SessionSettings(Record):
     """Tabs beyond this number are closed at once (popup storms)."""
     playwright_trace: bool = False
     """Record a Playwright trace, see :mod:`envs.browser.playwright_trace`; refused if secrets are declared."""
+
+    @field_validator("storage_state", "upload_folder", mode="before")
+    @classmethod
+    def _named_path(cls, path: object) -> object:
+        """Refuses an empty text, whose path would be the current folder."""
+        if path == "":
+            raise ValueError("this names no file or folder: give a path, or omit it")
+        return path

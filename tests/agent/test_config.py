@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -73,6 +74,24 @@ def test_options_win_over_the_file_key_by_key(tmp_path: Path) -> None:
 def test_resolved_configuration_reads_back_equal() -> None:
     config = parse_config({"approve": ["submit"], "session": {"allow": ["a.example"], "upload_folder": "/tmp"}})
     assert RunConfig.model_validate(config.resolved()) == config
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"secrets": {"PASSWORD": "hunter22"}},
+        {"secrets": "hunter22"},
+        {"secrets": [["hunter22"]]},
+        {"session": {"http_credentials": "ann:hunter22"}},
+        {"session": {"http_credentials": {"origin": "https://a.example", "value": "ann:hunter22"}}},
+    ],
+    ids=["table", "text", "list", "credentials", "value of credentials"],
+)
+def test_no_message_shows_a_password(values: dict[str, Any]) -> None:
+    """Symptom: `got {'PASSWORD': 'hunter22'}`."""
+    with pytest.raises(BadInput, match=r"secrets|http_credentials") as refused:
+        parse_config(values)
+    assert "hunter22" not in str(refused.value)
 
 
 def test_merging_leaves_its_inputs_alone() -> None:

@@ -76,6 +76,9 @@ WRONG = [
     pytest.param([*MINIWOB, "--workers", "0"], "workers", id="no workers"),
     pytest.param([*MINIWOB, "--wrokers", "2"], "--wrokers", id="unknown option"),
     pytest.param([*MINIWOB, "--approve", "everything"], "approve", id="unknown approval"),
+    pytest.param([*OPEN, "--planner", ""], "'planner': this names nothing", id="empty planner"),
+    pytest.param([*OPEN, "--judge", ""], "'judge': this names nothing", id="empty judge"),
+    pytest.param([*OPEN, "--base-url", ""], "'base_url': this names nothing", id="empty base URL"),
     pytest.param([*OPEN, "--approve", ""], "--approve '' names nothing", id="approval of an empty variable"),
     pytest.param(["run", "--suite", "miniwob", "--tasks", ","], "--tasks ',' names nothing", id="no task named"),
     pytest.param([*MINIWOB, "--config", "nowhere.toml"], "nowhere.toml", id="missing config"),
@@ -92,6 +95,7 @@ WRONG = [
         id="a limit of unknown cost",
     ),
     pytest.param([*OPEN, "--allow", "ftp://x"], "ftp://x", id="bad origin"),
+    pytest.param([*OPEN, "--upload-folder", ""], "'session.upload_folder': this names no", id="empty upload folder"),
     pytest.param([*OPEN, "--upload-folder", "nowhere"], "'nowhere' is no folder", id="missing upload folder"),
     pytest.param(
         [*OPEN, "--storage-state", "nowhere.json"],
@@ -127,6 +131,19 @@ def test_wrong_input_is_one_line_and_exit_code_2(
     assert captured.err.startswith("mira: ") and captured.err.count("\n") == 1
     assert message in captured.err
     assert list(tmp_path.iterdir()) == [], "no partial file is written"
+
+
+def test_cookies_of_a_browser_extension_are_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Symptom: the browser refused the file, and the message did not name it."""
+    file = tmp_path / "cookies.json"
+    cookie = {"name": "sid", "value": "ann", "domain": "127.0.0.1", "path": "/", "sameSite": "no_restriction"}
+    file.write_text(json.dumps({"cookies": [cookie]}))
+    assert mira(monkeypatch, *OPEN, "--storage-state", file) == 2
+    refused = capsys.readouterr().err
+    assert refused.count("\n") == 1 and "cookies.json' is not a storage state" in refused
+    assert "cookies.0.sameSite: Input should be 'Strict', 'Lax' or 'None'" in refused
 
 
 def test_a_wrong_config_key_names_file_and_key(
