@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, Self, TypeVar
+
+from pydantic import Field, model_validator
 
 from envs.core.record import Record
 
@@ -17,8 +19,19 @@ CAPACITY = 100_000
 class Band(Record):
     """The range of perplexities that are kept, ends included. The default is the paper's `[1/0.9, 1/0.5]`."""
 
-    low: float = 1 / 0.9
-    high: float = 1 / 0.5
+    low: float = Field(default=1 / 0.9, ge=0)
+    high: float = Field(default=1 / 0.5, ge=0)
+
+    @model_validator(mode="after")
+    def _holds_something(self) -> Self:
+        if self.high < 1:
+            raise ValueError(
+                f"the band ends at {self.high:g}, and a perplexity is at least 1: the limits are perplexities 1/p, not"
+                " probabilities p; write 1/0.9 = 1.11 for 0.9"
+            )
+        if self.low > self.high:
+            raise ValueError(f"the band from {self.low:g} to {self.high:g} holds no perplexity")
+        return self
 
     def holds(self, perplexity: float) -> bool:
         return self.low <= perplexity <= self.high

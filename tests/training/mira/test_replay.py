@@ -24,6 +24,21 @@ def test_the_papers_band(value: float, kept: bool) -> None:
     assert Band().holds(value) is kept
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "problem"),
+    [
+        (0.5, 0.95, "a perplexity is at least 1: the limits are perplexities 1/p, not probabilities p"),
+        (1 / 0.5, 1 / 0.9, "the band from 2 to 1.11111 holds no perplexity"),
+        (math.nan, 2.0, "greater than or equal to 0"),
+    ],
+)
+def test_a_band_that_would_replay_nothing_is_refused(low: float, high: float, problem: str) -> None:
+    """WebRL's code gives its band as probabilities, from 0.5 to 0.95."""
+    with pytest.raises(ValueError, match=problem):
+        Band(low=low, high=high)
+    assert Band(low=1.0, high=math.inf).holds(1e9)
+
+
 def test_trajectories_are_deduplicated_and_the_oldest_dropped_first() -> None:
     buffer = ReplayBuffer[str](capacity=3)
     assert buffer.add([("a", "A"), ("b", "B"), ("a", "another A")]) == 2
