@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import shutil
@@ -39,7 +40,7 @@ from training.loop.data import read_runs
 from training.loop.evaluation_tasks import evaluation_refs
 from training.loop.metrics import PhaseMetrics, PlayedRun, played_in
 from training.loop.parts import load_or_compute, read_record, write_json, write_record
-from training.loop.phase import evaluate, finished, run_phase
+from training.loop.phase import METRICS, evaluate, evaluated, finished, run_phase
 from training.loop.phase_context import LogFunction, PhaseContext, phase_seed
 from training.loop.pretraining import pretraining_episodes
 from training.loop.rollouts import models_named, play_run, rollout_config
@@ -164,7 +165,8 @@ class Loop:
 
     async def _phase(self, number: int, pool: Sequence[Candidate], refs: Sequence[TaskRef]) -> PhaseMetrics:
         metrics = finished(self.folder(number)) or await self._new_phase(number, pool)
-        if number % self.settings.evaluation.every and number != self.settings.phases:
+        due = number % self.settings.evaluation.every == 0 or number == self.settings.phases
+        if not due and not evaluated(self.folder(number)):  # before more phases were added, it was the last one
             return metrics
         return metrics.model_copy(update={"evaluation": await self._evaluated(number, refs)})
 
@@ -319,10 +321,20 @@ def _check_folder(out: Path, settings: LoopSettings) -> None:
                 f"{str(out)!r} holds a run with other settings of {', '.join(different)}: restore them, or choose"
                 " another folder"
             )
+        if (done := _finished_phases(out)) > settings.phases:
+            raise BadInput(
+                f"{str(out)!r} has {done} finished phases, more than phases={settings.phases}: set phases to {done} or"
+                " more, or choose another folder"
+            )
     elif out.exists() and not out.is_dir():
         raise BadInput(f"{str(out)!r} is a file: name a folder")
     elif out.exists() and any(path.name not in _LEFT_BY_A_START and path.suffix != ".part" for path in out.iterdir()):
         raise BadInput(f"{str(out)!r} is not empty and holds no training run: choose an empty folder")
+
+
+def _finished_phases(out: Path) -> int:
+    """Number of the phases of the run in *out* that are done."""
+    return next(number for number in itertools.count() if not (out / f"phase-{number + 1}" / METRICS).exists())
 
 
 def _known(config: Path) -> dict[str, Any]:

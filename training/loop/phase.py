@@ -24,9 +24,10 @@ from training.engine.stage_jobs import StageJob, write_job
 from training.loop.advantage_columns import ActorRows, check_advantages, select_rows
 from training.loop.critics import Critics, score_rows, train_critics
 from training.loop.data import PhaseData, ReplayCounts, phase_data, read_episodes, read_runs
+from training.loop.evaluation.phases import is_finished
 from training.loop.group_update import describe_groups, group_metrics, group_rows
 from training.loop.metrics import PhaseMetrics, loss_change, played_in
-from training.loop.parts import read_record, write_record
+from training.loop.parts import read_record, run_location, write_record
 from training.loop.phase_context import LogFunction, PhaseContext
 from training.loop.rollouts import evaluation_config, play_run
 from training.loop.rounds import Draw, play_rounds
@@ -36,6 +37,10 @@ from training.mira.credit import step_weights
 from training.mira.replay import perplexity
 from training.mira.targets import row_advantages
 
+METRICS = "metrics.json"
+"""The file that marks a phase as done."""
+EVALUATION = "evaluation.json"
+"""The location of a phase's evaluation."""
 MAX_APART = 0.5
 """Nats per token. The difference of bfloat16 and float32 is some hundredths, that of another model several nats; the
 previous phase's weights may be closer than this."""
@@ -43,7 +48,7 @@ previous phase's weights may be closer than this."""
 
 def finished(folder: Path) -> PhaseMetrics | None:
     """The metrics that :func:`run_phase` wrote for the phase in *folder*; None if it is not done."""
-    path = folder / "metrics.json"
+    path = folder / METRICS
     return read_record(path, PhaseMetrics) if path.exists() else None
 
 
@@ -59,7 +64,7 @@ async def run_phase(context: PhaseContext, tasks: Sequence[TaskRef], draw: Draw 
         changes["groups"] = group_metrics(metrics.groups, context.folder / "actor", runs)
         context.log(f"phase {context.number}: {describe_groups(changes['groups'], context.seconds)}")
     metrics = metrics.model_copy(update=changes)
-    write_record(context.folder / "metrics.json", metrics)
+    write_record(context.folder / METRICS, metrics)
     return metrics
 
 
@@ -74,9 +79,8 @@ async def evaluate(
 ) -> Path:
     """Evaluates *policy* on *refs* and returns the folder of the run."""
     config = evaluation_config(policy, settings.evaluation, settings.rollouts, settings.seed)
-    mark = folder / "evaluation.json"
     return await play_run(
-        mark,
+        folder / EVALUATION,
         config,
         policy,
         refs,
@@ -85,6 +89,12 @@ async def evaluate(
         log=log,
         server=settings.rollouts.server,
     )
+
+
+def evaluated(folder: Path) -> bool:
+    """Whether the phase in *folder* has a finished evaluation."""
+    mark = folder / EVALUATION
+    return mark.exists() and is_finished(run_location(mark))
 
 
 def learn(context: PhaseContext, runs: Sequence[Path]) -> PhaseMetrics:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from envs.core.errors import BadInput
 from tests.agent.episodes import Play, write_run
 from tests.training.trajectories import trajectory, worded
 from training.data.trajectories import Selection, Trajectory
@@ -19,7 +20,7 @@ from training.loop.curriculum import Selection as Tasks
 from training.loop.curriculum.task_list import Counts
 from training.loop.loop import Loop
 from training.loop.metrics import PhaseMetrics
-from training.loop.parts import write_record
+from training.loop.parts import RunLocation, write_record
 from training.loop.phase_context import PhaseContext
 from training.loop.settings import load_settings
 
@@ -81,3 +82,30 @@ def test_the_past_is_read_for_unfinished_phases_only(
     assert [item.phase for item in progress.phases] == [0, 1, 2, 3]
     assert world.read == read
     assert [len(item.past) for item in world.given] == [number for number in (1, 2, 3) if number > done]
+
+
+def test_more_phases_keep_the_evaluation_of_the_phase_that_was_the_last(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """With an evaluation at every third phase, the end of a run of two phases was measured."""
+    out = tmp_path / "out"
+    World(monkeypatch, write_run(tmp_path / "measured", [Play()]).path)
+    for number in (1, 2, 3, 4):
+        write_record(out / f"phase-{number}" / "metrics.json", PhaseMetrics(phase=number))
+    write_record(out / "phase-2" / "evaluation.json", RunLocation(run=Path("evaluation") / "run"))
+    write_run(out / "phase-2" / "evaluation" / "run", [Play()])
+    settings = load_settings(None, ["phases=4", "evaluation.every=3"])
+    (out / "config.json").write_text(settings.model_copy(update={"phases": 2}).model_dump_json())
+    progress = asyncio.run(Loop(out, settings, log=lambda _: None).run())
+    assert [item.phase for item in progress.phases if item.evaluation is not None] == [0, 2, 3, 4]
+
+
+def test_fewer_phases_than_are_done_are_refused(tmp_path: Path) -> None:
+    """They would remove the phases behind from `progress.json` and from `mira train show`."""
+    out = tmp_path / "out"
+    for number in (1, 2):
+        write_record(out / f"phase-{number}" / "metrics.json", PhaseMetrics(phase=number))
+    (out / "config.json").write_text(load_settings(None, ["phases=3"]).model_dump_json())
+    with pytest.raises(BadInput, match=r"has 2 finished phases, more than phases=1: set phases to 2 or more"):
+        Loop.open(out, load_settings(None, ["phases=1"]))
+    assert Loop.open(out, load_settings(None, ["phases=2"])).settings.phases == 2
