@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, cast
 
 from pydantic import BeforeValidator, Discriminator, PlainSerializer, Tag
 
+from envs.core.errors import BadInput
 from models.vision.answers import UNSCALED, Scale, TokenCount, read_completion
 from training.grpo.rewards.adagui import AdaguiReward
 from training.grpo.rewards.guirlvg import GuirlvgReward
@@ -72,8 +73,20 @@ class Rewarder:
             case AdaguiReward():
                 return self.reward.of_group(target, group, self._count)
             case AddedReward():
-                return self.reward.of_group(target, group, self._count, picture)
+                return _one_each(self.reward.kind, self.reward.of_group(target, group, self._count, picture), group)
             case LpoReward():
                 return self.reward.of_group(target, group, picture)
             case SslReward() | GuirlvgReward():
                 return self.reward.of_group(target, group)
+
+
+def _one_each(kind: str, scores: object, group: Sequence[object]) -> list[Score]:
+    """The *scores* of a package's reward. Raises BadInput unless there is one for each completion of *group*."""
+    listed = cast("Sequence[object]", scores) if isinstance(scores, Sequence) else ()
+    known = [score for score in listed if isinstance(score, Score)]
+    if len(known) == len(listed) == len(group):
+        return known
+    raise BadInput(
+        f"reward {kind!r}: of_group must return a list with one Score for each of the {len(group)} completions, got"
+        f" {scores!r:.80}"
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
+from envs.core.errors import BadInput
 from tests.training.grpo.rewards.examples import PLACES, SOLVED, png, words
-from training.grpo.rewards import Rewarder, RewardSettings, is_right, read_completion
+from training.grpo.rewards import AddedReward, Rewarder, RewardSettings, Score, is_right, read_completion
 from training.grpo.rewards.adagui import AdaguiReward
 from training.grpo.rewards.guirlvg import GuirlvgReward
 from training.grpo.rewards.lpo import LpoReward
@@ -183,3 +185,34 @@ def test_stored_settings_are_read_back(reward: RewardSettings) -> None:
 def test_invalid_settings_are_rejected(stored: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         TypeAdapter(RewardSettings).validate_python(stored)
+
+
+class PlainNumbers(AddedReward):
+    """A package's reward that returns numbers in place of scores."""
+
+    kind: str = "numbers"
+
+    @property
+    def max_reward(self) -> float:
+        return 1.0
+
+    def of_group(self, target: Any, group: Any, count: Any, picture: Any) -> Any:
+        return [1.0 for _ in group]
+
+
+class OneScore(PlainNumbers):
+    """A package's reward that scores the group, not its completions."""
+
+    def of_group(self, target: Any, group: Any, count: Any, picture: Any) -> Any:
+        return [Score(1.0)]
+
+
+@pytest.mark.parametrize(
+    ("reward", "got"), [(PlainNumbers(), r"\[1.0, 1.0\]"), (OneScore(), r"\[Score\(total=1.0, parts=\{\}\)\]")]
+)
+def test_an_added_reward_without_a_score_for_each_completion_is_refused(reward: AddedReward, got: str) -> None:
+    """One score too few would give each completion the reward of another group's."""
+    problem = f"reward 'numbers': of_group must return a list with one Score for each of the 2 completions, got {got}"
+    with pytest.raises(BadInput, match=problem):
+        Rewarder(reward, words).of_group(SOLVED["point"][0], ["1, 2", "3, 4"])
+    assert Rewarder(OneScore(), words).of_group(SOLVED["point"][0], ["1, 2"]) == [Score(1.0)]
