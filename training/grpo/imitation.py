@@ -8,13 +8,14 @@ so that no architecture's padding can change them.
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import torch
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from envs.core.atomic_write import write_atomically
 from envs.core.errors import BadInput
@@ -28,6 +29,8 @@ from models.vision.grounding import AnswerShape
 from training.data.rows import Row
 from training.engine.checkpoints import lora_config, select_device, weights_digest
 from training.engine.half_weights import copy_trained_weights, hold_frozen_in_bfloat16, is_held_in_bfloat16
+from training.engine.language_model import hidden_width
+from training.engine.learning_rate_check import UpdateBound, rate_problem
 from training.engine.padded_sft import IGNORED
 from training.engine.progress import ReportSteps, Watcher, unwatched
 from training.engine.settings import Compute, Optimization, none_if_named
@@ -64,6 +67,16 @@ class ImitationSettings(Record):
     optimization: Optimization = Optimization(learning_rate=1e-5, schedule="cosine", warmup=0.1, batch_rows=32)
     compute: Compute = Compute()
     seed: int = 0
+
+    @model_validator(mode="after")
+    def _has_one_model(self) -> Self:
+        if self.compute.lean:
+            raise ValueError("compute.lean is for the critics and the actor of a phase; fine-tuning takes compute.lora")
+        return self
+
+    def count_updates(self, examples: int) -> int:
+        """Number of optimizer steps on *examples* examples."""
+        return self.steps or max(1, self.optimization.epochs * math.ceil(examples / self.optimization.batch_rows))
 
     @classmethod
     def load(cls, path: Path | None, changes: Sequence[str], recipe: str | None = None) -> ImitationSettings:
@@ -127,6 +140,10 @@ def imitate(
     vision = examples[0].image is not None
     model, processor = load_start(policy, vision=vision)
     limit_pixels(processor, settings.min_pixels, settings.max_pixels)
+    updates, lora = settings.count_updates(len(examples)), settings.compute.lora
+    bound = UpdateBound("optimization", settings.optimization, updates, hidden_width(model.config), lora)
+    if not (out / "model").exists() and (problem := rate_problem(bound)):
+        log(f"warning: {problem}")
     inputs = ImitationInputs(
         start=weights_digest(policy), examples=examples_digest(examples, thoughts=True), settings=settings
     )
@@ -273,7 +290,7 @@ def _arguments(out: Path, examples: int, settings: ImitationSettings) -> Any:
     from transformers import TrainingArguments
 
     optimization = settings.optimization
-    steps = settings.steps or max(1, optimization.epochs * -(-examples // optimization.batch_rows))
+    steps = settings.count_updates(examples)
     arguments = TrainingArguments(
         output_dir=str(out),
         per_device_train_batch_size=1,

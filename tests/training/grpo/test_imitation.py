@@ -101,6 +101,21 @@ def test_a_text_model_learns_thoughts_and_answers(tmp_path: Path) -> None:
         imitate(other, str(tmp_path / "start"), tmp_path / "run", settings(steps=40), log=lambda _: None)
 
 
+def test_a_rate_that_teaches_nothing_is_a_warning_and_a_shared_base_is_refused(tmp_path: Path) -> None:
+    """A warning, because the recipes have the papers' rates, as in GRPO."""
+    start = fresh_model(tmp_path / "start", width=32, layers=1)
+    examples = [example(StepTarget(action=Click(ref=7)))]
+    lines: list[str] = []
+    low = settings(steps=1, optimization={"learning_rate": 1e-6})
+    imitate(examples, str(start), tmp_path / "low", low, log=lines.append)
+    assert len(lines) == 1
+    assert lines[0].startswith("warning: optimization.learning_rate 1e-06 would teach nothing: ")
+    imitate(examples, str(start), tmp_path / "enough", settings(steps=1), log=lines.append)
+    assert len(lines) == 1
+    with pytest.raises(BadInput, match=r"compute.lean is for the critics and the actor of a phase"):
+        ImitationSettings.load(None, ["compute.lean=true"])
+
+
 @pytest.mark.parametrize(
     ("name", "adapters"),
     [
