@@ -24,8 +24,9 @@ from transformers import PrinterCallback
 from envs.core.atomic_write import write_atomically
 from envs.core.errors import BadInput
 from envs.core.record import Record
-from models.local.loading import reading_old_names
+from models.local.loading import declared_context, reading_old_names
 from models.local.prompt_style import PromptStyle, declare_style, declare_thoughts, declared_thoughts
+from models.prompting.prompt_tokens import PromptTokens
 from models.vision.checkpoints import declare_profile
 from models.vision.coordinates import CoordinateSpace
 from models.vision.grounding import GroundingPrompt, declare_form
@@ -51,6 +52,7 @@ from training.grpo.examples import (
     Example,
     count_shared_prompts,
     examples_digest,
+    messages_of,
     read_examples,
     share_of,
     write_examples,
@@ -106,6 +108,9 @@ def train_grpo(
     count_updates(settings, len(examples))
     policy = start_folder(start)
     model, processor = load_start(policy, vision=examples[0].image is not None)
+    given = settings
+    if examples[0].image is None:
+        settings = _within(settings, declared_context(model, processor))
     limit_pixels(processor, settings.min_pixels, settings.max_pixels)
     check_fit((*examples, *held_out), build_rewarder(settings, processor))
     bound = UpdateBound(
@@ -121,6 +126,7 @@ def train_grpo(
         *check_completion_lengths(examples, held_out, settings, token_count(processor), scale),
         *_coordinate_warnings(examples, settings),
         *_resizing_warnings(examples, settings, processor),
+        *_context_warnings((*examples, *held_out), given, settings, processor),
     )
     if problem := rate_problem(bound):
         warnings = (*warnings, problem)
@@ -130,7 +136,7 @@ def train_grpo(
         start=weights_digest(policy),
         examples=examples_digest(examples),
         held_out=examples_digest(held_out),
-        settings=settings,
+        settings=given,
     )
     if load_or_compute(out / "grpo.json", GrpoInputs, lambda: inputs) != inputs:
         raise BadInput(f"{str(out)!r} holds a GRPO run of another start, other examples or other settings")
@@ -284,6 +290,38 @@ def save_start(
             declare_profile(part, vision)
         declare_style(part, style, profile)
         declare_form(part, form)
+
+
+def _within(settings: GrpoSettings, context: int) -> GrpoSettings:
+    """Limits prompts and completions to the *context* of the start, in tokens. Raises BadInput if completions alone
+    fill it."""
+    if settings.compute.max_tokens <= context:
+        return settings
+    if settings.answer_tokens >= context:
+        raise BadInput(
+            f"answer_tokens {settings.answer_tokens} leaves no room for a prompt: the start has a context of {context} "
+            "tokens; lower it, or take another start"
+        )
+    compute = settings.compute.model_copy(update={"max_tokens": context})
+    return settings.model_copy(update={"compute": compute})
+
+
+def _context_warnings(
+    examples: Sequence[Example], given: GrpoSettings, used: GrpoSettings, tokenizer: Any
+) -> tuple[str, ...]:
+    """Returns a warning if prompts of *examples* are cut because the start's context is shorter than the settings
+    permit."""
+    if given.compute.max_tokens == used.compute.max_tokens:
+        return ()
+    prompts = PromptTokens(tokenizer)
+    for example in examples:
+        prompts.encode(messages_of(example), used.room)
+    if not prompts.cut:
+        return ()
+    return (
+        f"warning: {prompts.cut} of {len(examples)} prompts lose their middle: the start has a context of "
+        f"{used.compute.max_tokens} tokens, fewer than compute.max_tokens {given.compute.max_tokens}",
+    )
 
 
 def _question_warnings(left: int, examples: int, settings: GrpoSettings) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ import accelerate
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import TrainerCallback
+from transformers import GPT2Config, GPT2LMHeadModel, TrainerCallback
 
 from benchmarks.toy_models.puzzles import fresh_model, reference_rows
 from envs.core.errors import BadInput
@@ -25,7 +25,7 @@ from training.grpo import run as running
 from training.grpo.evaluation import measure
 from training.grpo.puzzles import make_puzzles
 from training.grpo.results import read_held_out
-from training.grpo.run import load_start, train_grpo
+from training.grpo.run import load_start, save_start, train_grpo
 from training.grpo.settings import GrpoSettings, parse_settings
 from training.grpo.trainer import build_trainer
 
@@ -84,6 +84,26 @@ def test_a_run_writes_a_policy_and_its_evaluations(start: Path, tmp_path: Path) 
     ]
     done = train_grpo(TRAIN, str(start), tmp_path / "run", config, held_out=HELD_OUT, log=completion.append)
     assert done == result, "a finished run returns the same result"
+
+
+def test_prompts_and_answers_fit_the_context_of_the_start(start: Path, tmp_path: Path) -> None:
+    """Beyond its positions GPT-2 fails, and a model with rotary positions learns at positions that it never plays at.
+    As in play, a prompt loses its middle."""
+    _, tokenizer = load_start(start, vision=False)
+    ends = {"bos_token_id": tokenizer.eos_token_id, "eos_token_id": tokenizer.eos_token_id}
+    config = GPT2Config(vocab_size=len(tokenizer), n_positions=128, n_embd=32, n_layer=1, n_head=2, **ends)
+    save_start(GPT2LMHeadModel(config), tokenizer, tmp_path / "gpt2")
+    long = [one.model_copy(update={"messages": (("user", f"{one.messages[0][1]}\n{'1' * 150}"),)}) for one in TRAIN]
+    lines: list[str] = []
+    how = settings(steps=1, kl=0, compute={**CPU, "max_tokens": 400})
+    result = train_grpo(long, str(tmp_path / "gpt2"), tmp_path / "run", how, held_out=HELD_OUT, log=lines.append)
+    assert [one.update for one in result.held_out] == [0, 1]
+    context = "the start has a context of 128 tokens, fewer than compute.max_tokens 400"
+    assert f"warning: 24 of 36 prompts lose their middle: {context}" in lines
+    assert train_grpo(long, str(tmp_path / "gpt2"), tmp_path / "run", how, held_out=HELD_OUT, log=silent) == result
+    wide = settings(answer_tokens=128, compute={**CPU, "max_tokens": 400})
+    with pytest.raises(BadInput, match="leaves no room for a prompt: the start has a context of 128 tokens"):
+        train_grpo(long, str(tmp_path / "gpt2"), tmp_path / "other", wide, log=silent)
 
 
 @pytest.mark.parametrize(("reuse", "at"), [(1, 2), (2, 3)])
