@@ -83,7 +83,7 @@ def _by_key(option: str, texts: Sequence[str] | None, common: str) -> dict[str, 
         elif role in keys:
             values[keys[role]] = value
         else:
-            raise BadInput(f"{option} {text!r}: {role!r} is no role, use {', '.join(ROLES[:-1])} or {ROLES[-1]}")
+            raise BadInput(f"{option} {text!r}: {role!r} is not a role: use {', '.join(ROLES[:-1])} or {ROLES[-1]}")
     return values
 
 

@@ -46,7 +46,7 @@ class AnswerSchema:
         except ValueError as error:
             raise BadInput(f"answer schema {str(path)!r} is not JSON: {error}") from None
         except SchemaError as error:
-            raise BadInput(f"answer schema {str(path)!r} is no JSON Schema: {error.message}") from None
+            raise BadInput(f"answer schema {str(path)!r} is not a JSON Schema: {error.message}") from None
         except Unresolvable as error:
             raise BadInput(f"answer schema {str(path)!r} refers to what it does not hold: {error.ref!r}") from None
 

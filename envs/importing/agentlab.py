@@ -150,7 +150,7 @@ def _steps(folder: Path, number: int, infos: Sequence[Any], problems: list[str])
     after, took = _get(_observation(following), "last_action_error"), _get(_get(following, "stats"), "step_elapsed")
     calls = _calls(raw)
     if not calls:
-        problems.append(f"step {number}: {raw!r:.120} is no call; recorded as waiting")
+        problems.append(f"step {number}: {raw!r:.120} is not a call; recorded as waiting")
     for position, call in enumerate(calls or [None]):
         action, foreign_id = (Wait(), "") if call is None else _action(call, nodes)
         if action is None:
@@ -177,7 +177,7 @@ def _picture(path: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     if not data.startswith(_PNG):
-        raise BadInput(f"{path}: is no PNG picture")
+        raise BadInput(f"{path}: is not a PNG picture")
     return data
 
 

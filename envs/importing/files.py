@@ -29,7 +29,7 @@ def read_regular(path: Path, max_bytes: int = LARGEST_BYTES) -> bytes:
         raise BadInput(f"{path}: cannot be read: {reason}") from None
     with os.fdopen(handle, "rb") as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise BadInput(f"{path}: cannot be read: it is no regular file")
+            raise BadInput(f"{path}: cannot be read: it is not a regular file")
         data = file.read(max_bytes + 1)
     if len(data) > max_bytes:
         raise BadInput(f"{path}: larger than {max_bytes // 2**20} MiB")

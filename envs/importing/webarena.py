@@ -79,7 +79,7 @@ def _episode(page: Path, verdicts: Mapping[str, Outcome]) -> ForeignEpisode:
     text = read_text(page)
     config = _CONFIG.search(text)
     if config is None:
-        raise BadInput(f"{page}: no task configuration: this is no page rendered by WebArena")
+        raise BadInput(f"{page}: no task configuration: this is not a page rendered by WebArena")
     settings: dict[str, str] = {}
     for line in config["lines"].splitlines():
         name, _, value = line.partition(": ")
@@ -129,7 +129,7 @@ def _steps(parts: list[str]) -> tuple[list[ForeignStep], list[str]]:
         nodes = Nodes.of(tree["text"])
         action, foreign_id = parse_action(parsed["text"], prediction, nodes)
         if action is None:
-            problems.append(f"page {number}: {parsed['text'].strip()!r:.120} is no action; recorded as waiting")
+            problems.append(f"page {number}: {parsed['text'].strip()!r:.120} is not an action; recorded as waiting")
         steps.append(
             ForeignStep(
                 url=url["url"].strip() if url else "",

@@ -235,7 +235,7 @@ def _parse_host_rule(text: str) -> Rule:
     origin = _origin(scheme or "http", rest[2:] if subdomains else rest)
     if origin is None or (subdomains and _is_address(origin.host)):
         any_host = f"; {SUBRESOURCES}{ANY} allows passive loads from every public host" if rest == ANY else ""
-        raise BadInput(f"origin rule {text!r}: this is no host name; write shop.example or *.shop.example{any_host}")
+        raise BadInput(f"origin rule {text!r}: it is not a host name; write shop.example or *.shop.example{any_host}")
     has_port = bool(_split_port(rest)[1])
     return Rule(origin.host, subdomains, scheme or None, origin.port if scheme or has_port else None)
 

@@ -201,7 +201,7 @@ class AllowlistProxy:
         """Raises Denied if a name may not resolve to *address*."""
         parsed = parse_address(address)
         if parsed is None:
-            raise Denied(403, f"{address!r} is no address", refused_at(origin, allow=""))
+            raise Denied(403, f"{address!r} is not an address", refused_at(origin, allow=""))
         if parsed.is_loopback and origin.port in _listening:
             raise Denied(403, "this is the allowlist proxy of a run", refused_at(origin, allow=""))
         if is_localhost(origin.host) or self._covers(origin, parsed, load):

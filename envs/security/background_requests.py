@@ -64,7 +64,7 @@ def _address(named: str) -> tuple[str, bool]:
     plain = named.removesuffix("*").partition("?")[0].partition("#")[0]
     origin, rest = origin_of(plain), re.fullmatch(r"https?://[^/]+(/.*)", plain)
     if origin is None or rest is None or origin.scheme not in ("http", "https"):
-        raise BadInput(f"session.background: {named!r} is no address such as https://shop.example/collect")
+        raise BadInput(f"session.background: {named!r} is not an address such as https://shop.example/collect")
     return f"{origin}{rest[1]}", is_open
 
 

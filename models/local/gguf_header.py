@@ -36,7 +36,7 @@ def read_header(path: Path) -> GgufHeader:
     """Reads the header of *path*. Raises ValueError, in one line, if it is no GGUF file or truncated."""
     with path.open("rb") as file:
         if file.read(4) != _MAGIC:
-            raise ValueError(f"{path.name} is no GGUF file")
+            raise ValueError(f"{path.name} is not a GGUF file")
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as blob:
             try:
                 return _Reader(blob).header()

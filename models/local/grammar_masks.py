@@ -49,7 +49,7 @@ class GrammarCompiler:
         try:
             lark = gbnf_to_lark.gbnf_to_lark(grammar)
         except Exception as error:  # noqa: BLE001 - the converter raises plain exceptions
-            raise GrammarError(f"the grammar is no GBNF: {' '.join(str(error).split())[:200]}") from None
+            raise GrammarError(f"the grammar is not valid GBNF: {' '.join(str(error).split())[:200]}") from None
         matcher = LLMatcher(self._tokenizer, LLMatcher.grammar_from_lark(lark), log_level=0)
         return GrammarState(matcher, self._vocabulary)
 

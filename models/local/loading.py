@@ -84,7 +84,7 @@ def read_checkpoint(
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     name = spec or f"local:{folder}{f'+{adapter}' if adapter else ''}"
     if adapter is not None and not (adapter / ADAPTER_CONFIG).is_file():
-        raise ModelUnavailable(f"{name}: {str(adapter)!r} holds no {ADAPTER_CONFIG}, so it is no PEFT adapter")
+        raise ModelUnavailable(f"{name}: {str(adapter)!r} holds no {ADAPTER_CONFIG}, so it is not a PEFT adapter")
     from safetensors import SafetensorError
 
     file = gguf_file(folder)

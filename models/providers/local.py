@@ -33,7 +33,7 @@ class LocalSpec(ModelSpec):
             raise ModelUnavailable(f"{self}: no folder {str(folder)!r}")
         if not (folder / "config.json").is_file() and gguf_file(folder) is None:
             reason = "is a file, and no .gguf" if folder.is_file() else "holds no config.json"
-            raise ModelUnavailable(f"{self}: {str(folder)!r} {reason}, so it is no transformers checkpoint")
+            raise ModelUnavailable(f"{self}: {str(folder)!r} {reason}, so it is not a transformers checkpoint")
         from models.providers.local_chat import LocalModel
 
         return LocalModel.load(folder, adapter=adapter, spec=str(self))

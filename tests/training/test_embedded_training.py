@@ -155,7 +155,7 @@ def test_only_what_has_a_weight_is_seen() -> None:
 
 @pytest.mark.parametrize("text", ["sites_act", "sites_act=0", "sites_act=nan", "sites_act=inf", "act=1", ""])
 def test_weights_that_are_none_are_one_line(text: str) -> None:
-    with pytest.raises(BadInput, match="is no PART=WEIGHT with a weight above 0; parts: general, shapes"):
+    with pytest.raises(BadInput, match="is not PART=WEIGHT with a weight above 0; parts: general, shapes"):
         read_weights(text)
 
 

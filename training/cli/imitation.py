@@ -16,7 +16,7 @@ def imitates_examples(paths: Sequence[Path], recipe: str | None) -> bool:
 
     given = [holds_examples(path) for path in paths]
     if any(given) and not all(given):
-        raise BadInput(f"{str(paths[given.index(False)])!r} is no file of examples: give runs or examples, not both")
+        raise BadInput(f"{str(paths[given.index(False)])!r} is not a file of examples: give runs or examples, not both")
     if recipe is not None and not any(given):
         raise BadInput("--recipe is for files of examples (mira train examples, adagui-data)")
     return any(given)

@@ -84,7 +84,7 @@ def _action(row: Row, size: Size) -> tuple[Action, Corners | None]:
     if kind in ("CLICK", "LONG_PRESS"):
         if isinstance(info, str):
             if info not in _KEYS:
-                raise row.bad(f"'info' {info!r} is no key that is known")
+                raise row.bad(f"'info' {info!r} is not a known key")
             return _KEYS[info], None
         x, y = _points(row, size, 1)[0]
         action = items.click(x, y) if kind == "CLICK" else items.long_press(x, y)

@@ -72,7 +72,7 @@ def _task(row: Row, folder: Path, name: str, split: Split) -> Iterator[Item | Ex
     first = text.strip().partition("\n")[0]
     lines = _LINE.findall(text)
     if not first.startswith("Task:") or not lines:
-        raise row.bad(f"{row.text('task')} is no task with a script")
+        raise row.bad(f"{row.text('task')} is not a task with a script")
     picture, boxes = _file(row, "image", folder), _boxes(row, _file(row, "box", folder))
     size = row.size(picture)
     platform = "web" if "web" in Path(row.text("task")).parts else "desktop"

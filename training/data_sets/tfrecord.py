@@ -36,7 +36,7 @@ def read_examples(path: Path) -> Iterator[Mapping[str, Feature]]:
                 try:
                     yield features(record)
                 except DamagedMessage as error:
-                    raise BadInput(f"{path.name} record {number} is no tf.Example: {error}") from None
+                    raise BadInput(f"{path.name} record {number} is not a tf.Example: {error}") from None
     except (OSError, EOFError, zlib.error, DamagedMessage) as error:
         raise BadInput(f"{path} is not a readable TFRecord file: {error}") from None
 
@@ -58,7 +58,7 @@ def features(record: bytes) -> dict[str, Feature]:
 
 def _values(kind: int, data: Value) -> Feature:
     if not isinstance(data, bytes):
-        raise DamagedMessage("a feature is no list")
+        raise DamagedMessage("a feature is not a list")
     if kind == 1:
         return tuple(messages(data, 1))
     numbers: list[int] = []

@@ -88,7 +88,7 @@ def read_weights(text: str) -> dict[str, tuple[float, float]]:
         except ValueError:
             weight = 0.0
         if name not in WEIGHTS or not 0 < weight < float("inf"):
-            raise BadInput(f"{pair!r} is no PART=WEIGHT with a weight above 0; parts: {', '.join(WEIGHTS)}")
+            raise BadInput(f"{pair!r} is not PART=WEIGHT with a weight above 0; parts: {', '.join(WEIGHTS)}")
         found[name] = (weight, weight)
     return found
 

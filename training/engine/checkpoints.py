@@ -82,7 +82,7 @@ def _read_policy(folder: Path) -> tuple[Any, Any]:
             raise BadInput(str(error)) from error
         return read.model, read.tokenizer
     if not (folder / "config.json").is_file():
-        raise BadInput(f"{str(folder)!r} is no checkpoint: it holds no config.json")
+        raise BadInput(f"{str(folder)!r} is not a checkpoint: it holds no config.json")
     check_weights(folder)
     try:
         tokenizer: Any = AutoTokenizer.from_pretrained(folder, **LOCAL)

@@ -100,7 +100,7 @@ def read_job(folder: Path) -> StageJob:
     try:
         return StageJob.model_validate_json((folder / "job.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise BadInput(f"{str(folder)!r} is no stage: {' '.join(str(error).split())[:200]}") from error
+        raise BadInput(f"{str(folder)!r} is not a stage: {' '.join(str(error).split())[:200]}") from error
 
 
 def run_job(folder: Path, models: SharedBaseModels | None = None, watch: Watcher = unwatched) -> None:

@@ -222,7 +222,7 @@ def _read(out: Path, page: Page) -> PageResult | None:
     try:
         return PageResult.model_validate_json(file.read_text("utf-8"))
     except ValidationError:
-        raise BadInput(f"{str(file)!r} is no result of a page: delete it, and start the command again") from None
+        raise BadInput(f"{str(file)!r} is not a result of a page: delete it, and start the command again") from None
 
 
 def _check_settings(out: Path, settings: DataSettings) -> None:

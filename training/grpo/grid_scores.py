@@ -37,7 +37,7 @@ def check_puzzles(examples: Sequence[Example]) -> None:
     """Raises BadInput if one of *examples* is no puzzle of text alone."""
     for example in examples:
         if not isinstance(example.target, MazeTarget | SudokuTarget | GridTarget) or example.image is not None:
-            raise BadInput(f"example {example.name!r} is no puzzle: its target must be a maze, a sudoku or a grid")
+            raise BadInput(f"example {example.name!r} is not a puzzle: its target must be a maze, a sudoku or a grid")
 
 
 def score_grids(examples: Sequence[Example], predictions: Mapping[str, Prediction]) -> tuple[GridScore, ...]:

@@ -88,7 +88,7 @@ def check_predictions(predictions: Mapping[str, Answer], examples: Iterable[Exam
     """Raises BadInput if *predictions* name an example that is not there, or lack one."""
     names = [example.name for example in examples]
     if unknown := next(iter(predictions.keys() - set(names)), None):
-        raise BadInput(f"the predictions name {unknown!r}, which is no example")
+        raise BadInput(f"the predictions name {unknown!r}, which is not an example")
     if missing := next((name for name in names if name not in predictions), None):
         raise BadInput(f"the predictions lack the example {missing!r}")
 

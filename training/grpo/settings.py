@@ -118,7 +118,7 @@ class GrpoSettings(Record):
     def _fits(self) -> GrpoSettings:
         if self.optimization.batch_rows % self.group:
             raise ValueError(
-                f"optimization.batch_rows {self.optimization.batch_rows} is no multiple of the group of {self.group}"
+                f"optimization.batch_rows {self.optimization.batch_rows} is not a multiple of the group of {self.group}"
                 "; use a multiple of group"
             )
         if self.answer_tokens >= self.compute.max_tokens:

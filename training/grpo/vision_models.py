@@ -19,7 +19,7 @@ def load_vision_model(folder: Path) -> tuple[Any, Any]:
     from transformers import AutoModelForImageTextToText
 
     if not (folder / "config.json").is_file():
-        raise BadInput(f"{str(folder)!r} is no checkpoint: it holds no config.json")
+        raise BadInput(f"{str(folder)!r} is not a checkpoint: it holds no config.json")
     check_weights(folder)
     try:
         model = AutoModelForImageTextToText.from_pretrained(folder, dtype=torch.float32, **WEIGHTS)

@@ -97,7 +97,7 @@ def models_named(settings: RolloutSettings, evaluation: EvaluationSettings) -> t
 def check_policy(folder: Path) -> None:
     """Raises BadInput where *folder* is no checkpoint that can be trained, without loading its weights."""
     if not (is_adapter(folder) or (folder / "config.json").is_file()):
-        raise BadInput(f"{str(folder)!r} is no checkpoint: it holds no config.json")
+        raise BadInput(f"{str(folder)!r} is not a checkpoint: it holds no config.json")
     check_weights(folder)
     check_layers(read_config(folder))
 

@@ -296,7 +296,7 @@ def override(text: str) -> dict[str, Any]:
     """Parses `targets.alpha=0.1` to nested values. Raises BadInput where it is no `key=value`."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
-        raise BadInput(f"{SET} {text!r} is no key=value: write for example targets.alpha=0.1")
+        raise BadInput(f"{SET} {text!r} is not KEY=VALUE: write for example targets.alpha=0.1")
     try:
         parsed: Any = tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:

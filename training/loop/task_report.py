@@ -56,7 +56,7 @@ def by_task(phase: Path, *, rescore: bool = False) -> tuple[TaskLine, ...]:
     Raises BadInput where *phase* is no such folder.
     """
     if not (phase / "actor" / "model").exists():
-        raise BadInput(f"{str(phase)!r} is no phase with a trained actor")
+        raise BadInput(f"{str(phase)!r} is not a phase with a trained actor")
     rows, columns = read_rows(phase / "actor" / "rows.parquet")
     new, replayed = read_episodes(phase)
     episodes = new + replayed

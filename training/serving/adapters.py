@@ -49,7 +49,7 @@ def check_servable(config: Mapping[str, Any], tensors: Iterable[str]) -> int:
         raise _not_servable(f"its initialisation {init!r} changes the base's weights")
     odd = next((name for name in tensors if not name.endswith((".lora_A.weight", ".lora_B.weight"))), None)
     if odd is not None:
-        raise _not_servable(f"its tensor {odd!r} is no LoRA matrix of a linear layer")
+        raise _not_servable(f"its tensor {odd!r} is not a LoRA matrix of a linear layer")
     rank = max(int(config["r"]), *(int(rank) for rank in (config.get("rank_pattern") or {"": 0}).values()))
     server_rank(rank)
     return rank

@@ -125,7 +125,7 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         manifest = Manifest.model_validate_json((folder / MANIFEST).read_bytes())
     except FileNotFoundError:
-        raise BadInput(f"{str(folder)!r} is no export (it holds no {MANIFEST})") from None
+        raise BadInput(f"{str(folder)!r} is not an export (it holds no {MANIFEST})") from None
     except (OSError, ValidationError) as error:
         raise BadInput(f"{str(folder / MANIFEST)!r} cannot be read: {str(error).splitlines()[0]}") from None
     written, current = ({file.name: file for file in files} for files in (manifest.files, hash_files(folder)))

@@ -159,7 +159,7 @@ def _check_name(name: str) -> None:
 
 def _adapter_path(folder: Path) -> str:
     if not (folder / ADAPTER_CONFIG).is_file():
-        raise BadInput(f"{str(folder)!r} holds no {ADAPTER_CONFIG}, so it is no adapter: export it first")
+        raise BadInput(f"{str(folder)!r} holds no {ADAPTER_CONFIG}, so it is not an adapter: export it first")
     if problem := adapter_problem(folder):
         raise BadInput(problem)
     return str(folder.resolve())

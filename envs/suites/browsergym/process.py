@@ -30,7 +30,7 @@ def gym_python() -> str:
     """The Python in which BrowserGym is installed: `BROWSERGYM_PYTHON`, else this one. Raises BadInput."""
     configured = os.environ.get(VARIABLE)
     if configured and not os.access(configured, os.X_OK):
-        raise BadInput(f"{VARIABLE}={configured!r} is no program: set it to the python of BrowserGym's environment")
+        raise BadInput(f"{VARIABLE}={configured!r} is not a program: set it to the python of BrowserGym's environment")
     return configured or sys.executable
 
 

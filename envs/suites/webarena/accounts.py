@@ -92,7 +92,7 @@ class Accounts:
         }
         folder = environ.get("WA_AUTH", "")
         if folder and not Path(folder).is_dir():
-            raise BadInput(f"WA_AUTH={folder!r} is no folder of storage states such as shopping_state.json")
+            raise BadInput(f"WA_AUTH={folder!r} is not a folder of storage states such as shopping_state.json")
         return cls(accounts, Path(folder) if folder else None)
 
     def stored(self, sites: Iterable[Site], folder: Path) -> Path | None:
@@ -149,5 +149,5 @@ def _read_state(path: Path) -> dict[str, list[Any]]:
         raise BadInput(f"{path}: {error.strerror}: WA_AUTH must hold a storage state for each site") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise BadInput(
-            f"{path} is no storage state: create it with Playwright's context.storage_state(path=…)"
+            f"{path} is not a storage state: create it with Playwright's context.storage_state(path=…)"
         ) from error

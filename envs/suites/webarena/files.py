@@ -41,7 +41,7 @@ def read_tasks(path: Path) -> tuple[Task, ...]:
     """Reads the tasks of a file in any of the formats. Raises BadInput."""
     entries = _json(path)
     if not isinstance(entries, list) or not entries:
-        raise BadInput(f"{path}: this is no list of tasks")
+        raise BadInput(f"{path}: this is not a list of tasks")
     tasks = tuple(_task(path, number, entry) for number, entry in enumerate(entries))
     ids = [task.id for task in tasks]
     duplicate = next((task_id for task_id in ids if ids.count(task_id) > 1), None)
@@ -69,7 +69,7 @@ def select_tasks(tasks: tuple[Task, ...], ids: tuple[int, ...]) -> tuple[Task, .
 
 def _task(path: Path, number: int, entry: Any) -> Task:
     if not isinstance(entry, dict):
-        raise BadInput(f"{path}: entry {number} is no task")
+        raise BadInput(f"{path}: entry {number} is not a task")
     task_id = entry.get("task_id", f"number {number}")
     try:
         kind = VerifiedTask if "start_urls" in entry else RawTask

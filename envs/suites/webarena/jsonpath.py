@@ -36,7 +36,7 @@ def find(data: Json, path: str) -> Json:
 def _steps(path: str) -> list[re.Match[str]]:
     steps = list(_STEP.finditer(path))
     if not is_path(path) or "".join(step[0] for step in steps) != path[1:]:
-        raise ValueError(f"{path!r} is no supported path")
+        raise ValueError(f"{path!r} is not a supported path")
     return steps
 
 

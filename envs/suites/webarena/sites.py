@@ -111,5 +111,5 @@ def _canonical(url: str, variable: str) -> str:
     """The address in the browser's spelling, so that patterns match."""
     origin = origin_of(url)
     if origin is None:
-        raise BadInput(f"{variable}={url!r} is no http or https address: write http://HOST:PORT")
+        raise BadInput(f"{variable}={url!r} is not an http or https address: write http://HOST:PORT")
     return f"{origin}{urlsplit(url).path.rstrip('/')}"

@@ -90,7 +90,7 @@ class NetworkEvaluator(Record):
             try:
                 re.compile(pattern)
             except re.error as error:
-                raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
+                raise ValueError(f"{pattern!r} is not a regular expression: {error}") from error
         return self
 
     def check(self, task_type: str) -> Check:

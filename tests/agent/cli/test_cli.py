@@ -96,7 +96,7 @@ WRONG = [
     ),
     pytest.param([*OPEN, "--allow", "ftp://x"], "ftp://x", id="bad origin"),
     pytest.param([*OPEN, "--upload-folder", ""], "'session.upload_folder': this names no", id="empty upload folder"),
-    pytest.param([*OPEN, "--upload-folder", "nowhere"], "'nowhere' is no folder", id="missing upload folder"),
+    pytest.param([*OPEN, "--upload-folder", "nowhere"], "'nowhere' is not a folder", id="missing upload folder"),
     pytest.param(
         [*OPEN, "--storage-state", "nowhere.json"],
         "storage state 'nowhere.json' does not exist: give a file that Playwright's",

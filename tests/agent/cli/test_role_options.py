@@ -80,7 +80,7 @@ def test_policy_thinking_is_the_older_form_for_the_policy() -> None:
 @pytest.mark.parametrize(
     ("values", "says"),
     [
-        ((["planer=3"], None, None), "'planer' is no role, use policy, planner, rater, judge or grounder"),
+        ((["planer=3"], None, None), "'planer' is not a role: use policy, planner, rater, judge or grounder"),
         ((["0"], None, None), "'0' is not a number of seconds above 0"),
         ((["judge=soon"], None, None), "'soon' is not a number of seconds above 0"),
         ((None, ["300"], None), "'300' is not one of: auto, 0, 256"),

@@ -47,7 +47,7 @@ def test_what_fits() -> None:
     ("content", "says"),
     [
         (b"{", "is not JSON"),
-        (b'{"type": "nothing"}', "is no JSON Schema"),
+        (b'{"type": "nothing"}', "is not a JSON Schema"),
         (b"\xff", "is not JSON"),
         (b'{"$ref": "#/nope"}', "refers to what it does not hold: '/nope'"),
         (b'{"properties": {"a": {"$ref": "http://127.0.0.1:9/a.json"}}}', "'http://127.0.0.1:9/a.json'"),

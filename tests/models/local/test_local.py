@@ -239,7 +239,7 @@ def test_a_forced_text_is_cut_at_the_limit_of_tokens(model: LocalModel) -> None:
 
 
 async def test_an_invalid_grammar_is_refused_in_one_line(model: LocalModel) -> None:
-    with pytest.raises(ModelRejected, match="no GBNF") as error:
+    with pytest.raises(ModelRejected, match="not valid GBNF") as error:
         await model.complete(request("hello", grammar="root := nothing"))
     assert "\n" not in str(error.value)
     assert (await answer_ids(model, request("hello"))) != (), "the model still answers other requests"

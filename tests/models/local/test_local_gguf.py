@@ -201,8 +201,8 @@ def _two(folder: Path, _patch: pytest.MonkeyPatch) -> Path:
 WRONG = {
     "no package": (_without_package, "a GGUF file needs the package gguf: pip install 'mira-web[gguf]'"),
     "no room": (_without_room, "make room, or set XDG_CACHE_HOME"),
-    "no GGUF": (_written("x.gguf", b"hello, world"), "x.gguf is no GGUF file"),
-    "empty": (_written("x.gguf", b""), "x.gguf is no GGUF file"),
+    "no GGUF": (_written("x.gguf", b"hello, world"), "x.gguf is not a GGUF file"),
+    "empty": (_written("x.gguf", b""), "x.gguf is not a GGUF file"),
     "another file": (_written("x.bin", b"GGUF"), "is a file, and no .gguf"),
     "a header that is cut off": (_cut, "tiny.gguf is cut off or damaged"),
     "weights that are cut off": (_cut_weights, "local:"),

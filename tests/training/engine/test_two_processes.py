@@ -110,4 +110,4 @@ def test_a_step_that_cannot_be_split_evenly_is_refused(
     job = SupervisedJob(start=tmp_path / "start", optimization=how, compute=compute)
     with pytest.raises(BadInput, match="ended with exit code"):
         supervised(job, rows_of(6), tmp_path / "sft", launcher=("kept",))
-    assert "batch_rows 3 is no multiple of the 2 processes" in two.errors()
+    assert "batch_rows 3 is not a multiple of the 2 processes" in two.errors()

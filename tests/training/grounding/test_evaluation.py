@@ -177,7 +177,7 @@ def _no_place(saved: Path, examples: Path) -> tuple[object, ...]:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (_unknown, "'nobody', which is no example"),
+        (_unknown, "'nobody', which is not an example"),
         (_lacking, "lack the example '1'"),
         (_neither, "--policy, or a file of --predictions"),
         (_text_only, "reads text only"),

@@ -145,7 +145,7 @@ WRONG = [
     pytest.param(["grpo", "train.jsonl", "-o", "x", "-c", "no.toml"], "'no.toml' does not exist", id="no config"),
     pytest.param(["grpo", "train.jsonl", "-o", "x", "--set", "alpha=1"], "unknown key 'alpha'", id="unknown key"),
     pytest.param(["grpo", "train.jsonl", "-o", "x", "--set", "recipe=lpo"], "one target is a maze", id="reward"),
-    pytest.param(["grpo", "train.jsonl", "-o", "x", "--start", "no"], "'no' is no checkpoint", id="no start"),
+    pytest.param(["grpo", "train.jsonl", "-o", "x", "--start", "no"], "'no' is not a checkpoint", id="no start"),
     pytest.param(["show", "start"], "'start' holds no training run", id="no run"),
 ]
 

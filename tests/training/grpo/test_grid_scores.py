@@ -82,4 +82,4 @@ def test_an_example_that_is_no_puzzle_is_one_line(
     line = {"name": "a", "messages": [["user", "?"]], "target": {"kind": "step", "action": {"kind": "back"}}}
     (tmp_path / "a.jsonl").write_text(json.dumps(line))
     assert mira(monkeypatch, "eval", "grids", tmp_path / "a.jsonl", "--policy", "embedded") == 2
-    assert "is no puzzle" in (said := capsys.readouterr().err) and said.count("\n") == 1
+    assert "is not a puzzle" in (said := capsys.readouterr().err) and said.count("\n") == 1

@@ -112,7 +112,7 @@ def test_processes_divide_the_rows_and_each_has_the_whole_model(starts: Callable
     )
     assert (one.weights, one.optimizer) == (four.weights, four.optimizer)
     assert (one.cache, updates.gradients) == (4 * four.cache, 2 * update.gradients)
-    with pytest.raises(BadInput, match="no multiple of 3 processes by groups of 4"):
+    with pytest.raises(BadInput, match="not a multiple of 3 processes by groups of 4"):
         grpo_peaks(described, config, prompt=64, sharing=Sharing(processes=3))
 
 

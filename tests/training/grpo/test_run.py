@@ -173,7 +173,7 @@ def trained(start: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.param({"examples": TRAIN[:20]}, {}, "holds a GRPO run of another start", id="other examples"),
         pytest.param({"held_out": HELD_OUT[:3]}, {}, "holds a GRPO run of another start", id="other held-out ones"),
         pytest.param({"held_out": TRAIN[3:5]}, {}, "2 of 2 held-out examples are also training", id="trained on"),
-        pytest.param({"start": "nowhere"}, {}, "'nowhere' is no checkpoint", id="no start"),
+        pytest.param({"start": "nowhere"}, {}, "'nowhere' is not a checkpoint", id="no start"),
         pytest.param({"examples": TRAIN[:3]}, {}, "a step takes 4 prompts", id="too few"),
     ],
 )
@@ -308,5 +308,5 @@ def test_groups_that_two_processes_cannot_share(start: Path, tmp_path: Path, mon
         return SimpleNamespace(num_processes=3)
 
     monkeypatch.setattr(accelerate, "PartialState", three)
-    with pytest.raises(BadInput, match="batch_rows 32 is no multiple of 3 processes by groups of 8"):
+    with pytest.raises(BadInput, match="batch_rows 32 is not a multiple of 3 processes by groups of 8"):
         build_trainer(model, tokenizer, TRAIN, settings(), tmp_path)

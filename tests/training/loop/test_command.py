@@ -64,9 +64,9 @@ WRONG = [
         "mira: --set: unknown key 'optimization.epoch'",
         id="unknown key of sft over a file",
     ),
-    pytest.param([*MIRA, "--set", "alpha"], "--set 'alpha' is no key=value", id="no value"),
+    pytest.param([*MIRA, "--set", "alpha"], "--set 'alpha' is not KEY=VALUE", id="no value"),
     pytest.param([*MIRA, "--set", "arm=ppo"], "unknown arm 'ppo'", id="unknown arm"),
-    pytest.param([*MIRA, "--set", "start=nowhere"], "'nowhere' is no checkpoint", id="no start"),
+    pytest.param([*MIRA, "--set", "start=nowhere"], "'nowhere' is not a checkpoint", id="no start"),
     pytest.param([*MIRA, "--set", 'pool.names=["click-tset"]'], "no task 'click-tset'", id="unknown task"),
     pytest.param([*MIRA, "--set", "pool.suite=webarena"], "never trained on", id="a benchmark as pool"),
     pytest.param([*MIRA, "--set", "pool.split=test"], "pool.split", id="a split as pool"),
@@ -74,7 +74,7 @@ WRONG = [
     pytest.param([*MIRA, "--set", 'demonstrations=["nowhere"]'], "'nowhere' holds no traces", id="no demonstrations"),
     pytest.param(["train", "mira", "-o", "full"], "'full' is not empty", id="a folder of something else"),
     pytest.param([*SFT, "nowhere"], "'nowhere' holds no traces", id="no traces"),
-    pytest.param([*SFT, "lost", "--start", "nowhere"], "'nowhere' is no checkpoint", id="no start of sft"),
+    pytest.param([*SFT, "lost", "--start", "nowhere"], "'nowhere' is not a checkpoint", id="no start of sft"),
     pytest.param([*SFT, "lost"], "nothing to learn from in 2 episodes (1 broken, 1 failed)", id="only failures"),
     pytest.param(
         [*SFT, "held"], "nothing to learn from in 1 episodes (1 held out for evaluation)", id="sft on evaluation"

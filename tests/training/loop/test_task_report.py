@@ -42,5 +42,5 @@ def test_each_task_has_values_and_advantages(tmp_path: Path) -> None:
 
 
 def test_a_phase_without_a_trained_actor_is_refused_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="no phase with a trained actor"):
+    with pytest.raises(BadInput, match="not a phase with a trained actor"):
         by_task(tmp_path / "phase-3")

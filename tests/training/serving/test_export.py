@@ -103,7 +103,7 @@ def _lose_the_manifest(folder: Path) -> None:
         (_add_a_file, "extra.safetensors' was added"),
         (_lose_the_tokenizer, "tokenizer.json' is missing"),
         (_tear_the_manifest, "cannot be read"),
-        (_lose_the_manifest, "is no export"),
+        (_lose_the_manifest, "is not an export"),
     ],
 )
 def test_a_changed_export_is_rejected(merged: Path, tmp_path: Path, damage: Any, message: str) -> None:
@@ -148,7 +148,7 @@ def test_an_export_never_replaces_a_folder(tmp_path: Path) -> None:
     [
         ({"modules_to_save": ["lm_head"]}, "whole layers"),
         ({"use_dora": True}, "DoRA"),
-        ({"target_modules": ["q_proj", "embed_tokens"]}, "no LoRA matrix of a linear layer"),
+        ({"target_modules": ["q_proj", "embed_tokens"]}, "not a LoRA matrix of a linear layer"),
     ],
 )
 def test_adapters_that_vllm_refuses_are_merged_instead(tmp_path: Path, settings: dict[str, Any], message: str) -> None:

@@ -55,7 +55,7 @@ def library_maze(
         if not generator.endswith("percolation"):
             raise BadInput("--percolation needs --generator percolation or dfs_percolation")
         if not 0 <= percolation <= 1:
-            raise BadInput(f"--percolation {percolation:g} is no probability: use 0 to 1")
+            raise BadInput(f"--percolation {percolation:g} is not a probability: use 0 to 1")
         options["p"] = percolation
     library = _library()
     build: Any = getattr(library.LatticeMazeGenerators, f"gen_{generator}")

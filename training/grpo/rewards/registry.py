@@ -74,7 +74,7 @@ def added_reward(value: object) -> AddedReward:
     except BadInput as error:
         raise ValueError(str(error)) from error
     if not issubclass(settings, AddedReward):
-        raise ValueError(f"{GROUP} entry {name!r}: {settings.__name__} is no subclass of AddedReward")
+        raise ValueError(f"{GROUP} entry {name!r}: {settings.__name__} is not a subclass of AddedReward")
     try:
         return settings.model_validate(value)
     except ValidationError as error:

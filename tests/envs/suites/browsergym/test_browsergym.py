@@ -103,7 +103,7 @@ def test_a_worker_without_an_answer_is_one_line(
     with pytest.raises(BadInput, match=says):
         registered("x")
     monkeypatch.setenv("BROWSERGYM_PYTHON", str(tmp_path / "gone"))
-    with pytest.raises(BadInput, match="is no program"):
+    with pytest.raises(BadInput, match="is not a program"):
         registered("x")
 
 

@@ -239,9 +239,9 @@ async def test_stored_states_take_the_place_of_logins(start: Start, places: Plac
     with pytest.raises(BadInput, match=r"reddit_state\.json: No such file"):
         await start(raw(sites=["shopping", "reddit"]))
     (tmp_path / "auth" / "shopping_state.json").write_text("{}")
-    with pytest.raises(BadInput, match=r"shopping_state\.json is no storage state"):
+    with pytest.raises(BadInput, match=r"shopping_state\.json is not a storage state"):
         await start(raw())
-    with pytest.raises(BadInput, match="is no folder of storage states"):
+    with pytest.raises(BadInput, match="is not a folder of storage states"):
         Accounts.from_environment({"WA_AUTH": str(tmp_path / "gone")})
 
 

@@ -402,7 +402,7 @@ def test_paths(path: str, value: Any) -> None:
 
 
 def test_a_path_of_another_form_is_refused() -> None:
-    with pytest.raises(ValueError, match="no supported path"):
+    with pytest.raises(ValueError, match="not a supported path"):
         find({}, "$..a")
 
 

@@ -137,7 +137,7 @@ BROKEN = {
         _changed(raw(program_html=[PAGE]), "eval.program_html.0.required_contents", {}),
         "no content is required",
     ),
-    "verified_pattern": (verified(request("^([$")), "is no regular expression"),
+    "verified_pattern": (verified(request("^([$")), "is not a regular expression"),
     "verified_evaluator": (_changed(verified(), "eval.0.evaluator", "Other"), "task 7: key 'eval.0': "),
     "verified_format": (
         _changed(verified(), "eval.0.results_schema", {"type": "array", "items": {"format": "colour"}}),
@@ -159,9 +159,9 @@ def test_a_broken_task_is_one_line_with_file_task_and_field(tmp_path: Path, entr
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("{}", "no list of tasks"),
-        ("[]", "no list of tasks"),
-        ("[1]", "entry 0 is no task"),
+        ("{}", "not a list of tasks"),
+        ("[]", "not a list of tasks"),
+        ("[1]", "entry 0 is not a task"),
         ("[", "is not JSON"),
         (json.dumps([raw(), raw()]), "task 7 appears twice"),
     ],
@@ -226,7 +226,7 @@ def test_pages_are_typed() -> None:
 @pytest.mark.parametrize(
     ("environ", "says"),
     [
-        ({"WA_SHOPPING": "shop.example"}, "WA_SHOPPING='shop.example' is no http or https address"),
+        ({"WA_SHOPPING": "shop.example"}, "WA_SHOPPING='shop.example' is not an http or https address"),
         ({"WA_MAP": "file:///etc"}, "WA_MAP="),
     ],
 )

@@ -105,7 +105,7 @@ def test_sizes_share_the_count_of_own_puzzles() -> None:
         (["sudoku", "--generator", "dfs"], "--generator dfs makes mazes, not 'sudoku'"),
         (["maze", "--percolation", "0.1"], "--percolation needs --generator percolation or dfs_percolation"),
         (["maze", "--percolation", "0.1", "--generator", "dfs"], "--percolation needs --generator percolation"),
-        (["maze", "--percolation", "2", "--generator", "percolation"], "--percolation 2 is no probability"),
+        (["maze", "--percolation", "2", "--generator", "percolation"], "--percolation 2 is not a probability"),
         (["maze", "--generator", "dfs"], "--generator needs maze_dataset: pip install 'mira-web[mazes]'"),
     ],
 )

@@ -114,7 +114,7 @@ def test_an_adapter_has_other_embeddings_than_its_base(embedding: Embedding, tmp
 
 
 def test_a_folder_that_is_no_checkpoint_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"no checkpoint: it holds no config\.json"):
+    with pytest.raises(BadInput, match=r"not a checkpoint: it holds no config\.json"):
         Embedding(tmp_path)
 
 
