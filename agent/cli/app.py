@@ -194,8 +194,9 @@ def _version() -> str:
 
 
 def main() -> None:
-    """Runs the command line. Exit codes: 0 done, 1 the open task failed, the browser did not start or the disk is full,
-    2 wrong input, 3 the policy says that the open task cannot be done, 130 interrupted."""
+    """Runs the command line. Exit codes: 0 done; 1 the open task failed, the browser did not start, or a file could
+    not be written; 2 wrong input, or stdout could not be written; 3 the policy answers that the open task cannot be
+    done; 130 interrupted."""
     # Errors are recorded in the trace, masked. Log lines of libraries on the terminal would not be masked.
     logging.basicConfig(handlers=[logging.NullHandler()])
     words = completed_words(os.environ) if COMPLETE in os.environ else sys.argv[1:]

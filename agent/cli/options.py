@@ -30,13 +30,18 @@ Grounder = Annotated[
 ]
 Expert = Annotated[
     str | None,
-    typer.Option(help="Label every state that the policy visits with the action of an expert: oracle, the solver."),
+    typer.Option(
+        help="Label every state that the policy visits with the action of an expert: oracle, the suite's solver."
+    ),
 ]
 GrounderProfile = Annotated[
     str | None,
-    typer.Option(help="Family of the grounder, which says its coordinates: general, qwen3-vl, thousand …; or auto."),
+    typer.Option(help="Family of the grounder, which sets its coordinates: general, qwen3-vl, thousand …; or auto."),
 ]
-BaseUrl = Annotated[str | None, typer.Option(help="Server URL for openai: specs (vLLM, llama.cpp, Ollama).")]
+BaseUrl = Annotated[
+    str | None,
+    typer.Option(help="Server URL for openai: specs (vLLM, llama.cpp, Ollama), or for anthropic: or litellm: specs."),
+]
 Url = Annotated[str | None, typer.Option(help="Start URL of an open task.")]
 SuiteName = Annotated[str | None, typer.Option("--suite", help="Play tasks of this suite instead of an open task.")]
 Tasks = Annotated[str | None, typer.Option(help="Comma-separated task names of the suite; default: all.")]
@@ -65,8 +70,8 @@ Allow = Annotated[
 Secret = Annotated[
     list[str] | None,
     typer.Option(
-        help="Declare a secret as NAME=env:VARIABLE or NAME=env:VARIABLE@ORIGIN; it is typed below the model and never "
-        "stored."
+        help="Declare a secret as NAME=env:VARIABLE or NAME=file:PATH, optionally followed by @ORIGIN; it is typed "
+        "below the model and never stored."
     ),
 ]
 Approve = Annotated[
@@ -109,7 +114,7 @@ Rationale = Annotated[
     typer.Option(help="Characters of reasoning before an action in full prompts: auto, a number, or 0 for none."),
 ]
 MaxActionsPerTurn = Annotated[
-    int | None, typer.Option(help="Most actions of one answer of the policy, in full prompts; 1 asks for one.")
+    int | None, typer.Option(help="Maximum number of actions in one answer of the policy, in full prompts.")
 ]
 Profile = Annotated[
     str | None, typer.Option(help="Prompt profile of the policy: auto, or a name; see `mira models MODEL`.")

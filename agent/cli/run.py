@@ -119,8 +119,8 @@ def run(
     """Run one task at a URL, or tasks of a suite.
 
     Exit codes: 0 suite played, task succeeded, or ended by the policy without a judge; 1 task failed, broke, reached a
-    limit or had an action declined, or no browser started; 2 wrong input; 3 the policy answered N/A: the task cannot be
-    done; 130 interrupted."""
+    limit or had an action declined, no browser started, or the disk is full; 2 wrong input; 3 the policy answered N/A:
+    the task cannot be done; 130 interrupted."""
     values = {
         **{"policy": policy, "planner": planner, "judge": judge, "base_url": base_url},
         **{"grounder": grounder, "grounder_profile": grounder_profile, "expert": expert},
@@ -343,7 +343,10 @@ def finish(result: RunResult, as_json: bool) -> int:
         print_refused(stdout, result.blocked_requests, admits=not suites <= CLOSED_SUITES)
         if result.degraded:
             failed = f"planner or rater failed in {result.degraded} of {len(result.episodes)} episodes"
-            stdout.print(Text(f"{failed}, which went on without their answer and count", "yellow"), soft_wrap=True)
+            stdout.print(
+                Text(f"{failed}: these episodes continued without their answer and count in all rates", "yellow"),
+                soft_wrap=True,
+            )
         stdout.print(Text(f"traces  {result.folder / 'episodes'}"), soft_wrap=True)
         if page is not None:
             stdout.print(Text(f"report  {page}"), soft_wrap=True)

@@ -68,7 +68,7 @@ def _show_end(header: Header, footer: Footer) -> None:
     _print_field("error", footer.error or "", "yellow")
     if footer.degraded:
         failed = f"planner {footer.degraded.planner}, rater {footer.degraded.rater}"
-        _print_field("degraded", f"errors of the {failed}: the episode went on without their answer", "yellow")
+        _print_field("degraded", f"errors of the {failed}: the episode continued without their answer", "yellow")
     if footer.resumable:
         stdout.print("a model gave no answer: resume the run to continue from here")
 

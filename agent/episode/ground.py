@@ -39,7 +39,9 @@ async def grounded(episode: Episode, proposal: ActionProposal, observation: Obse
         return proposal
     grounder = episode.components.grounder
     if grounder is None:
-        raise ModelUnavailable("the policy describes controls in words, and the run has no grounder")
+        raise ModelUnavailable(
+            "the policy describes controls in words, and the run has no grounder: name one with --grounder"
+        )
     try:
         first, *then = [await _with_controls(episode, grounder, parsed, observation) for parsed in answer]
     except NotFound as error:

@@ -48,7 +48,9 @@ class AnswerSchema:
         except SchemaError as error:
             raise BadInput(f"answer schema {str(path)!r} is not a JSON Schema: {error.message}") from None
         except Unresolvable as error:
-            raise BadInput(f"answer schema {str(path)!r} refers to what it does not hold: {error.ref!r}") from None
+            raise BadInput(
+                f"answer schema {str(path)!r} has a reference to {error.ref!r}, which is not in the file: add it"
+            ) from None
 
     def add_to(self, instruction: str) -> str:
         """Returns *instruction* with the schema of the answer."""

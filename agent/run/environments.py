@@ -64,7 +64,7 @@ def check_display(config: RunConfig) -> None:
 def check_upload_folder(session: SessionSettings) -> None:
     """Raises BadInput if `--upload-folder` is not a folder."""
     if session.upload_folder is not None and not session.upload_folder.is_dir():
-        raise BadInput(f"--upload-folder {str(session.upload_folder)!r} is not a folder: nothing could be uploaded")
+        raise BadInput(f"--upload-folder {str(session.upload_folder)!r} is not a folder: name an existing one")
 
 
 def session_settings(config: RunConfig) -> SessionSettings:

@@ -48,7 +48,9 @@ def expert_of(suite: str) -> Expert:
         case "sites":
             return SitesExpert()
         case _:
-            raise BadInput(f"--expert oracle: the suite {suite} ships no solver")
+            raise BadInput(
+                f"--expert oracle: the suite {suite} ships no solver: leave out --expert, or use a suite with one"
+            )
 
 
 class MiniwobExpert:

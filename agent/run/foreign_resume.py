@@ -80,8 +80,8 @@ def check_plain_files(folder: Path) -> None:
             path = Path(where) / name
             if path.is_symlink() or not (path.is_file() or path.is_dir()):
                 raise BadInput(
-                    f"{str(path)!r} is a link or no plain file: a run is not resumed through it, replace it by its "
-                    "target"
+                    f"{str(path)!r} is a link or a special file, and a run is not resumed through it: replace it by a "
+                    "regular file or folder"
                 )
 
 

@@ -29,7 +29,7 @@ def langsmith_tracing(enabled: bool) -> Generator[None]:
     Raises BadInput if tracing is enabled without a key, or if a variable of LangChain's removed tracer is set.
     """
     if enabled and not utils.get_env_var("API_KEY"):
-        raise BadInput("--langsmith: LANGSMITH_API_KEY is not set")
+        raise BadInput("--langsmith: LANGSMITH_API_KEY is not set: set it, or leave out --langsmith")
     for name in _REMOVED_TRACER:
         if not enabled and env_var_is_set(name):
             raise BadInput(f"{name} is set, and LangChain refuses to run with it: unset {name}")

@@ -203,7 +203,7 @@ class RunFolder:
             own = isinstance(values, dict) and is_own(values)  # pyright: ignore[reportUnknownArgumentType]
             return Manifest.model_validate_json(json.dumps(values)), own
         except FileNotFoundError:
-            raise BadInput(f"{str(self.path)!r} holds no run (no run.json)") from None
+            raise BadInput(f"{str(self.path)!r} holds no run (no run.json): name the folder of a run") from None
         except (OSError, ValueError, RecursionError) as error:  # pydantic's errors are ValueErrors
             problem = str(error).splitlines()[0]
             raise BadInput(f"{str(self.manifest)!r} cannot be read: {problem}") from None

@@ -78,7 +78,9 @@ def find_chromium(playwright_path: str | None = None) -> Path:
     if named:
         if os.access(named, os.X_OK) and Path(named).is_file():
             return Path(named).absolute()
-        raise BrowserMissing(f"MIRA_CHROMIUM names {named}, which is not an executable file")
+        raise BrowserMissing(
+            f"MIRA_CHROMIUM names {named}, which is not an executable file: set it to the path of Chromium, or unset it"
+        )
     if playwright_path and os.access(playwright_path, os.X_OK):
         return Path(playwright_path)
     for name in NAMES:

@@ -138,7 +138,7 @@ class LiveSession:
             await self.boundary.start()
             self._session = await self._chromium.session(settings, self.boundary, self.bounds.folder, self.bounds.vault)
         except OSError as error:
-            raise ResetFailed(f"the boundary could not be started: {error.strerror}") from error
+            raise ResetFailed(f"the allowlist proxy could not be started: {error.strerror}") from error
 
     async def go_to(self, urls: Sequence[str]) -> None:
         """Opens *urls*, the first one in the front tab, the others in new tabs. The next observation reports requests

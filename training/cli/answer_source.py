@@ -30,13 +30,13 @@ ScoreFolder = Annotated[
         "--out", "-o", help="Folder for predictions.jsonl and score.json; an interrupted evaluation continues."
     ),
 ]
-Limit = Annotated[int | None, typer.Option(min=1, help="Use the first examples only.")]
-Workers = Annotated[int, typer.Option(min=1, max=256, help="Questions in flight.")]
+Limit = Annotated[int | None, typer.Option(min=1, help="Number of examples to use, from the start of the files.")]
+Workers = Annotated[int, typer.Option(min=1, max=256, help="Number of questions in parallel.")]
 Family = Annotated[
     str,
     typer.Option(
         "--vision-profile",
-        help="Family of the model, which says its coordinates, as `mira models` lists them; or auto.",
+        help="Family of the model, which sets its coordinates, as `mira models` lists them; or auto.",
     ),
 ]
 

@@ -35,7 +35,7 @@ def import_examples(
     split: Annotated[
         str | None, typer.Option(help="Part of the data set, as it names it; an unknown name lists them.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="The most examples, from the start.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of examples, from the start.")] = None,
     low: Annotated[
         bool, typer.Option("--low", help="Also show the instruction of the single step (AndroidControl-Low).")
     ] = False,

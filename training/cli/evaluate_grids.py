@@ -31,7 +31,7 @@ def evaluate_grids(
     policy: Policy = None,
     predictions: Predictions = None,
     out: ScoreFolder = None,
-    max_tokens: Annotated[int, typer.Option(min=1, help="Most visible tokens of an answer.")] = 2048,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Maximum number of visible tokens of an answer.")] = 2048,
     limit: Limit = None,
     workers: Workers = 1,
     base_url: options.BaseUrl = None,

@@ -40,7 +40,7 @@ def evaluate_planning(
             "family, pixels for predictions."
         ),
     ] = None,
-    max_tokens: Annotated[int, typer.Option(min=1, help="Longest visible answer in tokens.")] = 512,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Maximum number of visible tokens of an answer.")] = 512,
     limit: Limit = None,
     shown: Annotated[int, typer.Option(min=0, max=10_000, help="Steps in the report, wrong ones first.")] = 60,
     workers: Workers = 1,
@@ -92,7 +92,7 @@ def profile_for(spec: str, declared: str, steps: Sequence[AskedStep]) -> VisionP
 
     profile = vision_profile(spec, declared)
     if profile is None and any(step.example.image is not None for step in steps):
-        raise BadInput(f"{spec} reads text only, and these examples show screenshots: take a model that sees")
+        raise BadInput(f"{spec} reads text only, and these examples show screenshots: name a model that sees pictures")
     return profile or GENERAL
 
 

@@ -33,7 +33,7 @@ def evaluate_texts(
     predictions: Predictions = None,
     out: ScoreFolder = None,
     vision_profile: Family = "auto",
-    max_tokens: Annotated[int, typer.Option(min=1, help="Most visible tokens of an answer.")] = 512,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Maximum number of visible tokens of an answer.")] = 512,
     limit: Limit = None,
     workers: Workers = 1,
     base_url: options.BaseUrl = None,

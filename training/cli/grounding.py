@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def grounding(
-    out: Annotated[Path, typer.Argument(help="Folder of the data set; an interrupted one continues.")],
+    out: Annotated[Path, typer.Argument(help="Folder of the data set; an interrupted command continues.")],
     sources: Annotated[
         str, typer.Option(help="Pages, comma-separated: generated, miniwob (MiniWoB++), sites (the suite's sites).")
     ] = "generated,miniwob",
@@ -29,10 +29,12 @@ def grounding(
     sizes: Annotated[
         str, typer.Option(help="Views as WIDTHxHEIGHT@SCALE in CSS pixels and device pixels per CSS pixel.")
     ] = "1280x800,1920x1080,1024x768@1.5,390x844@2",
-    variants: Annotated[int, typer.Option(min=1, max=10_000, help="Pages with other content for each pair.")] = 1,
-    per_page: Annotated[int, typer.Option(min=1, max=100, help="Most examples of one picture.")] = 6,
+    variants: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Pages with different content for each template and size.")
+    ] = 1,
+    per_page: Annotated[int, typer.Option(min=1, max=100, help="Maximum number of examples of one picture.")] = 6,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of pages, instructions and splits.")] = 0,
-    workers: Annotated[int, typer.Option(min=1, max=64, help="Pages that are rendered in parallel.")] = 2,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Number of pages rendered in parallel.")] = 2,
     coordinates: Annotated[
         str, typer.Option(help="Units that prompts ask for: pixels, resized, thousand or unit.")
     ] = "pixels",

@@ -176,7 +176,8 @@ def examples(
     resolution: Resolution = False,
     coordinates: Coordinates = "pixels",
     answer: Annotated[
-        AnswerShape, typer.Option(help="What questions for a place ask for; all but point are for GuirlVG's box rows.")
+        AnswerShape,
+        typer.Option(help="Form of the answer to a question for a place; all but point are for GuirlVG's box rows."),
     ] = AnswerShape.POINT,
     screenshots: Annotated[
         bool,

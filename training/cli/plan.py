@@ -65,7 +65,9 @@ def plan(
     from training.configs import config_file
 
     if config is None and recipe is None and start is None:
-        raise BadInput("name a CONFIG, or a --recipe of `mira train grpo`, or a --start of `mira train sft`")
+        raise BadInput(
+            "nothing to plan: name a CONFIG, a --recipe of `mira train grpo`, or a --start of `mira train sft`"
+        )
     path = None if config is None else config_file(config)
     importing("torch", "transformers")
     from training.engine.memory_plan import GB

@@ -139,7 +139,9 @@ def _config(out: Path, rows: Sequence[Row], job: SupervisedJob) -> Any:
     processes = PartialState(cpu=compute.cpu).num_processes
     own, left = divmod(optimization.batch_rows, processes)
     if left:
-        raise BadInput(f"optimization.batch_rows {optimization.batch_rows} is not a multiple of the {processes} processes")
+        raise BadInput(
+            f"optimization.batch_rows {optimization.batch_rows} is not a multiple of the {processes} processes"
+        )
     fitting = compute.pack_tokens * len(rows) // max(1, sum(map(len, rows)))  # rows of the mean length
     micro = max(size for size in range(1, own + 1) if own % size == 0 and size <= max(1, fitting))
     steps = job.steps or max(1, optimization.epochs * math.ceil(len(rows) / optimization.batch_rows))

@@ -53,7 +53,7 @@ def check_fields(input_ids: torch.Tensor, attention_mask: torch.Tensor, fields: 
         if values.shape != input_ids.shape:
             raise BadInput(
                 f"{name} has {values.shape[1]} values a row for {input_ids.shape[1]} tokens: the processor encodes a "
-                "batch otherwise than its prompts alone"
+                "batch differently from its single prompts"
             )
         if bool(((values != 0) & (attention_mask == 0)).any()):
             raise BadInput(f"{name} marks padding as part of an image: it is not padded on the side of the prompts")
@@ -80,7 +80,7 @@ def check_rows(trainer: Any, model: Any, examples: Sequence[Example], scored: Ma
                 alone = _alone(trainer, model, dict(prompt), scored, row)
                 if alone is None:
                     name = examples[row].name
-                    raise BadInput(f"the prompt of example {name!r} is encoded otherwise in a batch than alone")
+                    raise BadInput(f"the prompt of example {name!r} is encoded differently in a batch than alone")
                 _compare(together[row, : len(alone)], alone, examples[row], bf16=trainer.args.bf16)
     finally:
         model.train(was_training)

@@ -138,7 +138,7 @@ def read_examples(path: Path, *, empty: bool = False) -> tuple[Example, ...]:
         try:
             example = Example.model_validate_json(line)
         except ValidationError as error:
-            raise BadInput(f"{path}:{number}: no example: {first_problem(error)}") from None
+            raise BadInput(f"{path}:{number}: not an example: {first_problem(error)}") from None
         if example.name in examples_by_name:
             raise BadInput(f"{path}:{number}: the name {example.name!r} comes twice")
         if example.image is not None:
@@ -158,7 +158,9 @@ def read_example_files(places: Sequence[Path]) -> tuple[Example, ...]:
     for place in places:
         for example in read_examples(place):
             if example.name in examples_by_name:
-                raise BadInput(f"{str(place)!r}: the name {example.name!r} is in an earlier file, too")
+                raise BadInput(
+                    f"{str(place)!r}: the name {example.name!r} is in an earlier file, too: rename one of them"
+                )
             examples_by_name[example.name] = example
     return tuple(examples_by_name.values())
 
@@ -246,7 +248,7 @@ def check_images(examples: Sequence[Example]) -> None:
     target states."""
     pictured = [example for example in examples if example.image is not None]
     if pictured and len(pictured) != len(examples):
-        raise BadInput(f"{len(pictured)} of {len(examples)} examples have an image: either all or none")
+        raise BadInput(f"{len(pictured)} of {len(examples)} examples have an image: give all of them one, or none")
     for example in pictured:
         try:
             size = image_size(example.picture or b"")
@@ -254,7 +256,8 @@ def check_images(examples: Sequence[Example]) -> None:
             raise BadInput(f"example {example.name!r}, {str(example.image)!r}: {error}") from error
         if any(stated != size for stated in _stated_sizes(example.target)):
             raise BadInput(
-                f"example {example.name!r}: its image has {size[0]} x {size[1]} pixels, its target says otherwise"
+                f"example {example.name!r}: its image has {size[0]} x {size[1]} pixels, but its target "
+                "has another size: correct one of them"
             )
 
 

@@ -130,7 +130,7 @@ def imitate(
 ) -> Imitated:
     """Trains *start* on the answers of *examples*; a killed run continues with the same arguments. Raises BadInput."""
     if not (out / "imitation.json").exists() and out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise BadInput(f"{str(out)!r} is not an empty folder and holds no fine-tuning on examples")
+        raise BadInput(f"{str(out)!r} is not an empty folder and holds no fine-tuning on examples: name another folder")
     examples = share_of(examples, settings.share, settings.seed)
     examples, left = ask_as(examples, settings.prompt)
     if left:
@@ -148,7 +148,10 @@ def imitate(
         start=weights_digest(policy), examples=examples_digest(examples, thoughts=True), settings=settings
     )
     if load_or_compute(out / "imitation.json", ImitationInputs, lambda: inputs) != inputs:
-        raise BadInput(f"{str(out)!r} holds a fine-tuning of another start, other examples or other settings")
+        raise BadInput(
+            f"{str(out)!r} holds a fine-tuning of another start, other examples or other settings: "
+            "restore them, or name another folder"
+        )
     answers = _Answers(processor, settings)
     rows = [answers.tokens(example) for example in examples]
     cut = 0

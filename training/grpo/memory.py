@@ -344,7 +344,10 @@ def picture_of(config: Any, size: tuple[int, int], settings: GrpoSettings, proce
     if processor is None and config.model_type == "qwen2_5_vl":
         return _patched(config, _resized(size, settings, config.vision_config))
     if processor is None:
-        raise BadInput(f"a model of type {config.model_type!r} with images is planned from its folder, which says how")
+        raise BadInput(
+            f"a model of type {config.model_type!r} with images is planned from its folder only: "
+            "name the folder of a checkpoint with --model"
+        )
     from PIL import Image
 
     content = [{"type": "image"}, {"type": "text", "text": "?"}]

@@ -79,7 +79,7 @@ def read_predictions(path: Path, kind: type[A]) -> dict[str, A]:
         try:
             prediction = kind.model_validate_json(line)
         except ValidationError as error:
-            raise BadInput(f"{path}:{number}: no prediction: {first_problem(error)}") from None
+            raise BadInput(f"{path}:{number}: not a prediction: {first_problem(error)}") from None
         by_name[prediction.name] = prediction
     return by_name
 

@@ -99,9 +99,12 @@ def train_grpo(
     are also trained on; TrainingDiverged.
     """
     if not (out / "grpo.json").exists() and out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise BadInput(f"{str(out)!r} is not an empty folder and holds no GRPO run")
+        raise BadInput(f"{str(out)!r} is not an empty folder and holds no GRPO run: name another folder")
     if shared := count_shared_prompts(held_out, examples):
-        raise BadInput(f"{shared} of {len(held_out)} held-out examples are also training examples")
+        raise BadInput(
+            f"{shared} of {len(held_out)} held-out examples are also training examples: "
+            "remove them from one of the files"
+        )
     examples = share_of(examples, settings.share, settings.seed)
     examples, left = ask_as(examples, settings.prompt)
     held_out, left_held_out = ask_as(held_out, settings.prompt, held_out=True)
@@ -139,7 +142,10 @@ def train_grpo(
         settings=given,
     )
     if load_or_compute(out / "grpo.json", GrpoInputs, lambda: inputs) != inputs:
-        raise BadInput(f"{str(out)!r} holds a GRPO run of another start, other examples or other settings")
+        raise BadInput(
+            f"{str(out)!r} holds a GRPO run of another start, other examples or other settings: "
+            "restore them, or name another folder"
+        )
     for line in () if (out / "model").exists() else warnings:
         log(line)
     if not (out / "model").exists() and settings.launcher:

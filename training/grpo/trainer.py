@@ -296,7 +296,9 @@ def rows_of_process(settings: GrpoSettings, processes: int) -> int:
     batch, group = settings.optimization.batch_rows, settings.group
     own, left = divmod(batch, processes * group)
     if left:
-        raise BadInput(f"optimization.batch_rows {batch} is not a multiple of {processes} processes by groups of {group}")
+        raise BadInput(
+            f"optimization.batch_rows {batch} is not a multiple of {processes} processes by groups of {group}"
+        )
     return own * group
 
 

@@ -67,7 +67,7 @@ class TrainingPlan(Record):
             most = max(self.advice, key=peak.__getattribute__)
             raise BadInput(
                 f"the {peak.stage} needs {peak.total / GB:.1f} GB in each of {self.processes} processes, and a GPU of "
-                f"{self.gpu_bytes / GB:.0f} GB has {self.usable / GB:.1f} GB for it; most are {most}: "
+                f"{self.gpu_bytes / GB:.0f} GB has {self.usable / GB:.1f} GB for it. The largest part is {most}: "
                 f"{self.advice[most]}"
             )
 

@@ -111,7 +111,7 @@ def fine_tune(
     anything else.
     """
     if not (out / BEGUN).exists() and out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise BadInput(f"{str(out)!r} is not an empty folder and holds no fine-tuning")
+        raise BadInput(f"{str(out)!r} is not an empty folder and holds no fine-tuning: name another folder")
     refuse_lean(settings)
     policy = start_folder(start)
     model, tokenizer = load_policy(policy)
@@ -140,7 +140,10 @@ def fine_tune(
         settings=settings,
     )
     if load_or_compute(out / BEGUN, Begun, lambda: begun) != begun:
-        raise BadInput(f"{str(out)!r} holds a fine-tuning of another start, other rows or other settings")
+        raise BadInput(
+            f"{str(out)!r} holds a fine-tuning of another start, other rows or other settings: "
+            "restore them, or name another folder"
+        )
     summary = summarize(Selection(kept, left_out), encoded)
     write_record(out / "summary.json", summary)
     write_trajectories(out / "trajectories.parquet", kept)

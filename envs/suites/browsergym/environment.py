@@ -156,7 +156,7 @@ class BrowserGymEnvironment:
             self._session.tabs.arrived(page)
         front = [tab for tab in self._session.tabs.all if tab.page.url == url]
         if not front:
-            raise GymFailed(f"the task's page {url} is not among the browser's")
+            raise GymFailed(f"the browser has no tab with the task's page {url}")
         self._session.tabs.focus(front[-1])
 
     async def _disconnect(self) -> None:

@@ -49,7 +49,7 @@ def test_what_fits() -> None:
         (b"{", "is not JSON"),
         (b'{"type": "nothing"}', "is not a JSON Schema"),
         (b"\xff", "is not JSON"),
-        (b'{"$ref": "#/nope"}', "refers to what it does not hold: '/nope'"),
+        (b'{"$ref": "#/nope"}', "has a reference to '/nope', which is not in the file"),
         (b'{"properties": {"a": {"$ref": "http://127.0.0.1:9/a.json"}}}', "'http://127.0.0.1:9/a.json'"),
         (b'{"items": {"$ref": "file:///etc/hosts"}}', "'file:///etc/hosts'"),
     ],

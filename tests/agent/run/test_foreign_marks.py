@@ -316,7 +316,7 @@ async def test_a_link_in_a_run_folder_is_not_written_through(run: RunFolder, tmp
     before = target.read_bytes()
     path.unlink(missing_ok=True)
     path.symlink_to(target)
-    with pytest.raises(BadInput, match="is a link or no plain file"):
+    with pytest.raises(BadInput, match="is a link or a special file"):
         await resume(run.path)
     assert target.read_bytes() == before
 
@@ -329,7 +329,7 @@ async def test_neither_linked_folders_nor_pipes_are_followed(run: RunFolder, tmp
     else:
         (tmp_path / "elsewhere").mkdir()
         run.downloads.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(BadInput, match="is a link or no plain file"):
+    with pytest.raises(BadInput, match="is a link or a special file"):
         await resume(run.path)
 
 

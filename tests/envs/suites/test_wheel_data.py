@@ -100,7 +100,7 @@ def test_other_bytes_are_refused_and_nothing_is_left(tmp_path: Path) -> None:
     ("name", "content", "says"),
     [
         ("nothing-here", None, "does not exist"),
-        ("other.json", b"{}", "no file given is the tasks.json"),
+        ("other.json", b"{}", "none of the given files is the tasks.json"),
         ("broken.whl", b"PK\x03\x04 and no more", "no file given"),
     ],
 )

@@ -123,7 +123,7 @@ async def test_sampling_settings_of_a_checkpoint_do_not_change_its_answers(
 
 async def test_a_model_of_text_refuses_a_picture_in_one_line(tmp_path: Path) -> None:
     model = LocalModel.load(save_checkpoint(tmp_path), spec="local:tiny")
-    with pytest.raises(ModelRejected, match="local:tiny reads text only: switch screenshots off for it"):
+    with pytest.raises(ModelRejected, match="local:tiny reads text only: use --screenshots off"):
         await model.complete(replace(request("Where?", PICTURE), grammar=None))
 
 
@@ -170,7 +170,7 @@ async def test_a_checkpoint_whose_processor_cannot_be_read_plays_as_a_model_of_t
     try:
         reply = await model.complete(request("Where?"))
         assert reply.text in ("left", "right", "up")
-        with pytest.raises(ModelRejected, match=r"reads text only \(.*processor.*\): switch screenshots off"):
+        with pytest.raises(ModelRejected, match=r"reads text only \(.*processor.*\): use --screenshots off"):
             await model.complete(request("Where?", PICTURE))
     finally:
         await model.aclose()

@@ -53,10 +53,10 @@ def test_images_go_with_their_file(tmp_path: Path) -> None:
     [
         pytest.param("", "holds no examples", id="nothing"),
         pytest.param("\n\n", "holds no examples", id="empty lines"),
-        pytest.param(line() + "\n{", r"e\.jsonl:2: no example", id="half a line"),
-        pytest.param(line(goal="x"), r":1: no example: unknown key 'goal'", id="unknown key"),
-        pytest.param(line(messages=[]), ":1: no example: key 'messages'", id="no message"),
-        pytest.param(line(target={"kind": "chess"}), ":1: no example: key 'target'", id="unknown target"),
+        pytest.param(line() + "\n{", r"e\.jsonl:2: not an example", id="half a line"),
+        pytest.param(line(goal="x"), r":1: not an example: unknown key 'goal'", id="unknown key"),
+        pytest.param(line(messages=[]), ":1: not an example: key 'messages'", id="no message"),
+        pytest.param(line(target={"kind": "chess"}), ":1: not an example: key 'target'", id="unknown target"),
         pytest.param(
             line(target={"kind": "maze", "rows": ["S#G"], "path": "RR"}), "does not lead from S to G", id="wrong target"
         ),

@@ -174,7 +174,9 @@ def test_the_command_plans_a_recipe_and_refuses_what_does_not_fit(
     too_much = ("--gpu-memory", "0.1", "--set", "micro_rows=512", "--prompt-tokens", "900")
     assert mira(monkeypatch, "train", "plan", *words, *too_much) == 2
     shown = capsys.readouterr()
-    assert "most are activations: set compute.gradient_checkpointing" in shown.err and "sampling" in shown.out
+    assert (
+        "The largest part is activations: set compute.gradient_checkpointing" in shown.err and "sampling" in shown.out
+    )
 
 
 def test_a_plan_of_adapters_with_recomputation_warns_of_nothing(
@@ -193,7 +195,7 @@ def test_a_plan_of_adapters_with_recomputation_warns_of_nothing(
         ((), "name a CONFIG, or a --recipe"),
         (("smoke", "--image", "5x5"), "--image and --prompt-tokens are for"),
         (("--recipe", "ssl", "--image", "wide"), "give width and height in pixels"),
-        (("--recipe", "ssl", "--model", "gemma3-12b", "--image", "64x64"), "is planned from its folder"),
+        (("--recipe", "ssl", "--model", "gemma3-12b", "--image", "64x64"), "is planned from its folder only"),
     ],
 )
 def test_bad_input_is_one_line(

@@ -135,7 +135,7 @@ def test_steps_with_screenshots_are_learned(start: Path, tmp_path: Path) -> None
 
 def test_some_with_and_some_without_an_image(start: Path, examples: tuple[Example, ...], tmp_path: Path) -> None:
     mixed = (*examples[:7], examples[7].model_copy(update={"image": None}))
-    with pytest.raises(BadInput, match="7 of 8 examples have an image: either all or none"):
+    with pytest.raises(BadInput, match="7 of 8 examples have an image: give all of them one, or none"):
         train_grpo(mixed, str(start), tmp_path / "run", settings("ssl"), log=lambda _: None)
 
 
@@ -156,6 +156,6 @@ def test_an_image_that_is_none(start: Path, examples: tuple[Example, ...], tmp_p
 def test_an_image_of_another_size_than_its_target(start: Path, examples: tuple[Example, ...], tmp_path: Path) -> None:
     Image.new("RGB", (80, 128)).save(tmp_path / "scaled.png")
     scaled = (*examples[:7], examples[7].model_copy(update={"image": tmp_path / "scaled.png"}))
-    with pytest.raises(BadInput, match="'7': its image has 80 x 128 pixels, its target says otherwise"):
+    with pytest.raises(BadInput, match="'7': its image has 80 x 128 pixels, but its target has another size"):
         train_grpo(scaled, str(start), tmp_path / "run", settings("ssl"), log=lambda _: None)
     assert not (tmp_path / "run").exists()

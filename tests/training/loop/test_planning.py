@@ -55,7 +55,9 @@ def test_the_command_shows_margins(
 def test_what_does_not_fit_is_one_line(
     config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(BadInput, match=r"the actor needs .* GB in each of 1 processes.*most are weights") as error:
+    with pytest.raises(
+        BadInput, match=r"the actor needs .* GB in each of 1 processes.*largest part is weights"
+    ) as error:
         plan_of(10**6, Peak(stage="actor", weights=10**7)).check()
     assert "\n" not in str(error.value)
     too_low = ["--set", "actor.optimization.learning_rate=1e-9"]

@@ -155,10 +155,12 @@ def _begin(out: Path, inputs: AdaptiveInputs) -> None:
 
     record = out.with_name(f"{out.name}.run.json")
     if out.is_dir() or (out.exists() and not record.exists()):
-        raise BadInput(f"--out {str(out)!r} exists and holds no thoughts of this command")
+        raise BadInput(f"--out {str(out)!r} exists and holds no thoughts of this command: name another file")
     out.parent.mkdir(parents=True, exist_ok=True)
     if load_or_compute(record, AdaptiveInputs, lambda: inputs) != inputs:
-        raise BadInput(f"--out {str(out)!r} was made of other examples, models or settings")
+        raise BadInput(
+            f"--out {str(out)!r} was made of other examples, models or settings: restore them, or name another file"
+        )
 
 
 def _finished(out: Path) -> tuple[Example, ...]:

@@ -63,7 +63,8 @@ def make_puzzles(
             generated.setdefault(example.messages[0][1], example)
     if len(generated) < count:
         raise BadInput(
-            f"there are hardly more than {len(generated)} of {kind!r} of this size: ask for fewer or larger ones"
+            f"only {len(generated)} different puzzles of {kind!r} of this size could be made: "
+            "ask for fewer or larger ones"
         )
     return tuple(generated.values())
 

@@ -84,7 +84,7 @@ def test_several_sizes_are_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     [
         (4, "dfs", None, "odd number"),
         (5, "percolation", 0.0, "no two connected cells"),
-        (3, "dfs", None, "hardly more than"),
+        (3, "dfs", None, "different puzzles of"),
     ],
 )
 def test_mazes_that_cannot_be_made(size: int, generator: MazeGenerator, percolation: float | None, says: str) -> None:
