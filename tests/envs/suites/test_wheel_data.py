@@ -101,7 +101,7 @@ def test_other_bytes_are_refused_and_nothing_is_left(tmp_path: Path) -> None:
     [
         ("nothing-here", None, "does not exist"),
         ("other.json", b"{}", "none of the given files is the tasks.json"),
-        ("broken.whl", b"PK\x03\x04 and no more", "no file given"),
+        ("broken.whl", b"PK\x03\x04 and no more", "none of the given files"),
     ],
 )
 def test_a_wrong_path_is_one_line(tmp_path: Path, name: str, content: bytes | None, says: str) -> None:

@@ -192,7 +192,7 @@ def test_a_plan_of_adapters_with_recomputation_warns_of_nothing(
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        ((), "name a CONFIG, or a --recipe"),
+        ((), "name a CONFIG, a --recipe"),
         (("smoke", "--image", "5x5"), "--image and --prompt-tokens are for"),
         (("--recipe", "ssl", "--image", "wide"), "give width and height in pixels"),
         (("--recipe", "ssl", "--model", "gemma3-12b", "--image", "64x64"), "is planned from its folder only"),
