@@ -46,7 +46,7 @@ from training.grpo.recipes import Stage, layered, recipe_named
 from training.grpo.rewards import Scale
 from training.grpo.run import load_start, save_start
 from training.grpo.trainer import freeze_vision
-from training.loop.parts import load_or_compute
+from training.loop.parts import begin_or_continue
 from training.loop.settings import SET, values_of
 from training.starts import start_folder
 
@@ -147,11 +147,7 @@ def imitate(
     inputs = ImitationInputs(
         start=weights_digest(policy), examples=examples_digest(examples, thoughts=True), settings=settings
     )
-    if load_or_compute(out / "imitation.json", ImitationInputs, lambda: inputs) != inputs:
-        raise BadInput(
-            f"{str(out)!r} holds a fine-tuning of another start, other examples or other settings: "
-            "restore them, or name another folder"
-        )
+    begin_or_continue(out / "imitation.json", inputs, "a fine-tuning")
     answers = _Answers(processor, settings)
     rows = [answers.tokens(example) for example in examples]
     cut = 0

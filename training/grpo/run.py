@@ -65,7 +65,7 @@ from training.grpo.settings import GrpoSettings
 from training.grpo.trainer import adapters_of, build_rewarder, build_trainer, check_fit, count_updates, token_count
 from training.grpo.vision_models import load_vision_model
 from training.grpo.vllm_sampling import check_image_prompts
-from training.loop.parts import load_or_compute, read_record, write_record
+from training.loop.parts import begin_or_continue, read_record, write_record
 from training.starts import start_folder
 
 Log = Callable[[str], None]
@@ -141,11 +141,7 @@ def train_grpo(
         held_out=examples_digest(held_out),
         settings=given,
     )
-    if load_or_compute(out / "grpo.json", GrpoInputs, lambda: inputs) != inputs:
-        raise BadInput(
-            f"{str(out)!r} holds a GRPO run of another start, other examples or other settings: "
-            "restore them, or name another folder"
-        )
+    begin_or_continue(out / "grpo.json", inputs, "a GRPO run")
     for line in () if (out / "model").exists() else warnings:
         log(line)
     if not (out / "model").exists() and settings.launcher:

@@ -39,7 +39,7 @@ from training.loop.curriculum.task_list import Selection
 from training.loop.data import read_runs
 from training.loop.evaluation_tasks import evaluation_refs
 from training.loop.metrics import PhaseMetrics, PlayedRun, played_in
-from training.loop.parts import load_or_compute, read_record, write_json, write_record
+from training.loop.parts import changed_keys, load_or_compute, read_record, write_json, write_record
 from training.loop.phase import METRICS, evaluate, evaluated, finished, run_phase
 from training.loop.phase_context import LogFunction, PhaseContext, phase_seed
 from training.loop.pretraining import pretraining_episodes
@@ -315,7 +315,7 @@ def _check_folder(out: Path, settings: LoopSettings) -> None:
     """Raises BadInput where *out* holds a run of other settings than *settings*, or anything else."""
     if (out / CONFIG).exists():
         known, new = _known(out / CONFIG), _plain(settings)
-        different = sorted(key for key in known.keys() | new.keys() if known.get(key) != new.get(key))
+        different = changed_keys(known, new)
         if set(different) - {"phases"}:
             raise BadInput(
                 f"{str(out)!r} holds a run with other settings of {', '.join(different)}: restore them, or choose"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from envs.core.atomic_write import write_atomically
 from envs.core.errors import BadInput
@@ -50,3 +50,43 @@ def load_or_compute(path: Path, kind: type[R], compute: Callable[[], R]) -> R:
     record = compute()
     write_record(path, record)
     return record
+
+
+def begin_or_continue(path: Path, inputs: Record, work: str) -> None:
+    """Writes *inputs* to *path*, or compares them with those of the *work* that began in this folder. Raises BadInput,
+    which names what differs."""
+    known = load_or_compute(path, type(inputs), lambda: inputs)
+    if known != inputs:
+        differences = ", ".join(_differences(known, inputs))
+        raise BadInput(f"{str(path.parent)!r} holds {work} with {differences}: restore this, or choose another folder")
+
+
+def changed_keys(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """The keys whose values differ, sorted, as `--set` names them: `optimization.epochs`."""
+    changed: list[str] = []
+    for key in sorted(old.keys() | new.keys()):
+        before, now = old.get(key), new.get(key)
+        if isinstance(before, dict) and isinstance(now, dict):
+            below = changed_keys(cast("dict[str, Any]", before), cast("dict[str, Any]", now))
+            changed += [f"{key}.{name}" for name in below]
+        elif before != now:
+            changed.append(key)
+    return changed
+
+
+_INPUTS: Final = {
+    "start": "another start",
+    "rows": "other rows",
+    "validation": "other validation rows",
+    "examples": "other examples",
+    "held_out": "other held-out examples",
+}
+"""Names of inputs in messages."""
+
+
+def _differences(known: Record, inputs: Record) -> list[str]:
+    old, new = known.model_dump(mode="json"), inputs.model_dump(mode="json")
+    found = [words for name, words in _INPUTS.items() if old.get(name) != new.get(name)]
+    if keys := changed_keys(old["settings"], new["settings"]):
+        found.append(f"other settings of {', '.join(keys)}")
+    return found

@@ -34,7 +34,7 @@ from training.engine.sft import SupervisedJob, supervised
 from training.loop.curriculum import held_out, refusal
 from training.loop.curriculum.trainable import POOLED
 from training.loop.data import read_runs
-from training.loop.parts import load_or_compute, write_record
+from training.loop.parts import begin_or_continue, write_record
 from training.loop.settings import SET, values_of
 from training.starts import start_folder
 
@@ -139,11 +139,7 @@ def fine_tune(
         validation=rows_digest(validation_rows) if validation_rows else "",
         settings=settings,
     )
-    if load_or_compute(out / BEGUN, Begun, lambda: begun) != begun:
-        raise BadInput(
-            f"{str(out)!r} holds a fine-tuning of another start, other rows or other settings: "
-            "restore them, or name another folder"
-        )
+    begin_or_continue(out / BEGUN, begun, "a fine-tuning")
     summary = summarize(Selection(kept, left_out), encoded)
     write_record(out / "summary.json", summary)
     write_trajectories(out / "trajectories.parquet", kept)

@@ -94,10 +94,10 @@ def test_a_text_model_learns_thoughts_and_answers(tmp_path: Path) -> None:
     assert result.first_loss is not None and result.last_loss is not None and result.last_loss < result.first_loss / 2
     again = imitate(steps, str(tmp_path / "start"), tmp_path / "run", settings(steps=40), log=lambda _: None)
     assert again == result  # done: nothing is trained again
-    with pytest.raises(BadInput, match="another start, other examples or other settings"):
+    with pytest.raises(BadInput, match="holds a fine-tuning with other settings of steps: restore"):
         imitate(steps, str(tmp_path / "start"), tmp_path / "run", settings(steps=41), log=lambda _: None)
     other = [step.model_copy(update={"thought": "Other."}) for step in steps]
-    with pytest.raises(BadInput, match="another start, other examples"):
+    with pytest.raises(BadInput, match="holds a fine-tuning with other examples: restore"):
         imitate(other, str(tmp_path / "start"), tmp_path / "run", settings(steps=40), log=lambda _: None)
 
 

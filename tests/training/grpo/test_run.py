@@ -169,9 +169,13 @@ def trained(start: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("options", "changes", "says"),
     [
-        pytest.param({}, {"seed": 1}, "holds a GRPO run of another start, other examples or other", id="settings"),
-        pytest.param({"examples": TRAIN[:20]}, {}, "holds a GRPO run of another start", id="other examples"),
-        pytest.param({"held_out": HELD_OUT[:3]}, {}, "holds a GRPO run of another start", id="other held-out ones"),
+        pytest.param({}, {"seed": 1}, "holds a GRPO run with other settings of seed: restore", id="settings"),
+        pytest.param(
+            {"examples": TRAIN[:20]}, {}, "holds a GRPO run with other examples: restore", id="other examples"
+        ),
+        pytest.param(
+            {"held_out": HELD_OUT[:3]}, {}, "holds a GRPO run with other held-out examples: r", id="other held-out ones"
+        ),
         pytest.param({"held_out": TRAIN[3:5]}, {}, "2 of 2 held-out examples are also training", id="trained on"),
         pytest.param({"start": "nowhere"}, {}, "'nowhere' is not a checkpoint", id="no start"),
         pytest.param({"examples": TRAIN[:3]}, {}, "a step takes 4 prompts", id="too few"),

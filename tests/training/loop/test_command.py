@@ -160,7 +160,7 @@ def test_a_run_resumes_only_with_its_settings_or_more_phases(
         with Loop.open(tmp_path / "out", LoopSettings(phases=phases)).owned():
             pass
     assert mira(monkeypatch, *MIRA, "--set", "phases=3", "--set", "targets.mix=1.0") == 2
-    assert "holds a run with other settings of targets: restore them, or choose" in capsys.readouterr().err
+    assert "holds a run with other settings of targets.mix: restore them, or choose" in capsys.readouterr().err
 
 
 def test_a_run_resumes_only_from_its_original_weights(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_another_fine_tuning_is_not_resumed(
     write_run(tmp_path / "won", [Play(seed=FIRST)])
     write_record(tmp_path / "out" / BEGUN, Begun(start="0" * 16, rows="0" * 16, settings=SupervisedSettings()))
     assert mira(monkeypatch, *SFT, "won") == 2
-    assert "holds a fine-tuning of another start, other rows or other settings" in capsys.readouterr().err
+    assert "holds a fine-tuning with another start, other rows: restore this, or" in capsys.readouterr().err
     assert [path.name for path in (tmp_path / "out").iterdir()] == [BEGUN]
 
 

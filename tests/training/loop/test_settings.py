@@ -125,7 +125,7 @@ def test_an_override_is_a_toml_value_or_a_string() -> None:
     assert override("targets.alpha=0.1") == {"targets": {"alpha": 0.1}}
     assert override("arm=awr") == {"arm": "awr"}
     assert override("evaluation.seeds=[1, 2]") == {"evaluation": {"seeds": [1, 2]}}
-    with pytest.raises(BadInput, match="no key=value"):
+    with pytest.raises(BadInput, match="not KEY=VALUE"):
         override("alpha")
 
 
