@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from types import UnionType
+from typing import Annotated, Any, Final, NamedTuple, TypeVar, Union, get_args, get_origin
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from envs.core.errors import BadInput
 from envs.core.record import Record
 
 R = TypeVar("R", bound=Record)
 
+ALIKE: Final = 0.8
+"""Similarity in [0, 1] above which a key may be a misspelling of another."""
+SUGGESTED: Final = 3
+"""Most keys that a message suggests."""
 CONFIDENTIAL: Final = frozenset({"secrets", "http_credentials"})
 """Keys whose wrong value may be a password in place of its source, so that no message shows it."""
 
@@ -50,8 +56,36 @@ def checked(kind: type[R], values: Mapping[str, Any], source: str, over: Layer |
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        where = error.errors(include_url=False, include_context=False)[0]["loc"]
-        raise BadInput(f"{source_of(where, source, over)}: {first_problem(error)}") from None
+        problem = error.errors(include_url=False, include_context=False)[0]
+        where = problem["loc"]
+        hint = _suggestion(kind, where) if problem["type"] == "extra_forbidden" else ""
+        raise BadInput(f"{source_of(where, source, over)}: {first_problem(error)}{hint}") from None
+
+
+def _suggestion(kind: type[BaseModel], where: Sequence[int | str]) -> str:
+    """The keys of *kind* that were probably meant: those with this last name, else one that is written alike."""
+    known = list(_keys(kind))
+    same = [key for key in known if key.rpartition(".")[2] == where[-1]]
+    alike = same or get_close_matches(".".join(map(str, where)), known, n=1, cutoff=ALIKE)
+    return f"; did you mean {' or '.join(map(repr, alike[:SUGGESTED]))}?" if alike else ""
+
+
+def _keys(kind: type[BaseModel], above: tuple[type[BaseModel], ...] = ()) -> Iterator[str]:
+    """The dotted keys of a record and of the records in it."""
+    for name, field in kind.model_fields.items():
+        yield name
+        for part in _records(field.annotation):
+            if part not in (kind, *above):
+                yield from (f"{name}.{key}" for key in _keys(part, (kind, *above)))
+
+
+def _records(annotation: object) -> Iterator[type[BaseModel]]:
+    """The records that an annotation, such as `Limits | None`, admits as a value."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    elif get_origin(annotation) in (Union, UnionType, Annotated):
+        for part in get_args(annotation):
+            yield from _records(part)
 
 
 def source_of(key: Sequence[int | str], source: str, over: Layer | None) -> str:

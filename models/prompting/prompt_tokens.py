@@ -100,6 +100,7 @@ class PromptTokens:
 
     def _parts(self, ids: tuple[int, ...], notice: str, room: int) -> tuple[tuple[int, ...], ...]:
         marker = self.plain(notice)
+        marker = marker if len(marker) < room else ()  # too little room even for the notice
         head = int((room - len(marker)) * HEAD_SHARE)
         tail = room - len(marker) - head
         return ids[:head], marker, ids[len(ids) - tail :]

@@ -215,6 +215,12 @@ def test_a_cut_prompt_leaves_no_page_outside_its_fence(head: str) -> None:
         assert "tokens left out" in text and CLOSE in text
 
 
+@pytest.mark.parametrize("room", [0, 1, 8, 20, 63])
+def test_a_cut_prompt_fits_even_where_its_notice_does_not(room: int) -> None:
+    ids = PromptTokens(byte_level()).encode((Message("user", f"Rules\n{LONG}\nWhat next?"),), room)
+    assert len(ids) == room
+
+
 def test_a_cut_within_one_fence_keeps_its_notice() -> None:
     tokenizer = byte_level()
     prompts = PromptTokens(tokenizer)
