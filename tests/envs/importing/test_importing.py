@@ -75,7 +75,7 @@ def test_webarena_results_become_traces(results: Path, tmp_path: Path) -> None:
     assert passed.footer and (passed.footer.ended_by, passed.footer.answer) == ("stop", "$12.00")
     assert stopped.footer and stopped.footer.ended_by == "max_steps" and len(stopped.steps) == 2
     assert "same action for 3 times" in stopped.events[0].detail
-    assert unknown.steps[1].intent.action == Wait() and "no action" in unknown.events[0].detail
+    assert unknown.steps[1].intent.action == Wait() and "is not an action" in unknown.events[0].detail
 
 
 ON_ACCOUNT, IN_SEARCH = "where [12] is link 'My Account'", "where [15] is textbox 'Search'"
