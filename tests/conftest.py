@@ -11,7 +11,6 @@ import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from threading import Thread
 from types import TracebackType
 
@@ -20,7 +19,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, async_playwright
 
-from envs.browser.chromium import NO_ADDRESS_BAR_POPUPS, Chromium, find_chromium, write_guard
+from envs.browser.chromium import NO_ADDRESS_BAR_POPUPS, Chromium, find_chromium, new_home, write_guard
 from tests.timing import HANG_S
 
 _STATE = tempfile.mkdtemp(prefix="mira-state-")
@@ -113,9 +112,7 @@ def site() -> Iterator[Site]:
 async def chromium() -> AsyncIterator[Browser]:
     """A headless Chromium shared by the session; tests must not close it."""
     async with async_playwright() as playwright:
-        home = Path(tempfile.mkdtemp(prefix="mira-chromium-"))
-        (home / "tmp").mkdir()
-        guard = write_guard(home, find_chromium(playwright.chromium.executable_path))
+        guard = write_guard(new_home(), find_chromium(playwright.chromium.executable_path))
         browser = await playwright.chromium.launch(executable_path=guard, args=FLAGS)
         yield browser
         await asyncio.wait_for(browser.close(), HANG_S)

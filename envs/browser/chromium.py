@@ -188,8 +188,7 @@ class Chromium:
         waiting_for("starting Chromium")
         self._playwright = await _start_playwright()
         chromium = find_chromium(self._playwright.chromium.executable_path)
-        self._home = Path(tempfile.mkdtemp(prefix="mira-chromium-"))
-        (self._home / "tmp").mkdir()
+        self._home = new_home()
         guard = write_guard(self._home, chromium)
         try:
             self._browser = await self._playwright.chromium.launch(
@@ -278,6 +277,13 @@ def _drivers() -> Iterator[int]:
 
 def _switches(headed: bool) -> list[str]:
     return [*SWITCHES, *([] if headed else ["--headless=new"]), *(["--no-sandbox"] if os.geteuid() == 0 else [])]
+
+
+def new_home(prefix: str = "mira-chromium-") -> Path:
+    """Makes the folder of a browser, with a `tmp` for its files; the guard removes it."""
+    home = Path(tempfile.mkdtemp(prefix=prefix))
+    (home / "tmp").mkdir()
+    return home
 
 
 def guard_command(home: Path, chromium: Path) -> list[str]:

@@ -175,18 +175,6 @@ class _Page:
         lines = (f" {_plain(self._lines[self._line_of[ref]])} " for ref in refs)
         return any(all(text in line for text in wanted) for line in lines)
 
-    def _part(self, number: int, ref: int, alike: Sequence[int]) -> list[_Piece]:
-        """The pieces of a line that belong to *ref*: those between it and its neighbours of *alike* on the line."""
-        row = self._pieces(number)
-        at = [index for index, piece in enumerate(row) if piece.ref in alike]
-        mine = next(index for index in at if row[index].ref == ref)
-        before = max((index for index in at if index < mine), default=-1)
-        after = min((index for index in at if index > mine), default=len(row))
-        if len(at) == 1:
-            return [*row[:mine], *row[mine + 1 :]]
-        first = any(piece.text for piece in row[: at[0]])  # a label stands before each, or after each
-        return row[before + 1 : mine] if first else row[mine + 1 : after]
-
     def _under(self, ref: int, alike: Sequence[int]) -> str:
         """The nearest heading above, or the frame's title."""
         for number in range(self._line_of[ref] - 1, -1, -1):

@@ -56,6 +56,11 @@ class Compute(Record):
         """The adapters' settings, or their defaults."""
         return self.lora or Lora()
 
+    def check_one_model(self) -> None:
+        """Raises ValueError if `lean` shares a base in a training that has one model."""
+        if self.lean:
+            raise ValueError("compute.lean is for the critics and the actor of a phase: take compute.lora")
+
 
 class Optimization(Record):
     """Settings of one stage's AdamW optimizer."""

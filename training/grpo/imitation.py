@@ -70,8 +70,7 @@ class ImitationSettings(Record):
 
     @model_validator(mode="after")
     def _has_one_model(self) -> Self:
-        if self.compute.lean:
-            raise ValueError("compute.lean is for the critics and the actor of a phase; fine-tuning takes compute.lora")
+        self.compute.check_one_model()
         return self
 
     def count_updates(self, examples: int) -> int:

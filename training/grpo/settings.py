@@ -123,8 +123,7 @@ class GrpoSettings(Record):
             )
         if self.answer_tokens >= self.compute.max_tokens:
             raise ValueError(f"compute.max_tokens {self.compute.max_tokens} leaves no room for a prompt")
-        if self.compute.lean:
-            raise ValueError("compute.lean is for the critics and the actor of a phase; take compute.lora")
+        self.compute.check_one_model()
         if self.kl_by_reward and not self.kl:
             raise ValueError("kl_by_reward scales a divergence whose weight kl is 0")
         return self

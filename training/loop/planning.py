@@ -21,7 +21,7 @@ from training.engine.stage_memory import fine_tuning_peak, stage_peaks
 from training.engine.tree_attention import UnpackableLayers
 from training.loop.rates import check_rates, rate_bounds
 from training.loop.settings import LoopSettings
-from training.loop.sft import SupervisedSettings, refuse_lean, update_bound
+from training.loop.sft import SupervisedSettings, update_bound
 from training.starts import start_folder
 
 ARCHITECTURES = HERE / "architectures"
@@ -107,7 +107,6 @@ def plan_fine_tuning(
     """The plan of *settings* of `mira train sft` on packed rows, as :func:`plan_training`. *rows*: the number of
     training rows; None leaves out the learning rate's margin, which depends on it. Raises BadInput where the rate is
     too low, or for a model that is trained on padded rows, whose memory is not planned."""
-    refuse_lean(settings)
     sharing = _sharing(settings.launcher, gpus)
     bounds = () if rows is None else (update_bound(settings, rows, hidden_width(config)),)
     for bound in bounds:

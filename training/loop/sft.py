@@ -8,8 +8,9 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from agent.episode.policy import MAX_ANSWER_TOKENS
 from agent.episode.profile_prompts import profile_of_messages
@@ -55,6 +56,11 @@ class SupervisedSettings(Record):
     launcher: tuple[str, ...] = ()
     """Command that runs the training in several processes, e.g. `["accelerate", "launch", "--num_processes", "8",
     "-m"]`; empty: this process."""
+
+    @model_validator(mode="after")
+    def _has_one_model(self) -> Self:
+        self.compute.check_one_model()
+        return self
 
     @classmethod
     def load(cls, path: Path | None, changes: Sequence[str]) -> SupervisedSettings:
@@ -112,7 +118,6 @@ def fine_tune(
     """
     if not (out / BEGUN).exists() and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise BadInput(f"{str(out)!r} is not an empty folder and holds no fine-tuning: name another folder")
-    refuse_lean(settings)
     policy = start_folder(start)
     model, tokenizer = load_policy(policy)
     room = prompt_room(declared_context(model, tokenizer), MAX_ANSWER_TOKENS)
@@ -167,12 +172,6 @@ def fine_tune(
             f"(at best {best_epoch(scores).loss:.3f}): compare both in play; the model is that of the best epoch"
         )
     return FineTuned(model=model, data=summary, first_loss=first, last_loss=last, validation=scores, play=play)
-
-
-def refuse_lean(settings: SupervisedSettings) -> None:
-    """Raises BadInput where *settings* ask for one base of several models: a fine-tuning has one model."""
-    if settings.compute.lean:
-        raise BadInput("compute.lean is for the critics and the actor of a phase; fine-tuning takes compute.lora")
 
 
 def update_bound(settings: SupervisedSettings, rows: int, width: int) -> UpdateBound:

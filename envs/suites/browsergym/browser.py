@@ -6,11 +6,10 @@ import asyncio
 import os
 import shutil
 import signal
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from envs.browser.chromium import SWITCHES, find_chromium, guard_command, launch_s, not_started
+from envs.browser.chromium import SWITCHES, find_chromium, guard_command, launch_s, new_home, not_started
 from envs.core.errors import BrowserMissing, BrowserNotStarted
 from envs.security.allowlist_proxy import AllowlistProxy
 from envs.security.tls_termination import proxy_certificate
@@ -46,8 +45,7 @@ class SharedChromium:
     async def start(cls, proxy: AllowlistProxy, *, headed: bool = False) -> SharedChromium:
         """Starts Chromium. Raises BrowserMissing and BrowserNotStarted."""
         chromium = find_chromium()
-        home = Path(tempfile.mkdtemp(prefix="mira-shared-"))
-        (home / "tmp").mkdir()
+        home = new_home("mira-shared-")
         process = await asyncio.create_subprocess_exec(
             *guard_command(home, chromium),
             *_switches(home, proxy, headed),

@@ -19,6 +19,7 @@ from tests.training.engine.test_fsdp import (
     assert_alike,
     assert_critic_resumes,
     assert_fine_tuned_alike,
+    assert_lean_refused,
     job_of,
 )
 from training.data.columns import Column
@@ -65,12 +66,7 @@ def test_fine_tuning(partitioned: KeptProcesses, tmp_path: Path, monkeypatch: py
 
 
 def test_lean_models_are_not_partitioned(partitioned: KeptProcesses, tmp_path: Path) -> None:
-    """The last job of these processes: it ends them."""
-    job, columns = job_of("value", embedded_dir(), lean=True, lora=Lora(rank=4))
-    write_job(tmp_path, job, ROWS, columns)
-    with pytest.raises(BadInput, match="ended with exit code"):
-        partitioned.run(tmp_path)
-    assert "use either lean or FSDP or DeepSpeed" in partitioned.errors()
+    assert_lean_refused(partitioned, tmp_path)
 
 
 def test_zero_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

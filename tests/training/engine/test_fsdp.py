@@ -170,9 +170,13 @@ def assert_fine_tuned_alike(processes: KeptProcesses, folder: Path, monkeypatch:
 
 
 def test_lean_models_are_not_sharded(sharded: KeptProcesses, tmp_path: Path) -> None:
-    """The last job of these processes: it ends them."""
+    assert_lean_refused(sharded, tmp_path)
+
+
+def assert_lean_refused(processes: KeptProcesses, folder: Path) -> None:
+    """The last job of *processes*: it ends them."""
     job, columns = job_of("value", embedded_dir(), lean=True, lora=Lora(rank=4))
-    write_job(tmp_path, job, ROWS, columns)
+    write_job(folder, job, ROWS, columns)
     with pytest.raises(BadInput, match="ended with exit code"):
-        sharded.run(tmp_path)
-    assert "use either lean or FSDP" in sharded.errors()
+        processes.run(folder)
+    assert "use either lean or FSDP or DeepSpeed" in processes.errors()

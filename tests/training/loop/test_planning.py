@@ -90,7 +90,10 @@ def test_a_fine_tuning_is_planned_from_its_start(
     [
         (("--start", "embedded", "--recipe", "ssl"), "leave out one of them"),
         (("--start", "embedded", "--image", "5x5"), "--image and --prompt-tokens are for"),
-        (("--start", "embedded", "--set", "compute.lean=true"), "fine-tuning takes compute.lora"),
+        (
+            ("--start", "embedded", "--set", "compute.lean=true"),
+            "is for the critics and the actor of a phase: take compute.lora",
+        ),
         (("--start", "nowhere"), "start 'nowhere' does not exist"),
         (("smoke", "--start", "embedded"), "unknown key"),
         (("smoke", "--rows", "5"), "--rows is for `mira train sft`"),
