@@ -164,6 +164,7 @@ def _print(result: TrainingPlan) -> None:
     from training.engine.memory_plan import GB, RESERVE
 
     split = "weights sharded" if result.sharded else "each with the whole model"
+    split += f", ZeRO {result.zero}" if result.zero else ""
     roles = [(name, drop) for name, drop in _ROLES if drop is None or any(getattr(one, name) for one in result.peaks)]
     table = FittedTable(
         Column("stage", wrap=8),

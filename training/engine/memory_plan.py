@@ -4,7 +4,8 @@ The model's own code runs forward and backward on fake tensors, which have shape
 tensors are counted. On a CPU the peak equals that of the allocator (`tests/training/engine/test_memory_plan.py`). On a
 GPU kernels need workspace, the allocator leaves gaps, and PyTorch's context takes memory: see `RESERVE`.
 
-Optimizer, gradients and sharding are arithmetic: AdamW holds two moments of each trained weight, in its type.
+Optimizer, gradients and sharding are arithmetic: AdamW holds two moments of each trained weight, in its type. DeepSpeed
+holds a copy of the weights, too, and a buffer in which gradients are sent.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +24,7 @@ from torch.utils._pytree import tree_iter
 from envs.core.record import Record
 from training.data.packing import PackedSequence, pack
 from training.data.rows import Row
+from training.engine.sharding import REDUCE_BUCKET
 
 GB: Final = 10**9
 RESERVE: Final = 0.08
@@ -36,7 +38,10 @@ class Sharing(Record):
 
     processes: int = 1
     sharded: bool = False
-    """Each holds a part of the weights, gradients and moments (FSDP 2); otherwise all of them (DDP)."""
+    """Each holds a part of the weights, gradients and moments (FSDP 2); otherwise the whole weights."""
+    zero: Literal[0, 1, 2] = 0
+    """Stage of DeepSpeed's ZeRO: each holds a part of the optimizer's states, from 2 on of the gradients, too. 0 is
+    without DeepSpeed: all of both, unless *sharded* (DDP)."""
     foreach: bool = False
     """The optimizer updates all weights at once, as PyTorch's does on a GPU."""
 
@@ -144,17 +149,35 @@ def plan_pass(planned: Pass, sharing: Sharing | None = None) -> Peak:
     others, logits = live.peak
     learned = sum(map(_bytes, trained))
     parts = sharing.processes if sharing.sharded and planned.trains else 1
-    buckets = 2 if sharing.processes > 1 and parts == 1 else 1  # DDP copies gradients to be sent
+    updated = learned // (sharing.processes if sharing.zero else parts)
     return Peak(
         stage=planned.stage,
         weights=(sum(map(_bytes, (*model.parameters(), *model.buffers()))) + planned.more_weights) // parts,
-        gradients=buckets * learned // parts,
-        optimizer=MOMENTS * learned // parts,
+        gradients=_gradients(trained, sharing),
+        optimizer=(MOMENTS + (sharing.zero > 0)) * updated,  # ZeRO updates a copy of its part of the weights
         gathered=_gathered(model) if parts > 1 else 0,
         activations=others,
         logits=logits,
-        update=learned // parts if sharing.foreach else 0,
+        update=updated if sharing.foreach else 0,
     )
+
+
+def _gradients(trained: list[nn.Parameter], sharing: Sharing) -> int:
+    """Bytes of the gradients, and of the buffers in which they are sent."""
+    learned = sum(map(_bytes, trained))
+    if sharing.sharded:
+        return learned // sharing.processes
+    if not sharing.zero:
+        return learned if sharing.processes == 1 else 2 * learned  # DDP sends from a copy
+    largest = max(trained, key=_bytes, default=None)
+    if largest is None:
+        return 0
+    bucket = min(learned, REDUCE_BUCKET * largest.element_size())
+    sent = 2 * bucket  # it is copied once more while it is sent
+    if sharing.zero == 1:
+        return learned + sent
+    alone = _bytes(largest) if _bytes(largest) > bucket else 0  # a weight that is larger is sent by itself
+    return learned // sharing.processes + sent + alone
 
 
 def storage_key(tensor: Tensor) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from accelerate.utils import DistributedType
 from torch import nn
@@ -17,13 +17,18 @@ from transformers import Trainer
 
 from envs.core.errors import BadInput
 
+REDUCE_BUCKET: Final = 500_000_000
+"""Number of gradients that DeepSpeed sends at once by default. It allocates a buffer for them in every step."""
+
+ZERO_3: Final = "DeepSpeed's ZeRO 3 is not supported: use --zero_stage 2, or shard the weights with FSDP 2"
+
 
 def settle_sharding(trainer: Trainer) -> None:
     """Keeps weights in float32, whatever shards them, and autocast as without sharding; call it before training. Raises
     BadInput for sharding that is not supported: FSDP 1 and ZeRO 3."""
     accelerator: Any = trainer.accelerator
     if accelerator.distributed_type == DistributedType.DEEPSPEED:
-        _settle_deepspeed(accelerator, bf16=trainer.args.bf16)
+        _settle_deepspeed(accelerator, trainer.model, bf16=trainer.args.bf16)
     elif accelerator.distributed_type == DistributedType.FSDP:
         if not accelerator.is_fsdp2:
             raise BadInput("a stage's weights are sharded by FSDP 2: launch it with --fsdp_version 2")
@@ -31,12 +36,15 @@ def settle_sharding(trainer: Trainer) -> None:
         accelerator.state.fsdp_plugin.mixed_precision_policy = None
 
 
-def _settle_deepspeed(accelerator: Any, *, bf16: bool) -> None:
+def _settle_deepspeed(accelerator: Any, model: Any, *, bf16: bool) -> None:
     """DeepSpeed's own `bf16` would cast the weights; its engine ends an autocast that its configuration does not
-    have."""
+    have. Its buffer of gradients is no larger than all gradients, which are few with adapters."""
     config = accelerator.state.deepspeed_plugin.deepspeed_config
-    if config["zero_optimization"]["stage"] == 3:
-        raise BadInput("DeepSpeed's ZeRO 3 is not supported: use --zero_stage 2, or shard the weights with FSDP 2")
+    zero = config["zero_optimization"]
+    if zero["stage"] == 3:
+        raise BadInput(ZERO_3)
+    trained = sum(weight.numel() for weight in model.parameters() if weight.requires_grad)
+    zero.setdefault("reduce_bucket_size", min(trained, REDUCE_BUCKET))
     config["bf16"] = {"enabled": False}
     config["torch_autocast"] = {"enabled": bf16, "dtype": "bfloat16", "lower_precision_safe_modules": []}
     accelerator.native_amp = bf16

@@ -140,7 +140,7 @@ class _Planner:
         kept = {"reference": self._reference(), "optimizer": update.optimizer}
         if sharing.sharded:  # completions are sampled and scored with the weights as they are trained
             kept |= {"weights": update.weights, "gathered": update.gathered}
-        elif sharing.processes > 1:
+        elif sharing.processes > 1 and not sharing.zero:
             kept["gradients"] = update.gradients // 2  # DDP keeps its buckets
         layers = self._config.get_text_config().num_hidden_layers
         sampled = max(sampling.activations - self._cache, self._cache // layers)  # the cache grows layer by layer

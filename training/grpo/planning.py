@@ -9,11 +9,11 @@ from envs.core.errors import BadInput
 from models.local.vision_loading import UNREADABLE, load_processor, loading_error
 from training.engine.language_model import hidden_width
 from training.engine.learning_rate_check import LEAST_CHANGE, UpdateBound
-from training.engine.memory_plan import Peak, Sharing
+from training.engine.memory_plan import Peak
 from training.grpo.frames import limit_pixels
 from training.grpo.memory import grpo_peaks, picture_of
 from training.grpo.settings import GrpoSettings
-from training.loop.planning import RateMargin, TrainingPlan, is_sharded, launched_processes
+from training.loop.planning import RateMargin, TrainingPlan, sharing_of
 
 ADVICE: Final = {
     "weights": "set compute.bf16 with compute.lora: frozen weights are held in bfloat16",
@@ -44,16 +44,16 @@ def plan_grpo(
     where it is not known (:func:`training.grpo.memory.grpo_peaks`). *gpus*: processes; None takes the launcher's.
     Raises BadInput.
     """
-    processes = gpus or launched_processes(settings.launcher)
-    sharing = Sharing(processes=processes, sharded=is_sharded(settings.launcher), foreach=True)
+    sharing = sharing_of(settings.launcher, gpus)
     picture = None if image is None else picture_of(config, image, settings, _processor(name, settings))
     peaks = with_vllm(
         grpo_peaks(config, settings, picture=picture, prompt=prompt, sharing=sharing), settings, gpu_bytes
     )
     return TrainingPlan(
         model=name,
-        processes=processes,
+        processes=sharing.processes,
         sharded=sharing.sharded,
+        zero=sharing.zero,
         gpu_bytes=gpu_bytes,
         peaks=peaks,
         rates=_rates(settings, hidden_width(config)),

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -17,6 +17,7 @@ from training.engine.checkpoints import read_config
 from training.engine.language_model import hidden_width
 from training.engine.learning_rate_check import LEAST_CHANGE, UpdateBound, check_rate
 from training.engine.memory_plan import GB, RESERVE, Peak, Sharing
+from training.engine.sharding import ZERO_3
 from training.engine.stage_memory import fine_tuning_peak, stage_peaks
 from training.engine.tree_attention import UnpackableLayers
 from training.loop.rates import check_rates, rate_bounds
@@ -45,6 +46,8 @@ class TrainingPlan(Record):
     model: str
     processes: int
     sharded: bool
+    zero: int = 0
+    """Stage of DeepSpeed's ZeRO; 0: without DeepSpeed."""
     gpu_bytes: int
     peaks: tuple[Peak, ...]
     rates: tuple[RateMargin, ...]
@@ -90,14 +93,20 @@ _FINE_TUNING_ADVICE = {
 def plan_training(settings: LoopSettings, config: Any, name: str, *, gpus: int | None, gpu_bytes: int) -> TrainingPlan:
     """The plan of *settings* for a model of the transformers configuration *config*, called *name*. *gpus*: processes;
     None takes those of the launcher. Raises BadInput where a learning rate is too low."""
-    sharing = _sharing(settings.launcher, gpus)
+    sharing = sharing_of(settings.launcher, gpus)
     width = hidden_width(config)
     if settings.phases:
         check_rates(settings, width)
     rates = tuple(_margin(bound.name.partition(".")[0], bound) for _, bound in rate_bounds(settings, width))
     peaks = stage_peaks(config, settings.compute, critics=settings.needs_value, sharing=sharing)
     return TrainingPlan(
-        model=name, processes=sharing.processes, sharded=sharing.sharded, gpu_bytes=gpu_bytes, peaks=peaks, rates=rates
+        model=name,
+        processes=sharing.processes,
+        sharded=sharing.sharded,
+        zero=sharing.zero,
+        gpu_bytes=gpu_bytes,
+        peaks=peaks,
+        rates=rates,
     )
 
 
@@ -107,7 +116,7 @@ def plan_fine_tuning(
     """The plan of *settings* of `mira train sft` on packed rows, as :func:`plan_training`. *rows*: the number of
     training rows; None leaves out the learning rate's margin, which depends on it. Raises BadInput where the rate is
     too low, or for a model that is trained on padded rows, whose memory is not planned."""
-    sharing = _sharing(settings.launcher, gpus)
+    sharing = sharing_of(settings.launcher, gpus)
     bounds = () if rows is None else (update_bound(settings, rows, hidden_width(config)),)
     for bound in bounds:
         check_rate(bound)
@@ -121,6 +130,7 @@ def plan_fine_tuning(
         model=name,
         processes=sharing.processes,
         sharded=sharing.sharded,
+        zero=sharing.zero,
         gpu_bytes=gpu_bytes,
         peaks=(peak,),
         rates=tuple(_margin(peak.stage, bound) for bound in bounds),
@@ -128,9 +138,10 @@ def plan_fine_tuning(
     )
 
 
-def _sharing(launcher: tuple[str, ...], gpus: int | None) -> Sharing:
+def sharing_of(launcher: tuple[str, ...], gpus: int | None) -> Sharing:
+    """How *gpus* processes, or those that *launcher* names, share a model. Raises BadInput."""
     processes = gpus or launched_processes(launcher)
-    return Sharing(processes=processes, sharded=is_sharded(launcher), foreach=True)
+    return Sharing(processes=processes, sharded=is_sharded(launcher), zero=zero_stage(launcher), foreach=True)
 
 
 def _margin(stage: str, bound: UpdateBound) -> RateMargin:
@@ -149,6 +160,19 @@ def launched_processes(launcher: tuple[str, ...]) -> int:
 def is_sharded(launcher: tuple[str, ...]) -> bool:
     """Whether the processes of *launcher* each hold a part of the weights (FSDP)."""
     return "--use_fsdp" in launcher
+
+
+def zero_stage(launcher: tuple[str, ...]) -> Literal[0, 1, 2]:
+    """The stage of DeepSpeed's ZeRO that *launcher* names; 0 without DeepSpeed. Raises BadInput for a stage that is not
+    supported."""
+    if "--use_deepspeed" not in launcher:
+        return 0
+    stage = next((value for name, value in pairwise(launcher) if name == "--zero_stage"), "2")  # accelerate's default
+    match stage:
+        case "0" | "1" | "2":
+            return (0, 1, 2)[int(stage)]
+        case _:
+            raise BadInput(f"--zero_stage {stage!r} of the launcher: {ZERO_3}")
 
 
 def model_config(model: str | None, start: str, config_name: str) -> tuple[Any, str]:

@@ -54,7 +54,11 @@ def _use_deepspeed(self: Any, mixed_precision: Any = None, cpu: bool = False, *a
     _decide(self, mixed_precision, False, *args, **options)
 
 
-if __name__ == "__main__":
+def allow_deepspeed_on_a_cpu() -> None:
     PartialState.__init__ = _start_deepspeed  # type: ignore[method-assign]
     AcceleratorState.__init__ = _use_deepspeed  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    allow_deepspeed_on_a_cpu()
     run({"training.engine": work, "training.grpo": run_launched_part}[sys.argv[1]], sys.argv[2:])

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
+from transformers import AutoConfig
 
 from envs.core.errors import BadInput
 from models.embedded import embedded_dir
 from tests.training.engine.critics import save_critic
 from tests.training.engine.deepspeed_on_cpu import PARTITIONED, ZERO_2, needs_deepspeed
+from tests.training.engine.deepspeed_peak import MEASURED
+from tests.training.engine.families import save_family
 from tests.training.engine.kept_processes import KeptProcesses
 from tests.training.engine.test_fsdp import (
     ROWS,
@@ -22,10 +26,13 @@ from tests.training.engine.test_fsdp import (
     assert_lean_refused,
     job_of,
 )
+from tests.training.engine.test_memory_plan import COMPUTE, TOLERANCE
 from training.data.columns import Column
+from training.engine.memory_plan import Sharing, planned_rows
 from training.engine.scoring import score
-from training.engine.settings import Lora, Optimization
-from training.engine.stage_jobs import launch, write_job
+from training.engine.settings import Compute, Lora, Optimization
+from training.engine.stage_jobs import StageJob, launch, write_job
+from training.engine.stage_memory import ANSWER_SHARE, stage_peaks
 
 pytestmark = [pytest.mark.heavy, needs_deepspeed]
 
@@ -85,6 +92,27 @@ def test_zero_3_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capf
     with pytest.raises(BadInput, match="ended with exit code"):
         launch(tmp_path, PARTITIONED)
     assert "use --zero_stage 2" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("compute", [COMPUTE, COMPUTE.model_copy(update={"lora": Lora(rank=4)})], ids=["all", "LoRA"])
+@pytest.mark.parametrize("stage", [1, 2])
+def test_the_memory_plan_is_within_15_percent_of_the_measured_peak(
+    stage: Literal[1, 2], compute: Compute, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also with DeepSpeed's buffer of gradients, which would have 2 GB for any model."""
+    start = save_family("llama", tmp_path / "start")
+    rows = planned_rows(8 * compute.pack_tokens, compute.max_tokens, ANSWER_SHARE)
+    columns = {Column.ADVANTAGE: [0.5] * len(rows), Column.REFERENCE: [-5.0] * len(rows)}
+    optimization = Optimization(learning_rate=1e-4, batch_rows=len(rows) // 2)
+    write_job(
+        tmp_path / "job", StageJob(kind="actor", start=start, optimization=optimization, compute=compute), rows, columns
+    )
+    use_zero(stage, monkeypatch)
+    launch(tmp_path / "job", MEASURED)
+    measured = max(int(path.read_text(encoding="utf-8")) for path in (tmp_path / "job").glob("peak-*"))
+    sharing = Sharing(processes=2, zero=stage)
+    planned = stage_peaks(AutoConfig.from_pretrained(start), compute, critics=False, sharing=sharing)[0].total
+    assert planned == pytest.approx(measured, rel=TOLERANCE)
 
 
 def use_zero(stage: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,15 @@ def stored(model: Any) -> int:
     return sum(tensor.numel() * tensor.element_size() for tensor in own.values())
 
 
+def peak_while(model: Any, trains: Callable[[], object]) -> int:
+    """Bytes of the weights of *model* and of all that is allocated beside them, at the peak while *trains* runs."""
+    gc.collect()  # what earlier models left would be freed, and subtracted, while the stage is measured
+    weights = stored(model)
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as prof:
+        trains()
+    return weights + allocated(prof)
+
+
 def measured(kind: Any, start: Path, compute: Compute, out: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     """Trains a stage of two steps, of two packed sequences each."""
     rows = planned_rows(4 * compute.pack_tokens, compute.max_tokens, ANSWER_SHARE)
@@ -71,12 +81,9 @@ def measured(kind: Any, start: Path, compute: Compute, out: Path, monkeypatch: p
     train = stage_jobs.train
 
     def profiled(trainer: Any, *arguments: Any) -> Any:
-        gc.collect()  # what earlier models left would be freed, and subtracted, while the stage is measured
-        weights = stored(trainer.model)
-        with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as prof:
-            log = train(trainer, *arguments)
-        peaks.append(weights + allocated(prof))
-        return log
+        logs: list[Any] = []
+        peaks.append(peak_while(trainer.model, lambda: logs.append(train(trainer, *arguments))))
+        return logs[0]
 
     monkeypatch.setattr(stage_jobs, "train", profiled)
     stage_jobs.run_job(out)
@@ -91,11 +98,7 @@ def measured_fine_tuning(start: Path, compute: Compute, out: Path, monkeypatch: 
     train_on = sft.train_on
 
     def profiled(trainer: Any, checkpoints: Path) -> None:
-        gc.collect()
-        weights = stored(trainer.model)
-        with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as prof:
-            train_on(trainer, checkpoints)
-        peaks.append(weights + allocated(prof))
+        peaks.append(peak_while(trainer.model, lambda: train_on(trainer, checkpoints)))
 
     monkeypatch.setattr(sft, "train_on", profiled)
     supervised(SupervisedJob(start=start, optimization=how, compute=compute), rows, out)

@@ -22,6 +22,7 @@ from training.loop.planning import (
     model_config,
     plan_fine_tuning,
     plan_training,
+    zero_stage,
 )
 from training.loop.settings import LoopSettings, load_settings
 from training.loop.sft import SupervisedSettings
@@ -133,6 +134,24 @@ def test_sharding_divides_what_is_held_and_adds_what_is_gathered(config: Path) -
     assert (parts.activations, parts.logits) == (one.activations, one.logits)
 
 
+def test_zero_divides_the_optimizer_and_from_stage_2_the_gradients(config: Path) -> None:
+    from transformers import AutoConfig
+
+    described = AutoConfig.from_pretrained(config.parent / "start")
+    compute = load_settings(config, ["compute.lean=false"]).compute
+    whole, first, second = (
+        stage_peaks(described, compute, sharing=Sharing(processes=4, zero=stage))[0] for stage in (0, 1, 2)
+    )
+    learned = whole.gradients // 2
+    assert first.optimizer == second.optimizer == 3 * (learned // 4), "two moments and a copy of the weights"
+    assert (first.gradients, second.gradients) == (3 * learned, 2 * learned + learned // 4), (
+        "a buffer, sent from a copy"
+    )
+    assert {peak.weights for peak in (first, second)} == {whole.weights}
+    scored = stage_peaks(described, compute, sharing=Sharing(processes=4, zero=2))[-1]
+    assert (scored.gradients, scored.optimizer) == (0, 0)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["gemma3-12b", pytest.param("gemma3-12b-full", marks=pytest.mark.heavy)])
 def test_the_papers_size_fits_8_gpus_of_80_gb(name: str) -> None:
@@ -166,6 +185,14 @@ def test_architectures_are_known_by_the_names_of_configurations() -> None:
     assert {name for name in architectures() if "-vl-" not in name} <= {path.stem for path in HERE.glob("*.toml")}
     assert launched_processes(("torchrun", "--nproc_per_node", "4", "-m")) == 4
     assert launched_processes(()) == 1
+
+
+def test_the_stage_of_zero_is_read_from_the_launcher() -> None:
+    assert [zero_stage(words) for words in ((), ("accelerate", "launch", "-m"))] == [0, 0]
+    assert zero_stage(("accelerate", "launch", "--use_deepspeed", "-m")) == 2
+    assert zero_stage(("accelerate", "launch", "--use_deepspeed", "--zero_stage", "1", "-m")) == 1
+    with pytest.raises(BadInput, match="ZeRO 3 is not supported"):
+        zero_stage(("accelerate", "launch", "--use_deepspeed", "--zero_stage", "3", "-m"))
 
 
 FOLDERS = ("phase-1/potential", "phase-1/value-fold-1", "phase-1/actor", "phase-2/potential", "phase-2/actor")
