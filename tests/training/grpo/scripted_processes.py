@@ -8,11 +8,13 @@ as always, and then the completions of every group are replaced by the same four
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from typing import Any, Final
 
 from trl.trainer.grpo_trainer import GRPOTrainer
 
+from tests.training.engine.deepspeed_on_cpu import allow_deepspeed_on_a_cpu
 from tests.training.engine.fsdp_on_cpu import TWO
 from training.engine.worker import run
 from training.grpo.run import run_launched_part
@@ -36,5 +38,7 @@ def scripted(self: Any, *arguments: Any, **options: Any) -> Any:
 
 
 if __name__ == "__main__":
+    if "ACCELERATE_USE_DEEPSPEED" in os.environ:
+        allow_deepspeed_on_a_cpu()
     GRPOTrainer._generate_single_turn = scripted  # pyright: ignore[reportPrivateUsage]
     run(run_launched_part, sys.argv[2:])

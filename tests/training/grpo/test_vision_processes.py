@@ -1,4 +1,4 @@
-"""A vision model under two processes learns what it learns in one."""
+"""A vision model under two processes, also with DeepSpeed's ZeRO 2, learns what it learns in one."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import torch
 from safetensors.torch import load_file
 from trl.trainer.grpo_trainer import GRPOTrainer
 
+from tests.training.engine.deepspeed_on_cpu import ZERO_2, needs_deepspeed
 from tests.training.grpo.scripted_processes import SCRIPTED, scripted
 from tests.training.grpo.vision_cases import vision_examples, vision_settings
 from training.grpo.run import train_grpo
@@ -22,6 +23,7 @@ COMPUTE: dict[str, Any] = {"max_tokens": 256, "threads": 1, "cpu": True}
 
 @pytest.mark.heavy
 @pytest.mark.timeout(1800)
+@pytest.mark.parametrize("environ", [{}, pytest.param(ZERO_2, marks=needs_deepspeed)], ids=["DDP", "ZeRO 2"])
 @pytest.mark.parametrize(
     "changes",
     [{}, {"compute": {**COMPUTE, "lora": {"rank": 4, "alpha": 8}}, "freeze_vision": True}],
@@ -33,6 +35,7 @@ def test_two_processes_learn_what_one_learns(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     changes: dict[str, Any],
+    environ: dict[str, str],
 ) -> None:
     """The same prompts, rewards and updates, up to the order of sums. Images have three sizes, so that the processes'
     batches differ in shape."""
@@ -40,6 +43,8 @@ def test_two_processes_learn_what_one_learns(
     monkeypatch.setattr(GRPOTrainer, "_generate_single_turn", scripted)
     logs: dict[str, list[dict[str, float]]] = {}
     for name, launcher in (("one", ()), ("two", SCRIPTED)):
+        for key, value in environ.items() if launcher else ():
+            monkeypatch.setenv(key, value)
         config = vision_settings(launcher=launcher, kl=0.01, **changes)
         train_grpo(examples, str(start), tmp_path / name, config, log=list[str]().append)
         logs[name] = [row for row in json.loads((tmp_path / name / "log.json").read_text()) if "reward" in row]
