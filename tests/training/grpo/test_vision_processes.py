@@ -21,19 +21,26 @@ torch.set_num_threads(1)
 COMPUTE: dict[str, Any] = {"max_tokens": 256, "threads": 1, "cpu": True}
 
 
+ADAPTERS: dict[str, Any] = {"compute": {**COMPUTE, "lora": {"rank": 4, "alpha": 8}}, "freeze_vision": True}
+
+
 @pytest.mark.heavy
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("environ", [{}, pytest.param(ZERO_2, marks=needs_deepspeed)], ids=["DDP", "ZeRO 2"])
 @pytest.mark.parametrize(
-    "changes",
-    [{}, {"compute": {**COMPUTE, "lora": {"rank": 4, "alpha": 8}}, "freeze_vision": True}],
-    ids=["every weight", "adapters"],
+    ("changes", "environ"),
+    [
+        pytest.param({}, {}, id="every weight"),
+        pytest.param(ADAPTERS, {}, id="adapters"),
+        pytest.param({}, ZERO_2, id="every weight, ZeRO 2", marks=needs_deepspeed),
+        pytest.param(ADAPTERS, ZERO_2, id="adapters, ZeRO 2", marks=needs_deepspeed),
+    ],
 )
 def test_two_processes_learn_what_one_learns(
     starts: Callable[[str], Path],
     images: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    *,
     changes: dict[str, Any],
     environ: dict[str, str],
 ) -> None:
