@@ -151,6 +151,9 @@ def show(
     rescore: Annotated[
         bool, typer.Option("--rescore", help="With --phase: score the phase's actions again with the trained actor.")
     ] = False,
+    groups: Annotated[
+        bool, typer.Option("--groups", help="For mgrpo: show by task how many groups had different rewards.")
+    ] = False,
     out: Annotated[
         Path | None, typer.Option("--out", help="Write learning curves of the runs to this .svg file.")
     ] = None,
@@ -159,12 +162,21 @@ def show(
 ) -> int:
     """Show the progress of training runs by phase (mira) or update (grpo), or one phase by task."""
     needs_extra()
+    if groups:
+        if len(runs) > 1 or out is not None or phase is not None:
+            raise BadInput("--groups shows all phases of one run: leave out further runs, --phase and --out")
+        return _show_groups(Path(runs[0]), as_json)
     if phase is not None:
         if len(runs) > 1 or out is not None:
             raise BadInput("--phase shows one phase of one run: leave out further runs and --out")
         return _show_phase(Path(runs[0]) / f"phase-{phase}", rescore, as_json)
     if rescore:
         raise BadInput("--rescore needs --phase")
+    return _show_runs(runs, out, as_json)
+
+
+def _show_runs(runs: Sequence[str], out: Path | None, as_json: bool) -> int:
+    """Shows one run by phase, or compares several; with *out* it also draws them. Raises BadInput."""
     from training.loop.evaluation.curves import FORMATS, phase_curve, write_curves
     from training.loop.evaluation.drawing import check_target
 
@@ -265,6 +277,26 @@ def _show_phase(folder: Path, rescore: bool, as_json: bool) -> int:
     return EXIT_OK
 
 
+def _show_groups(folder: Path, as_json: bool) -> int:
+    from training.loop.group_report import groups_by_task
+
+    lines = groups_by_task(folder)
+    if as_json:
+        print_json([line.model_dump(mode="json") for line in lines])
+        return EXIT_OK
+    table = FittedTable(Column("task", wrap=16), *_GROUP_COLUMNS, title=f"groups by task: {folder}")
+    for line in lines:
+        counts = line.counts
+        table.row(
+            line.task.rpartition("/")[2],
+            *map(str, (counts.groups, counts.informative, counts.all_solved, counts.all_failed)),
+            number_cell(line.first_reward),
+            number_cell(line.last_reward),
+        )
+    print_table(table)
+    return EXIT_OK
+
+
 def _critic_cells(scores: OutcomeStats | None) -> tuple[str, ...]:
     return (
         ("", "", "")
@@ -282,4 +314,12 @@ _PHASE_COLUMNS = (
     Column("A\nlost", right=True, drop=3),
     Column("gain\nlost", right=True, drop=7),
     Column("AUROC\nof V", right=True, drop=1),
+)
+_GROUP_COLUMNS = (
+    Column("groups", right=True),
+    Column("different\nrewards", right=True),
+    Column("all\nsolved", right=True, drop=2),
+    Column("all\nfailed", right=True, drop=1),
+    Column("reward\nfirst half", right=True, drop=4),
+    Column("reward\nsecond half", right=True, drop=3),
 )
