@@ -144,7 +144,7 @@ def run(
             raise BadInput("use either a task in words with --url, or --suite, not both")
         return _play_suite(settings, _selection(settings, suite, tasks, seeds, split), out, as_json)
     _check_suite_options(tasks, seeds, split)
-    if instruction is None or url is None:
+    if instruction is None or not url:
         raise BadInput('a task and a URL are needed: mira run "Find …" --url https://…, or mira run --suite miniwob')
     return _play_open(settings, instruction, url, out, as_json)
 

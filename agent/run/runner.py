@@ -31,6 +31,7 @@ from agent.run.run_store import Manifest, OpenTask, RunFolder, checked_run_id, n
 from agent.run.stopping import run_until_stopped
 from envs.browser.chromium import Chromium
 from envs.core.errors import BadInput, BrowserNotStarted
+from envs.core.plain_values import checked
 from envs.core.tasks import Suite, TaskSelection
 from envs.core.trace_store import RunLock, now
 from envs.security.allowlist import check_address
@@ -74,15 +75,26 @@ async def run_open(
     """Runs one open task, starting at *url*, whose origin is always allowed.
 
     Unset planner and judge get the defaults of :mod:`agent.run.open_defaults`. Raises the errors of `run_suite`, and
-    BadInput if *url* cannot be opened.
+    BadInput if *url* is missing or cannot be opened.
     """
-    check_address(url)
+    task = _open_task(instruction, url)
     config = with_profile(with_open_defaults(config), SUITE) if policy is None else config
-    task = OpenTask(instruction=instruction, url=url)
     selection = TaskSelection(SUITE, (TASK,), (config.seed,))
     manifest = _manifest(config, selection, run_id).model_copy(update={"open_task": task})
     inputs = _Inputs(tuple(listeners), approver or decline, policy, None)
     return await _run(manifest, RunFolder(out / manifest.run_id), inputs, fresh=True)
+
+
+def _open_task(instruction: str, url: str) -> OpenTask:
+    """Raises BadInput, also for values of other types, which a caller without a type checker may pass."""
+    if not url:
+        raise BadInput(
+            "an open task needs a URL: give the address of its first page, such as https://shop.example; "
+            "run_suite plays the tasks of a suite"
+        )
+    task = checked(OpenTask, {"instruction": instruction, "url": url}, "open task")
+    check_address(task.url)
+    return task
 
 
 async def run_branch(
