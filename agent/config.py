@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_args
 
-from pydantic import Field, FiniteFloat, ValidationInfo, field_validator, model_validator
+from pydantic import BaseModel, Field, FiniteFloat, PydanticUserError, ValidationInfo, field_validator, model_validator
 
 from agent.profiles.names import checked_name
 from envs.core.errors import BadInput
@@ -192,8 +193,9 @@ class RunConfig(Record):
     trace_zip: bool = False
     """Keep Playwright's trace of each episode as `traces/EPISODE.zip`, for `playwright show-trace`. It holds all typed
     text, so it cannot be combined with declared secrets."""
-    answer_schema: Path | None = None
-    """JSON Schema file for the final answer of an open task."""
+    answer_schema: Path | dict[str, Any] | None = None
+    """JSON Schema (2020-12) that the final answer of an open task must fit: a file, or the schema itself. Python may
+    give it as a dict or as a pydantic model class, the command line as JSON text `{…}`."""
     strict_original: bool = False
     """WebArena's suites only: score by the rules of the benchmarks' own evaluators (docs/webarena.md)."""
     langsmith: bool = False
@@ -220,10 +222,12 @@ class RunConfig(Record):
     @field_validator("policy", "planner", "judge", "rater", "grounder", "base_url")
     @classmethod
     def _named(cls, text: str | None) -> str | None:
-        """Refuses an empty text: an empty shell variable is no choice, least of all of a provider's own server."""
-        if text is not None and not text.strip():
-            raise ValueError("this names nothing: give a value, or omit it")
-        return text
+        return None if text is None else _named_text(text)
+
+    @field_validator("answer_schema", mode="before")
+    @classmethod
+    def _stored_schema(cls, given: object) -> object:
+        return None if given is None else _schema_or_file(given)
 
     @field_validator("secrets", mode="before")
     @classmethod
@@ -289,6 +293,31 @@ class RunConfig(Record):
     def resolved(self) -> dict[str, Any]:
         """Plain JSON values, as stored in traces and in `run.json`."""
         return self.model_dump(mode="json")
+
+
+def _named_text(text: str) -> str:
+    """Refuses an empty text: an empty shell variable is no choice, least of all of a provider's own server."""
+    if not text.strip():
+        raise ValueError("this names nothing: give a value, or omit it")
+    return text
+
+
+def _schema_or_file(given: object) -> str | dict[str, Any]:
+    """The file that holds a schema, or the schema as JSON values: what a run stores. Raises ValueError."""
+    if isinstance(given, Path | str):
+        given = _named_text(str(given))
+        if not given.lstrip().startswith("{"):
+            return given
+    try:
+        if isinstance(given, type) and issubclass(given, BaseModel):
+            given = given.model_json_schema()
+        if isinstance(given, dict):
+            given = json.dumps(given, allow_nan=False)
+        if isinstance(given, str):
+            return json.loads(given)
+    except (TypeError, ValueError, RecursionError, PydanticUserError) as error:
+        raise ValueError(f"this is no JSON Schema: {error}") from None
+    raise ValueError("give a file, a JSON Schema as a dict or as JSON text {…}, or a pydantic model class")
 
 
 def with_current_keys(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Requests the answer as JSON that matches a schema.
+"""Requests the answer as JSON that fits a pydantic model.
 
     python examples/structured_answer.py
 
@@ -11,22 +11,20 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 from pathlib import Path
 
 from local_site import LocalShop
+from pydantic import BaseModel
 
 from agent import run_task
 from agent.episode.policy import ScriptedPolicy, Turn
 from envs.core.action_languages import PROGRAM
 from envs.core.actions import Action, Stop
 
-SCHEMA = {
-    "type": "object",
-    "properties": {"model": {"type": "string"}, "price_eur": {"type": "number"}},
-    "required": ["model", "price_eur"],
-    "additionalProperties": False,
-}
+
+class Laptop(BaseModel):
+    model: str
+    price_eur: float
 
 
 def answer(turn: Turn) -> Action:
@@ -39,18 +37,16 @@ async def main() -> None:
     parser.add_argument("--policy", default=None)
     parser.add_argument("--out", type=Path, default=Path("runs"))
     options = parser.parse_args()
-    options.out.mkdir(parents=True, exist_ok=True)
-    schema = options.out / "laptop.schema.json"
-    schema.write_text(json.dumps(SCHEMA), encoding="utf-8")
     with LocalShop() as shop:
         episode = await run_task(
             "Which 13-inch laptop is the cheapest, and what does it cost?",
             shop.url,
             policy=options.policy or ScriptedPolicy(answer, PROGRAM),
             out=options.out,
-            answer_schema=schema,
+            answer_schema=Laptop,  # or a JSON Schema as a dict, or the path of a file
         )
-    laptop = json.loads(episode.answer or "null")
+    answered = episode.answer is not None and not episode.impossible  # `N/A` fits every schema
+    laptop = Laptop.model_validate_json(episode.answer or "") if answered else None
     print(f"outcome: {episode.outcome}, ended by: {episode.ended_by}, laptop: {laptop}")
 
 

@@ -85,7 +85,12 @@ UploadFolder = Annotated[
     str | None, typer.Option(metavar="<path>", help="Allow uploads of files below this folder only.")
 ]
 """A string, because the path of an empty one is the current folder."""
-Schema = Annotated[Path | None, typer.Option(help="JSON Schema that the answer must match, unless it is N/A.")]
+Schema = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE|JSON", help="JSON Schema that the answer must match, unless it is N/A: a file, or the schema {…}."
+    ),
+]
 Screenshots = Annotated[
     str | None,
     typer.Option(

@@ -37,20 +37,21 @@ class AnswerSchema:
         self._text = json.dumps(schema, ensure_ascii=False)
 
     @classmethod
-    def read(cls, path: Path) -> AnswerSchema:
-        """Reads a schema file. Raises BadInput where the file is missing, no JSON, or no schema."""
+    def of(cls, given: Path | dict[str, Any]) -> AnswerSchema:
+        """The schema in a file, or *given* itself. Raises BadInput where the file cannot be read, or is no schema."""
+        name = f"answer schema {str(given)!r}" if isinstance(given, Path) else "the answer schema"
         try:
-            return cls(json.loads(path.read_text(encoding="utf-8")))
+            return cls(json.loads(given.read_text(encoding="utf-8")) if isinstance(given, Path) else given)
         except OSError as error:
-            raise BadInput(f"answer schema {str(path)!r} cannot be read: {error.strerror}") from None
+            raise BadInput(f"{name} cannot be read: {error.strerror}") from None
         except ValueError as error:
-            raise BadInput(f"answer schema {str(path)!r} is not JSON: {error}") from None
+            raise BadInput(f"{name} is not JSON: {error}") from None
+        except RecursionError:
+            raise BadInput(f"{name} is nested too deeply") from None
         except SchemaError as error:
-            raise BadInput(f"answer schema {str(path)!r} is not a JSON Schema: {error.message}") from None
+            raise BadInput(f"{name} is not a JSON Schema: {error.message}") from None
         except Unresolvable as error:
-            raise BadInput(
-                f"answer schema {str(path)!r} has a reference to {error.ref!r}, which is not in the file: add it"
-            ) from None
+            raise BadInput(f"{name} has a reference to {error.ref!r}, which it does not hold: add it") from None
 
     def add_to(self, instruction: str) -> str:
         """Returns *instruction* with the schema of the answer."""

@@ -68,6 +68,7 @@ async def open_components(
     before anything is sent or written.
     """
     check_outcome(config)
+    answers = None if config.answer_schema is None else AnswerSchema.of(config.answer_schema)
     async with AsyncExitStack() as stack:
         models = _Models(config, stack)
         policy = policy if policy is not None else _policy(config, suite, models)
@@ -80,7 +81,7 @@ async def open_components(
             language=LANGUAGES[config.language],
             replan_detector=ReplanDetector(),
             compares=_compares(config, models),
-            answers=None if config.answer_schema is None else AnswerSchema.read(config.answer_schema),
+            answers=answers,
             full_planner=_plans_in_full(config),
             grounder=None if plays_oracle(config, suite) else _grounder(config, models),
         )

@@ -175,6 +175,8 @@ def _parent(run: Recorded, flat: Mapping[str, Any]) -> Path | None:
 
 def _is_sensitive(name: str, value: Any) -> bool:
     """Whether *value* lets the run use something of this machine or a server that a default run does not use."""
+    if name == "answer_schema" and isinstance(value, Mapping):
+        return False  # the schema itself, not a file of this machine
     match RUN_FIELDS[name].scope:
         case Scope.PLAIN:
             return False
@@ -198,6 +200,8 @@ def _sensitive(given: Mapping[str, Any]) -> dict[str, Any]:
         table: Any = given.get(outer, {}) if outer else given
         if field.scope is not Scope.PLAIN and isinstance(table, Mapping) and inner in table:
             sensitive[name] = table[inner]
+    if (schema := sensitive.get("answer_schema")) is not None:  # as it is stored, so that the two can be compared
+        sensitive["answer_schema"] = parse_config({"answer_schema": schema}, "granted settings").answer_schema
     return sensitive
 
 

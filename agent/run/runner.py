@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 import warnings
 from collections.abc import Generator, Mapping, Sequence
@@ -230,8 +231,7 @@ async def _run(
     began = time.monotonic()
     task = manifest.open_task
     vault = SecretVault.declare(manifest.config.secrets, task.url if task else None)
-    if task is not None and vault.mask(text := f"{task.instruction}\n{task.url}") != text:
-        raise BadInput("the task holds the value of a secret, and would be stored: write <secret>NAME</secret> instead")
+    _check_no_secret(manifest, vault)
     _check_input(manifest, folder, vault)
     if fresh and manifest.branch is None:
         check_thinking(manifest.config)
@@ -273,6 +273,19 @@ async def _run(
         result = _result(manifest, folder, executor.ordered_results(), began)
         executor.notify(RunEnded(result))
         return result
+
+
+def _check_no_secret(manifest: Manifest, vault: SecretVault) -> None:
+    """Raises BadInput where a text that is stored and sent to the policy's model holds the value of a secret."""
+    task, schema = manifest.open_task, manifest.config.answer_schema
+    texts = {} if task is None else {"task": f"{task.instruction}\n{task.url}"}
+    if isinstance(schema, dict):
+        texts["answer schema"] = json.dumps(schema, ensure_ascii=False)
+    for name, text in texts.items():
+        if vault.mask(text) != text:
+            raise BadInput(
+                f"the {name} holds the value of a secret, and would be stored: write <secret>NAME</secret> instead"
+            )
 
 
 @contextmanager

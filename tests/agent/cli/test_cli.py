@@ -90,6 +90,17 @@ WRONG = [
         id="secret in the task",
     ),
     pytest.param(
+        [*OPEN, "--schema", f'{{"const": "{sys.executable}"}}', "--secret", "PW=env:HELD"],
+        "the answer schema holds the value of a secret",
+        id="secret in the schema",
+    ),
+    pytest.param(
+        [*OPEN, "--schema", '{"type": "lots"}'], "the answer schema is not a JSON Schema: 'lots'", id="schema"
+    ),
+    pytest.param([*OPEN, "--schema", '{"type": '], "'answer_schema': this is no JSON Schema", id="broken schema"),
+    pytest.param([*OPEN, "--schema", ""], "'answer_schema': this names nothing", id="empty schema"),
+    pytest.param([*OPEN, "--schema", "no.json"], "answer schema 'no.json' cannot be read", id="missing schema"),
+    pytest.param(
         [*OPEN, "--policy", "openai:m", "--base-url", "http://127.0.0.1:9/v1", "--max-cost", "1"],
         "the price of openai:m is not known at that server",
         id="a limit of unknown cost",

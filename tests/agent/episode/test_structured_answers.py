@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import BaseModel, ConfigDict
 
+from agent.config import RunConfig, parse_config
 from agent.episode.structured_answers import AnswerSchema
 from agent.run.runner import run_open
 from envs.core.actions import Stop
@@ -20,6 +24,14 @@ SCHEMA = {
     "required": ["price"],
     "additionalProperties": False,
 }
+
+
+class Price(BaseModel):
+    """The same schema as a pydantic model."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    price: float
 
 
 @pytest.mark.parametrize(
@@ -49,7 +61,7 @@ def test_what_fits() -> None:
         (b"{", "is not JSON"),
         (b'{"type": "nothing"}', "is not a JSON Schema"),
         (b"\xff", "is not JSON"),
-        (b'{"$ref": "#/nope"}', "has a reference to '/nope', which is not in the file"),
+        (b'{"$ref": "#/nope"}', "has a reference to '/nope', which it does not hold"),
         (b'{"properties": {"a": {"$ref": "http://127.0.0.1:9/a.json"}}}', "'http://127.0.0.1:9/a.json'"),
         (b'{"items": {"$ref": "file:///etc/hosts"}}', "'file:///etc/hosts'"),
     ],
@@ -58,9 +70,57 @@ def test_a_bad_schema_file_is_one_line(tmp_path: Path, content: bytes, says: str
     path = tmp_path / "schema.json"
     path.write_bytes(content)
     with pytest.raises(BadInput, match=says):
-        AnswerSchema.read(path)
+        AnswerSchema.of(path)
     with pytest.raises(BadInput, match="cannot be read"):
-        AnswerSchema.read(tmp_path / "none.json")
+        AnswerSchema.of(tmp_path / "none.json")
+
+
+def test_a_bad_schema_without_a_file_is_one_line() -> None:
+    with pytest.raises(BadInput, match="the answer schema is not a JSON Schema: 'nothing' is not valid"):
+        AnswerSchema.of({"type": "nothing"})
+    with pytest.raises(BadInput, match="the answer schema has a reference to '/nope', which it does not hold"):
+        AnswerSchema.of({"$ref": "#/nope"})
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        pytest.param("a.json", "a.json", id="file"),
+        pytest.param(Path("a.json"), "a.json", id="path"),
+        pytest.param(json.dumps(SCHEMA), SCHEMA, id="text"),
+        pytest.param(SCHEMA | {"required": ("price",)}, SCHEMA, id="dict"),
+        pytest.param(Price, Price.model_json_schema(), id="model"),
+        pytest.param(None, None, id="none"),
+    ],
+)
+def test_a_run_stores_a_schema_as_json_values_and_reads_it_back(given: Any, stored: Any) -> None:
+    config = parse_config({"answer_schema": given})
+    assert config.resolved()["answer_schema"] == stored
+    assert RunConfig.model_validate_json(json.dumps(config.resolved())) == config
+
+
+class Odd(BaseModel):
+    """No JSON Schema describes it."""
+
+    call: Callable[[], int]
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        pytest.param('{"type": ', "this is no JSON Schema: Expecting value", id="broken text"),
+        pytest.param({"a": {1}}, "this is no JSON Schema: Object of type set", id="no JSON value"),
+        pytest.param({"maximum": float("nan")}, "this is no JSON Schema: Out of range float", id="not a number"),
+        pytest.param('{"a":' * 100_000, "this is no JSON Schema: ", id="deep"),
+        pytest.param(Odd, "this is no JSON Schema: ", id="model without a schema"),
+        pytest.param(5, "give a file, a JSON Schema as a dict or as JSON text {…}, or a pydantic model", id="number"),
+        pytest.param(" ", "this names nothing", id="empty"),
+    ],
+)
+def test_what_is_no_schema_is_refused_by_key(given: Any, says: str) -> None:
+    with pytest.raises(BadInput) as error:
+        parse_config({"answer_schema": given})
+    assert f"key 'answer_schema': {says}" in str(error.value) and "\n" not in str(error.value)
 
 
 def test_a_reference_within_the_schema_is_followed() -> None:
@@ -72,9 +132,11 @@ def test_a_reference_within_the_schema_is_followed() -> None:
 
 @pytest.mark.browser
 @pytest.mark.usefixtures("shared_chromium")
-async def test_the_error_is_reported_and_the_policy_asked_again(shop: Shop, tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", ["file", "text", "dict", "model"])
+async def test_the_error_is_reported_and_the_policy_asked_again(shop: Shop, tmp_path: Path, form: str) -> None:
     path = tmp_path / "schema.json"
     path.write_text(json.dumps(SCHEMA), encoding="utf-8")
+    schema = {"file": str(path), "text": json.dumps(SCHEMA), "dict": SCHEMA, "model": Price}[form]
     instructions: list[str] = []
 
     def answer(turn: object) -> Stop:
@@ -82,9 +144,7 @@ async def test_the_error_is_reported_and_the_policy_asked_again(shop: Shop, tmp_
         instructions.append(view.instruction)
         return Stop(answer='{"price": 3}') if view.problems else Stop(answer="three")
 
-    run = await run_open(
-        config(answer_schema=str(path)), "Price?", shop.url, tmp_path / "runs", policy=scripted(answer)
-    )
+    run = await run_open(config(answer_schema=schema), "Price?", shop.url, tmp_path / "runs", policy=scripted(answer))
     assert run.episodes[0].answer == '{"price": 3}'
     assert '"required"' in instructions[0]
     trace = read_trace(run.folder / run.episodes[0].trace)

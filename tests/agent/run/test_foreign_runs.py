@@ -7,6 +7,7 @@ setting given again, send the data, so the foreign server would have received it
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,8 +16,10 @@ from typing import Any
 import pytest
 
 from agent.inspection.replay import branch_trace, replay_trace
+from agent.run.foreign_resume import preview_resume
 from agent.run.foreign_runs import ForeignRun
 from agent.run.runner import resume
+from envs.core.errors import BadInput
 from tests.agent.foreign_machine import Machine, environment_of, keyed, write_shared_run, write_shared_trace
 from tests.agent.mira_process import run_mira
 from tests.mira_command import mira
@@ -202,6 +205,22 @@ def test_what_is_left_out_by_name_does_not_arrive(machine: Machine, abroad: Path
     machine.listen()
     mira_on(machine, [*words, "--without", "storage_state,session.upload_folder,ignore-https-errors"])
     assert machine.taken() == expected(command) - set(left)
+
+
+def test_a_schema_in_place_of_a_file_is_taken_from_a_foreign_run_and_may_be_given_again(
+    machine: Machine, abroad: Path, tmp_path: Path
+) -> None:
+    schema = {"type": "object", "properties": {}, "default": None}
+    config = machine.config(answer_schema=schema)
+    with keyed(abroad):
+        foreign = write_shared_run(machine, tmp_path / "foreign", config)
+    with pytest.raises(ForeignRun) as refusal:
+        preview_resume(foreign, {})
+    assert {field.name for field in refusal.value.fields} == set(RESUMED) - {"answer_schema"}
+    own = write_shared_run(machine, tmp_path / "own", config)
+    assert preview_resume(own, {"answer_schema": json.dumps(schema)}) is not None
+    with pytest.raises(BadInput, match="leave out --schema"):
+        preview_resume(own, {"answer_schema": "{}"})
 
 
 async def test_from_python_a_foreign_run_is_a_typed_refusal_that_names_the_fields(
