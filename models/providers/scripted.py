@@ -29,7 +29,8 @@ class ScriptedSpec(ModelSpec):
 
 
 def _status(environ: Mapping[str, str]) -> ModelStatus:
-    return ModelStatus(FORM, usable=True, detail="answers from a file, for tests", examples=("scripted:a.jsonl",))
+    detail = "answers from a file, for tests: a JSON list, or one JSON value a line in a .jsonl file"
+    return ModelStatus(FORM, usable=True, detail=detail, examples=("scripted:a.jsonl",))
 
 
 PROVIDER = Provider(FORM, lambda rest: ScriptedSpec(expanded_path(rest)), _status)

@@ -1,7 +1,7 @@
 """A model that answers from a script, for tests and demonstrations: `scripted:FILE`.
 
 A script is a list of answers in order, or an async function of the request. A `.jsonl` file has one entry a line; any
-other file is one JSON list. An entry is
+other file is one JSON list (docs/howto/models.md has an example). An entry is
 
 * a string: the answer's text,
 * `{"when": TEXT, "answer": ENTRY}`: a rule for every request whose messages contain TEXT. Rules come before the
