@@ -36,8 +36,10 @@ from training.grounding.templates import Template, ViewSize, split_of
 from training.grpo.examples import Example, Facts, Split, write_examples
 from training.grpo.frames import DECLARED_PROFILE
 from training.grpo.rewards import PointTarget
+from training.loop.parts import begin_or_continue, check_folder, write_record
 
 SPLITS: Final[tuple[Split, ...]] = get_args(Split)
+SETTINGS: Final = "grounding.json"
 Count = Mapping[str, int]
 
 
@@ -107,7 +109,8 @@ async def make_data_set(
     *sites*: addresses of running copies by origin, for pages of sites.
 
     Raises BadInput if *out* has other settings, or if no page could be rendered."""
-    _check_settings(out, settings)
+    check_folder(out, SETTINGS)
+    begin_or_continue(out / SETTINGS, settings, "a data set")
     missing = [page for page in pages if not _result_file(out, page).is_file()]
     failed: Counter[str] = Counter()
     if missing:
@@ -225,25 +228,6 @@ def _read(out: Path, page: Page) -> PageResult | None:
         raise BadInput(f"{str(file)!r} is not a result of a page: delete it, and start the command again") from None
 
 
-def _check_settings(out: Path, settings: DataSettings) -> None:
-    file = out / "grounding.json"
-    if out.exists() and not out.is_dir():
-        raise BadInput(f"{str(out)!r} is a file: name a folder")
-    if not file.is_file():
-        if out.is_dir() and any(out.iterdir()):
-            raise BadInput(f"{str(out)!r} holds other files: name a new folder")
-        out.mkdir(parents=True, exist_ok=True)
-        write_atomically(file, settings.model_dump_json(indent=1) + "\n")
-        return
-    try:
-        made = DataSettings.model_validate_json(file.read_text("utf-8"))
-    except ValidationError:
-        raise BadInput(f"{str(file)!r} holds no settings of a data set: name a new folder") from None
-    if made != settings:
-        changed = [name for name, value in settings if value != getattr(made, name)]
-        raise BadInput(f"{str(out)!r} was begun with another {' and '.join(changed)}: name a new folder")
-
-
 def _write(out: Path, results: Mapping[Page, PageResult], failed: Counter[str]) -> DataSummary:
     """Writes the files of examples, without those of splits that have none, and the summary."""
     by_split: dict[Split, list[Example]] = {split: [] for split in SPLITS}
@@ -255,7 +239,7 @@ def _write(out: Path, results: Mapping[Page, PageResult], failed: Counter[str]) 
         if examples:
             write_examples(out / f"{split}.jsonl", examples)
     summary = _summary(results, by_split, failed)
-    write_atomically(out / "summary.json", summary.model_dump_json(indent=1) + "\n")
+    write_record(out / "summary.json", summary)
     return summary
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Generic, Self, TypeVar
+from typing import IO, Final, Generic, Self, TypeVar
 
 from pydantic import Field, ValidationError
 
@@ -17,6 +17,7 @@ from judges.statistics import RESAMPLES, Estimate, clustered_mean
 from models.base import ModelError, Usage
 from training.grpo.examples import Example
 from training.grpo.rewards import Target, extract_thought, read_completion
+from training.loop.parts import begin_or_continue, check_folder
 
 
 class Answer(Record):
@@ -107,6 +108,9 @@ class Asked(Record):
     """:func:`training.grpo.examples.examples_digest`."""
 
 
+ASKED: Final = "asked.json"
+
+
 class StoredAnswers(Generic[A]):
     """Answers by name of the example; in memory only where no folder is named."""
 
@@ -121,14 +125,9 @@ class StoredAnswers(Generic[A]):
         Raises BadInput if *out* holds other files, or answers to other questions."""
         if out is None:
             return cls({}, None)
-        settings, file = out / "asked.json", out / "predictions.jsonl"
-        if not settings.is_file():
-            if out.exists() and (not out.is_dir() or any(out.iterdir())):
-                raise BadInput(f"--out {str(out)!r} holds other files: name a new folder")
-            out.mkdir(parents=True, exist_ok=True)
-            write_atomically(settings, asked.model_dump_json(indent=1) + "\n")
-        elif (changed := _changed(settings, asked)) != "":
-            raise BadInput(f"--out {str(out)!r} was begun with another {changed}: name a new folder")
+        check_folder(out, ASKED)
+        begin_or_continue(out / ASKED, asked, "an evaluation")
+        file = out / "predictions.jsonl"
         if not file.is_file():
             return cls({}, file)
         _drop_cut_line(file)
@@ -153,12 +152,3 @@ def _drop_cut_line(file: Path) -> None:
     text = file.read_text(encoding="utf-8", errors="replace")
     if not text.endswith("\n"):
         write_atomically(file, text[: text.rfind("\n") + 1])
-
-
-def _changed(file: Path, asked: Asked) -> str:
-    """The names of what differs from what *file* says; empty if nothing does."""
-    try:
-        before = Asked.model_validate_json(file.read_text("utf-8"))
-    except (OSError, ValidationError):
-        raise BadInput(f"{str(file)!r} holds no settings of an evaluation: name a new folder") from None
-    return " and ".join(name for name, value in asked if value != getattr(before, name))

@@ -52,13 +52,22 @@ def load_or_compute(path: Path, kind: type[R], compute: Callable[[], R]) -> R:
     return record
 
 
-def begin_or_continue(path: Path, inputs: Record, work: str) -> None:
-    """Writes *inputs* to *path*, or compares them with those of the *work* that began in this folder. Raises BadInput,
-    which names what differs."""
+def begin_or_continue(path: Path, inputs: Record, work: str, file: Path | None = None) -> None:
+    """Writes *inputs* to *path*, or compares them with those of the *work* that began in this folder, or in *file*.
+    Raises BadInput, which names what differs."""
     known = load_or_compute(path, type(inputs), lambda: inputs)
     if known != inputs:
+        place, other = (path.parent, "folder") if file is None else (file, "file")
         differences = ", ".join(_differences(known, inputs))
-        raise BadInput(f"{str(path.parent)!r} holds {work} with {differences}: restore this, or choose another folder")
+        raise BadInput(f"{str(place)!r} holds {work} with {differences}: restore this, or choose another {other}")
+
+
+def check_folder(out: Path, mark: str) -> None:
+    """Raises BadInput where *out* is a file, or a folder with files but without the file *mark* of earlier work."""
+    if out.exists() and not out.is_dir():
+        raise BadInput(f"{str(out)!r} is a file: name a folder")
+    if out.is_dir() and not (out / mark).is_file() and any(out.iterdir()):
+        raise BadInput(f"{str(out)!r} holds other files: name a new folder")
 
 
 def changed_keys(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
@@ -76,17 +85,24 @@ def changed_keys(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
 
 _INPUTS: Final = {
     "start": "another start",
+    "policy": "another policy",
+    "judge": "another judge",
     "rows": "other rows",
     "validation": "other validation rows",
     "examples": "other examples",
     "held_out": "other held-out examples",
 }
-"""Names of inputs in messages."""
+"""Names of inputs in messages. All other fields of a record of inputs are settings, by themselves or as `settings`."""
 
 
 def _differences(known: Record, inputs: Record) -> list[str]:
     old, new = known.model_dump(mode="json"), inputs.model_dump(mode="json")
     found = [words for name, words in _INPUTS.items() if old.get(name) != new.get(name)]
-    if keys := changed_keys(old["settings"], new["settings"]):
+    if keys := changed_keys(_settings(old), _settings(new)):
         found.append(f"other settings of {', '.join(keys)}")
     return found
+
+
+def _settings(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    alone = {name: value for name, value in inputs.items() if name not in _INPUTS and name != "settings"}
+    return alone | inputs.get("settings", {})

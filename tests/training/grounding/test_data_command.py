@@ -14,7 +14,10 @@ from tests.mira_command import mira
     [
         (["file.txt"], "is a file: name a folder"),
         (["full"], "holds other files"),
-        (["set", "--seed", "2", "--per-page", "3"], "begun with another seed and per_page"),
+        (
+            ["set", "--seed", "2", "--per-page", "3"],
+            "a data set with other settings of per_page, seed: restore",
+        ),
         (["new", "--sizes", "12x9"], "--sizes: '12x9'"),
         (["new", "--sources", "web"], "--sources 'web'"),
         (["new", "--coordinates", "inches"], "--coordinates 'inches'"),

@@ -265,7 +265,7 @@ async def test_an_interrupted_evaluation_asks_for_the_rest_only(examples: tuple[
         await answer_all(Scripted("1, 1"), form, examples[2:3], again.add)
     assert len(StoredAnswers.open(out, _asked("scripted", form, examples), Prediction).answers) == 3
     for other in (("another", form, examples), ("scripted", GroundingPrompt(think=True), examples)):
-        with pytest.raises(Exception, match=r"begun with another (policy|think)"):
+        with pytest.raises(Exception, match=r"an evaluation with (another policy|other settings of think): restore"):
             StoredAnswers.open(out, _asked(*other), Prediction)
 
 

@@ -148,7 +148,7 @@ async def test_a_data_set_continues_and_each_of_its_boxes_is_what_the_instructio
     assert all((out / "pages" / name).stat().st_mtime_ns == written for name, written in before.items())
     assert (summary.templates, summary.pages, summary.failed) == (3, 6, {})
     assert summary.boxes >= summary.examples > 20 and sum(summary.by_asks.values()) == summary.examples
-    with pytest.raises(BadInput, match="begun with another seed"):
+    with pytest.raises(BadInput, match="holds a data set with other settings of seed: restore"):
         await make_data_set(out, pages, DataSettings(seed=6, per_page=30), watch=begun.append)
 
     examples = [example for file in out.glob("*.jsonl") for example in read_examples(file)]

@@ -272,4 +272,4 @@ def test_an_interrupted_evaluation_continues(
     Path("script.json").unlink()
     assert mira(monkeypatch, *evaluate) == 0, "nothing is left to ask"
     assert mira(monkeypatch, *evaluate, "--max-tokens", "9") == 2
-    assert "was begun with another max_tokens" in " ".join(capsys.readouterr().err.split())
+    assert "holds an evaluation with other settings of max_tokens: restore" in " ".join(capsys.readouterr().err.split())

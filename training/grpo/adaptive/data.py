@@ -20,6 +20,7 @@ from training.grpo.adaptive.prompts import DECIDE
 from training.grpo.adaptive.settings import AdaptiveSettings
 from training.grpo.adaptive.steps import StepMaker
 from training.grpo.examples import Example, example_line, read_examples, write_examples
+from training.loop.parts import begin_or_continue
 
 Watch = Callable[[str, int, int, str | None], None]
 
@@ -151,16 +152,10 @@ def summary_of(out: Path, made: Sequence[Example], left_out: int) -> AdaptiveSum
 
 def _begin(out: Path, inputs: AdaptiveInputs) -> None:
     """Creates the file, or checks that it was made of the same *inputs*. Raises BadInput."""
-    from training.loop.parts import load_or_compute
-
     record = out.with_name(f"{out.name}.run.json")
     if out.is_dir() or (out.exists() and not record.exists()):
         raise BadInput(f"--out {str(out)!r} exists and holds no thoughts of this command: name another file")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    if load_or_compute(record, AdaptiveInputs, lambda: inputs) != inputs:
-        raise BadInput(
-            f"--out {str(out)!r} was made of other examples, models or settings: restore them, or name another file"
-        )
+    begin_or_continue(record, inputs, "thoughts", out)
 
 
 def _finished(out: Path) -> tuple[Example, ...]:

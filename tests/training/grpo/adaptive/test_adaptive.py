@@ -183,7 +183,7 @@ async def test_a_killed_run_continues(tmp_path: Path) -> None:
     assert [example.thought for example in read_examples(out)] == ["", "It buys.", "It buys."]
     assert (result.examples, result.hard, result.thoughts, result.agreed) == (3, 2, 2, 2)
     assert result.levels == {1: 1, 5: 2} and result.left_out == 0 and result.cost_usd == 0
-    with pytest.raises(BadInput, match="was made of other examples, models or settings"):
+    with pytest.raises(BadInput, match="holds thoughts with other settings of revise: restore"):
         await write(out, policy, examples, revise=False)
     (tmp_path / "other.jsonl").write_text("{}")
     with pytest.raises(BadInput, match="exists and holds no thoughts"):
@@ -250,6 +250,6 @@ def test_the_command(command: Callable[..., tuple[int, str, str]]) -> None:
     code, out, _ = command(*words, "--recipe", "adagui/full")  # all is done
     assert code == 0 and "1 thoughts: 1 led to the action at once, 0 were revised" in out and "22 calls" in out
     code, _, errors = command(*words, "--recipe", "adagui/no-revision")
-    assert code == 2 and "made of other examples, models or settings" in errors
+    assert code == 2 and "holds thoughts with other settings of revise: restore this, or choose another file" in errors
     code, _, errors = command("-o", "x", "--policy", "nothing:x", "--judge", "scripted:judge.json")
     assert code == 2 and "unknown model" in errors
