@@ -4,6 +4,10 @@
 
 A step counts where every token of its action is the model's first choice. Each is asked twice, with the milestone to
 work on and without. Episodes of which every step is right are those that the model would play as the oracle did.
+
+`mira eval steps` is for every other use. It scores recorded prompts, which either hold a milestone or do not, so it
+cannot ask twice. Here both prompts are made from the observation, in the form that the embedded model is trained on,
+and detours of `oracle:detours` are left out, as they are in its training. `benchmarks.actor_objectives` uses both.
 """
 
 from __future__ import annotations
