@@ -28,8 +28,8 @@ from typing import Any, NamedTuple
 from agent.cli.options import parse_seeds
 from agent.cli.output import EXIT_INTERRUPTED
 from agent.run.discover_traces import discover_traces
+from benchmarks.percentages import points, rate, share
 from envs.core.errors import BadInput
-from judges.statistics import Estimate
 from training.loop.evaluation import ArmsTable, Trial, compare_arms
 from training.loop.evaluation.curves import phase_curve, write_curves
 from training.loop.evaluation.phases import is_finished
@@ -62,7 +62,7 @@ def play(config: Path, arms: Sequence[str], seeds: Sequence[int], out: Path, cha
             folder.mkdir(parents=True, exist_ok=True)
             loop = Loop.open(folder, settings, (), lambda line: print(f"  {line}", flush=True))
             progress = asyncio.run(loop.run())
-            rates = [f"{one.phase}: {one.evaluation.rate:.1%}" for one in progress.phases if one.evaluation]
+            rates = [f"{one.phase}: {share(one.evaluation.rate)}" for one in progress.phases if one.evaluation]
             print(f"  {', '.join(rates)}  ({time.monotonic() - begun:.0f} s)", flush=True)
 
 
@@ -213,9 +213,9 @@ def markdown(made: ArmsTable, rivals: ArmsTable, curves: Sequence[Learned], phas
         "|---|---|---|---|---|---|",
     ]
     for arm, rival in zip(made.arms, rivals.arms, strict=True):
-        by_seed = ", ".join(f"{one.success:.1%}" for one in arm.seeds)
-        changes = " | ".join(_points(one.change.both) if one.change is not None else "" for one in (arm, rival))
-        lines.append(f"| {arm.arm} | {len(arm.seeds)} | {_percent(arm.success)} | {changes} | {by_seed} |")
+        by_seed = ", ".join(share(one.success) for one in arm.seeds)
+        changes = " | ".join(points(one.change.both) if one.change is not None else "" for one in (arm, rival))
+        lines.append(f"| {arm.arm} | {len(arm.seeds)} | {rate(arm.success)} | {changes} | {by_seed} |")
     lines += [
         "",
         "By phase: solved of the held-out instances, where it was measured; success in rollouts (sampled, training "
@@ -227,8 +227,8 @@ def markdown(made: ArmsTable, rivals: ArmsTable, curves: Sequence[Learned], phas
     for curve in curves:
         solved = ", ".join(f"{one.phase}: {one.evaluation.successes}" for one in curve.phases if one.evaluation)
         played = [one.rollouts for one in curve.phases if one.rollouts]
-        rates = ", ".join(f"{one.rate:.0%}" for one in played)
-        stuck = ", ".join(f"{one.failures.get('stuck_midway', 0) / max(1, one.episodes):.1%}" for one in played)
+        rates = ", ".join(share(one.rate) for one in played)
+        stuck = ", ".join(share(one.failures.get("stuck_midway", 0) / max(1, one.episodes)) for one in played)
         lines.append(f"| {curve.arm} | {curve.seed} | {solved} | {rates} | {stuck} |")
     return "\n".join(lines) + "\n"
 
@@ -243,21 +243,7 @@ def _by_task(rows: Sequence[Trial]) -> Iterator[str]:
     yield f"| task | {' | '.join(arms)} |"
     yield "|---" * (len(arms) + 1) + "|"
     for task, cells in sorted(won.items()):
-        yield f"| {task} | {' | '.join(f'{fmean(cells[arm]):.0%}' if arm in cells else '' for arm in arms)} |"
-
-
-def _percent(value: Estimate) -> str:
-    interval = "" if value.low is None or value.high is None else f" ({value.low:.1%} to {value.high:.1%})"
-    return f"{value.value:.1%}{interval}" if value.value is not None else "?"
-
-
-def _points(value: Estimate) -> str:
-    if value.value is None:
-        return "?"
-    interval = (
-        "" if value.low is None or value.high is None else f" ({100 * value.low:+.1f} to {100 * value.high:+.1f})"
-    )
-    return f"{100 * value.value:+.1f}{interval}"
+        yield f"| {task} | {' | '.join(share(fmean(cells[arm])) if arm in cells else '' for arm in arms)} |"
 
 
 def main() -> int:

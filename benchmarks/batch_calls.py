@@ -21,6 +21,7 @@ from agent.cli.options import parse_seeds
 from agent.config import RunConfig, parse_config
 from agent.run.discover_traces import discover_traces
 from agent.run.runner import run_suite
+from benchmarks.percentages import share
 from envs.core.action_languages import PROGRAM
 from envs.core.tasks import TaskSelection
 from envs.core.trace_store import Trace
@@ -123,7 +124,7 @@ async def main() -> None:
             f"| {task.solved_one} / {task.solved_several} of {task.episodes} | {stops} |"
         )
     one, several = (sum(getattr(task, name) for task in figures) for name in ("answers_one", "answers_several"))
-    print(f"\n{several} answers instead of {one}: {several / one:.0%}")
+    print(f"\n{several} answers instead of {one}: {share(several / one)}")
 
 
 if __name__ == "__main__":

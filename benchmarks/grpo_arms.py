@@ -9,9 +9,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Final, NamedTuple
 
+from benchmarks.percentages import points, share
 from envs.core.errors import BadInput
 from envs.core.plain_values import merged
-from judges.statistics import Estimate
 from training.grpo.examples import Example
 from training.grpo.results import HeldOutEvaluation, read_held_out
 from training.grpo.run import train_grpo
@@ -122,20 +122,11 @@ def _row(one: ArmResult, runs: Sequence[Run]) -> str:
     cells = (
         one.arm,
         str(len(one.seeds)),
-        f"{one.success.value or 0:.1%}",
+        share(one.success.value or 0),
         "" if one.change is None else points(one.change.both),
         f"{fmean(end.proximity for end in ends):.2f}",
-        f"{fmean(end.near_misses for end in ends):.0%}",
+        share(fmean(end.near_misses for end in ends)),
         f"{fmean(end.answer_tokens for end in ends):.1f}",
-        ", ".join(f"{seed.success:.1%}" for seed in one.seeds),
+        ", ".join(share(seed.success) for seed in one.seeds),
     )
     return f"| {' | '.join(cells)} |"
-
-
-def points(estimate: Estimate) -> str:
-    """A difference of rates with its interval, in points; `-` if it is undefined."""
-    if estimate.value is None:
-        return "-"
-    value = f"{100 * estimate.value:+.1f}"
-    low, high = estimate.low, estimate.high
-    return value if low is None or high is None else f"{value} ({100 * low:+.1f}..{100 * high:+.1f})"

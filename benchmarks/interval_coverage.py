@@ -12,6 +12,7 @@ import argparse
 
 import numpy as np
 
+from benchmarks.percentages import share
 from training.loop.evaluation.arms import Change, Trial, compare_arms
 
 GAIN, TASKS = 0.2, 40
@@ -43,7 +44,7 @@ def main() -> None:
                 sum(e.low is not None and e.high is not None and e.low <= GAIN <= e.high for e in one) / wanted
                 for one in zip(*((c.both, c.tasks, c.seeds) for c in changes), strict=True)
             ]
-            print(f"| {seeds} | {spread} | " + " | ".join(f"{share:.1%}" for share in held) + " |")
+            print(f"| {seeds} | {spread} | " + " | ".join(map(share, held)) + " |")
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from agent.config import parse_config
 from agent.inspection.replay import Replay, Verdict, replay_trace
 from agent.run.runner import resume, run_suite
 from benchmarks.markup_changes import rebuilt
+from benchmarks.percentages import share
 from envs.core.errors import EnvError
 from envs.core.tasks import TaskSelection
 
@@ -153,7 +154,7 @@ def table(rows: list[Row]) -> Table:
                 r for r in rows if r.pages == pages and (suite == "all" or (r.task in sites) == (suite == "sites"))
             ]
             same = sum(row.same_outcome for row in these)
-            part = f"{same} ({100 * same / len(these):.0f} %)" if these else "-"
+            part = f"{same} ({share(same / len(these))})" if these else "-"
             counts = [str(sum(row.verdicts.get(verdict.value, 0) for row in these)) for verdict in Verdict]
             shown.add_row(pages, suite, str(len(these)), part, str(sum(row.steps for row in these)), *counts)
     return shown

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.percentages import share
 from training.data.cache import read_rows
 from training.data.columns import Column
 from training.loop.data import read_episodes
@@ -37,7 +38,7 @@ def line(phase: Path, settings: LoopSettings) -> str:
     won, both = advantages_of(phase, settings)
     cells = [phase.name.removeprefix("phase-"), str(len(won))]
     cells += [" / ".join(f"{one[these].mean():+.2f}" for one in both) for these in (won, ~won)]
-    cells.append(" / ".join(f"{(one[won] < 0).mean():.0%}" for one in both))
+    cells.append(" / ".join(share(float((one[won] < 0).mean())) for one in both))
     cells.append(" / ".join(f"{one[one > 0].sum() / -one[one < 0].sum():.2f}" for one in both))
     return f"| {' | '.join(cells)} |"
 

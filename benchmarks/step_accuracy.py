@@ -22,7 +22,8 @@ from pathlib import Path
 import torch
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
-from judges.statistics import wilson
+from benchmarks.percentages import rate
+from judges.statistics import proportion
 from training.embedded.lessons import lessons_of
 from training.embedded.synthetic import Example
 from training.embedded.train import PAD, answer_logits, encode, to_tensors, token_id
@@ -68,8 +69,7 @@ class Steps:
 
 
 def accuracy_line(name: str, hits: Sequence[bool]) -> str:
-    low, high = wilson(sum(hits), len(hits))
-    return f"| {name} | {sum(hits)}/{len(hits)} | {sum(hits) / max(1, len(hits)):.0%} ({low:.0%}-{high:.0%}) |"
+    return f"| {name} | {sum(hits)}/{len(hits)} | {rate(proportion(sum(hits), len(hits)))} |"
 
 
 def main() -> None:

@@ -26,6 +26,7 @@ from agent.episode.policy import ActionProposal, Turn
 from agent.profiles.profile import named
 from agent.run.demonstrations import DemonstrationPolicy
 from agent.run.runner import run_suite
+from benchmarks.percentages import change
 from envs.core.action_languages import PROGRAM
 from envs.core.tasks import TaskSelection
 from models.base import ChatRequest, Message
@@ -165,7 +166,7 @@ def table(now: dict[str, Any], before: dict[str, Any] | None) -> str:
 def _cell(now: dict[str, Any], before: dict[str, Any] | None, role: str, key: str) -> str:
     value = _number(now, role, key)
     old = None if before is None else _number(before, role, key)
-    return f"{value:,}" if not old else f"{value:,} from {old:,} ({value / old - 1:+.0%})"
+    return f"{value:,}" if not old else f"{value:,} from {old:,} ({change(value / old - 1)})"
 
 
 def _number(result: dict[str, Any], role: str, key: str) -> int:

@@ -24,7 +24,7 @@ from typing import Final, NamedTuple
 
 from agent.cli.options import parse_seeds
 from agent.cli.output import print_json
-from benchmarks.grpo_arms import points
+from benchmarks.percentages import points, rate
 from envs.core.errors import BadInput
 from envs.core.record import Record
 from judges.statistics import RESAMPLES, Estimate, clustered_mean
@@ -36,7 +36,6 @@ from training.grpo.examples import Example, check_images, read_example_files, re
 from training.grpo.rewards import PointTarget
 from training.grpo.run import train_grpo
 from training.grpo.settings import GrpoSettings, load_settings
-from training.loop.evaluation.drawing import percent
 from training.starts import start_folder
 from training.step_accuracy.answers import AskedStep, asked_steps, check_units, scale_in
 from training.step_accuracy.report import PlanningScore, ScoredStep, score_answers, summarise
@@ -196,7 +195,7 @@ def table(rows: Sequence[ArmScore]) -> str:
         shares = (overall.type.wilson, overall.grounding.wilson, overall.success.wilson)
         changes = (None,) * 3 if change is None else (change.type, change.grounding, change.success)
         named = (row.steps, row.arm, "" if row.seed is None else str(row.seed), str(overall.steps))
-        cells = (*named, *map(percent, shares), *("" if one is None else points(one) for one in changes))
+        cells = (*named, *map(rate, shares), *("" if one is None else points(one) for one in changes))
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 

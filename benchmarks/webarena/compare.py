@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+from benchmarks.percentages import share
 from benchmarks.webarena.pairs import FILES
 from benchmarks.webarena.samples import SITES
 from envs.suites.webarena.accounts import Account
@@ -109,9 +110,8 @@ async def compared(given: argparse.Namespace) -> None:
         agreed = sum(count for (ours, theirs), count in here.items() if ours == theirs)
         total = sum(here.values())
         apart = ", ".join(f"{ours}/{theirs} {n}" for (ours, theirs), n in sorted(here.items()) if ours != theirs)
-        print(
-            f"{suite:9} {kind:9} {total:6} pairs, {agreed:6} agree ({agreed / total:.2%}); ours/theirs: {apart or '-'}"
-        )
+        agree = f"{agreed:6} agree ({share(agreed / total, 2)})"
+        print(f"{suite:9} {kind:9} {total:6} pairs, {agree}; ours/theirs: {apart or '-'}")
     for key, rows in shown.items():
         print("\n", *key)
         for row in rows[:: max(1, len(rows) // max(given.show, 1))][: given.show]:

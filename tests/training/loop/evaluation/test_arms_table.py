@@ -62,7 +62,7 @@ def test_a_table_recomputed_from_its_file_is_equal(tmp_path: Path) -> None:
     table(tmp_path / "runs", tmp_path / "again", None, "awr", added=[tmp_path / "after.json"])
     assert json.loads((tmp_path / "again.json").read_text()) == result
     assert (tmp_path / "again.md").read_text() == text
-    assert "| click-tab | 0% | 100% | 75% |" in text, "by task: start, awr, mira"
+    assert "| click-tab | 0.0% | 100.0% | 75.0% |" in text, "by task: start, awr, mira"
 
 
 def test_a_run_in_two_files_counts_once(tmp_path: Path) -> None:
