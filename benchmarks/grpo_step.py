@@ -4,12 +4,14 @@
 
 Each round trains here, with TRL, with TRL, here; a step is sampling, rewarding and one update. The first step of each
 run, which also checks the batch here, is left out. The ratio is that of the medians; the interval resamples rounds.
+Each run that is done has a line on stderr.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 import tempfile
 import time
 import warnings
@@ -20,6 +22,7 @@ from typing import Any, Final
 
 import numpy as np
 from transformers import PrinterCallback, TrainerCallback
+from transformers.utils import logging
 
 from benchmarks.toy_models.puzzles import fresh_model
 from training.engine.checkpoints import load_policy
@@ -108,8 +111,17 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     rounds: list[tuple[list[float], list[float]]] = []
     with tempfile.TemporaryDirectory() as folder:
         start = fresh_model(Path(folder) / "start", width=options.width, layers=options.layers)
-        for _ in range(options.rounds):
-            sides = [seconds_of_steps(start, settings, examples, plain=plain) for plain in (False, True, True, False)]
+        for number in range(1, options.rounds + 1):
+            sides: list[tuple[list[float], Any]] = []
+            for plain in (False, True, True, False):
+                seconds, log = seconds_of_steps(start, settings, examples, plain=plain)
+                sides.append((seconds, log))
+                name = "TRL" if plain else "here"
+                print(
+                    f"round {number} of {options.rounds}, {name}: {median(seconds):.3f} s a step",
+                    file=sys.stderr,
+                    flush=True,
+                )
             if not all(_alike(log, sides[0][1]) for _, log in sides):
                 raise SystemExit(f"the runs did not do the same: {[log for _, log in sides]}")
             rounds.append((sides[0][0] + sides[3][0], sides[1][0] + sides[2][0]))
@@ -154,6 +166,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
+    logging.disable_progress_bar()
     result = measure(options)
     if options.json:
         print(json.dumps(result))
