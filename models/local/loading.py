@@ -47,7 +47,7 @@ def load_generator(folder: Path, adapter: Path | None, spec: str) -> tuple[Gener
     """(generator, context in tokens). Uses no network. Raises :class:`ModelUnavailable`."""
     read = read_checkpoint(folder, adapter, spec=spec, playing=True, vision=is_vision_checkpoint(folder))
     _set_threads(read.model)
-    ends, context = declared_ends(read.model, read.tokenizer), declared_context(read.model, read.tokenizer)
+    ends, context = declared_ends(read.model, read.tokenizer), declared_context(read.model.config, read.tokenizer)
     if read.processor is None:
         speed_up_decoding(read.model)
         return Generator(read.model, read.tokenizer, ends, vision_problem=read.vision_problem), context
@@ -224,9 +224,10 @@ def declared_ends(model: Any, tokenizer: Any) -> frozenset[int]:
     return frozenset(token for token in [*ends, tokenizer.eos_token_id] if token is not None)
 
 
-def declared_context(model: Any, tokenizer: Any) -> int:
-    """The smaller of what model and tokenizer declare; transformers writes a huge number for "unknown"."""
-    text = model.config.get_text_config()  # the language model of a multimodal one
+def declared_context(config: Any, tokenizer: Any) -> int:
+    """The smaller of what a model's *config* and the tokenizer declare; transformers writes a huge number for
+    "unknown"."""
+    text = config.get_text_config()  # the language model of a multimodal one
     declared = [getattr(text, "max_position_embeddings", None), tokenizer.model_max_length]
     known = [int(length) for length in declared if length and length < 10_000_000]
     return min(known, default=DEFAULT_CONTEXT)

@@ -8,12 +8,15 @@ as they are, unless another tokenizer made them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agent.episode.policy import MAX_ANSWER_TOKENS
 from envs.core.errors import BadInput
-from models.prompting.prompt_tokens import PromptTokens
+from models.base import Message
+from models.local.loading import declared_context
+from models.prompting.prompt_tokens import PromptTokens, prompt_room
 from training.data.trajectories import Decision, Trajectory, prompt_of
 
 
@@ -52,11 +55,25 @@ class Encoded:
         return sum(len(row) for row in self.rows)
 
 
+def room_at_play(config: Any, tokenizer: Any) -> int:
+    """The limit of a prompt's tokens when the checkpoint plays, with one action an answer: what its *config* and its
+    *tokenizer* declare, less the room for an answer."""
+    return prompt_room(declared_context(config, tokenizer), MAX_ANSWER_TOKENS)
+
+
+def fitted_prompt(
+    prompts: PromptTokens, messages: Sequence[Message], completion: Sequence[int], max_tokens: int, room: int
+) -> tuple[int, ...]:
+    """The token ids of *messages*, cut as at play to *room* tokens, and further where prompt and *completion* would
+    exceed *max_tokens*."""
+    return prompts.encode(messages, min(room, max(1, max_tokens - len(completion))))
+
+
 class RowEncoder:
     """Encodes trajectories for one model. *max_tokens* bounds prompt and completion together.
 
-    *room*: the prompt's token limit when the model plays (:func:`models.prompting.prompt_tokens.prompt_room`). Prompts
-    that are stored as text are cut in the same way.
+    *room*: the prompt's token limit when the model plays, see :func:`room_at_play`. Prompts that are stored as text are
+    cut in the same way.
     """
 
     def __init__(self, tokenizer: Any, max_tokens: int, room: int | None = None) -> None:
@@ -109,8 +126,7 @@ class RowEncoder:
 
     def _row(self, decision: Decision, index: int, time: int, prompts: PromptTokens) -> Row:
         completion = (*prompts.plain(prompts.defused(decision.completion)), self._end)
-        room = min(self._room, max(1, self._max_tokens - len(completion)))
-        prompt = prompts.encode(prompt_of(decision), room)
+        prompt = fitted_prompt(prompts, prompt_of(decision), completion, self._max_tokens, self._room)
         return Row(prompt, completion, index, time)
 
 

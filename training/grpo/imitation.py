@@ -26,7 +26,7 @@ from models.local.prompt_style import declare_precision, declare_style, declare_
 from models.prompting.prompt_tokens import PromptTokens
 from models.vision.coordinates import CoordinateSpace
 from models.vision.grounding import AnswerShape
-from training.data.rows import Row
+from training.data.rows import Row, fitted_prompt, room_at_play
 from training.engine.checkpoints import lora_config, select_device, weights_digest
 from training.engine.half_weights import copy_trained_weights, hold_frozen_in_bfloat16, is_held_in_bfloat16
 from training.engine.language_model import hidden_width
@@ -153,10 +153,10 @@ def imitate(
     if not (out / "model").exists() and vision:
         _train_vision(model, processor, examples, rows, start=policy, out=out, settings=settings, watch=watch)
     elif not vision:
-        room = declared_context(model, processor)
+        config = model.config
         del model
         cut = _train_text(
-            processor, examples, rows, policy=policy, out=out, settings=settings, watch=watch, context=room
+            processor, examples, rows, policy=policy, out=out, settings=settings, watch=watch, config=config
         )
     thinks = any(example.thought is not None for example in examples)
     declare_thoughts(out / "model", thoughts_of(examples, "tags" if thinks else None))
@@ -191,6 +191,22 @@ class _Answers:
         return (*self._tokens.plain(text), self._end)
 
 
+def text_rows(
+    prompts: PromptTokens,
+    examples: Sequence[Example],
+    answers: Sequence[tuple[int, ...]],
+    *,
+    room: int,
+    max_tokens: int,
+) -> list[Row]:
+    """A row for each example. Its prompt is cut as at play to *room* tokens, and further where the row would exceed
+    *max_tokens*."""
+    return [
+        Row(fitted_prompt(prompts, messages_of(example), answer, max_tokens, room), answer, number, 0)
+        for number, (example, answer) in enumerate(zip(examples, answers, strict=True))
+    ]
+
+
 def _train_text(
     tokenizer: Any,
     examples: Sequence[Example],
@@ -200,20 +216,12 @@ def _train_text(
     out: Path,
     settings: ImitationSettings,
     watch: Watcher,
-    context: int,
+    config: Any,
 ) -> int:
     """Returns the number of prompts that lost their middle."""
     prompts = PromptTokens(tokenizer)
-    room = min(settings.compute.max_tokens, context)
-    rows = [
-        Row(
-            prompts.encode(messages_of(example), max(1, room - len(answer))),
-            answer,
-            number,
-            0,
-        )
-        for number, (example, answer) in enumerate(zip(examples, answers, strict=True))
-    ]
+    max_tokens = min(settings.compute.max_tokens, declared_context(config, tokenizer))
+    rows = text_rows(prompts, examples, answers, room=room_at_play(config, tokenizer), max_tokens=max_tokens)
     if too_long := sum(len(row) > settings.compute.max_tokens for row in rows):
         raise BadInput(f"{too_long} answers alone are longer than compute.max_tokens {settings.compute.max_tokens}")
     job = SupervisedJob(

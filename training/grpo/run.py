@@ -113,7 +113,7 @@ def train_grpo(
     model, processor = load_start(policy, vision=examples[0].image is not None)
     given = settings
     if examples[0].image is None:
-        settings = _within(settings, declared_context(model, processor))
+        settings = _within(settings, declared_context(model.config, processor))
     limit_pixels(processor, settings.min_pixels, settings.max_pixels)
     check_fit((*examples, *held_out), build_rewarder(settings, processor))
     bound = UpdateBound(

@@ -7,13 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent.episode.policy import MAX_ANSWER_TOKENS
-from models.local.loading import declared_context
-from models.prompting.prompt_tokens import prompt_room
 from training.data.columns import Column
-from training.data.rows import Row, RowEncoder
+from training.data.rows import Row, RowEncoder, room_at_play
 from training.data.trajectories import Trajectory
-from training.engine.checkpoints import load_policy, load_tokenizer
+from training.engine.checkpoints import load_tokenizer, read_config
 from training.engine.critics import CriticKind
 from training.engine.stage_jobs import StageJob, write_job
 from training.loop.critic_states import with_milestones
@@ -185,8 +182,8 @@ def _demonstrated(context: PhaseContext, data: PhaseData) -> tuple[Sequence[Row]
 
 def _labelled(context: PhaseContext, shown: Sequence[Trajectory]) -> tuple[Sequence[Row], Sequence[float]]:
     """(rows as the potential critic reads them, progress labels) of *shown*."""
-    model, tokenizer = load_policy(context.policy)
-    room = prompt_room(declared_context(model, tokenizer), MAX_ANSWER_TOKENS)
+    tokenizer = load_tokenizer(context.policy)
+    room = room_at_play(read_config(context.policy), tokenizer)
     rows = RowEncoder(tokenizer, context.settings.compute.max_tokens, room).encode(shown).rows
     labels = row_progress(shown, rows)
     if context.settings.potential.milestones:

@@ -16,10 +16,10 @@ from envs.core.tasks import TaskRef
 from models.local.prompt_style import declare_no_reasons, declare_precision
 from training.data.cache import read_rows, rows_digest, write_rows, write_trajectories
 from training.data.columns import Column
-from training.data.rows import RowEncoder
+from training.data.rows import RowEncoder, room_at_play
 from training.data.table import DataSummary, summarize
 from training.data.thoughts import declare_learned_thoughts, thoughts_in
-from training.engine.checkpoints import base_of, load_tokenizer
+from training.engine.checkpoints import base_of, load_tokenizer, read_config
 from training.engine.stage_jobs import StageJob, write_job
 from training.loop.advantage_columns import ActorRows, check_advantages, select_rows
 from training.loop.critics import Critics, score_rows, train_critics
@@ -142,7 +142,9 @@ def _data(context: PhaseContext, runs: Sequence[Path]) -> PhaseData:
         )
     with context.part("data", "reading traces and scoring them with the starting policy"):
         selection = read_runs(runs, rejected=settings.keeps_rejected)
-        encoder = RowEncoder(load_tokenizer(context.policy), settings.compute.max_tokens)
+        tokenizer = load_tokenizer(context.policy)
+        room = room_at_play(read_config(context.policy), tokenizer)
+        encoder = RowEncoder(tokenizer, settings.compute.max_tokens, room)
         encoded = encoder.encode(selection.kept)
         if not encoded.rows:
             reasons = ", ".join(f"{count} {reason.value}" for reason, count in selection.left_out.items())

@@ -12,16 +12,13 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from agent.episode.policy import MAX_ANSWER_TOKENS
 from agent.episode.profile_prompts import profile_of_messages
 from envs.core.errors import BadInput, ResetFailed
 from envs.core.plain_values import Layer, checked, merged
 from envs.core.record import Record
-from models.local.loading import declared_context
 from models.local.prompt_style import PromptStyle, declare_no_reasons, declare_precision, declare_style
-from models.prompting.prompt_tokens import prompt_room
 from training.data.cache import rows_digest, write_trajectories
-from training.data.rows import Row, RowEncoder
+from training.data.rows import Row, RowEncoder, room_at_play
 from training.data.table import DataSummary, summarize
 from training.data.thoughts import declare_learned_thoughts, thoughts_in
 from training.data.trajectories import Decision, LeftOut, Selection, Trajectory, parsed_completion
@@ -120,7 +117,7 @@ def fine_tune(
         raise BadInput(f"{str(out)!r} is not an empty folder and holds no fine-tuning: name another folder")
     policy = start_folder(start)
     model, tokenizer = load_policy(policy)
-    room = prompt_room(declared_context(model, tokenizer), MAX_ANSWER_TOKENS)
+    room = room_at_play(model.config, tokenizer)
     width = hidden_width(model.config)
     del model
     encoder = RowEncoder(tokenizer, settings.compute.max_tokens, room)

@@ -57,7 +57,7 @@ def export_merged(base: Path, adapter: Path | None, out: Path, *, dtype: Dtype |
         read = read_checkpoint(base, adapter, on_cpu=True)
         stored = dtype or _stored_dtype(base)
         _cast(read.model, stored)
-        context, ends = declared_context(read.model, read.tokenizer), declared_ends(read.model, read.tokenizer)
+        context, ends = declared_context(read.model.config, read.tokenizer), declared_ends(read.model, read.tokenizer)
         if not ends:
             raise BadInput(f"{str(base)!r} names no token that ends an answer: a server would never stop")
         read.model.generation_config = _generation_config(read, ends)
@@ -96,7 +96,7 @@ def export_adapter(base: Path, adapter: Path, out: Path) -> Verification:
             adapter=str(adapter.resolve()),
             dtype=_dtype_name(next(iter(tensors.values())).dtype),
             parameters=sum(tensor.numel() for tensor in tensors.values()),
-            context=declared_context(read.model, read.tokenizer),
+            context=declared_context(read.model.config, read.tokenizer),
             ends=tuple(sorted(declared_ends(read.model, read.tokenizer))),
             rank=rank,
             files=hash_files(folder),

@@ -13,13 +13,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from agent.episode.policy import MAX_ANSWER_TOKENS
 from envs.core.errors import BadInput
 from envs.core.record import Record
 from judges.statistics import RESAMPLES, Estimate, clustered_mean, proportion
-from models.local.loading import declared_context
-from models.prompting.prompt_tokens import prompt_room
-from training.data.rows import Row, RowEncoder
+from training.data.rows import Row, RowEncoder, room_at_play
 from training.engine.annotate import ForcedAnswer, teacher_forced_answers
 from training.engine.checkpoints import load_policy, select_device
 from training.engine.half_weights import hold_frozen_in_bfloat16
@@ -85,7 +82,7 @@ def recorded_accuracy(
         raise BadInput("these runs hold no success with prompts; `mira run --policy oracle` records some")
     select_device(compute)
     model, tokenizer = load_policy(start_folder(start))
-    room = prompt_room(declared_context(model, tokenizer), MAX_ANSWER_TOKENS)
+    room = room_at_play(model.config, tokenizer)
     encoded = RowEncoder(tokenizer, compute.max_tokens, room).encode(kept)
     if not encoded.rows:
         raise BadInput(f"every episode has a row longer than {compute.max_tokens} tokens: raise --max-tokens")

@@ -18,7 +18,7 @@ from envs.core.errors import BadInput
 from envs.core.record import Record
 from envs.core.trace_store import BlobStore, Trace
 from judges.trace_ratings import reached_after
-from training.data.rows import Row, RowEncoder
+from training.data.rows import Row, RowEncoder, room_at_play
 from training.data.trajectories import LeftOut, Trajectory, trajectory
 from training.loop.critic_states import with_milestones
 from training.loop.parts import read_record
@@ -98,7 +98,7 @@ def _stored(file: EpisodeFile) -> CriticValues:
 
 def _scored(episode: Trajectory, phase: Path) -> CriticValues:
     """Scores *episode* with the critics of *phase*. With folds, V is of a critic that has not learned from its task."""
-    from training.engine.checkpoints import load_tokenizer  # imports PyTorch, which reading does not need
+    from training.engine.checkpoints import load_tokenizer, read_config  # imports PyTorch, which reading does not need
     from training.loop.critics import fold_name, folds
 
     settings = read_record(phase.parent / "config.json", LoopSettings)
@@ -107,8 +107,10 @@ def _scored(episode: Trajectory, phase: Path) -> CriticValues:
     models = {kind: phase / name / "model" for kind, name in names.items() if (phase / name / "model").exists()}
     if not models:
         raise BadInput(f'--critics {str(phase)!r} holds no critics; `retain = "all"` keeps those of earlier phases')
-    tokenizer = load_tokenizer(_policy_of(phase, settings))
-    rows = RowEncoder(tokenizer, settings.compute.max_tokens).encode([episode]).rows
+    policy = _policy_of(phase, settings)
+    tokenizer = load_tokenizer(policy)
+    room = room_at_play(read_config(policy), tokenizer)
+    rows = RowEncoder(tokenizer, settings.compute.max_tokens, room).encode([episode]).rows
     if not rows:
         raise BadInput(
             f"a prompt of this episode is longer than compute.max_tokens, {settings.compute.max_tokens}: choose another"
