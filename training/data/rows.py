@@ -15,7 +15,6 @@ from typing import Any
 from agent.episode.policy import MAX_ANSWER_TOKENS
 from envs.core.errors import BadInput
 from models.base import Message
-from models.local.loading import declared_context
 from models.prompting.prompt_tokens import PromptTokens, prompt_room
 from training.data.trajectories import Decision, Trajectory, prompt_of
 
@@ -58,6 +57,8 @@ class Encoded:
 def room_at_play(config: Any, tokenizer: Any) -> int:
     """The limit of a prompt's tokens when the checkpoint plays, with one action an answer: what its *config* and its
     *tokenizer* declare, less the room for an answer."""
+    from models.local.loading import declared_context  # imports PyTorch, which the help of commands does not need
+
     return prompt_room(declared_context(config, tokenizer), MAX_ANSWER_TOKENS)
 
 
