@@ -17,8 +17,9 @@ import numpy as np
 
 from agent.run.discover_traces import EpisodeFile
 from envs.core.errors import TraceError
+from envs.core.plain_values import flattened
 from envs.core.record import Record
-from envs.core.trace import Footer
+from envs.core.trace import Footer, Header
 from envs.core.trace_store import check_chain, check_unedited, read_summary
 from judges.statistics import RESAMPLES, Estimate, proportion, resampled
 
@@ -169,13 +170,14 @@ def _read(files: Iterable[EpisodeFile]) -> _Read:
         try:
             header, footer = read_summary(file.path)
             check_unedited(file.path, check_chain(file.path))
+            policy = _policy(file, header, footer)
         except TraceError as error:
             read.damaged.append(str(error))
             continue
         read.seen.add(header.task.id)
-        read.policies[str(header.config.get("policy", "unknown"))] += 1
+        read.policies[policy] += 1
         read.outcomes[footer.outcome if footer else "unfinished"] += 1
-        read.config = read.config or header.config
+        read.config = read.config or (footer and footer.config) or header.config
         if footer is None or footer.outcome not in ("success", "failure"):
             continue
         read.degraded += bool(footer.degraded)
@@ -183,6 +185,12 @@ def _read(files: Iterable[EpisodeFile]) -> _Read:
         if footer.outcome == "failure":
             read.failures[footer.failure.category if footer.failure else "not analyzed"] += 1
     return read
+
+
+def _policy(file: EpisodeFile, header: Header, footer: Footer | None) -> str:
+    """The policy of an episode. Only a trace whose configuration a resume changed is read completely."""
+    changed = footer is not None and footer.config is not None
+    return file.read().policy if changed else str(header.config.get("policy", "unknown"))
 
 
 def _spent(footer: Footer) -> tuple[float, ...]:
@@ -266,17 +274,9 @@ def _mean(episodes: Sequence[_Episode], place: int) -> float:
 
 def _unlike(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Settings that differ, by dotted name, between the first episodes of both runs."""
-    flat_a, flat_b = dict(_flat(a)), dict(_flat(b))
+    flat_a, flat_b = flattened(a), flattened(b)
     return {
         name: (flat_a.get(name), flat_b.get(name))
         for name in sorted(flat_a.keys() | flat_b.keys())
         if name != "policy" and flat_a.get(name) != flat_b.get(name)
     }
-
-
-def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
-    for key, value in config.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield prefix + key, value

@@ -9,14 +9,14 @@ and deduplicated. Order within a step::
 The *intent* is written before the action is sent, the *commit* after it ended. An intent without a commit is an action
 that may or may not have happened. A torn last line (the process died while writing) is tolerated.
 
-A footer is valid only as the last line. If a model failed, the footer is `resumable`; a resumed episode continues after
-it with an event, further steps and another footer. Readers ignore a footer that is followed by other lines: the outcome
-of an episode is that of its last line.
+A footer is valid only as the last line. An episode whose footer is `resumable` (a model failed), or that a limit ended
+which was raised since, continues after it with an event, further steps and another footer. Readers ignore a footer that
+is followed by other lines: the outcome of an episode is that of its last line.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, TypeAdapter
 
@@ -32,7 +32,8 @@ from envs.security.blocked_requests import BlockedOrigin
 SCHEMA_VERSION = 4
 """4: every line ends with its chain value, see :mod:`envs.core.trace_chain`; `ActionResult.held_requests`.
 `ActionResult.reason`, `ActionResult.unapproved_downloads`, `Intent.notebook`, `Intent.place`, `Intent.rationale`,
-`Intent.batch`, `Intent.groundings`, `Event.notebook` and `ObservationRecord.marked_blob` came later and are optional.
+`Intent.batch`, `Intent.groundings`, `Event.notebook`, `Event.config`, `Footer.config`,
+`Footer.refused` and `ObservationRecord.marked_blob` came later and are optional.
 
 3: `Footer.resumable`, and lines after such a footer; `ObservationRecord.blocked_requests`, `Footer.blocked_requests`,
 `Footer.declined`, `Failure.cut_short`, `Loop.last`.
@@ -48,6 +49,9 @@ EndedBy = Literal[
     "stop", "world", "max_steps", "max_seconds", "max_tokens", "max_cost", "declined", "error", "interrupted"
 ]
 """What ended the episode: the policy's Stop, the environment (`world`), a limit, declined actions, or an error."""
+
+LIMITS: Final[tuple[EndedBy, ...]] = ("max_steps", "max_seconds", "max_tokens", "max_cost")
+"""Values of `ended_by` that stand for a limit."""
 
 Cause = Literal["initial", "loop", "stall", "stale_element", "blocked", "parse_error", "milestone_lost"]
 """Why a plan was made: the initial plan, or the replan trigger."""
@@ -264,6 +268,8 @@ class Event(Record):
     detail: str = ""
     notebook: Notebook | None = None
     """The policy's notes after an answer without an action (`parse_error`); None where it changed none."""
+    config: dict[str, Any] | None = None
+    """The resolved run configuration from here on, of a `resumed` event that changed it; None where it stays."""
     calls: tuple[Call, ...] = ()
     at: str
 
@@ -345,6 +351,11 @@ class Footer(Record):
     resumable: bool = False
     """A model (policy or judge; in older traces planner or rater, too) did not answer. `mira resume` continues the
     episode after its last committed step, or judges it again if only the verdict is missing."""
+    refused: Role | None = None
+    """The role whose model's server refused the request that is missing (4xx: a wrong name or key, a spent quota): a
+    resume needs another model or key. None in other cases, and in older traces."""
+    config: dict[str, Any] | None = None
+    """The resolved run configuration at the end, if a resume changed that of the header; else None."""
     calls: tuple[Call, ...] = ()
     at: str
 

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from envs.core.errors import TraceError
 from envs.core.notes import Note
-from envs.core.trace import LINE, SCHEMA_VERSION, Commit, Event, Footer, Header, Intent, Line, PlanRecord
+from envs.core.trace import LIMITS, LINE, SCHEMA_VERSION, Commit, Event, Footer, Header, Intent, Line, PlanRecord
 from envs.core.trace_chain import NO_CHAIN, Checker, Seal, take_apart
 
 
@@ -64,6 +64,15 @@ class Trace:
     """The last line is incomplete and was ignored."""
     seal: Seal = NO_CHAIN
     """Whether the lines are unchanged, and whether this machine wrote them."""
+    config: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The resolved run configuration at the end: that of the header, unless a resume changed it."""
+    policies: tuple[str, ...] = ()
+    """Specs of the policies that chose the steps, in order: several if a resume changed the policy."""
+
+    @property
+    def policy(self) -> str:
+        """`policies` as text; without a step the configured one, empty if none is known."""
+        return ", then ".join(self.policies) or str((self.config or self.header.config).get("policy", ""))
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -202,6 +211,8 @@ class _Builder:
     steps: list[Step] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     footer: Footer | None = None
+    config: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    policies: list[str] = field(default_factory=list[str])
 
     def add(self, number: int, line: Line) -> None:
         if self.footer is not None:
@@ -210,7 +221,7 @@ class _Builder:
             raise self._error(number, "a second header" if self.header else f"{line.kind} before the header")
         match line:
             case Header():
-                self.header = line
+                self.header, self.config = line, line.config
             case PlanRecord():
                 self.plans.append(line)
             case Intent():
@@ -219,12 +230,13 @@ class _Builder:
                 self._add_commit(number, line)
             case Event():
                 self.events.append(line)
+                self.config = self.config if line.config is None else line.config
             case Footer():
                 self.footer = line
 
     def _continue_after(self, footer: Footer, number: int, line: Line) -> None:
-        """An event after a resumable footer makes the footer invalid."""
-        if not footer.resumable or not isinstance(line, Event):
+        """An event after a resumable footer, or after one of a limit, makes the footer invalid."""
+        if not (footer.resumable or footer.ended_by in LIMITS) or not isinstance(line, Event):
             raise self._error(number, f"{line.kind} after the footer")
         self.footer = None
 
@@ -235,6 +247,9 @@ class _Builder:
         if intent.step < least:
             raise self._error(number, f"step {intent.step} where {least} or more was expected", "step")
         self.steps.append(Step(intent, None))
+        policy = str(self.config.get("policy", ""))
+        if self.policies[-1:] != [policy]:
+            self.policies.append(policy)
 
     def _add_commit(self, number: int, commit: Commit) -> None:
         last = self.steps[-1] if self.steps else None
@@ -256,6 +271,8 @@ class _Builder:
             self.footer,
             torn,
             seal,
+            self.config,
+            tuple(self.policies),
         )
 
     def _error(self, number: int, message: str, field_name: str = "kind") -> TraceError:

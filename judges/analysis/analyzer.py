@@ -64,7 +64,7 @@ class Analyzer:
             task=header.task,
             attempt=header.attempt,
             category=header.category,
-            policy=str(header.config.get("policy", "")),
+            policy=trace.policy,
             outcome=footer.outcome,
             ended_by=footer.ended_by,
             steps=len(trace.steps),

@@ -33,7 +33,7 @@ from typing import Final
 from pydantic import Field
 
 from envs.core.actions import Click, ClickAt, Press, Stop
-from envs.core.trace import EndedBy, Failure, Loop, Outcome
+from envs.core.trace import LIMITS, EndedBy, Failure, Loop, Outcome
 from judges.analysis.action_words import in_words
 from judges.analysis.history import OBSERVING, History, PlacedAction, Step, carried_out, history_of
 from judges.analysis.loops import LoopRules, advance, find_loop, gains_of
@@ -71,7 +71,6 @@ class Case:
 
 
 SELF_ENDED: Final = ("stop", "world")
-LIMITS: Final = ("max_steps", "max_seconds", "max_tokens", "max_cost")
 _NAMED: Final = 3
 """Number of equal actions that a reason names."""
 _RELATIVE: Final = (Click, ClickAt, Press)

@@ -175,7 +175,7 @@ def trajectory(trace: Trace, blobs: BlobStore, *, texts: bool = False, rejected:
         task=header.task,
         attempt=header.attempt,
         category=header.category,
-        policy=str(header.config.get("policy", "")),
+        policy=trace.policy,
         success=footer.outcome == "success",
         reward=_reward(footer),
         milestones=len(intents[0].rating.z) if done and intents else 0,

@@ -47,11 +47,7 @@ def lessons_of(places: Sequence[Path]) -> list[Lesson]:
     provenance = Provenance()
     for trace, _ in files:
         provenance.add(trace)
-    clean = {
-        trace.header.task: _targets(trace)
-        for trace, _ in files
-        if _succeeded(trace) and trace.header.config.get("policy") == "oracle"
-    }
+    clean = {trace.header.task: _targets(trace) for trace, _ in files if _succeeded(trace) and trace.policy == "oracle"}
     found: list[Lesson] = []
     for trace, blobs in files:
         found += _lessons(trace, blobs, clean.get(trace.header.task))
@@ -64,19 +60,20 @@ def _lessons(trace: Trace, blobs: BlobStore, clean: frozenset[tuple[str, str]] |
     steps = list(policy_views(trace, blobs))
     task = trace.header.task
     astray = _astray([intent for intent, _ in steps], clean)
-    config = trace.header.config
     for number, (intent, view) in enumerate(steps):
-        if _is_oracles(trace) and _succeeded(trace) and number not in astray:
+        if is_oracles(trace) and _succeeded(trace) and number not in astray:
             prompts = (compact_text(view), compact_text(replace(view, next_milestone=None)))
             yield Lesson("act", task, prompts, intent.raw)
-    if (config.get("planner"), config.get("judge")) != ("reference", "state"):
+    configs = (trace.header.config, trace.config)  # they differ if a resume changed the planner or the judge
+    if any((config.get("planner"), config.get("judge")) != ("reference", "state") for config in configs):
         return
     yield from (Lesson("plan", task, (prompt,), answer) for prompt, answer in _plans(trace, steps))
     yield from (Lesson("check", task, (prompt,), answer) for prompt, answer in _checks(trace, steps))
 
 
-def _is_oracles(trace: Trace) -> bool:
-    return str(trace.header.config.get("policy")).partition(":")[0] == "oracle"
+def is_oracles(trace: Trace) -> bool:
+    """Whether an oracle chose every step; a resume can change the policy."""
+    return all(policy.partition(":")[0] == "oracle" for policy in trace.policies)
 
 
 def _succeeded(trace: Trace) -> bool:

@@ -216,7 +216,7 @@ def row_of(trace: Trace, anchor: str, failure: Failure | None) -> RowView:
         run=header.run_id,
         task=header.task.id,
         site=header.category,
-        policy=str(header.config.get("policy", "")),
+        policy=trace.policy,
         outcome=footer.outcome if footer else "unfinished",
         failure=failure.category if failure else "",
         steps=len(trace.steps),
@@ -313,4 +313,4 @@ def _name(reference: Trace | None) -> str:
     if reference is None:
         return ""
     header = reference.header
-    return f"{header.run_id}/{header.episode_id} ({header.config.get('policy', '')})"
+    return f"{header.run_id}/{header.episode_id} ({reference.policy})"

@@ -107,7 +107,7 @@ def _played(trace: Trace, footer: Footer, no_milestones: Counter[str]) -> Played
         attempt=header.attempt,
         category=header.category,
         split=_splits(header.task.suite).get(header.task.name, ""),
-        policy=str(header.config.get("policy", "unknown")),
+        policy=trace.policy or "unknown",
         outcome=footer.outcome,
         failure=(footer.failure.category if footer.failure else NOT_ANALYZED) if failed else "",
         steps=totals.steps,
