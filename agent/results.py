@@ -12,7 +12,7 @@ from pydantic import Field
 from envs.core.actions import AFTER_LAST_STEP, DOWNLOADS, says_impossible
 from envs.core.record import Record
 from envs.core.tasks import TaskRef
-from envs.core.trace import Degraded, EndedBy, Failure, Footer, Header, Outcome, Totals
+from envs.core.trace import Degraded, EndedBy, Failure, Footer, Header, Outcome, Role, Totals
 from envs.security.blocked_requests import BlockedOrigin, merge_blocked_origins
 
 
@@ -41,6 +41,8 @@ class EpisodeResult(Record):
     error: str | None = None
     resumable: bool = False
     """A model failed: `mira resume` continues the episode, or judges it again."""
+    refused: Role | None = None
+    """See :attr:`envs.core.trace.Footer.refused`."""
     blocked_requests: tuple[BlockedOrigin, ...] = ()
     """Requests that the allowlist proxy refused, by origin."""
     totals: Totals = Totals()
@@ -76,6 +78,7 @@ class EpisodeResult(Record):
             degraded=footer.degraded,
             error=footer.error,
             resumable=footer.resumable,
+            refused=footer.refused,
             blocked_requests=footer.blocked_requests,
             totals=footer.totals,
             trace=f"episodes/{header.episode_id}.jsonl",

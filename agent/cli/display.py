@@ -33,7 +33,8 @@ from agent.progress import (
     StepDone,
 )
 from agent.results import EpisodeResult, RunResult
-from agent.run.limits import LIMITS, ending_named
+from agent.run.limits import ending_named
+from envs.core.trace import LIMITS
 from envs.security.blocked_requests import BlockedOrigin
 
 REFUSED_LINES = 10

@@ -177,6 +177,10 @@ def resume(
     judge: options.Judge = None,
     grounder: options.Grounder = None,
     base_url: options.BaseUrl = None,
+    max_steps: options.MaxSteps = None,
+    max_seconds: options.MaxSeconds = None,
+    max_tokens: options.MaxTokens = None,
+    max_cost: options.MaxCost = None,
     allow: options.Allow = None,
     secret: options.Secret = None,
     storage_state: options.StorageState = None,
@@ -190,33 +194,28 @@ def resume(
 ) -> int:
     """Continue a run that was killed or interrupted, or whose model failed, without repeating a committed action.
 
+    Models, their server and limits are the run's unless given. Episodes that a limit ended continue if it is raised;
+    what they used before counts.
+
     A run that another machine wrote, or that was changed, cannot use secrets, files, servers or models of this machine:
     they are refused and named unless these options grant them."""
     from agent.run.foreign_resume import preview_resume
 
-    values = {
-        "url": url,
-        "suite": suite,
-        "parent": parent,
-        "policy": policy,
-        "planner": planner,
-        "judge": judge,
-        "grounder": grounder,
-        "base_url": base_url,
-        "secrets": secret,
-        "answer_schema": schema,
-        "langsmith": langsmith or None,
-        "session": {"allow": allow, "storage_state": storage_state, "upload_folder": upload_folder},
-    }
+    limits = _limits(max_steps, max_seconds, max_tokens, max_cost)
+    models = {"policy": policy, "planner": planner, "judge": judge, "grounder": grounder, "base_url": base_url}
+    changes = options.without_none({**models, "limits": limits})
+    session = {"allow": allow, "storage_state": storage_state, "upload_folder": upload_folder}
+    places = {"url": url, "suite": suite, "parent": parent}
+    values = {**places, "secrets": secret, "answer_schema": schema, "langsmith": langsmith or None, "session": session}
     granted = grants.granted(values, config, without)
-    review = preview_resume(RunFolder(folder), granted)
+    review = preview_resume(RunFolder(folder), granted, changes)
     if review is not None and not review.own:
         grants.print_grants(folder, review.given)
     with display_of(as_json) as display:
         from agent.run import runner
 
         listening, asking = listeners(display, as_json), approver(display, as_json)
-        result = asyncio.run(runner.resume(folder, listening, approver=asking, granted_settings=granted))
+        result = asyncio.run(runner.resume(folder, listening, approver=asking, granted_settings=granted, **changes))
     return finish_open(result, as_json) if is_open(result) else finish(result, as_json)
 
 
@@ -359,8 +358,19 @@ def finish(result: RunResult, as_json: bool) -> int:
             stdout.print(Text(f"{done}; continue with: mira resume {result.folder}"), soft_wrap=True)
         elif result.resumable:
             missing = f"{result.resumable} of {result.planned} episodes lack a model's answer"
-            stdout.print(Text(f"{missing}; continue with: mira resume {result.folder}"), soft_wrap=True)
+            stdout.print(Text(f"{missing}{_continuation(result)}"), soft_wrap=True)
     return EXIT_OK if result.complete else EXIT_INTERRUPTED
+
+
+def _continuation(result: RunResult) -> str:
+    """How to continue episodes that lack a model's answer. With a model that its server refused the same would happen
+    again."""
+    command = f"mira resume {result.folder}"
+    roles = sorted({episode.refused for episode in result.episodes if episode.resumable and episode.refused})
+    if not roles:
+        return f"; continue with: {command}"
+    models = " ".join(f"--{role} MODEL" for role in roles)
+    return f": its server refused it; continue with another model: {command} {models}, or with the right key: {command}"
 
 
 def listeners(display: RunDisplay, as_json: bool) -> tuple[Listener, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import JsonValue
 
@@ -129,6 +129,8 @@ class Assessment:
     """Why a model judge gave no verdict."""
     resumable: bool = False
     """See :attr:`envs.core.trace.Footer.resumable`."""
+    refused: Role | None = None
+    """See :attr:`envs.core.trace.Footer.refused`."""
 
 
 @dataclass(slots=True)
@@ -152,6 +154,8 @@ class Episode:
     """Decides on held requests; the graph asks about actions."""
     declined_requests: int = 0
     """Held requests that were not approved since :meth:`take_declined`."""
+    reconfigured: bool = False
+    """A resume changed the configuration: `config` is not that of the trace's header."""
     may_retry: bool = False
     """The environment may fail once: the episode then continues in a new one, from its trace."""
     usage_tracker: UsageTracker = field(default_factory=UsageTracker)
@@ -169,6 +173,8 @@ class Episode:
     degraded: Degraded = field(default_factory=Degraded)
     rater_back_at: int = 0
     """Number of committed steps from which a rater that did not answer is asked again."""
+    failed_role: Role | None = None
+    """The role whose model failed last."""
     proposal: ActionProposal | None = None
     batch: Batch | None = None
     """The further actions of the policy's last answer. They do not survive the process: a resume asks again."""
@@ -276,6 +282,7 @@ class Episode:
             with calls_end_at(self.judging_ends or self.ends_at), wait_listener(report):
                 yield
         except ModelError as error:
+            self.failed_role = role
             if error.usage is not None:
                 reply = ChatReply("", error.usage, spec, error.seconds, error.attempts)
                 self.account([call_record(role, reply, error=f"{type(error).__name__}: {error}")])
@@ -322,14 +329,23 @@ class Episode:
     def totals(self, steps: int) -> Totals:
         return self.usage_tracker.totals(steps, time.monotonic() - self.began)
 
-    def note(self, step: int, name: str, detail: str = "", notebook: Notebook | None = None) -> None:
-        """Appends an event to the trace."""
+    def note(
+        self,
+        step: int,
+        name: str,
+        detail: str = "",
+        notebook: Notebook | None = None,
+        *,
+        config: dict[str, Any] | None = None,
+    ) -> None:
+        """Appends an event to the trace. *config*: see :attr:`envs.core.trace.Event.config`."""
         self.trace.append(
             Event(
                 step=step,
                 name=name,
                 detail=storable(detail),
                 notebook=notebook,
+                config=config,
                 calls=self.take_calls(),
                 at=now(),
             )

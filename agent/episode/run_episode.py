@@ -20,7 +20,7 @@ from envs.core.record import storable
 from envs.core.trace import EndedBy, Footer, Totals
 from envs.core.trace_store import now
 from judges.analysis import Case, explain
-from models.base import ModelError, ModelOutOfTime
+from models.base import ModelError, ModelOutOfTime, ModelRejected
 
 log = logging.getLogger(__name__)
 
@@ -127,7 +127,8 @@ async def _broken(graph: Graph, config: RunnableConfig, episode: Episode, error:
     state = await _last_state(graph, config)
     case = Case(episode.steps, ended_by="error", outcome="broken", error=error_line(error))
     resumable = isinstance(error, ModelError) and not error.lasting
-    episode.assessment = Assessment(outcome="broken", failure=explain(case), resumable=resumable)
+    refused = episode.failed_role if isinstance(error, ModelRejected) else None
+    episode.assessment = Assessment(outcome="broken", failure=explain(case), resumable=resumable, refused=refused)
     return _finish(episode, state, "error", error_line(error))
 
 
@@ -149,6 +150,8 @@ def _finish(episode: Episode, state: State, ended_by: EndedBy, error: str | None
         degraded=episode.degraded,
         error="; ".join(filter(None, (error, assessment.unjudged))) or None,
         resumable=assessment.resumable,
+        refused=assessment.refused,
+        config=episode.config.resolved() if episode.reconfigured else None,
         calls=episode.take_calls(),
         at=now(),
     )

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from agent.run.changed_settings import check_continued, nothing_left, with_changes
 from agent.run.foreign_runs import GrantedRun, OwnRule, Recorded, apply_grants
 from agent.run.run_store import Job, Manifest, RunFolder
 from envs.core.errors import BadInput
+from envs.core.plain_values import merged
 from envs.core.trace import Event
 from envs.core.trace_store import BlobStore, TraceWriter, check_chain, has_header, now
 
@@ -29,10 +31,12 @@ class ResumableRun:
     """See :attr:`agent.run.foreign_runs.GrantedRun.given`."""
 
 
-def recorded_run(folder: RunFolder) -> tuple[Manifest, Recorded]:
-    """Reads what the run in *folder* requests. Raises TraceError, and BadInput also for links and special files."""
+def recorded_run(folder: RunFolder, changes: Mapping[str, Any] | None = None) -> tuple[Manifest, Recorded]:
+    """Reads what the run in *folder* requests, with *changes*. Raises TraceError, BadInput also for links and special
+    files, and the errors of :func:`agent.run.changed_settings.with_changes`."""
     check_plain_files(folder.path)
-    manifest, own = folder.read_marked()
+    written, own = folder.read_marked()
+    manifest = with_changes(written, changes or {})
     task, branch = manifest.open_task, manifest.branch
     recorded = Recorded(
         place=str(folder.path),
@@ -45,19 +49,33 @@ def recorded_run(folder: RunFolder) -> tuple[Manifest, Recorded]:
     return manifest, recorded
 
 
-def take_over_run(folder: RunFolder, given: Mapping[str, Any], own_rule: OwnRule) -> ResumableRun:
-    """Returns the run with the settings that were *given* again. Raises the errors of `recorded_run` and
+def take_over_run(
+    folder: RunFolder, given: Mapping[str, Any], changes: Mapping[str, Any], own_rule: OwnRule
+) -> ResumableRun:
+    """Returns the run with *changes*, and with the settings that were *given* again. Raises the errors of
+    `recorded_run`, :func:`agent.run.changed_settings.check_continued` and
     :func:`agent.run.foreign_runs.apply_grants`."""
-    manifest, recorded = recorded_run(folder)
-    settled = apply_grants(recorded, given, own_rule)
+    manifest, recorded = recorded_run(folder, changes)
+    check_continued(folder, manifest)
+    settled = apply_grants(recorded, merged(given, changes), own_rule)
     return ResumableRun(_with(manifest, settled), recorded.own, settled.given)
 
 
-def preview_resume(folder: RunFolder, given: Mapping[str, Any]) -> ResumableRun | None:
+def preview_resume(folder: RunFolder, given: Mapping[str, Any], changes: Mapping[str, Any]) -> ResumableRun | None:
     """Returns the run as `take_over_run` does, for a confirmation by the user; None if no episode is left. For a run of
     this machine, also raises BadInput for *given* values that differ from the run's."""
-    jobs = folder.read_manifest().jobs()
-    return None if len(folder.settled(jobs)) == len(jobs) else take_over_run(folder, given, "refuse")
+    return None if is_finished(folder, changes) else take_over_run(folder, given, changes, "refuse")
+
+
+def is_finished(folder: RunFolder, changes: Mapping[str, Any]) -> bool:
+    """Whether no episode is left for a resume with *changes*. Raises BadInput if *changes* differ from the settings of
+    a run without such an episode, because they would have no effect."""
+    manifest = folder.read_manifest()
+    changed = with_changes(manifest, changes)
+    finished = len(folder.settled(changed)) == len(changed.jobs())
+    if finished and changed is not manifest:
+        raise nothing_left(folder, changed)
+    return finished
 
 
 def adopt(folder: RunFolder, manifest: Manifest) -> None:
@@ -88,7 +106,7 @@ def check_plain_files(folder: Path) -> None:
 def _foreign_traces(folder: RunFolder, manifest: Manifest) -> list[Job]:
     """Lists jobs that continue from a trace whose last line this machine did not write."""
     jobs = manifest.jobs()
-    settled = folder.settled(jobs)
+    settled = folder.settled(manifest)
     begun = ((job, folder.trace(job.episode_id)) for job in jobs if job not in settled)
     return [job for job, path in begun if has_header(path) and not check_chain(path).own]
 

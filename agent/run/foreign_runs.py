@@ -143,12 +143,19 @@ def _own(run: Recorded, requested: Mapping[str, Any], flat: Mapping[str, Any], o
         kept = own_rule == "keep" or (own_rule == "replace" and name in RUN_FIELDS)
         if not kept and _plain_value(value) != _plain_value(values.get(name)):
             raise BadInput(
-                f"{run.place} was written on this machine and continues with its own settings: leave out "
-                f"{FIELDS[name].option} ({name})"
+                f"{run.place} was written on this machine and continues with its own settings: {_remedy(name)}"
             )
     replaced = {name: value for name, value in flat.items() if own_rule == "replace" and name in RUN_FIELDS}
     config = _config(run, replaced) if replaced else run.config
     return GrantedRun(config, run.url, run.parent, ())
+
+
+def _remedy(name: str) -> str:
+    """What to do about a value that an own run does not take. Models and their server are changed by their options."""
+    scope, option = FIELDS[name]
+    if (scope is Scope.MODEL or name == "base_url") and not option.endswith("FILE"):
+        return f"only {option} changes {name}, not --config or --without"
+    return f"leave out {option} ({name})"
 
 
 def _config(run: Recorded, flat: Mapping[str, Any]) -> RunConfig:

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from pydantic import ValidationError
 
 from agent.config import Limits
 from envs.core.trace import Call, EndedBy, Footer, Header, Totals
 
-_RAISED_BY: Final[Mapping[EndedBy, tuple[str, str]]] = {
+RAISED_BY: Final[Mapping[EndedBy, tuple[str, str]]] = {
     "max_steps": ("max_steps", "--max-steps"),
     "max_seconds": ("max_seconds", "--max-seconds"),
     "max_tokens": ("max_tokens", "--max-tokens"),
     "max_cost": ("max_cost_usd", "--max-cost"),
 }
 """The field of :class:`agent.config.Limits` and the option of `mira run` behind each limit that can end an episode."""
-LIMITS: Final = frozenset(_RAISED_BY)
-"""Values of `ended_by` that stand for a limit."""
 
 
 @dataclass(slots=True)
@@ -69,15 +67,32 @@ def limit_reached(limits: Limits, spent: Totals) -> EndedBy | None:
 
 def ending_named(ended_by: EndedBy, limits: Limits | None) -> str:
     """Describes how an episode ended. A limit is shown with its value and the option that raises it."""
-    if limits is None or ended_by not in _RAISED_BY:
+    if limits is None or ended_by not in RAISED_BY:
         return ended_by
-    name, option = _RAISED_BY[ended_by]
+    name, option = RAISED_BY[ended_by]
     return f"{ended_by} ({getattr(limits, name):g}; {option} raises it)"
 
 
 def ending_of(header: Header, footer: Footer) -> str:
-    """Describes how the episode of a trace ended, without the limit's value if the header has no readable limits."""
+    """Describes how the episode of a trace ended, without the limit's value if the trace has no readable limits."""
+    return ending_named(footer.ended_by, _limits_at_end(header.config, footer))
+
+
+def continues(config: Mapping[str, Any], footer: Footer, limits: Limits) -> bool:
+    """Whether an episode that a limit ended without success continues with *limits*: that limit is larger than it was,
+    and none is reached. *config*: of the header."""
+    before = _limits_at_end(config, footer)
+    if before is None or footer.ended_by not in RAISED_BY or footer.outcome == "success":
+        return False
+    name, _ = RAISED_BY[footer.ended_by]
+    now, then = getattr(limits, name), getattr(before, name)
+    is_larger = now > then or (now == 0 and then > 0)
+    return is_larger and limit_reached(limits, footer.totals) is None
+
+
+def _limits_at_end(config: Mapping[str, Any], footer: Footer) -> Limits | None:
+    """The limits in force when the episode ended; None if they cannot be read."""
     try:
-        return ending_named(footer.ended_by, Limits.model_validate(header.config["limits"]))
+        return Limits.model_validate((footer.config or config)["limits"])
     except (KeyError, ValidationError):
-        return footer.ended_by
+        return None

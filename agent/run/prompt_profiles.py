@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
-from agent.config import RunConfig
+from agent.config import RunConfig, parse_config
 from agent.profiles.names import AUTO
 from agent.profiles.profile import OF_STYLE, Profile, named, profile_of_spec
 from agent.run.oracle_tasks import SPECS, plays_oracle
 from envs.core.errors import BadInput
 from models.local.prompt_style import style_of_spec
+
+_SET_BY_PROFILES: Final = ("profile", "language", "max_actions_per_turn", "max_notes")
 
 
 def with_profile(config: RunConfig, suite: str) -> RunConfig:
@@ -26,6 +28,16 @@ def with_profile(config: RunConfig, suite: str) -> RunConfig:
         name: value for name, value in settings.items() if value is not None and name not in config.model_fields_set
     }
     return config.model_copy(update={"profile": profile.name, **unset})
+
+
+def with_policy(config: RunConfig, before: str, suite: str) -> RunConfig:
+    """*config* after its policy replaced *before*: what the profile of *before* set is set by that of the new policy.
+    Values that differ from those of the old profile were given, and stay."""
+    values = config.resolved()
+    rest = {name: value for name, value in values.items() if name not in _SET_BY_PROFILES}
+    old = with_profile(parse_config(rest | {"policy": before}), suite)
+    given = {name: values[name] for name in _SET_BY_PROFILES if values[name] != getattr(old, name)}
+    return with_profile(parse_config(rest | given), suite)
 
 
 def profile_of(config: RunConfig, suite: str) -> Profile:

@@ -11,7 +11,8 @@ An intent without a commit is an action that may or may not have happened:
   the step is chosen again.
 
 An episode whose footer is `resumable` continues in the same way. If a model broke it in the middle, it continues with
-the next step. If it had ended and only its verdict is missing, it is judged again and no action is sent.
+the next step. If it had ended and only its verdict is missing, it is judged again and no action is sent. An episode
+that a limit ended continues with its next step if that limit was raised.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from agent.episode.approval import MAX_DECLINES
 from agent.episode.prompts import one_line
@@ -31,7 +33,7 @@ from envs.core.observation import ElementKey
 from envs.core.older_results import with_reason
 from envs.core.past_actions import PageName, PastAction
 from envs.core.tasks import Milestone
-from envs.core.trace import Commit, Degraded, EndedBy, Event, Footer, Header, Intent, Line, PlanRecord, Rating
+from envs.core.trace import LIMITS, Commit, Degraded, EndedBy, Event, Footer, Header, Intent, Line, PlanRecord, Rating
 from envs.core.trace_store import has_header, iter_lines
 from planners.anchors import carry_over
 from planners.replan_triggers import StepSummary
@@ -87,6 +89,8 @@ class RecoveredEpisode:
     """An unfinished episode, read from its trace by :func:`recover`."""
 
     header: Header
+    config: dict[str, Any]
+    """The resolved run configuration of the last process."""
     sent: list[SentAction] = field(default_factory=list[SentAction])
     open: Intent | None = None
     """The last intent, if the trace does not resolve it."""
@@ -169,7 +173,7 @@ def recover(lines: Sequence[Line]) -> RecoveredEpisode:
     header = lines[0]
     if not isinstance(header, Header):
         raise ValueError(f"a trace begins with a header, not {header.kind!r}")
-    recovered = RecoveredEpisode(header)
+    recovered = RecoveredEpisode(header, header.config)
     for line in lines[1:]:
         _fold(recovered, line)
     return recovered
@@ -203,6 +207,9 @@ def _fold(recovered: RecoveredEpisode, line: Line) -> None:
         case Footer():
             recovered.ended = line
             recovered.usage_tracker.add(line.calls)
+            if line.ended_by in LIMITS:  # its seconds were used up, those of a call without an answer included
+                spent = recovered.usage_tracker
+                spent.seconds_before = max(spent.seconds_before, line.totals.seconds)
         case Header():
             pass
 
@@ -216,6 +223,7 @@ def _fold_event(recovered: RecoveredEpisode, event: Event) -> None:
     recovered.declines += event.name == "declined"
     recovered.parse_errors += event.name in UNUSABLE_ANSWERS
     recovered.notebook = event.notebook or recovered.notebook
+    recovered.config = event.config or recovered.config
     recovered.replans += event.name == "planner_error" and recovered.planned
     if event.name in ("planner_error", "rater_error"):
         recovered.degraded = recovered.degraded.plus("planner" if event.name == "planner_error" else "rater")

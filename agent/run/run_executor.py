@@ -18,14 +18,16 @@ from agent.episode.graph import Graph
 from agent.episode.run_episode import Entry, broken_start, error_line, run_episode
 from agent.progress import EpisodeEnded, EpisodeStarted, Event, Listener
 from agent.results import EpisodeResult
+from agent.run.changed_settings import differing
+from agent.run.limits import continues, ending_of
 from agent.run.resume import RecoveredEpisode, read_unfinished, rebuilt_state
 from agent.run.run_store import Job, Manifest, RunFolder
 from envs.browser.playwright_trace import TracedEnvironment
 from envs.core.disk_errors import disk_refusal
 from envs.core.errors import BadInput, BrowserNotStarted, EnvError, SessionNotOpened, TraceError
 from envs.core.tasks import Environment, EpisodeStart, Suite
+from envs.core.trace import LIMITS, Footer, Header
 from envs.core.trace import Event as TraceEvent
-from envs.core.trace import Footer, Header
 from envs.core.trace_store import BlobStore, TraceWriter, has_header, now
 from envs.core.written_tasks import environment_of
 from envs.security.secrets import SecretVault
@@ -98,6 +100,18 @@ def header_of(manifest: Manifest, job: Job, start: EpisodeStart = NOT_STARTED, s
         started_at=now(),
         parent=manifest.branch.parent if manifest.branch is not None else None,
     )
+
+
+def _not_restored(error: EnvError, recovered: RecoveredEpisode) -> Footer:
+    """The footer of an episode whose environment could not be restored. One that had ended can still be continued: no
+    action was sent since. One that a limit ended keeps its result."""
+    ended = recovered.ended
+    if ended is not None and not ended.resumable:
+        failed = f"not continued: {error_line(error)}"
+        return ended.model_copy(update={"calls": (), "error": failed, "at": now()})
+    broken = broken_start(error, recovered.usage_tracker.totals(recovered.step, 0.0))
+    changed = recovered.config if recovered.config != recovered.header.config else None
+    return broken.model_copy(update={"config": changed, "resumable": ended is not None})
 
 
 @dataclass(slots=True)
@@ -202,10 +216,11 @@ class RunExecutor:
             reopened = episode.environment.restore == "reopen"
             episode.note(recovered.open.step, "uncertain" if reopened else "void", "the run ended before its commit")
             recovered.decide(happened=reopened)
-        before = f"; before that: {recovered.ended.error}" if recovered.ended is not None else ""
-        episode.note(recovered.step, "resumed", f"after step {recovered.step}{before}")
+        self._note_resume(episode, recovered)
         episode.take_over(recovered)
         state = rebuilt_state(recovered)
+        if state.ended_by in LIMITS and self._continues(recovered):
+            state = replace(state, ended_by=None)
         if not state.ended_by and state.parse_errors >= self.manifest.config.limits.max_parse_errors:
             state = replace(state, ended_by="error", error="no readable action, and the run was cut off while it ended")
         if not state.ended_by and recovered.step and await episode.environment.done():
@@ -215,6 +230,21 @@ class RunExecutor:
         return await run_episode(
             self.graph, episode, self.approver, Entry(state, "execute" if recovered.step else "plan")
         )
+
+    def _note_resume(self, episode: Episode, recovered: RecoveredEpisode) -> None:
+        """Records where the episode continues, how it had ended, and which settings are other ones from here on."""
+        ended, config = recovered.ended, self.manifest.config
+        reason = None if ended is None else ended.error or ending_of(recovered.header, ended)
+        before = "" if reason is None else f"; before that: {reason}"
+        changed = [f"{name} {old} → {new}" for name, (old, new) in differing(recovered.config, config).items()]
+        now_set = f"; from here on: {', '.join(changed)}" if changed else ""
+        detail = f"after step {recovered.step}{before}{now_set}"
+        episode.note(recovered.step, "resumed", detail, config=config.resolved() if changed else None)
+        episode.reconfigured = bool(differing(recovered.header.config, config))
+
+    def _continues(self, recovered: RecoveredEpisode) -> bool:
+        ended = recovered.ended
+        return ended is not None and continues(recovered.header.config, ended, self.manifest.config.limits)
 
     def _make_episode(self, job: Job, environment: Environment, trace: TraceWriter, start: EpisodeStart) -> Episode:
         return Episode(
@@ -243,10 +273,9 @@ class RunExecutor:
             header = recovered.header if recovered else header_of(self.manifest, job)
             if recovered is None:
                 trace.append(header)
-            footer = broken_start(error, recovered.usage_tracker.totals(recovered.step, 0.0) if recovered else None)
-            if recovered is not None and recovered.ended is not None:  # no action was sent since, so it stays resumable
+            footer = broken_start(error) if recovered is None else _not_restored(error, recovered)
+            if recovered is not None and recovered.ended is not None:
                 trace.append(TraceEvent(step=recovered.step, name="not_resumed", detail=error_line(error), at=now()))
-                footer = footer.model_copy(update={"resumable": True})
             trace.append(footer)
         return EpisodeResult.of(header, footer)
 

@@ -32,6 +32,7 @@ from platform import python_version
 
 from agent.config import RunConfig
 from agent.results import EpisodeResult
+from agent.run.limits import continues
 from agent.run.run_mark import is_own, marked
 from envs.core.actions import DOWNLOADS
 from envs.core.atomic_write import write_atomically
@@ -39,7 +40,7 @@ from envs.core.disk_errors import disk_refusal, write_all, writing
 from envs.core.errors import BadInput, NotWritten
 from envs.core.record import Record
 from envs.core.tasks import TaskRef, TaskSelection
-from envs.core.trace import Parent
+from envs.core.trace import Footer, Header, Parent
 from envs.core.trace_store import has_header, read_summary
 
 MANIFEST_VERSION = 1
@@ -145,19 +146,28 @@ class RunFolder:
         return self.trace(episode_id).exists()
 
     def finished(self, jobs: Iterable[Job]) -> dict[Job, EpisodeResult]:
-        """Results of the episodes whose trace has a footer, independent of `results.jsonl`. Raises TraceError."""
-        results: dict[Job, EpisodeResult] = {}
+        """Results of the episodes that ended, independent of `results.jsonl`. Raises TraceError."""
+        return {job: EpisodeResult.of(*ended) for job, ended in self.ended(jobs).items()}
+
+    def ended(self, jobs: Iterable[Job]) -> dict[Job, tuple[Header, Footer]]:
+        """Header and footer of the episodes whose trace has a footer. Raises TraceError."""
+        ended: dict[Job, tuple[Header, Footer]] = {}
         for job in jobs:
             path = self.trace(job.episode_id)
             if has_header(path):
                 header, footer = read_summary(path)
                 if footer is not None:
-                    results[job] = EpisodeResult.of(header, footer)
-        return results
+                    ended[job] = header, footer
+        return ended
 
-    def settled(self, jobs: Iterable[Job]) -> dict[Job, EpisodeResult]:
-        """Results of `finished` that `mira resume` does not change. Raises TraceError."""
-        return {job: result for job, result in self.finished(jobs).items() if not result.resumable}
+    def settled(self, manifest: Manifest) -> dict[Job, EpisodeResult]:
+        """Results of `finished` that `mira resume` does not change with the limits of *manifest*. Raises TraceError."""
+        limits = manifest.config.limits
+        return {
+            job: EpisodeResult.of(header, footer)
+            for job, (header, footer) in self.ended(manifest.jobs()).items()
+            if not footer.resumable and not continues(header.config, footer, limits)
+        }
 
     def saved(self, episode_id: str) -> Path:
         return self.path / "state" / episode_id

@@ -20,9 +20,10 @@ from agent.episode.policy import Policy
 from agent.inspection.replay.retracing import retraced
 from agent.progress import Listener, RunEnded, RunStarted
 from agent.results import EpisodeResult, RunResult
+from agent.run.changed_settings import differing
 from agent.run.components import check_thinking, open_components
 from agent.run.environments import SuiteMaker, check_scoring, check_session, open_world, session_settings, suite_maker
-from agent.run.foreign_resume import adopt, check_plain_files, take_over_run
+from agent.run.foreign_resume import adopt, check_plain_files, is_finished, take_over_run
 from agent.run.langsmith_tracing import langsmith_tracing
 from agent.run.open_defaults import with_open_defaults
 from agent.run.oracle_tasks import check_solvable
@@ -152,25 +153,32 @@ async def resume(
     listeners: Sequence[Listener] = (),
     *,
     approver: Approver | None = None,
-    policy: Policy | None = None,
+    policy: str | Policy | None = None,
     suite: SuiteMaker | None = None,
     granted_settings: Mapping[str, Any] | None = None,
+    **settings: Any,
 ) -> RunResult:
     """Continues a run that was killed or interrupted, and episodes that a model broke. A finished run is only reported.
 
-    No committed action is sent again. Pass *policy* and *suite* again if they were Python objects. For a foreign run
-    (one that this machine did not write), settings that read from this machine or name a server are taken from
-    *granted_settings*, see :func:`agent.run.foreign_runs.apply_grants`; for other runs it has no effect. Raises
-    RunLocked while another process executes the run, :class:`agent.run.foreign_runs.ForeignRun` if such a setting is
-    missing, and BadInput if the folder holds links.
+    No committed action is sent again. Pass *policy* and *suite* again if they were Python objects. *settings* replace
+    the run's from here on: a model spec as *policy*, `planner`, `judge`, `rater`, `grounder`, `base_url`, and of
+    `limits` those that end an episode (`{"max_steps": 40}`). An episode that a limit ended without success continues if
+    that limit is raised; steps, seconds, tokens and cost before the resume count. The trace records each change.
+
+    For a foreign run (one that this machine did not write), settings that read from this machine or name a server are
+    taken from *settings* and *granted_settings*, see :func:`agent.run.foreign_runs.apply_grants`; for other runs
+    *granted_settings* has no effect. Raises RunLocked while another process executes the run,
+    :class:`agent.run.foreign_runs.ForeignRun` if such a setting is missing, and BadInput if the folder holds links, if
+    *settings* are wrong, or if no episode continues with them.
     """
-    inputs = _Inputs(tuple(listeners), approver or decline, policy, suite)
+    spec = {"policy": policy} if isinstance(policy, str) else {}
+    inputs = _Inputs(tuple(listeners), approver or decline, None if isinstance(policy, str) else policy, suite)
+    changes = {**settings, **spec}
     run = RunFolder(folder)
     check_plain_files(folder)
-    manifest = run.read_manifest()
-    if len(run.settled(manifest.jobs())) == len(manifest.jobs()):
-        return _report(manifest, run, inputs)
-    resumable = take_over_run(run, granted_settings or {}, "keep")
+    if is_finished(run, changes):
+        return _report(run.read_manifest(), run, inputs)
+    resumable = take_over_run(run, granted_settings or {}, changes, "keep")
     return await _run(resumable.manifest, run, inputs, fresh=False, foreign=not resumable.own)
 
 
@@ -245,7 +253,9 @@ async def _run(
         make_suite = inputs.suite or suite_maker(manifest, vault, components.compares)
         suite = await stack.enter_async_context(open_world(make_suite, folder.path, manifest.config))
         _check_names(manifest, suite)
-        if fresh and inputs.policy is None and inputs.suite is None:
+        begun = None if fresh else folder.read_manifest().config
+        is_new = begun is None or begun.policy != manifest.config.policy
+        if is_new and inputs.policy is None and inputs.suite is None:
             check_solvable(manifest.config, manifest.suite, [job.task.name for job in manifest.jobs()], suite.tasks())
         if fresh:
             folder.create(manifest)
@@ -260,10 +270,12 @@ async def _run(
             vault=vault,
             approver=inputs.approver,
             listeners=inputs.listeners,
-            results=folder.settled(manifest.jobs()),
+            results=folder.settled(manifest),
         )
         if foreign:
             adopt(folder, manifest)
+        elif begun is not None and differing(begun.resolved(), manifest.config):
+            folder.write_manifest(manifest)
         if not fresh:
             folder.write_results(executor.ordered_results())  # without the rows of episodes that are continued
         planned, finished = len(manifest.jobs()), len(executor.results)

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from agent.config import Limits, RunConfig
-from agent.run.runner import run_suite
+from agent.run.runner import resume, run_suite
 from envs.core.action_languages import PROGRAM
 from envs.core.actions import Click, Type
 from envs.core.tasks import TaskRef, TaskSelection
+from envs.core.trace_store import read_trace
 from judges.compact_autorater import parse_check
 from planners.compact_planner import NO_PLAN, parse_plan
 from training.embedded.lesson import Lesson, split
-from training.embedded.lessons import lessons_of
+from training.embedded.lessons import is_oracles, lessons_of
 
 NAMES = ("login-user", "click-checkboxes", "click-collapsible")
 SEEDS = (1_000_003, 1_000_004)
@@ -78,6 +80,20 @@ async def test_without_checked_milestones_a_run_teaches_to_act_alone(tmp_path: P
     config = RunConfig(policy="oracle", **values)
     await run_suite(config, TaskSelection("miniwob", ("click-collapsible",), (SEEDS[0],)), tmp_path)
     assert {lesson.kind for lesson in lessons_of([tmp_path])} == {"act"}
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("judges", [("state", "none"), ("none", "state")], ids=" then ".join)
+async def test_a_run_that_was_resumed_with_other_roles_teaches_what_was_the_same_throughout(
+    tmp_path: Path, judges: tuple[Literal["state", "none"], ...]
+) -> None:
+    before, after = judges
+    config = RunConfig(policy="oracle", planner="reference", judge=before, limits=Limits(max_steps=2))
+    run = await run_suite(config, TaskSelection("miniwob", ("login-user",), (SEEDS[0],)), tmp_path)
+    again = await resume(run.folder, judge=after, limits={"max_steps": 9})
+    assert {lesson.kind for lesson in lessons_of([tmp_path])} == {"act"}
+    trace = read_trace(again.episodes[0].trace_path)
+    assert is_oracles(trace) and not is_oracles(replace(trace, policies=("oracle:detours", "embedded")))
 
 
 @pytest.mark.browser

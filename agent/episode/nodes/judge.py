@@ -17,7 +17,7 @@ from envs.core.trace import Commit, Rating
 from judges.base import Ending, Verdict
 from judges.ending import EndedEpisode, complete_ending
 from judges.fuzzy import comparisons
-from models.base import ModelError, ModelOutOfTime
+from models.base import ModelError, ModelOutOfTime, ModelRejected
 
 
 async def judge(state: State, runtime: Runtime[Episode]) -> Update:
@@ -46,6 +46,7 @@ async def judge(state: State, runtime: Runtime[Episode]) -> Update:
         assessment.outcome, assessment.judged_by = "success" if verdict.success else "failure", "judge"
     elif failed is not None:
         assessment.resumable = True
+        assessment.refused = "judge" if isinstance(failed, ModelRejected) else None
         # A limit is a result, not an error; the event names the pending call.
         assessment.unjudged = "" if isinstance(failed, ModelOutOfTime) else f"not judged: {_error_text(failed)}"
     update = Update(z=rating.z, next_milestone=rating.next_milestone)

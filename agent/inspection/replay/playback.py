@@ -22,7 +22,7 @@ from envs.core.errors import BadInput
 from envs.core.plain_values import merged
 from envs.core.tasks import Environment, Score
 from envs.core.trace import Outcome
-from envs.suites.browsergym import names as browsergym
+from envs.suites.browsergym.names import keeps_effects
 from envs.suites.webarena.files import SUITE_NAMES
 from envs.suites.webarena.sites import Sites
 
@@ -144,10 +144,7 @@ def live_address(recording: Recording) -> str | None:
         return recording.start.url
     if task.suite in SUITE_NAMES:  # addresses configured on this machine, not those of the trace
         return ", ".join((task.suite, *dict.fromkeys(Sites.from_environment().urls.values())))
-    gym = task.suite.startswith(browsergym.PREFIX) and not browsergym.is_rebuilt(
-        browsergym.module_of(task.suite), task.name
-    )
-    return (recording.header.start_url or task.suite) if gym else None
+    return (recording.header.start_url or task.suite) if keeps_effects(task.suite, task.name) else None
 
 
 def live_site(address: str) -> BadInput:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
 from agent.inspection.replay.page import Page, Standing
+from agent.run.changed_settings import CHANGEABLE
 from agent.run.discover_traces import EpisodeFile
-from agent.run.resume import SentAction, recover
+from agent.run.resume import RecoveredEpisode, SentAction, recover
 from agent.run.run_store import OpenTask, RunFolder
 from envs.core.actions import Action, Drag, Status
 from envs.core.errors import BadInput, TraceError
@@ -58,6 +59,7 @@ class Recording:
 
     file: EpisodeFile
     header: Header
+    """With the models and limits at the end, which a resume may have changed."""
     steps: tuple[RecordedStep, ...]
     footer: Footer | None
     blobs: BlobStore
@@ -77,9 +79,8 @@ class Recording:
         steps = tuple(RecordedStep(sent, seen) for sent, seen in zip(recovered.sent, after, strict=False))
         seal = check_chain(file.path)
         own = seal.own_header and seal.own
-        return cls(
-            file, recovered.header, steps, _footer(lines), file.blobs, own, _start(file, recovered.header, own=own)
-        )
+        header = recovered.header.model_copy(update={"config": _config(recovered)})
+        return cls(file, header, steps, _footer(lines), file.blobs, own, _start(file, header, own=own))
 
     def page(self, intent: Intent) -> Page:
         """The page that the policy saw; without blobs, as in imported traces, only the target."""
@@ -131,6 +132,12 @@ def _start(file: EpisodeFile, header: Header, *, own: bool) -> OpenTask | None:
     if not header.start_url:
         raise BadInput(f"{file.path}: the header has no start URL (start_url)")
     return OpenTask(instruction=header.instruction, url=header.start_url)
+
+
+def _config(recovered: RecoveredEpisode) -> dict[str, Any]:
+    """The configuration of the header, with what a resume may change as it is at the end."""
+    last = {key.partition(".")[0] for key in CHANGEABLE} & recovered.config.keys()
+    return recovered.header.config | {key: recovered.config[key] for key in last}
 
 
 def _footer(lines: Sequence[Line]) -> Footer | None:

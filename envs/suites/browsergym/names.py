@@ -26,3 +26,8 @@ def is_rebuilt(module: str, environment: str) -> bool:
     All others (WebArena, WorkArena, AssistantBench, open tasks) act on servers that keep their state.
     """
     return bool(module) or environment.removeprefix("browsergym/").startswith("miniwob")
+
+
+def keeps_effects(suite: str, environment: str) -> bool:
+    """True for a suite of BrowserGym in which the actions of *environment* act on a server that keeps its state."""
+    return suite.startswith(PREFIX) and not is_rebuilt(module_of(suite), environment)

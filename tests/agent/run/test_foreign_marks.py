@@ -248,7 +248,7 @@ async def test_a_run_with_plain_settings_resumes_on_any_machine(
     ("words", "message"),
     [
         (["--url", "http://127.0.0.1:9/"], "leave out --url"),
-        (["--base-url", "http://127.0.0.1:9/"], "leave out --base-url"),
+        (["--allow", "http://127.0.0.1:9"], "leave out --allow"),
         (["--secret", "PIN=env:HOME"], "leave out --secret"),
         (["--without", "secrets"], "leave out --secret"),
         (["--without", "nothing"], "--without 'nothing': known are policy, planner"),

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from agent.config import parse_config
-from agent.run.runner import run_suite
+from agent.run.runner import resume, run_suite
 from envs.core.tasks import TaskSelection
 from envs.core.trace_store import read_trace
 from envs.suites.sites.golden import missing_packages
+from tests.agent.shop import config, scripted
 
 pytestmark = [
     pytest.mark.browser,
@@ -20,8 +21,8 @@ pytestmark = [
 
 
 async def test_the_oracle_leaves_a_trace_in_which_every_milestone_is_met(tmp_path: Path) -> None:
-    config = parse_config({"policy": "oracle", "planner": "reference", "fsync": False}, "test")
-    run = await run_suite(config, TaskSelection("sites", ("forum-reply",), (0,)), tmp_path)
+    settings = parse_config({"policy": "oracle", "planner": "reference", "fsync": False}, "test")
+    run = await run_suite(settings, TaskSelection("sites", ("forum-reply",), (0,)), tmp_path)
     (episode,) = run.episodes
     assert (episode.outcome, episode.ended_by) == ("success", "stop")
     trace = read_trace(run.folder / episode.trace)
@@ -33,8 +34,21 @@ async def test_the_oracle_leaves_a_trace_in_which_every_milestone_is_met(tmp_pat
 
 async def test_the_embedded_model_runs_to_an_end(tmp_path: Path) -> None:
     """Success is not required: the model was not trained on such pages."""
-    config = parse_config({"policy": "embedded", "limits": {"max_steps": 3}, "fsync": False}, "test")
-    run = await run_suite(config, TaskSelection("sites", ("forum-topic-author",), (0,)), tmp_path)
+    settings = parse_config({"policy": "embedded", "limits": {"max_steps": 3}, "fsync": False}, "test")
+    run = await run_suite(settings, TaskSelection("sites", ("forum-topic-author",), (0,)), tmp_path)
     (episode,) = run.episodes
     assert episode.outcome in ("success", "failure")
     assert 1 <= episode.totals.steps <= 3
+
+
+async def test_a_copy_of_a_site_is_rebuilt_where_a_raised_limit_continues_an_episode(tmp_path: Path) -> None:
+    """A solver cannot start in the middle, so its actions are repeated from a script."""
+    selection = TaskSelection("sites", ("shop-change-surname",), (0,))
+    (whole,) = (await run_suite(config(policy="oracle"), selection, tmp_path)).episodes
+    steps = read_trace(whole.trace_path).steps
+    policy = scripted([step.intent.action for step in steps])
+    filled_in = {"max_steps": len(steps) - 2}  # the form is sent by the next step
+    run = await run_suite(config(limits=filled_in), selection, tmp_path, policy=policy)
+    assert [(episode.outcome, episode.ended_by) for episode in run.episodes] == [("failure", "max_steps")]
+    (result,) = (await resume(run.folder, policy=policy, limits={"max_steps": 40})).episodes
+    assert (result.outcome, result.totals.steps) == ("success", len(steps))
