@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import errno
 import gc
+import inspect
 import logging
 import os
 import sys
@@ -141,7 +142,18 @@ def application(words: Sequence[str] | None = None) -> typer.Typer:
             app.add_typer(command, name=name)
         else:
             app.command(name)(command)
+    _unwrap(app)
     return app
+
+
+def _unwrap(app: typer.Typer) -> None:
+    """Joins the lines of each paragraph of help, which are wrapped for the source: a terminal has its own width."""
+    for command in app.registered_commands:
+        text = command.help or inspect.getdoc(command.callback) or ""
+        command.help = "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
+    for group in app.registered_groups:
+        if group.typer_instance is not None:
+            _unwrap(group.typer_instance)
 
 
 def command_name(words: Sequence[str]) -> str:

@@ -101,6 +101,7 @@ def test_help_is_one_imperative_sentence_a_line(command: Any) -> None:
     verb = summary.split()[0]
     assert verb[0].isupper() and not verb.endswith("s") and summary.endswith("."), summary
     assert ". " not in summary, "one sentence"
+    assert "\n" not in command.help.replace("\n\n", ""), "the terminal wraps paragraphs"
     for parameter in command.params:
         text = parameter.help
         assert text and text[0] in "`ABCDEFGHIJKLMNOPQRSTUVWXYZ" and text.endswith("."), (parameter.name, text)
