@@ -85,7 +85,7 @@ def tasks(
 def models(specs: Specs = None, wide: options.Wide = False, as_json: options.Json = False) -> int:
     """List model specs, whether each works here, what is missing, and prompt profiles.
 
-    With MODEL, the prompt profile of each."""
+    With one MODEL or more, show their prompt profiles only."""
     if specs:
         return _show_profiles_of(specs, as_json)
     rows = statuses()

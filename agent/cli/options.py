@@ -19,8 +19,18 @@ from envs.core.plain_values import merged, read_toml
 from envs.core.tasks import TaskInfo, TaskSelection
 
 Policy = Annotated[str | None, typer.Option(help="Model spec of the policy, e.g. openai:gpt-4o; see `mira models`.")]
-Planner = Annotated[str | None, typer.Option(help="Planner: none, reference, same, or a model spec.")]
-Judge = Annotated[str | None, typer.Option(help="Judge: state, none, same, or a model spec.")]
+Planner = Annotated[
+    str | None,
+    typer.Option(
+        help="Planner: none, reference (the milestones of the task itself), same (the policy's model), or a model spec."
+    ),
+]
+Judge = Annotated[
+    str | None,
+    typer.Option(
+        help="Judge: state (the checkers of the task itself), none, same (the planner's model), or a model spec."
+    ),
+]
 Grounder = Annotated[
     str | None,
     typer.Option(
@@ -43,7 +53,10 @@ BaseUrl = Annotated[
     typer.Option(help="Server URL for openai: specs (vLLM, llama.cpp, Ollama), or for anthropic: or litellm: specs."),
 ]
 Url = Annotated[str | None, typer.Option(help="Start URL of an open task.")]
-SuiteName = Annotated[str | None, typer.Option("--suite", help="Play tasks of this suite instead of an open task.")]
+SuiteName = Annotated[
+    str | None,
+    typer.Option("--suite", help="Play tasks of this suite, e.g. miniwob or sites, instead of an open task."),
+]
 Tasks = Annotated[str | None, typer.Option(help="Comma-separated task names of the suite; default: all.")]
 Seeds = Annotated[str, typer.Option(help="Seeds, e.g. 0-4 or 1,3,8-9.")]
 Split = Annotated[str | None, typer.Option(help="Use only this split: train, validation or test.")]
@@ -113,7 +126,10 @@ StrictOriginal = Annotated[
         "--strict-original/--own-rules", help="Score WebArena tasks by the benchmark's original rules, or by Mira's."
     ),
 ]
-Language = Annotated[str | None, typer.Option(help="Action language: program or id.")]
+Language = Annotated[
+    str | None,
+    typer.Option(help='Form of the policy\'s actions: program, do(action="Click", element="3"), or id, click [3].'),
+]
 Rationale = Annotated[
     str | None,
     typer.Option(help="Characters of reasoning before an action in full prompts: auto, a number, or 0 for none."),

@@ -29,7 +29,7 @@ Names = Annotated[str | None, typer.Option("--sites", help="Comma-separated site
 
 @app.command("build")
 def build(names: Names = None) -> int:
-    """Build missing golden states; this takes about two minutes for all sites, once."""
+    """Build the initial states of the sites that are missing; this takes about two minutes for all, once."""
 
     async def all_of() -> None:
         for name in _names(names):

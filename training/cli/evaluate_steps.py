@@ -32,7 +32,7 @@ def evaluate_steps(
         bool, typer.Option("--bf16", help="Multiply in bfloat16; faster on a CPU with AVX-512 BF16 and on a GPU.")
     ] = False,
     cpu: Annotated[bool, typer.Option("--cpu", help="Use the CPU even if there is a GPU.")] = False,
-    threads: Annotated[int, typer.Option(min=1, help="PyTorch's threads on a CPU.")] = 2,
+    threads: Annotated[int, typer.Option(min=1, help="Number of PyTorch's threads on a CPU.")] = 2,
     wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:

@@ -77,7 +77,7 @@ def puzzles(
     kind: Annotated[str, typer.Argument(help="Kind of puzzle: maze, sudoku, pattern, arc-1 or arc-2.", metavar="KIND")],
     out: File,
     count: Annotated[
-        int | None, typer.Option(help="Number of puzzles; default: 1000, of ARC all that there are.", min=1)
+        int | None, typer.Option(help="Number of puzzles; default: 1000, or all tasks of ARC.", min=1)
     ] = None,
     seed: Annotated[int, typer.Option(help="Random seed of the puzzles.")] = 0,
     size: Annotated[

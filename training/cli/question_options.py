@@ -11,7 +11,7 @@ Resolution = Annotated[bool, typer.Option("--resolution", help="Include the size
 Coordinates = Annotated[
     str,
     typer.Option(
-        help="Units of the coordinates that prompts ask for: pixels, resized, thousand or unit; train with equal "
+        help="Units of the coordinates that prompts ask for: pixels, resized, thousand or unit; train with the same "
         "`coordinates`."
     ),
 ]
