@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from agent.cli.output import counting
+from agent.cli.output import EXIT_OK, counting, print_json, print_table, stdout
+from agent.cli.tables import FittedTable
 from envs.core.errors import BadInput
 
 if TYPE_CHECKING:
@@ -128,12 +129,22 @@ def answers_to(
         )
 
 
-def write_scores(out: Path, scores: Sequence[Record]) -> None:
-    """Writes *scores* to `score.json` in the folder *out*."""
+def report_scores(
+    scores: Sequence[Record], out: Path | None, *, as_json: bool, table: Callable[[], FittedTable]
+) -> int:
+    """Writes *scores* to `score.json` in the folder *out*, if there is one, and prints them: as JSON, or as their
+    *table*. Returns the exit code."""
     from envs.core.atomic_write import write_atomically
     from training.cli.messages import reporting_full_disk
 
-    with reporting_full_disk(out):
-        out.mkdir(parents=True, exist_ok=True)
-        values = [score.model_dump(mode="json") for score in scores]
-        write_atomically(out / "score.json", json.dumps(values, indent=1) + "\n")
+    values = [score.model_dump(mode="json") for score in scores]
+    if out is not None:
+        with reporting_full_disk(out):
+            write_atomically(out / "score.json", json.dumps(values, indent=1) + "\n")
+    if as_json:
+        print_json(values)
+        return EXIT_OK
+    print_table(table())
+    if out is not None:
+        stdout.print(f"score: {out / 'score.json'}", highlight=False, markup=False, soft_wrap=True)
+    return EXIT_OK

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.cli import options
-from agent.cli.output import EXIT_OK, print_json, print_table, stdout
 from agent.cli.tables import Column, FittedTable
 from training.cli.answer_source import (
     Limit,
@@ -19,7 +18,7 @@ from training.cli.answer_source import (
     Workers,
     answers_to,
     check_source,
-    write_scores,
+    report_scores,
 )
 
 if TYPE_CHECKING:
@@ -57,16 +56,11 @@ def evaluate_grids(
         quiet=as_json,
     )
     scores = score_grids(examples, answers)
-    if out is not None:
-        write_scores(out, scores)
-    if as_json:
-        print_json([score.model_dump(mode="json") for score in scores])
-        return EXIT_OK
-    _print(scores, policy or str(predictions), out)
-    return EXIT_OK
+    title = policy or str(predictions)
+    return report_scores(scores, out, as_json=as_json, table=lambda: _table(scores, title))
 
 
-def _print(scores: Sequence[GridScore], title: str, out: Path | None) -> None:
+def _table(scores: Sequence[GridScore], title: str) -> FittedTable:
     from training.loop.evaluation.drawing import percent
 
     columns = ("n", "solved (95 %)", "proximity", "near\nmisses", "tokens", "thought\ntokens")
@@ -83,6 +77,4 @@ def _print(scores: Sequence[GridScore], title: str, out: Path | None) -> None:
             f"{score.tokens:.1f}",
             "-" if thought is None else f"{thought:.1f}",
         )
-    print_table(table)
-    if out is not None:
-        stdout.print(f"score: {out / 'score.json'}", highlight=False, markup=False, soft_wrap=True)
+    return table
