@@ -215,12 +215,12 @@ def test_a_schema_in_place_of_a_file_is_taken_from_a_foreign_run_and_may_be_give
     with keyed(abroad):
         foreign = write_shared_run(machine, tmp_path / "foreign", config)
     with pytest.raises(ForeignRun) as refusal:
-        preview_resume(foreign, {})
+        preview_resume(foreign, {}, {})
     assert {field.name for field in refusal.value.fields} == set(RESUMED) - {"answer_schema"}
     own = write_shared_run(machine, tmp_path / "own", config)
-    assert preview_resume(own, {"answer_schema": json.dumps(schema)}) is not None
+    assert preview_resume(own, {"answer_schema": json.dumps(schema)}, {}) is not None
     with pytest.raises(BadInput, match="leave out --schema"):
-        preview_resume(own, {"answer_schema": "{}"})
+        preview_resume(own, {"answer_schema": "{}"}, {})
 
 
 async def test_from_python_a_foreign_run_is_a_typed_refusal_that_names_the_fields(
