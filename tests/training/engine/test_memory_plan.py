@@ -33,8 +33,10 @@ WAYS: dict[str, dict[str, Any]] = {
     "every weight, recomputed": {"bf16": True, "gradient_checkpointing": True},
     "lean": {**LORA, "lean": True, "bf16": True, "gradient_checkpointing": True},
 }
+COVERED = ("LoRA", "every weight, recomputed")
+"""Ways whose parts the others have, too."""
 CASES = [
-    *(("gemma3", way) for way in WAYS),
+    *(pytest.param("gemma3", way, marks=[pytest.mark.heavy] * (way in COVERED)) for way in WAYS),
     ("llama", "recomputed"),
     pytest.param("llama", "every weight", marks=pytest.mark.heavy),
     *(pytest.param("qwen3", way, marks=pytest.mark.heavy) for way in ("every weight", "recomputed")),

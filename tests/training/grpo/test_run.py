@@ -148,7 +148,7 @@ def test_the_same_seed_learns_the_same_and_another_another(start: Path, tmp_path
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("proximity", ["none", "tiered"])
+@pytest.mark.parametrize("proximity", [pytest.param("none", marks=pytest.mark.heavy), "tiered"])
 def test_it_learns(start: Path, tmp_path: Path, proximity: str) -> None:
     """With a bit of luck removed: success of samples, over the first and the last five updates."""
     config = settings(steps=60, reward={"proximity": proximity}, optimization={"batch_rows": 64, "learning_rate": 5e-4})

@@ -51,7 +51,7 @@ def save_start(folder: Path) -> Path:
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("profile", ["small", "large", "compact"])
+@pytest.mark.parametrize("profile", ["small", "large", pytest.param("compact", marks=pytest.mark.heavy)])
 async def test_demonstrations_fine_tuning_and_play_have_one_prompt(tmp_path: Path, profile: str) -> None:
     recorded = RunConfig(policy="oracle", planner="none", profile=profile, fsync=False)
     shown = await first_prompt(recorded, tmp_path / "demonstrations")
