@@ -32,7 +32,7 @@ install() {
 }
 
 # Some packages hold templates that are no valid modules; pip ignores them, too.
-compile_packages() { .venv/bin/python -W ignore -m compileall -q -j 0 .venv/lib >/dev/null 2>&1 || true; }
+compile_packages() { .venv/bin/python -W ignore -m compileall -q -j 0 "${1:-.venv/lib}" >/dev/null 2>&1 || true; }
 
 if ! is_set_up all && ! is_set_up "$target"; then
     if [ ! -x .venv/bin/python ]; then
@@ -50,7 +50,9 @@ if ! is_set_up all && ! is_set_up "$target"; then
     else
         say "Python packages with all extras (about 2 GB, a few minutes the first time)"
         install -c constraints-cpu.txt torch
+        compile_packages .venv/lib/python3*/site-packages/torch & # on another core: pip uses one
         install -c constraints-cpu.txt -e '.[arc,dev,serving,sites,training]'
+        wait
     fi
     compile_packages
     printf '%s' "$stamp" > ".venv/.stamp-$target"
