@@ -50,7 +50,7 @@ def check_continued(folder: RunFolder, manifest: Manifest) -> None:
         if past_limit and footer.totals.steps and keeps_effects(manifest.suite, job.task.name):
             raise BadInput(
                 f"{job.episode_id} ended by {footer.ended_by} and cannot continue: the server of {manifest.suite} "
-                "keeps the effects of actions, so they are not sent again: run the task anew with larger limits"
+                "keeps the effects of actions, so they are not sent again: run the task again with larger limits"
             )
 
 

@@ -12,6 +12,7 @@ from training.data.cache import read_trajectories
 from training.loop.loop import CONFIG
 from training.loop.parts import read_record
 from training.loop.settings import LoopSettings
+from training.loop.task_report import ALL
 from training.mira.group_advantages import Group, GroupCounts, count_groups, groups_of
 
 
@@ -25,10 +26,6 @@ class TaskGroups(Record):
     """Mean reward of the episodes in the first half of the phases (rounded up); None without episodes."""
     last_reward: float | None
     """The same in the second half."""
-
-
-ALL = "all"
-"""Name of the line of all tasks."""
 
 
 def groups_by_task(run: Path) -> tuple[TaskGroups, ...]:

@@ -168,11 +168,10 @@ def zero_stage(launcher: tuple[str, ...]) -> Literal[0, 1, 2]:
     if "--use_deepspeed" not in launcher:
         return 0
     stage = next((value for name, value in pairwise(launcher) if name == "--zero_stage"), "2")  # accelerate's default
-    match stage:
-        case "0" | "1" | "2":
-            return (0, 1, 2)[int(stage)]
-        case _:
-            raise BadInput(f"--zero_stage {stage!r} of the launcher: {ZERO_3}")
+    stages: dict[str, Literal[0, 1, 2]] = {"0": 0, "1": 1, "2": 2}
+    if stage not in stages:
+        raise BadInput(f"--zero_stage {stage!r} of the launcher: {ZERO_3}")
+    return stages[stage]
 
 
 def model_config(model: str | None, start: str, config_name: str) -> tuple[Any, str]:

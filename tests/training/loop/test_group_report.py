@@ -11,10 +11,11 @@ import pytest
 from tests.mira_command import mira
 from tests.training.trajectories import acted
 from training.data.cache import write_trajectories
-from training.loop.group_report import ALL, groups_by_task
+from training.loop.group_report import groups_by_task
 from training.loop.loop import CONFIG
 from training.loop.parts import write_record
 from training.loop.settings import LoopSettings
+from training.loop.task_report import ALL
 
 
 def write_phase(run: Path, number: int, groups: Sequence[tuple[str, int, Sequence[bool]]]) -> None:
