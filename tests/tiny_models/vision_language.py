@@ -60,8 +60,9 @@ def _save(model: Any, tokenizer: Any, out: Path) -> Path:
     return out
 
 
-def _qwen_processor(out: Path, kind: str, video: str, patch: int) -> None:
-    pixels = {"min_pixels": 4 * patch * patch, "max_pixels": 64 * patch * patch}
+def write_qwen_processor(out: Path, kind: str, video: str, patch: int, most: int = 64) -> None:
+    """Writes the image and video processor of class *kind*; an image has at most *most* patches."""
+    pixels = {"min_pixels": 4 * patch * patch, "max_pixels": most * patch * patch}
     _write_json(
         out / "preprocessor_config.json",
         **pixels,
@@ -128,7 +129,7 @@ def qwen2_5_vl(out: Path) -> Path:
         )
     )
     _save(model, tokenizer, out)
-    _qwen_processor(out, "Qwen2_5_VLProcessor", "Qwen2VLVideoProcessor", 14)
+    write_qwen_processor(out, "Qwen2_5_VLProcessor", "Qwen2VLVideoProcessor", 14)
     return out
 
 
@@ -174,7 +175,7 @@ def qwen3_vl(out: Path) -> Path:
         )
     )
     _save(model, tokenizer, out)
-    _qwen_processor(out, "Qwen3VLProcessor", "Qwen3VLVideoProcessor", 16)
+    write_qwen_processor(out, "Qwen3VLProcessor", "Qwen3VLVideoProcessor", 16)
     return out
 
 
