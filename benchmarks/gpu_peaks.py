@@ -246,9 +246,7 @@ CASES: Final[dict[str, Callable[[Path], Measured]]] = {
     "actor-gemma3": stage("actor", LONG),
     "critic-gemma3": stage("value", LONG),
     "actor-gemma3-lean": stage("actor", LONG.model_copy(update={"lean": True})),
-    "grpo-qwen2.5-vl-3b": group_relative(
-        {"micro_rows": 4, "compute": {**ADAPTERS, "gradient_checkpointing": True}}
-    ),
+    "grpo-qwen2.5-vl-3b": group_relative({"micro_rows": 4, "compute": {**ADAPTERS, "gradient_checkpointing": True}}),
     "grpo-qwen2.5-vl-3b-kept": group_relative({"micro_rows": 2, "compute": ADAPTERS}),
 }
 """By name. `-kept`: activations are kept, not recomputed."""
@@ -269,9 +267,7 @@ def measure(case: str) -> dict[str, Any]:
         "gpu_gb": round(total / GB, 2),
         "stage": result.planned.stage,
         "planned_gb": round(result.planned.total / GB, 3),
-        "roles_gb": {
-            name: round(value / GB, 3) for name, value in result.planned if isinstance(value, int) and value
-        },
+        "roles_gb": {name: round(value / GB, 3) for name, value in result.planned if isinstance(value, int) and value},
         "allocated_gb": round(allocated / GB, 3),
         "reserved_gb": round(reserved / GB, 3),
         "context_gb": round((free - left - torch.cuda.memory_reserved()) / GB, 3),

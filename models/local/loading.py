@@ -19,6 +19,7 @@ from models.local.batch_generation import Generator
 from models.local.cores import usable_cores
 from models.local.decode_attention import speed_up_decoding
 from models.local.gguf_copies import converted, gguf_file, is_quantized_copy
+from models.local.gpu_attention import avoid_cudnn_attention
 from models.local.prompt_style import is_trained_in_bfloat16
 from models.local.safe_loading import ADAPTER_CONFIG, LOCAL, WEIGHTS, adapter_problem, weights_problem
 from models.local.vision_loading import UNREADABLE, loading_error, templated_processor
@@ -135,6 +136,8 @@ def _read(folder: Path, adapter: Path | None, *, merge: bool, on_cpu: bool, half
 
     logging.disable_progress_bar()
     on_gpu = torch.cuda.is_available() and not on_cpu
+    if on_gpu:
+        avoid_cudnn_attention()
     # In half precision, merging would round away most of a small adapter.
     on_this_cpu = torch.bfloat16 if half and adapter is None else torch.float32
     options: dict[str, Any] = {"dtype": "auto" if on_gpu else on_this_cpu, **WEIGHTS}

@@ -12,7 +12,7 @@ attend to the completion of another.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
@@ -21,6 +21,16 @@ from torch import Tensor
 
 from training.data.prefix_tree import Path, shared_length, tree_of
 from training.data.rows import Row
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Branches:
+    """The branches of a packed sequence in one forward pass, an argument of the model's attention."""
+
+    lengths: tuple[int, ...]
+    paths: tuple[Path, ...]
+    plans: dict[Any, Any] = field(default_factory=dict)
+    """What the attention computed in one layer and reads in the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +70,7 @@ class PackedSequence:
         return {
             "input_ids": self.input_ids,
             "position_ids": self.position_ids,
-            "branches": (self.lengths, self.paths),
+            "branches": Branches(self.lengths, self.paths),
             "use_cache": False,
         }
 

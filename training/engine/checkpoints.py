@@ -17,6 +17,7 @@ from accelerate import PartialState
 from envs.core.disk_errors import writing
 from envs.core.errors import BadInput, NotWritten
 from models.base import ModelUnavailable
+from models.local.gpu_attention import avoid_cudnn_attention
 from models.local.loading import read_checkpoint, reading_old_names
 from models.local.safe_loading import ADAPTER_CONFIG, LOCAL, WEIGHTS, weights_problem
 from training.engine.language_model import encoder_layers, freeze_encoders
@@ -224,10 +225,11 @@ def weights_digest(folder: Path) -> str:
 
 
 def select_device(compute: Compute) -> torch.device:
-    """Returns the device for models and sets PyTorch's number of CPU threads."""
+    """Returns the device for models, sets PyTorch's number of CPU threads, and prepares a GPU's attention."""
     if compute.cpu or not torch.cuda.is_available():
         torch.set_num_threads(compute.threads)
         return torch.device("cpu")
+    avoid_cudnn_attention()
     device: Any = PartialState().device
     return device  # the launched process's own; "cuda" would be the first GPU
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,7 @@ from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 from envs.core.errors import BadInput
+from training.data.packing import Branches
 from training.data.prefix_tree import Path
 
 IN_TREES = "in_trees"
@@ -60,6 +62,26 @@ def check_layers(config: Any, *, supported: bool = True) -> None:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Queries that are computed together, and the keys that they see."""
+
+    queries: slice
+    keys: slice
+    mask: Tensor | None
+    """(1, 1, queries, keys), true where a query sees a key; None: all tokens, each sees those before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _BranchPlan:
+    """How the tokens of a branch are computed."""
+
+    places: Tensor | None
+    """The positions in the branch that are read, (R,); None: all."""
+    blocks: tuple[_Block, ...]
+    """Of the R queries; none where no position is read."""
+
+
 def _attention_in_trees(
     module: nn.Module,
     query: Tensor,
@@ -67,32 +89,64 @@ def _attention_in_trees(
     value: Tensor,
     attention_mask: Tensor | None,
     *,
-    branches: tuple[tuple[int, ...], tuple[Path, ...]] | None = None,
+    branches: Branches | None = None,
     sliding_window: int | None = None,
     **options: Any,
 ) -> tuple[Tensor, None]:
-    """*query*: (1, heads, L, width of a head), *key* and *value* alike; *branches*: lengths and paths of
-    :class:`training.data.packing.PackedSequence`. Returns (1, L, heads, width of a head). Raises ValueError without
-    branches, and with a mask."""
+    """*query*: (1, heads, L, width of a head), *key* and *value* alike. Returns (1, L, heads, width of a head). Raises
+    ValueError without branches, and with a mask."""
     if branches is None or attention_mask is not None:
         raise ValueError("this model was loaded for packed sequences: it needs branches and no attention_mask")
     options["is_causal"] = True
-    lengths, paths = branches
-    read = _places(lengths, options.pop(READ_AT, None) if _is_last(module) else None)
+    read_at = options.pop(READ_AT, None)
     attend = partial(sdpa_attention_forward, module, **options)
-    queries, keys, values = (tensor.split(lengths, dim=2) for tensor in (query, key, value))
+    queries, keys, values = (tensor.split(branches.lengths, dim=2) for tensor in (query, key, value))
     outputs: list[Tensor] = []
-    for own, path, places in zip(queries, paths, read, strict=True):
-        length = own.shape[2]
-        if not places:
+    plans = _plans(branches, sliding_window, read_at if _is_last(module) else None, query.device)
+    for own, path, plan in zip(queries, branches.paths, plans, strict=True):
+        if not plan.blocks:
             outputs.append(own.new_zeros(own.shape).transpose(1, 2))
             continue
         seen = _along(keys, path), _along(values, path)
-        before = seen[0].shape[2] - length
-        selected = own if len(places) == length else own[:, :, places]
-        output = _causal(attend, selected, seen, [before + place for place in places], sliding_window)
-        outputs.append(output if len(places) == length else _spread(output, places, length))
+        selected = own if plan.places is None else own.index_select(2, plan.places)
+        output = _attended(attend, selected, seen, plan.blocks)
+        outputs.append(output if plan.places is None else _spread(output, plan.places, own.shape[2]))
     return torch.cat(outputs, dim=1), None
+
+
+def _plans(
+    branches: Branches, window: int | None, read_at: Tensor | None, device: torch.device
+) -> tuple[_BranchPlan, ...]:
+    """The plan of each branch, the same for all layers with the same *window*. Masks are made once per forward pass:
+    moving one to a GPU in every layer would stop it each time."""
+    key = (window, read_at is None)
+    if key not in branches.plans:
+        places = _places(branches.lengths, read_at)
+        branches.plans[key] = tuple(
+            _plan(own, length, sum(branches.lengths[number] for number in path[:-1]), window, device)
+            for own, length, path in zip(places, branches.lengths, branches.paths, strict=True)
+        )
+    return branches.plans[key]
+
+
+def _plan(places: Sequence[int], length: int, before: int, window: int | None, device: torch.device) -> _BranchPlan:
+    """The plan of a branch of *length* tokens that has *before* tokens before it and is read at *places*."""
+    read = None if len(places) == length else torch.tensor(places, device=device)
+    seen, positions = before + length, [before + place for place in places]
+    longer = window is not None and seen > window
+    if positions and not longer and _mask_is_implied(positions, seen):
+        return _BranchPlan(read, (_Block(slice(None), slice(None), None),))
+    blocks: list[_Block] = []
+    masks: dict[tuple[int, ...], Tensor] = {}
+    for first, last in query_blocks(positions, max(LEAST_BLOCK, window or 0)):
+        own = positions[first:last]
+        start = max(0, own[0] - window + 1) if window is not None else 0
+        end = own[-1] + 1
+        relative = tuple(place - start for place in own)
+        if relative not in masks:  # most blocks of a long branch have the same mask
+            masks[relative] = _mask(relative, end - start, window, device)
+        blocks.append(_Block(slice(first, last), slice(start, end), masks[relative]))
+    return _BranchPlan(read, tuple(blocks))
 
 
 def _along(branches: Sequence[Tensor], path: Path) -> Tensor:
@@ -118,36 +172,22 @@ def _places(lengths: Sequence[int], read_at: Tensor | None) -> Iterator[Sequence
             yield [place - start for place in read[bisect_left(read, start) : bisect_left(read, end)]]
 
 
-def _spread(output: Tensor, places: Sequence[int], length: int) -> Tensor:
+def _spread(output: Tensor, places: Tensor, length: int) -> Tensor:
     """Scatters *output*, (1, R, heads, width), to *places* of *length* tokens, with zeros elsewhere."""
     full = output.new_zeros(1, length, *output.shape[2:])
-    return full.index_copy(1, torch.tensor(places, device=output.device), output)
+    return full.index_copy(1, places, output)
 
 
-def _causal(
-    attend: Callable[..., Any],
-    queries: Tensor,
-    seen: tuple[Tensor, Tensor],
-    places: Sequence[int],
-    window: int | None,
+def _attended(
+    attend: Callable[..., Any], queries: Tensor, seen: tuple[Tensor, Tensor], blocks: Sequence[_Block]
 ) -> Tensor:
-    """Attention of *queries*, (1, heads, R, width), at *places* among the keys and values *seen*, (1, heads, S, width),
-    to earlier tokens within *window*. Returns (1, R, heads, width)."""
+    """Attention of *queries*, (1, heads, R, width), to the keys and values *seen*, (1, heads, S, width). Returns (1, R,
+    heads, width)."""
     keys, values = seen
-    longer = window is not None and keys.shape[2] > window
-    if not longer and _mask_is_implied(places, keys.shape[2]):
-        return attend(queries, keys, values, None)[0]
-    masks: dict[tuple[int, ...], Tensor] = {}
-    outputs: list[Tensor] = []
-    for first, last in query_blocks(places, max(LEAST_BLOCK, window or 0)):
-        own = places[first:last]
-        start = max(0, own[0] - window + 1) if window is not None else 0
-        end = own[-1] + 1
-        block = queries[:, :, first:last], keys[:, :, start:end], values[:, :, start:end]
-        relative = tuple(place - start for place in own)
-        if relative not in masks:  # most blocks of a layer have the same mask
-            masks[relative] = _mask(relative, end - start, window, queries.device)
-        outputs.append(attend(*block, masks[relative])[0])
+    outputs = [
+        attend(queries[:, :, block.queries], keys[:, :, block.keys], values[:, :, block.keys], block.mask)[0]
+        for block in blocks
+    ]
     return outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=1)
 
 

@@ -80,13 +80,13 @@ def recorded_accuracy(
     kept = [trajectory for trajectory in selection.kept if trajectory.success]
     if not kept:
         raise BadInput("these runs hold no success with prompts; `mira run --policy oracle` records some")
-    select_device(compute)
+    device = select_device(compute)
     model, tokenizer = load_policy(start_folder(start))
     room = room_at_play(model.config, tokenizer)
     encoded = RowEncoder(tokenizer, compute.max_tokens, room).encode(kept)
     if not encoded.rows:
         raise BadInput(f"every episode has a row longer than {compute.max_tokens} tokens: raise --max-tokens")
-    hold_frozen_in_bfloat16(model.eval(), compute, frozen=True)
+    hold_frozen_in_bfloat16(model.eval(), compute, frozen=True).to(device)
     answers = teacher_forced_answers(model, encoded.rows, compute.pack_tokens, watch, bf16=compute.bf16)
     names = [kept[row.trajectory].task.id for row in encoded.rows]
     tokens = sum(len(row.completion) for row in encoded.rows)
