@@ -117,7 +117,7 @@ def stage(kind: Any, compute: Compute) -> Callable[[Path], Measured]:
         stage_jobs.train = timed
         stage_jobs.run_job(folder / kind)
         name = "actor" if kind == "actor" else "critic"
-        peaks = stage_peaks(config, compute, sharing=SHARING, device="cuda")
+        peaks = stage_peaks(config, compute, sharing=SHARING)
         planned = next(peak for peak in peaks if peak.stage == name)
         return Measured(planned, times.seconds, batch * compute.max_tokens)
 
@@ -156,7 +156,7 @@ def fine_tuning(compute: Compute, batch_rows: int) -> Callable[[Path], Measured]
         sft.train_on = timed
         how = Optimization(learning_rate=1e-4, batch_rows=batch_rows)
         supervised(SupervisedJob(start=start, optimization=how, compute=compute), rows, folder / "out")
-        planned = fine_tuning_peak(config, compute, sharing=SHARING, device="cuda")
+        planned = fine_tuning_peak(config, compute, sharing=SHARING)
         return Measured(planned, times.seconds, batch_rows * tokens)
 
     return measure
@@ -226,9 +226,7 @@ def group_relative(changes: dict[str, Any]) -> Callable[[Path], Measured]:
         torch.cuda.reset_peak_memory_stats()
         trainer.train()
         prompt = picture.tokens + 100
-        peaks = grpo_peaks(
-            AutoConfig.from_pretrained(start), settings, picture=picture, prompt=prompt, sharing=SHARING, device="cuda"
-        )
+        peaks = grpo_peaks(AutoConfig.from_pretrained(start), settings, picture=picture, prompt=prompt, sharing=SHARING)
         rows = settings.optimization.batch_rows
         planned = max(peaks, key=lambda peak: peak.total)
         return Measured(planned, times.seconds, rows * (prompt + settings.answer_tokens))

@@ -28,8 +28,10 @@ from training.engine.sharding import REDUCE_BUCKET
 
 GB: Final = 10**9
 RESERVE: Final = 0.08
-"""Share of a GPU's memory that a plan leaves for PyTorch's context, workspace of kernels and gaps of the allocator. It
-is an estimate: no GPU was at hand."""
+"""Share of a GPU's memory that a plan leaves for PyTorch's context, workspace of kernels and gaps of the allocator:
+3.7 % of an H100 in the largest case measured (docs/results/gpu.md)."""
+PLANNED_ON: Final = torch.device("cpu")
+"""The device of the fake tensors, whose autocast is planned for all devices."""
 MOMENTS: Final = 2
 
 
@@ -200,7 +202,7 @@ def _become_fake(model: nn.Module) -> None:
 
 
 def _fake_copy(tensor: Tensor) -> Tensor:
-    fake = torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu")
+    fake = torch.empty(tensor.shape, dtype=tensor.dtype, device=PLANNED_ON)
     return nn.Parameter(fake, tensor.requires_grad) if isinstance(tensor, nn.Parameter) else fake
 
 

@@ -17,7 +17,7 @@ from training.engine.checkpoints import with_adapter
 from training.engine.critic_model import Critic
 from training.engine.half_weights import hold_frozen_in_bfloat16
 from training.engine.language_model import freeze_encoders, hidden_width
-from training.engine.memory_plan import Pass, Peak, Sharing, plan_pass, planned_rows, planned_sequence
+from training.engine.memory_plan import PLANNED_ON, Pass, Peak, Sharing, plan_pass, planned_rows, planned_sequence
 from training.engine.packed_model import accept_packed, precision
 from training.engine.settings import Compute
 
@@ -29,10 +29,10 @@ LEAST_LAYERS = 4
 
 
 def stage_peaks(
-    config: Any, compute: Compute, *, critics: bool = True, sharing: Sharing | None = None, device: str = "cpu"
+    config: Any, compute: Compute, *, critics: bool = True, sharing: Sharing | None = None
 ) -> tuple[Peak, ...]:
     """The peak of each stage for a model of the transformers configuration *config*: the actor, with *critics* the
-    larger critic, and the pass that scores. *device*: the type whose autocast is planned.
+    larger critic, and the pass that scores.
 
     Every role is linear in the number of layers, so a deep model is extrapolated from a few layers and one period more
     (six in Gemma 3: five with a window, one without).
@@ -40,19 +40,19 @@ def stage_peaks(
     sequence = _full_pass(compute)
 
     def peaks(shape: Any) -> tuple[Peak, ...]:
-        maker = _Maker(shape, compute, sequence, torch.device(device))
+        maker = _Maker(shape, compute, sequence)
         return tuple(plan_pass(planned, sharing) for planned in maker.passes(critics=critics))
 
     return for_all_layers(config, peaks)
 
 
-def fine_tuning_peak(config: Any, compute: Compute, *, sharing: Sharing | None = None, device: str = "cpu") -> Peak:
+def fine_tuning_peak(config: Any, compute: Compute, *, sharing: Sharing | None = None) -> Peak:
     """The peak of a supervised fine-tuning on packed rows (:mod:`training.engine.sft`), as :func:`stage_peaks`. Raises
     UnpackableLayers for a model that is trained on padded rows."""
     sequence = _full_pass(compute)
 
     def peaks(shape: Any) -> tuple[Peak, ...]:
-        return (plan_pass(_Maker(shape, compute, sequence, torch.device(device)).fine_tuning(), sharing),)
+        return (plan_pass(_Maker(shape, compute, sequence).fine_tuning(), sharing),)
 
     return for_all_layers(config, peaks)[0]
 
@@ -100,11 +100,10 @@ def _extrapolated(few: Peak, more: Peak, times: float) -> Peak:
 class _Maker:
     """Makes the passes of one configuration."""
 
-    def __init__(self, config: Any, compute: Compute, sequence: PackedSequence, device: torch.device) -> None:
+    def __init__(self, config: Any, compute: Compute, sequence: PackedSequence) -> None:
         self._config = config
         self._compute = compute
         self._sequence = sequence
-        self._device = device
         self._vocabulary = int(config.get_text_config().vocab_size)
 
     def passes(self, *, critics: bool) -> Iterator[Pass]:
@@ -174,20 +173,20 @@ class _Maker:
         return 2 * 4 * (adapter + hidden_width(self._config) ** 2)
 
     def _actor_loss(self, model: Any) -> Tensor:
-        with precision(self._device, bf16=self._compute.bf16):
+        with precision(PLANNED_ON, bf16=self._compute.bf16):
             logprobs = completion_token_logprobs(model, self._sequence)
             return logprobs.sum().square()
 
     def _likelihood_loss(self, model: Any) -> Tensor:
-        with precision(self._device, bf16=self._compute.bf16):
+        with precision(PLANNED_ON, bf16=self._compute.bf16):
             return -completion_token_logprobs(model, self._sequence).mean()
 
     def _critic_loss(self, model: Any) -> Tensor:
-        with precision(self._device, bf16=self._compute.bf16):
+        with precision(PLANNED_ON, bf16=self._compute.bf16):
             return model(self._sequence).square().mean()
 
     def _scores(self, model: Any) -> Tensor:
-        with precision(self._device, bf16=self._compute.bf16):
+        with precision(PLANNED_ON, bf16=self._compute.bf16):
             return completion_token_logprobs(model, self._sequence)
 
 

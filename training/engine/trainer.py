@@ -86,6 +86,17 @@ class RowsTrainer(Trainer, ABC):
             total += loss.detach()
         return total * self.args.world_size  # the library logs the mean over processes
 
+    def _clip_grad_norm(self, model: nn.Module) -> Any:
+        """The norm before clipping, as transformers'. Raises TrainingDiverged before a step with a gradient that is
+        not finite, which would spoil all weights."""
+        norm: Any = super()._clip_grad_norm(model)  # pyright: ignore[reportPrivateUsage]
+        if norm is not None and not math.isfinite(float(norm)):  # DeepSpeed clips by itself and gives no norm
+            raise TrainingDiverged(
+                f"step {self.state.global_step + 1}: the norm of the gradient is {float(norm)}, although the loss is"
+                " finite; lower the learning rate"
+            )
+        return norm
+
     def _weighted(self, model: nn.Module, indices: tuple[int, ...], weight: float) -> Tensor:
         packed = self.plan.packed(indices).to(self.args.device)
         chosen = {name: column[list(indices)].to(self.args.device) for name, column in self.columns.items()}

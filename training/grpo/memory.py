@@ -26,7 +26,16 @@ from models.vision.coordinates import Size, smart_resize
 from training.data.packing import PackedSequence
 from training.data.rows import Row
 from training.engine.half_weights import hold_frozen_in_bfloat16
-from training.engine.memory_plan import LiveBytes, Pass, Peak, Sharing, plan_pass, planned_sequence, storage_key
+from training.engine.memory_plan import (
+    PLANNED_ON,
+    LiveBytes,
+    Pass,
+    Peak,
+    Sharing,
+    plan_pass,
+    planned_sequence,
+    storage_key,
+)
 from training.engine.packed_model import precision
 from training.engine.stage_memory import for_all_layers, with_layers
 from training.grpo.packed_logprobs import packed_output, plain_attention, prepare_packed
@@ -66,12 +75,11 @@ def grpo_peaks(
     picture: Picture | None = None,
     prompt: int | None = None,
     sharing: Sharing | None = None,
-    device: str = "cpu",
 ) -> tuple[Peak, ...]:
     """The peaks of sampling, scoring and updating for a model of the transformers configuration *config*.
 
     *prompt*: tokens of the longest prompt, its image included; None: with an image its tokens and `WORDS`, else as many
-    as the settings have room for. *device*: the type whose autocast is planned. Raises BadInput.
+    as the settings have room for. Raises BadInput.
     """
     sharing = sharing or Sharing()
     if prompt is None:
@@ -80,13 +88,11 @@ def grpo_peaks(
     shape = _Shape(rows, micro_batch(settings, rows), settings.group, prompt, settings.answer_tokens)
 
     def peaks(described: Any) -> tuple[Peak, ...]:
-        planner = _Planner(described, settings, shape, sharing, torch.device(device))
+        planner = _Planner(described, settings, shape, sharing)
         return tuple(planner.peaks())
 
     planned = for_all_layers(config, peaks)
-    return (
-        planned if picture is None else _Encoder(config, settings, picture, torch.device(device)).added(planned, shape)
-    )
+    return planned if picture is None else _Encoder(config, settings, picture).added(planned, shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +118,11 @@ class _Planner:
     """Plans the language model's passes for one configuration, with the mask that padded rows need. Scoring and
     updating are packed where training packs them."""
 
-    def __init__(
-        self, config: Any, settings: GrpoSettings, shape: _Shape, sharing: Sharing, device: torch.device
-    ) -> None:
+    def __init__(self, config: Any, settings: GrpoSettings, shape: _Shape, sharing: Sharing) -> None:
         self._config = config
         self._settings = settings
         self._shape = shape
         self._sharing = sharing
-        self._device = device
         self._vocabulary = int(config.get_text_config().vocab_size)
         self._cache = 0
         self._packed: PackedSequence | None = None
@@ -218,7 +221,7 @@ class _Planner:
             return model(**inputs, labels=inputs["input_ids"].clone(), fused_lm_head=True).log_probs
 
     def _precision(self) -> torch.autocast:
-        return precision(self._device, bf16=self._settings.compute.bf16)
+        return precision(PLANNED_ON, bf16=self._settings.compute.bf16)
 
 
 def _built(config: Any) -> Any:
@@ -245,11 +248,10 @@ def _cached(cache: Any) -> Iterator[Tensor]:
 class _Encoder:
     """Plans the image encoder."""
 
-    def __init__(self, config: Any, settings: GrpoSettings, picture: Picture, device: torch.device) -> None:
+    def __init__(self, config: Any, settings: GrpoSettings, picture: Picture) -> None:
         self._config = config
         self._settings = settings
         self._picture = picture
-        self._device = device
         self._depth = _encoder_depth(config.vision_config)
 
     def added(self, peaks: tuple[Peak, ...], shape: _Shape) -> tuple[Peak, ...]:
@@ -291,7 +293,7 @@ class _Encoder:
         held = [tensor for part in model.modules() if id(part) not in apart for tensor in _made_real(part)]
         live = LiveBytes(0, {storage_key(tensor) for tensor in (*held, *inputs.values())})
         compute = self._settings.compute
-        with live, torch.set_grad_enabled(trains), precision(self._device, bf16=compute.bf16):
+        with live, torch.set_grad_enabled(trains), precision(PLANNED_ON, bf16=compute.bf16):
             features = base.get_image_features(**inputs)
             kept = live.now[0]
             del features

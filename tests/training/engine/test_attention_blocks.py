@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 import torch
+from transformers import LlamaConfig, LlamaForCausalLM
 
-from tests.training.engine.test_tree_attention import branching, gemma, learned, llama
+from tests.training.engine.test_tree_attention import SIZE, branching, gemma, learned, llama
 from tests.training.engine.token_rows import rows_of
 from training.data.packing import pack
 from training.engine import tree_attention
@@ -52,6 +53,28 @@ def test_a_window_costs_memory_by_its_own_length(monkeypatch: pytest.MonkeyPatch
     assert tokens > 5 * WINDOW, "the row is longer than the window"
     assert max(masks) <= WINDOW * 2 * WINDOW < tokens**2 / 8
     assert sum(masks) <= 2 * 2 * WINDOW * tokens, "two layers with a window"
+
+
+def test_masks_are_made_once_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU each mask that is made from positions waits for a copy."""
+    made: list[Any] = []
+    mask = tree_attention._mask
+
+    def record(*arguments: Any) -> torch.Tensor:
+        made.append(arguments)
+        return mask(*arguments)
+
+    monkeypatch.setattr(tree_attention, "_mask", record)
+    rows = branching(16)
+    numbers: dict[int, int] = {}
+    for layers in (2, 4):
+        model = LlamaForCausalLM(LlamaConfig(**SIZE, num_hidden_layers=layers)).eval()
+        use_tree_attention(model)
+        made.clear()
+        with torch.no_grad():
+            model(**pack(rows, range(len(rows))).inputs)
+        numbers[layers] = len(made)
+    assert numbers[2] == numbers[4] > 0
 
 
 @pytest.mark.parametrize(

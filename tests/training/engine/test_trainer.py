@@ -207,6 +207,22 @@ def test_a_loss_that_is_not_finite_stops_and_names_the_rows(tmp_path: Path) -> N
         train(trainer, COMPUTE)
 
 
+def test_a_gradient_that_is_not_finite_stops_before_the_step(tmp_path: Path) -> None:
+    """A kernel's backward pass may give NaN where the loss is finite: cuDNN's attention on an H100 did."""
+    rows = rows_of(6, longest=30)
+    trainer = trainer_of(rows, tmp_path)
+    model: Any = trainer.model
+    before = weights(model).clone()
+
+    def spoil(gradient: Tensor) -> Tensor:
+        return gradient * math.nan
+
+    next(model.parameters()).register_hook(spoil)
+    with pytest.raises(TrainingDiverged, match="step 1: the norm of the gradient is nan, although the loss is finite"):
+        train(trainer, COMPUTE)
+    torch.testing.assert_close(weights(model), before, atol=0, rtol=0)
+
+
 @pytest.mark.parametrize("kind", ["potential", "value"])
 def test_a_critic_learns_its_targets(tmp_path: Path, kind: Any) -> None:
     rows = rows_of(16, longest=30)
