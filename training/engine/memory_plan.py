@@ -47,6 +47,11 @@ class Sharing(Record):
     foreach: bool = False
     """The optimizer updates all weights at once, as PyTorch's does on a GPU."""
 
+    @property
+    def reported(self) -> dict[str, Any]:
+        """The fields that a plan reports."""
+        return self.model_dump(exclude={"foreach"})
+
 
 class Peak(Record):
     """Bytes of one process at the peak of a stage."""

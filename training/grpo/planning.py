@@ -51,9 +51,7 @@ def plan_grpo(
     )
     return TrainingPlan(
         model=name,
-        processes=sharing.processes,
-        sharded=sharing.sharded,
-        zero=sharing.zero,
+        **sharing.reported,
         gpu_bytes=gpu_bytes,
         peaks=peaks,
         rates=_rates(settings, hidden_width(config)),

@@ -101,9 +101,7 @@ def plan_training(settings: LoopSettings, config: Any, name: str, *, gpus: int |
     peaks = stage_peaks(config, settings.compute, critics=settings.needs_value, sharing=sharing)
     return TrainingPlan(
         model=name,
-        processes=sharing.processes,
-        sharded=sharing.sharded,
-        zero=sharing.zero,
+        **sharing.reported,
         gpu_bytes=gpu_bytes,
         peaks=peaks,
         rates=rates,
@@ -128,9 +126,7 @@ def plan_fine_tuning(
         ) from error
     return TrainingPlan(
         model=name,
-        processes=sharing.processes,
-        sharded=sharing.sharded,
-        zero=sharing.zero,
+        **sharing.reported,
         gpu_bytes=gpu_bytes,
         peaks=(peak,),
         rates=tuple(_margin(peak.stage, bound) for bound in bounds),
