@@ -22,6 +22,9 @@ from playwright.async_api import Browser, Page, async_playwright
 from envs.browser.chromium import NO_ADDRESS_BAR_POPUPS, Chromium, find_chromium, new_home, write_guard
 from tests.timing import HANG_S
 
+os.environ.setdefault("OMP_THREAD_LIMIT", "1")
+"""Threads of PyTorch in each process, whatever a test sets; read when PyTorch is loaded. Two threads in each of three
+workers on two cores wait for each other in a loop: training tests took five times the CPU time."""
 _STATE = tempfile.mkdtemp(prefix="mira-state-")
 os.environ["XDG_STATE_HOME"] = _STATE
 """The key that marks runs is the tests' own, in the processes that they start as well."""
