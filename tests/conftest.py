@@ -7,6 +7,7 @@ import atexit
 import inspect
 import os
 import shutil
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
@@ -22,9 +23,9 @@ from playwright.async_api import Browser, Page, async_playwright
 from envs.browser.chromium import NO_ADDRESS_BAR_POPUPS, Chromium, find_chromium, new_home, write_guard
 from tests.timing import HANG_S
 
-os.environ.setdefault("OMP_THREAD_LIMIT", "1")
-"""Threads of PyTorch in each process, whatever a test sets; read when PyTorch is loaded. Two threads in each of three
-workers on two cores wait for each other in a loop: training tests took five times the CPU time."""
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+"""PyTorch's threads sleep while they wait; read when PyTorch is loaded. By default they wait in a loop, and with two
+threads in each of three workers on two cores training tests took five times the CPU time."""
 _STATE = tempfile.mkdtemp(prefix="mira-state-")
 os.environ["XDG_STATE_HOME"] = _STATE
 """The key that marks runs is the tests' own, in the processes that they start as well."""
@@ -46,6 +47,12 @@ hypothesis.settings.register_profile(
     "busy machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("busy machine")
+
+
+def pytest_runtest_setup() -> None:
+    """PyTorch computes in one thread, whatever the test before has set."""
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

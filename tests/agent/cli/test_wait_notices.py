@@ -103,7 +103,10 @@ def open_task(shop: Shop, folder: Path, *words: str) -> list[str]:
     [
         pytest.param("embedded", ["loading the model embedded"], id="embedded"),
         pytest.param(
-            f"local:{embedded_dir()}", ["importing torch", f"loading the model local:{embedded_dir()}"], id="local"
+            f"local:{embedded_dir()}",
+            ["importing torch", f"loading the model local:{embedded_dir()}"],
+            marks=pytest.mark.heavy,
+            id="local",
         ),
     ],
 )

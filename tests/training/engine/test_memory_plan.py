@@ -33,7 +33,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "every weight, recomputed": {"bf16": True, "gradient_checkpointing": True},
     "lean": {**LORA, "lean": True, "bf16": True, "gradient_checkpointing": True},
 }
-COVERED = ("LoRA", "every weight, recomputed")
+COVERED = ("LoRA", "every weight, recomputed", "every weight", "recomputed")
 """Ways whose parts the others have, too."""
 CASES = [
     *(("gemma3", way) for way in WAYS if way not in COVERED),

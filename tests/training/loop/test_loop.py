@@ -48,6 +48,7 @@ def killed_when(out: Path, log: Path, seen: Path) -> None:
     process.wait(timeout=HANG_S)
 
 
+@pytest.mark.heavy
 def test_two_phases_with_a_kill_in_play_and_one_in_training(tmp_path: Path) -> None:
     out, log = tmp_path / "run", tmp_path / "log"
     first = out / "phase-1"
