@@ -37,6 +37,7 @@ from training.engine.settings import Compute, Lora, Optimization
 from training.engine.sft import SupervisedJob, supervised
 from training.engine.stage_jobs import StageJob, write_job
 from training.engine.stage_memory import ANSWER_SHARE, fine_tuning_peak, stage_peaks, with_layers
+from training.grpo.evaluation import encode_prompts
 from training.grpo.examples import Example
 from training.grpo.memory import grpo_peaks, picture_of
 from training.grpo.run import load_start
@@ -144,7 +145,10 @@ def fine_tuning(compute: Compute, batch_rows: int) -> Callable[[Path], Measured]
         torch.cuda.empty_cache()
         tokens = compute.max_tokens
         answer = round(tokens * ANSWER_SHARE)
-        rows = [Row((number, *[10] * (tokens - answer - 1)), (11,) * answer, number, 0) for number in range(STEPS * 8)]
+        rows = [
+            Row((number, *[10] * (tokens - answer - 1)), (11,) * answer, number, 0)
+            for number in range(STEPS * batch_rows)
+        ]
         times = StepTimes()
         train_on = sft.train_on
 
@@ -225,7 +229,7 @@ def group_relative(changes: dict[str, Any]) -> Callable[[Path], Measured]:
         trainer.add_callback(times)
         torch.cuda.reset_peak_memory_stats()
         trainer.train()
-        prompt = picture.tokens + 100
+        prompt = encode_prompts(processor, examples[:1], settings.room)["input_ids"].shape[1]
         peaks = grpo_peaks(AutoConfig.from_pretrained(start), settings, picture=picture, prompt=prompt, sharing=SHARING)
         rows = settings.optimization.batch_rows
         planned = max(peaks, key=lambda peak: peak.total)

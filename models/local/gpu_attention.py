@@ -8,8 +8,8 @@ def avoid_cudnn_attention() -> None:
     memory-efficient kernels remain.
 
     cuDNN prepares a plan for each new pair of lengths, and lengths of packed texts and of a growing cache are rarely
-    the same twice. Up to PyTorch 2.13 its backward pass also gives NaN on an H100 where queries with a mask have 64
-    more tokens than a multiple of 128 (pytorch/pytorch#196678).
+    the same twice. Its backward pass is also reported to give NaN on an H100 where queries with a mask have 64 more
+    tokens than a multiple of 128 (pytorch/pytorch#196678, PyTorch 2.11 to 2.13).
     """
     import torch
 
