@@ -200,10 +200,17 @@ def check_port(port: int) -> None:
 
 def server_python(environment: Path) -> Path:
     """The Python of *environment*, which is made with llama.cpp's server if it is not complete."""
-    python, complete = environment / "bin" / "python", environment / ".complete"
+    environment = environment.resolve()
+    python, complete, begun = (environment / name for name in ("bin/python", ".complete", ".small-models"))
     if not complete.exists():
+        if begun.exists():
+            shutil.rmtree(environment)
+        elif environment.exists() and not (environment.is_dir() and not any(environment.iterdir())):
+            _fail(f"{environment} exists and is not of this script: choose another folder with --environment")
+        environment.mkdir(parents=True, exist_ok=True)
+        begun.touch()
         print(f"compiling {SERVER_PACKAGE}, which takes up to 20 minutes", file=sys.stderr, flush=True)
-        venv.create(environment, with_pip=True, clear=True)
+        venv.create(environment, with_pip=True)
         if subprocess.run([python, "-m", "pip", "install", "--quiet", SERVER_PACKAGE], check=False).returncode != 0:
             _fail(f"pip could not install {SERVER_PACKAGE}: it needs cmake and a C++ compiler")
         complete.touch()

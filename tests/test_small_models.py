@@ -135,6 +135,15 @@ def test_wrong_input_is_one_line_before_anything_starts(place: Place) -> None:
     assert not place.seen.exists()
 
 
+def test_a_folder_of_somebody_else_is_kept(place: Place) -> None:
+    """Symptom: `--environment` emptied a virtual environment that the script had not made."""
+    (place.folder / "env" / ".complete").unlink()
+    out, errors = (process := place.start(place.file)).communicate(timeout=HANG_S)
+    assert (process.returncode, out, errors.count("\n")) == (2, "", 1)
+    assert "exists and is not of this script: choose another folder with --environment" in errors
+    assert (place.folder / "env" / "bin" / "python").exists()
+
+
 @pytest.fixture
 def script() -> Any:
     spec = importlib.util.spec_from_file_location("small_models", SCRIPT)
