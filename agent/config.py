@@ -359,7 +359,11 @@ def load_config(path: Path, overrides: Mapping[str, Any] | None = None) -> RunCo
     """Reads a TOML file; *overrides* (command-line options) win, nested tables are merged key by key. An override of
     `thinking` or `model_deadline_s` also wins over the file's values for single roles that it covers."""
     overrides = overrides or {}
-    values = with_current_keys(read_toml(path))
-    covered = {role_key for key in overrides for role_key in COVERED_KEYS.get(key, ())}
-    values = merged({key: value for key, value in values.items() if key not in covered}, overrides)
+    values = overridden(with_current_keys(read_toml(path)), overrides)
     return parse_config(values, str(path), Layer(OPTIONS, overrides))
+
+
+def overridden(values: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """*values* with *overrides*, tables merged key by key. A value for several roles replaces those of single roles."""
+    covered = {role_key for key in overrides for role_key in COVERED_KEYS.get(key, ())}
+    return merged({key: value for key, value in values.items() if key not in covered}, overrides)

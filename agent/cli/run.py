@@ -181,6 +181,11 @@ def resume(
     max_seconds: options.MaxSeconds = None,
     max_tokens: options.MaxTokens = None,
     max_cost: options.MaxCost = None,
+    retry_window: options.RetryWindow = None,
+    model_deadline: role_options.ModelDeadline = None,
+    thinking: role_options.Thinking = None,
+    reasoning: role_options.Reasoning = None,
+    policy_thinking: role_options.PolicyThinking = None,
     allow: options.Allow = None,
     secret: options.Secret = None,
     storage_state: options.StorageState = None,
@@ -194,8 +199,8 @@ def resume(
 ) -> int:
     """Continue a run that was killed or interrupted, or whose model failed, without repeating a committed action.
 
-    Models, their server and limits are the run's unless given. Episodes that a limit ended continue if it is raised;
-    what they used before counts.
+    Models, their server, their thinking and timeouts, and limits are the run's unless given. Episodes that a limit
+    ended continue if it is raised; what they used before counts.
 
     A run that another machine wrote, or that was changed, cannot use secrets, files, servers or models of this machine:
     they are refused and named unless these options grant them."""
@@ -203,7 +208,8 @@ def resume(
 
     limits = _limits(max_steps, max_seconds, max_tokens, max_cost)
     models = {"policy": policy, "planner": planner, "judge": judge, "grounder": grounder, "base_url": base_url}
-    changes = options.without_none({**models, "limits": limits})
+    calls = role_options.role_values(model_deadline, thinking, reasoning, policy_thinking)
+    changes = options.without_none({**models, **calls, "retry_window_s": retry_window, "limits": limits})
     session = {"allow": allow, "storage_state": storage_state, "upload_folder": upload_folder}
     places = {"url": url, "suite": suite, "parent": parent}
     values = {**places, "secrets": secret, "answer_schema": schema, "langsmith": langsmith or None, "session": session}

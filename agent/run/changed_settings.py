@@ -1,4 +1,5 @@
-"""Settings with which a resume may continue a run: its models, their server, and the limits that end an episode.
+"""Settings with which a resume may continue a run: its models, their server, how long a call may take and how much
+a model thinks, and the limits that end an episode.
 
 All other settings stay as recorded, those of the boundary (allowed origins, approval, secrets) among them.
 """
@@ -8,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from agent.config import Limits, RunConfig, parse_config
+from agent.config import COVERED_KEYS, ROLES, Limits, RunConfig, check_retry_window, overridden, parse_config
 from agent.run.limits import RAISED_BY, limit_reached
 from agent.run.prompt_profiles import with_policy
 from agent.run.run_store import Manifest, RunFolder
 from agent.run.setting_scopes import RUN_FIELDS, Scope
 from envs.core.errors import BadInput
-from envs.core.plain_values import flattened, merged
+from envs.core.plain_values import flattened
 from envs.core.trace import Footer
 from envs.suites.browsergym.names import keeps_effects
 
@@ -23,6 +24,9 @@ _LIMITS: Final[Mapping[str, str]] = dict(RAISED_BY.values())
 CHANGEABLE: Final = (
     *(name for name, field in RUN_FIELDS.items() if field.scope is Scope.MODEL),
     "base_url",
+    *COVERED_KEYS,
+    *(f"{role}_{key}" for key in ("thinking", "deadline_s") for role in ROLES),
+    "retry_window_s",
     *(f"limits.{name}" for name in _LIMITS),
 )
 """Keys of :class:`agent.config.RunConfig` that a resume may change."""
@@ -36,7 +40,9 @@ def with_changes(manifest: Manifest, changes: Mapping[str, Any]) -> Manifest:
         if name not in CHANGEABLE:
             raise BadInput(f"a resume cannot change {name!r}: it can change {', '.join(CHANGEABLE)}")
     before, policy = manifest.config, changes.get("policy")
-    config = parse_config(merged(before.resolved(), changes), "resume")
+    config = parse_config(overridden(before.resolved(), changes), "resume")
+    if "retry_window_s" in changes:
+        check_retry_window(config)
     if policy is not None and policy != before.policy:
         config = with_policy(config, before.policy, manifest.suite)
     return manifest.model_copy(update={"config": config}) if config.resolved() != before.resolved() else manifest

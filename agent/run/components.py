@@ -111,16 +111,20 @@ def check_outcome(config: RunConfig) -> None:
         raise BadInput(f"outcome 'judge' needs a large model as judge, not {config.judge!r}")
 
 
-def check_thinking(config: RunConfig) -> None:
+def check_thinking(config: RunConfig, before: RunConfig | None = None) -> None:
     """Raises BadInput where a role is to think, but its model is known not to: a value for that role alone, or the
-    common value if no model of planner, rater and judge can use it."""
+    common value if no model of planner, rater and judge can use it. Values that *before* has, too, are not checked."""
     own: dict[ModelRole, Thinking | None] = {role: getattr(config, f"{role}_thinking") for role in ROLES}
     for role, thinking in own.items():
+        if before is not None and thinking == getattr(before, f"{role}_thinking"):
+            continue
         if thinking is not None and asks_to_think(thinking) and _ignores(config, role, thinking):
             raise BadInput(
                 f"{role} {_spec_of(config, role) or 'without a model'} does not use a thinking "
                 f"{_unit(thinking)}, here {thinking}: leave it out{_or_an_effort(config, role, thinking)}"
             )
+    if before is not None and config.thinking == before.thinking:
+        return
     common: list[ModelRole] = [
         role for role in ROLES if role not in OWN_THINKING and own[role] is None and _spec_of(config, role)
     ]

@@ -161,9 +161,10 @@ async def resume(
     """Continues a run that was killed or interrupted, and episodes that a model broke. A finished run is only reported.
 
     No committed action is sent again. Pass *policy* and *suite* again if they were Python objects. *settings* replace
-    the run's from here on: a model spec as *policy*, `planner`, `judge`, `rater`, `grounder`, `base_url`, and of
-    `limits` those that end an episode (`{"max_steps": 40}`). An episode that a limit ended without success continues if
-    that limit is raised; steps, seconds, tokens and cost before the resume count. The trace records each change.
+    the run's from here on: a model spec as *policy*, `planner`, `judge`, `rater`, `grounder`, `base_url`,
+    `thinking`, `model_deadline_s` and those of single roles, `retry_window_s`, and of `limits` those that end an
+    episode (`{"max_steps": 40}`). An episode that a limit ended without success continues if that limit is raised;
+    steps, seconds, tokens and cost before the resume count. The trace records each change.
 
     For a foreign run (one that this machine did not write), settings that read from this machine or name a server are
     taken from *settings* and *granted_settings*, see :func:`agent.run.foreign_runs.apply_grants`; for other runs
@@ -241,8 +242,9 @@ async def _run(
     vault = SecretVault.declare(manifest.config.secrets, task.url if task else None)
     _check_no_secret(manifest, vault)
     _check_input(manifest, folder, vault)
-    if fresh and manifest.branch is None:
-        check_thinking(manifest.config)
+    begun = None if fresh else folder.read_manifest().config
+    if manifest.branch is None:
+        check_thinking(manifest.config, begun)
     async with AsyncExitStack() as stack:
         stack.enter_context(with_resume_hint(folder.path))
         stack.enter_context(langsmith_tracing(manifest.config.langsmith))
@@ -253,7 +255,6 @@ async def _run(
         make_suite = inputs.suite or suite_maker(manifest, vault, components.compares)
         suite = await stack.enter_async_context(open_world(make_suite, folder.path, manifest.config))
         _check_names(manifest, suite)
-        begun = None if fresh else folder.read_manifest().config
         is_new = begun is None or begun.policy != manifest.config.policy
         if is_new and inputs.policy is None and inputs.suite is None:
             check_solvable(manifest.config, manifest.suite, [job.task.name for job in manifest.jobs()], suite.tasks())

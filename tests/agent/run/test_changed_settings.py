@@ -325,6 +325,8 @@ def test_settings_without_effect_are_refused(
         ({"limits": {"max_replans": 9}}, "a resume cannot change 'limits.max_replans'"),
         ({"limits": Limits()}, "a resume cannot change 'limits'"),
         ({"limits": {"max_steps": 0}}, "resume: key 'limits.max_steps'"),
+        ({"thinking": 3}, "resume: key 'thinking'"),
+        ({"retry_window_s": 500}, "retry_window_s = 500: a model call ends after model_deadline_s = 120 s"),
     ],
 )
 async def test_other_settings_cannot_be_changed(finished: RunFolder, settings: dict[str, Any], message: str) -> None:
@@ -359,6 +361,40 @@ def at_limit(folder: Path, suite: str = "miniwob") -> RunFolder:
         totals = Totals(steps=2)
         trace.append(Footer(outcome="failure", ended_by="max_steps", judged_by="checker", totals=totals, at=""))
     return run
+
+
+def test_thinking_and_timeouts_can_be_changed(tmp_path: Path) -> None:
+    """A value for several roles replaces the recorded ones of single roles, as in `mira run`."""
+    begun = at_limit(tmp_path / "r").read_manifest()
+    of_roles = {"planner_deadline_s": 30.0, "judge_thinking": 256, "policy_thinking": 0}
+    begun = begun.model_copy(update={"config": begun.config.model_copy(update=of_roles)})
+    one = with_changes(begun, {"judge_thinking": "high", "policy_deadline_s": 9}).config
+    assert (one.thinking_of("judge"), one.deadline_s_of("policy"), one.deadline_s_of("planner")) == ("high", 9, 30)
+    every = with_changes(begun, {"thinking": 1024, "model_deadline_s": 300, "retry_window_s": 200}).config
+    assert (every.thinking_of("judge"), every.thinking_of("policy"), every.retry_window_s) == (1024, 0, 200)
+    assert every.deadline_s_of("planner") == 300
+
+
+def test_options_for_model_calls_reach_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A new thinking budget is refused where the model does not use one; the recorded one of the run is not."""
+    run = at_limit(tmp_path / "r")
+    manifest = run.read_manifest()
+    recorded = {"planner": "none", "judge": "none", "policy_thinking": 1024}
+    run.write_manifest(manifest.model_copy(update={"config": manifest.config.model_copy(update=recorded)}))
+    before = run.manifest.read_bytes()
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    more = ["--policy", "openai:gpt-4o", "--max-steps", "40"]
+    assert mira(monkeypatch, "resume", run.path, *more, "--thinking", "policy=4096") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "policy openai:gpt-4o does not use a thinking budget, here 4096: leave it out" in line
+    assert mira(monkeypatch, "resume", run.path, *more, "--model-deadline", "soon") == 2
+    assert "--model-deadline 'soon' is not a number of seconds" in capsys.readouterr().err
+    assert run.manifest.read_bytes() == before
+    monkeypatch.delenv("OPENAI_API_KEY")
+    assert mira(monkeypatch, "resume", run.path, *more, "--model-deadline", "300") == 2
+    assert "OPENAI_API_KEY" in capsys.readouterr().err, "the recorded budget is no error"
 
 
 def test_a_world_whose_server_keeps_effects_is_refused(
