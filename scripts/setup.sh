@@ -71,3 +71,12 @@ if ! .venv/bin/mira doctor >/dev/null 2>&1; then
         .venv/bin/mira doctor || die "Chromium does not start; set MIRA_CHROMIUM to another one"
     }
 fi
+
+# A lighter browser, for tests (tests/browsers.py): Debian has it beside its Chromium. Tried once, and nobody needs it.
+if [ "$target" = all ] && [ ! -e .venv/.headless-shell ]; then
+    touch .venv/.headless-shell
+    if dpkg -s chromium >/dev/null 2>&1 && ! command -v chromium-headless-shell >/dev/null; then
+        say "Chromium's headless shell, for tests"
+        (as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium-headless-shell >/dev/null 2>&1) || true
+    fi
+fi

@@ -20,7 +20,8 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, async_playwright
 
-from envs.browser.chromium import NO_ADDRESS_BAR_POPUPS, Chromium, find_chromium, new_home, write_guard
+from envs.browser.chromium import ONE_RENDERER, Chromium, find_chromium, new_home, write_guard
+from tests.browsers import VARIABLE, choose_browser, whole_browser
 from tests.timing import HANG_S
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -40,7 +41,7 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
     "--site-per-process",
-    NO_ADDRESS_BAR_POPUPS,
+    ONE_RENDERER,
 ]
 
 hypothesis.settings.register_profile(
@@ -49,8 +50,10 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("busy machine")
 
 
-def pytest_runtest_setup() -> None:
-    """PyTorch computes in one thread, whatever the test before has set."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Chooses the browser. PyTorch computes in one thread, whatever the test before has set."""
+    choose_browser(item.path)
     if torch := sys.modules.get("torch"):
         torch.set_num_threads(1)
 
@@ -122,7 +125,8 @@ def site() -> Iterator[Site]:
 async def chromium() -> AsyncIterator[Browser]:
     """A headless Chromium shared by the session; tests must not close it."""
     async with async_playwright() as playwright:
-        guard = write_guard(new_home(), find_chromium(playwright.chromium.executable_path))
+        with whole_browser():
+            guard = write_guard(new_home(), find_chromium(playwright.chromium.executable_path))
         browser = await playwright.chromium.launch(executable_path=guard, args=FLAGS)
         yield browser
         await asyncio.wait_for(browser.close(), HANG_S)
@@ -136,6 +140,10 @@ async def page(chromium: Browser) -> AsyncIterator[Page]:
     await asyncio.wait_for(context.close(), HANG_S)
 
 
+Kept = tuple[bool, str | None]
+"""A browser by whether it accepts the proxy's certificates, and by MIRA_CHROMIUM."""
+
+
 class KeptChromium(Chromium):
     """Stays open after its `async with` block."""
 
@@ -146,9 +154,9 @@ class KeptChromium(Chromium):
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def kept_chromiums() -> AsyncIterator[dict[bool, KeptChromium]]:
-    """By whether they accept the proxy's certificates. Closed with the session."""
-    kept: dict[bool, KeptChromium] = {}
+async def kept_chromiums() -> AsyncIterator[dict[Kept, KeptChromium]]:
+    """Closed with the session."""
+    kept: dict[Kept, KeptChromium] = {}
     yield kept
     for chromium in kept.values():
         await chromium.close()
@@ -156,7 +164,7 @@ async def kept_chromiums() -> AsyncIterator[dict[bool, KeptChromium]]:
 
 @pytest.fixture
 def shared_chromium(
-    request: pytest.FixtureRequest, kept_chromiums: dict[bool, KeptChromium], monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest, kept_chromiums: dict[Kept, KeptChromium], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Runs of the test play in a Chromium of the session, each in contexts of its own.
 
@@ -165,7 +173,7 @@ def shared_chromium(
 
     def launch(*, headed: bool = False, own_tls: bool = False) -> Chromium:
         assert not headed
-        return kept_chromiums.setdefault(own_tls, KeptChromium(own_tls=own_tls))
+        return kept_chromiums.setdefault((own_tls, os.environ.get(VARIABLE)), KeptChromium(own_tls=own_tls))
 
     if inspect.iscoroutinefunction(request.function):
         monkeypatch.setattr(Chromium, "launch", launch)

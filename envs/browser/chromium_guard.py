@@ -30,7 +30,8 @@ MARK = "MIRA_CHROMIUM_HOME"
 TRIES = 40
 PAUSE_S = 0.05
 STANDARD = (0, 1, 2)
-FEATURES = ("--enable-features", "--disable-features")
+LISTS = ("--enable-features", "--disable-features", "--blink-settings")
+"""Switches whose value is a list. Chromium uses only the last one of a name."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -59,12 +60,12 @@ def main(argv: Sequence[str]) -> None:
 
 
 def joined(switches: Sequence[str]) -> list[str]:
-    """Merges repeated feature switches, because Chromium uses only the last one."""
+    """Merges repeated switches of :data:`LISTS`."""
     lists: dict[str, list[str]] = {}
     others: list[str] = []
     for switch in switches:
         name, equals, value = switch.partition("=")
-        if equals and name in FEATURES:
+        if equals and name in LISTS:
             lists.setdefault(name, []).append(value)
         else:
             others.append(switch)

@@ -15,6 +15,7 @@ from envs.browser.session import BrowserSession
 from envs.security.allowlist import Origins
 from envs.security.allowlist_proxy import AllowlistProxy
 from envs.security.secrets import NO_SECRETS, SecretVault
+from tests.browsers import whole_browser
 from tests.envs.browser.browsing import QUICK, Opener
 from tests.envs.browser.web import Web
 
@@ -27,8 +28,11 @@ def web() -> Iterator[Web]:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def guarded() -> AsyncIterator[Chromium]:
-    async with Chromium.launch() as chromium:
-        yield chromium
+    chromium = Chromium.launch()
+    with whole_browser():
+        await chromium.start()
+    yield chromium
+    await chromium.close()
 
 
 @pytest_asyncio.fixture(loop_scope="session")

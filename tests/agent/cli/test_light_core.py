@@ -29,6 +29,7 @@ from tests.light_install import (
     without_modules,
 )
 from tests.models.providers.servers import Reply, misbehaving_server
+from tests.sampled import sampled
 
 HEAVY = ("torch", "transformers", "scipy", "scikit-learn", "pandas", "pyarrow", "safetensors", "accelerate", "onnx")
 AGENTLAB = ROOT / "tests" / "data" / "importing" / "agentlab"
@@ -110,24 +111,26 @@ async def test_an_api_model_needs_no_torch(api_run: Path, open_shop: Shop) -> No
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(
     "words",
-    [
-        pytest.param(["show", "EMBEDDED"], id="show"),
-        pytest.param(["show", "TRACE"], id="show a trace"),
-        pytest.param(["report", "EMBEDDED", "API", "--out", "report.html"], id="report"),
-        pytest.param(["analyze", "EMBEDDED"], id="analyze"),
-        pytest.param(["quality", "EMBEDDED"], id="quality"),
-        pytest.param(["compare", "EMBEDDED", "EMBEDDED"], id="compare"),
-        pytest.param(["eval", "EMBEDDED"], id="eval"),
-        pytest.param(["eval", "--phases", "one=EMBEDDED", "--out", "maps.html"], id="eval phases"),
-        pytest.param(["eval", "--arm", "one=EMBEDDED", "--arm", "two=EMBEDDED"], id="eval arms"),
-        pytest.param(["replay", "TRACE"], id="replay"),
-        pytest.param(["import", "agentlab", str(AGENTLAB), "--out", "imported"], id="import"),
-        pytest.param(["tasks", "--suite", "miniwob"], id="tasks of MiniWoB++"),
-        pytest.param(["tasks", "--suite", "sites"], id="tasks of the sites"),
-        pytest.param(["models"], id="models"),
-        pytest.param(["doctor"], id="doctor"),
-        pytest.param(["--help"], id="help"),
-    ],
+    sampled(
+        [
+            pytest.param(["show", "EMBEDDED"], id="show"),
+            pytest.param(["show", "TRACE"], id="show a trace"),
+            pytest.param(["report", "EMBEDDED", "API", "--out", "report.html"], id="report"),
+            pytest.param(["analyze", "EMBEDDED"], id="analyze"),
+            pytest.param(["quality", "EMBEDDED"], id="quality"),
+            pytest.param(["compare", "EMBEDDED", "EMBEDDED"], id="compare"),
+            pytest.param(["eval", "EMBEDDED"], id="eval"),
+            pytest.param(["eval", "--phases", "one=EMBEDDED", "--out", "maps.html"], id="eval phases"),
+            pytest.param(["eval", "--arm", "one=EMBEDDED", "--arm", "two=EMBEDDED"], id="eval arms"),
+            pytest.param(["replay", "TRACE"], id="replay"),
+            pytest.param(["import", "agentlab", str(AGENTLAB), "--out", "imported"], id="import"),
+            pytest.param(["tasks", "--suite", "miniwob"], id="tasks of MiniWoB++"),
+            pytest.param(["tasks", "--suite", "sites"], id="tasks of the sites"),
+            pytest.param(["models"], id="models"),
+            pytest.param(["doctor"], id="doctor"),
+            pytest.param(["--help"], id="help"),
+        ]
+    ),
 )
 async def test_a_core_command_works_without_the_extras(
     folder: Path, environ: dict[str, str], embedded_run: Path, api_run: Path, words: list[str]
@@ -157,18 +160,20 @@ def test_the_demo_needs_no_torch(folder: Path, environ: dict[str, str]) -> None:
 
 @pytest.mark.parametrize(
     ("words", "extra"),
-    [
-        pytest.param(["--policy", "local:CHECKPOINT"], "local", id="local"),
-        pytest.param(["--policy", "local:CHECKPOINT+ADAPTER"], "adapters", id="adapter"),
-        pytest.param(["--policy", "local:FILE"], "gguf", id="GGUF"),
-        pytest.param(["--policy", "embedded", "--planner", "local:CHECKPOINT"], "local", id="local planner"),
-        pytest.param(["train", "mira", "-c", "smoke", "-o", "trained"], "training", id="train"),
-        pytest.param(["train", "sft", "runs", "-o", "trained"], "training", id="train sft"),
-        pytest.param(["train", "show", "trained"], "training", id="train show"),
-        pytest.param(["train", "grpo", "examples.jsonl", "-o", "trained"], "training", id="train grpo"),
-        pytest.param(["export", "CHECKPOINT", "--to", "served"], "local", id="export"),
-        pytest.param(["sites", "build", "--sites", "map"], "sites", id="sites"),
-    ],
+    sampled(
+        [
+            pytest.param(["--policy", "local:CHECKPOINT"], "local", id="local"),
+            pytest.param(["--policy", "local:CHECKPOINT+ADAPTER"], "adapters", id="adapter"),
+            pytest.param(["--policy", "local:FILE"], "gguf", id="GGUF"),
+            pytest.param(["--policy", "embedded", "--planner", "local:CHECKPOINT"], "local", id="local planner"),
+            pytest.param(["train", "mira", "-c", "smoke", "-o", "trained"], "training", id="train"),
+            pytest.param(["train", "sft", "runs", "-o", "trained"], "training", id="train sft"),
+            pytest.param(["train", "show", "trained"], "training", id="train show"),
+            pytest.param(["train", "grpo", "examples.jsonl", "-o", "trained"], "training", id="train grpo"),
+            pytest.param(["export", "CHECKPOINT", "--to", "served"], "local", id="export"),
+            pytest.param(["sites", "build", "--sites", "map"], "sites", id="sites"),
+        ]
+    ),
 )
 def test_a_missing_extra_is_one_line_that_names_it(
     environ: dict[str, str], tmp_path: Path, words: list[str], extra: str

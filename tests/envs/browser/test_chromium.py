@@ -15,6 +15,7 @@ from playwright.async_api import Browser, Page
 from envs.browser import chromium_guard
 from envs.browser.chromium import Chromium, find_chromium
 from envs.core.errors import BrowserMissing
+from tests.conftest import Site
 from tests.envs.browser.processes import Living, all_ended, all_gone, belonging, kill
 
 pytestmark = pytest.mark.browser
@@ -147,10 +148,12 @@ def profile_of(processes: list[Living]) -> Path:
     return Path(words[0].partition("=")[2])
 
 
-def test_lists_of_features_become_one_switch() -> None:
+def test_lists_of_features_and_settings_become_one_switch() -> None:
     """Chromium uses only the last of two switches and would ignore Playwright's."""
     given = ["--disable-features=A,B", "--x", "--enable-features=C", "--disable-features=D", "--proxy=a=b"]
-    assert chromium_guard.joined(given) == ["--disable-features=A,B,D", "--enable-features=C", "--x", "--proxy=a=b"]
+    given += ["--blink-settings=a=1", "--blink-settings=b=2,c=3"]
+    lists = ["--disable-features=A,B,D", "--enable-features=C", "--blink-settings=a=1,b=2,c=3"]
+    assert chromium_guard.joined(given) == [*lists, "--x", "--proxy=a=b"]
 
 
 async def test_a_page_has_one_renderer(chromium: Browser, page: Page) -> None:
@@ -160,3 +163,21 @@ async def test_a_page_has_one_renderer(chromium: Browser, page: Page) -> None:
     await session.detach()
     assert page.url == "about:blank"
     assert {"page"} <= {target["type"] for target in targets} <= {"browser", "page", "tab"}, targets
+
+
+async def test_a_site_has_one_renderer(chromium: Browser, site: Site) -> None:
+    """Chromium would keep a spare one for the next site."""
+    session = await chromium.new_browser_cdp_session()
+
+    async def renderers() -> set[int]:
+        processes = (await session.send("SystemInfo.getProcessInfo"))["processInfo"]
+        return {process["id"] for process in processes if process["type"] == "renderer"}
+
+    before = await renderers()
+    context = await chromium.new_context()
+    page = await context.new_page()
+    for _ in range(2):
+        await page.goto(site.url())
+    assert len(await renderers() - before) == 1
+    await context.close()
+    await session.detach()

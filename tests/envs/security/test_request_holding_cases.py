@@ -32,6 +32,7 @@ from tests.envs.security.holding_cases import (
     handler,
     type_in,
 )
+from tests.sampled import sampled
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -100,21 +101,19 @@ async def play(
     return person, [*results, *await do(session, server, [always(Wait()), always(Wait())])]
 
 
-def sampled(cases: Sequence[Case]) -> list[Any]:
-    """Every third case is part of `make test`. All take minutes; `pytest -m browser` runs them."""
-    marks = ((), pytest.mark.heavy)
-    return [pytest.param(case, id=case.name, marks=marks[place % 3 != 0]) for place, case in enumerate(cases)]
+def some_of(cases: Sequence[Case]) -> list[Any]:
+    return sampled((pytest.param(case, id=case.name) for case in cases), every=6)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", sampled(SUBMITTED))
+@pytest.mark.parametrize("case", some_of(SUBMITTED))
 async def test_nothing_is_sent_unasked_by_any_way(opened: Opened, case: Case) -> None:
     """Symptom: approval was bypassed by the choice of the action, and by listeners of the page."""
     await asyncio.gather(*(run_case(opened, case, answer, ["submit"]) for answer in ANSWERS))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", sampled(OPENED))
+@pytest.mark.parametrize("case", some_of(OPENED))
 async def test_no_page_is_opened_unasked_by_any_way(opened: Opened, case: Case) -> None:
     await asyncio.gather(*(run_case(opened, case, answer, ["navigation"]) for answer in ANSWERS))
 

@@ -232,7 +232,7 @@ async def test_a_form_changed_its_address_after_a_secret_was_typed(
 LINKS = ("v", "[...v].reverse().join('')", "btoa('u:' + v)", "[...v].map(c => c.charCodeAt(0).toString(16)).join('')")
 
 
-@pytest.mark.parametrize("how", ["click", "Enter", "at a place"])
+@pytest.mark.parametrize("how", sampled(pytest.param(how, id=how) for how in ("click", "Enter", "at a place")))
 async def test_a_link_carried_a_secret_to_another_origin(opener: Opener, web: Web, evil: Web, how: str) -> None:
     evil["/in"] = "<p>thank you</p>"
     for link in LINKS:
@@ -285,7 +285,11 @@ LITERAL = (
 
 
 @pytest.mark.parametrize(
-    "name", [*LITERAL, "base64 twice", "hex with colons", "decimal codes", "JSON, every character"]
+    "name",
+    sampled(
+        pytest.param(name, id=name)
+        for name in (*LITERAL, "base64 twice", "hex with colons", "decimal codes", "JSON, every character")
+    ),
 )
 async def test_a_model_typed_a_value_literally_at_another_origin(
     opener: Opener, web: Web, evil: Web, name: str
