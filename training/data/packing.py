@@ -18,9 +18,15 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from training.data.prefix_tree import Path, shared_length, tree_of
 from training.data.rows import Row
+
+LENGTH_STEP = 64
+READ_STEP = 16
+"""Lengths and numbers of positions that are read are multiples of these on a CPU in bfloat16: oneDNN compiles kernels
+for each new shape and PyTorch keeps them, 0.6 MB a matrix product, which took gigabytes over a training."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,15 +68,29 @@ class PackedSequence:
     def read_at(self, positions: Tensor) -> dict[str, Any]:
         """Arguments for a transformers model whose hidden states are read only at *positions*, (R,). Hidden states at
         other positions may be wrong (:mod:`training.engine.packed_model`)."""
-        return {**self.inputs, "read_at": positions.unique()}
+        distinct = positions.unique()
+        tokens = self.input_ids.shape[1]
+        if not _keeps_kernels(self.input_ids.device):
+            return {**self._inputs(0), "read_at": distinct}
+        more = -len(distinct) % READ_STEP
+        spare = more + -(tokens + more) % LENGTH_STEP
+        unread = torch.arange(tokens, tokens + more, device=positions.device)
+        return {**self._inputs(spare), "read_at": torch.cat([distinct, unread])}
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """Arguments for a transformers model."""
+        """Arguments for a transformers model that computes all positions."""
+        return self._inputs(0)
+
+    def _inputs(self, spare: int) -> dict[str, Any]:
+        """Arguments for a transformers model, with a branch of *spare* tokens at the end that no text has."""
+        branches = Branches(self.lengths, self.paths)
+        if spare:
+            branches = Branches((*self.lengths, spare), (*self.paths, (len(self.lengths),)))
         return {
-            "input_ids": self.input_ids,
-            "position_ids": self.position_ids,
-            "branches": Branches(self.lengths, self.paths),
+            "input_ids": pad(self.input_ids, (0, spare)),
+            "position_ids": pad(self.position_ids, (0, spare)),
+            "branches": branches,
             "use_cache": False,
         }
 
@@ -80,6 +100,11 @@ class PackedSequence:
 
 
 _TENSORS = ("input_ids", "position_ids", "predictors", "targets", "owners", "states", "texts")
+
+
+def _keeps_kernels(device: torch.device) -> bool:
+    """Whether matrix products on *device* compile kernels for each shape, see :data:`LENGTH_STEP`."""
+    return device.type == "cpu" and torch.is_autocast_enabled("cpu")
 
 
 def group_by_prompt(rows: Sequence[Row], indices: Iterable[int]) -> list[tuple[int, ...]]:

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensor
 from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
@@ -100,9 +101,32 @@ def _attention_in_trees(
     options["is_causal"] = True
     read_at = options.pop(READ_AT, None)
     attend = partial(sdpa_attention_forward, module, **options)
-    queries, keys, values = (tensor.split(branches.lengths, dim=2) for tensor in (query, key, value))
-    outputs: list[Tensor] = []
     plans = _plans(branches, sliding_window, read_at if _is_last(module) else None, query.device)
+    if not _keeps_kernels(query):
+        return _in_branches(attend, (query, key, value), branches, plans), None
+    with torch.autocast("cpu", enabled=False):
+        wide = query.float(), key.float(), value.float()
+        return _in_branches(attend, wide, branches, plans).bfloat16(), None
+
+
+def _keeps_kernels(query: Tensor) -> bool:
+    """Whether PyTorch would compute attention in bfloat16 on a CPU. Its backward pass compiles kernels for each new
+    pair of lengths and keeps them, 5 MB for 14 heads: gigabytes over a training. In float32 it does not, and it is as
+    fast. Memory plans are of GPUs, which compute it in bfloat16."""
+    narrow = query.dtype == torch.bfloat16 or torch.is_autocast_enabled("cpu")
+    return query.device.type == "cpu" and narrow and not isinstance(query, FakeTensor)
+
+
+def _in_branches(
+    attend: Callable[..., Any],
+    heads: tuple[Tensor, Tensor, Tensor],
+    branches: Branches,
+    plans: Sequence[_BranchPlan],
+) -> Tensor:
+    """Attention of the queries, keys and values in *heads*, each (1, heads, L, width of a head). Returns (1, L, heads,
+    width of a head)."""
+    queries, keys, values = (tensor.split(branches.lengths, dim=2) for tensor in heads)
+    outputs: list[Tensor] = []
     for own, path, plan in zip(queries, branches.paths, plans, strict=True):
         if not plan.blocks:
             outputs.append(own.new_zeros(own.shape).transpose(1, 2))
@@ -111,7 +135,7 @@ def _attention_in_trees(
         selected = own if plan.places is None else own.index_select(2, plan.places)
         output = _attended(attend, selected, seen, plan.blocks)
         outputs.append(output if plan.places is None else _spread(output, plan.places, own.shape[2]))
-    return torch.cat(outputs, dim=1), None
+    return torch.cat(outputs, dim=1)
 
 
 def _plans(
