@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import Tensor
@@ -26,6 +26,10 @@ from models.local.continuation import Job, Row
 from models.local.grammar_masks import GrammarCompiler, GrammarError, GrammarState, takes_grammars
 from models.local.prefix_cache import Prefix, PrefixCache, cache_argument, cache_of, side_by_side
 from models.local.vision_prompts import VisionPrompts
+
+PROMPT_STEP: Final = 16
+"""Numbers of prompt tokens in a pass are multiples of this on a CPU in bfloat16: oneDNN compiles kernels for each new
+one, and PyTorch keeps them, 4 MB for a model of half a billion parameters."""
 
 
 class Generator:
@@ -122,13 +126,21 @@ class Generator:
                 prompt = prompt[:1]
             known, cache = self.prefixes.start(prompt)
             row.cached = known
-            ids = torch.tensor([prompt[known:]], device=self.model.device)
-            end, cache = self._forward(ids, ids.new_ones(1, len(prompt)), cache)
-            ends.append(end[:, -1])
+            spare = self._spare_tokens(len(prompt) - known)
+            ids = torch.tensor([[*prompt[known:], *[self.pad] * spare]], device=self.model.device)
+            end, cache = self._forward(ids, ids.new_ones(1, len(prompt) + spare), cache, keep=spare + 1)
+            ends.append(end[:, 0])
+            if spare:
+                cache.crop(-spare)  # no token of the prompt attends to those after it
             entries.append(self.prefixes.keep(prompt, cache))
         if len(rows) > 1:
             cache = side_by_side(entries)
         return torch.cat(ends), cache, self._mask([len(entry.ids) for entry in entries])
+
+    def _spare_tokens(self, tokens: int) -> int:
+        """How many tokens fill a pass of *tokens* up, see :data:`PROMPT_STEP`. A single one is a pass of decoding."""
+        keeps_kernels = self.model.device.type == "cpu" and self.model.dtype == torch.bfloat16
+        return -tokens % PROMPT_STEP if keeps_kernels and tokens > 1 else 0
 
     def _mask(self, lengths: Sequence[int]) -> Tensor:
         """[B, L] ones where a row of one of the *lengths*, padded on the left, has tokens."""

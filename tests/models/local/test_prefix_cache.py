@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 import torch
 from transformers import MistralConfig, MistralForCausalLM
 
-from models.local.batch_generation import Generator
+from models.local.batch_generation import PROMPT_STEP, Generator
 from models.local.continuation import Job, Row
 from models.local.loading import load_generator, read_checkpoint
 from models.local.prefix_cache import PrefixCache
@@ -66,6 +67,28 @@ def test_the_next_step_computes_only_what_differs(folder: Path) -> None:
     again = counted.run(step_2)
     assert counted.computed == 4
     assert same(again, Counted(folder).run(step_2))
+
+
+def test_prompts_in_bfloat16_on_a_cpu_have_few_lengths(folder: Path) -> None:
+    """Symptom: a long run of `local:` kept kernels of every length that a prompt had."""
+    model: Any = load_generator(folder, None, "local:tiny")[0].model
+    halves: list[Counted] = []
+    for _ in range(2):
+        generator = load_generator(folder, None, "local:tiny")[0]
+        generator.model = copy.deepcopy(model).to(torch.bfloat16)
+        generator.prefixes = PrefixCache(generator.model)
+        halves.append(Counted(folder, generator))
+    filled, plain = halves
+    plain.generator._spare_tokens = lambda tokens: 0
+    for end in ((91, 92, 93), (94, 95, 96, 97), (94,)):
+        first, other = filled.run((*SYSTEM, *end)), plain.run((*SYSTEM, *end))
+        assert filled.computed % PROMPT_STEP == 0 and filled.computed >= plain.computed
+        assert [row.cached for row in first] == [row.cached for row in other]
+        assert first[0].tokens == other[0].tokens
+        assert torch.allclose(torch.tensor(first[0].logprobs), torch.tensor(other[0].logprobs), atol=0.05)
+    assert [len(entry.ids) for entry in filled.generator.prefixes._entries] == [
+        entry.layers[0][0].shape[2] for entry in filled.generator.prefixes._entries
+    ], "what fills a pass up is not kept"
 
 
 def test_the_same_prompt_computes_its_last_token_only(folder: Path) -> None:
