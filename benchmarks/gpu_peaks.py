@@ -84,10 +84,24 @@ class Measured:
     """Of a step, prompts and completions."""
 
 
-def text_start(config: Any, out: Path) -> Path:
+def small_qwen() -> Any:
+    """The shape of Qwen2.5 0.5B."""
+    return AutoConfig.for_model(
+        "qwen2",
+        hidden_size=896,
+        intermediate_size=4864,
+        num_hidden_layers=24,
+        num_attention_heads=14,
+        num_key_value_heads=2,
+        vocab_size=151_936,
+        tie_word_embeddings=True,
+    )
+
+
+def text_start(config: Any, out: Path, device: str = "cuda") -> Path:
     """A checkpoint of *config* with random weights in bfloat16; its tokenizer knows bytes."""
     torch.manual_seed(0)
-    with torch.device("cuda"):
+    with torch.device(device):
         model: Any = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
     model.save_pretrained(out)
     byte_tokenizer(QWEN_SPECIAL, pad_token="<|endoftext|>", eos_token="<|im_end|>").save_pretrained(out)
@@ -131,16 +145,7 @@ def fine_tuning(compute: Compute, batch_rows: int) -> Callable[[Path], Measured]
     def measure(folder: Path) -> Measured:
         from training.engine import sft
 
-        config = AutoConfig.for_model(
-            "qwen2",
-            hidden_size=896,
-            intermediate_size=4864,
-            num_hidden_layers=24,
-            num_attention_heads=14,
-            num_key_value_heads=2,
-            vocab_size=151_936,
-            tie_word_embeddings=True,
-        )
+        config = small_qwen()
         start = text_start(config, folder / "start")
         torch.cuda.empty_cache()
         tokens = compute.max_tokens

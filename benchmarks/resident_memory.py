@@ -11,7 +11,6 @@ between it.
 from __future__ import annotations
 
 import argparse
-import ctypes
 import gc
 import json
 import random
@@ -21,25 +20,20 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, TrainerCallback
+from transformers import TrainerCallback
 from transformers.utils import logging
 
-from tests.tiny_models.vision_language import QWEN_SPECIAL, byte_tokenizer
+from benchmarks.gpu_peaks import small_qwen, text_start
+from tests.heap import heap_bytes
 from training.data.rows import Row
 from training.engine import sft
 from training.engine.memory_plan import GB, Sharing
 from training.engine.settings import Compute, Lora, Optimization
 from training.engine.sft import SupervisedJob, supervised
-from training.engine.stage_memory import fine_tuning_peak
+from training.engine.stage_memory import fine_tuning_peak, with_layers
 
 BATCH: Final = 8
 COMPUTE: Final = Compute(bf16=True, lora=Lora(rank=16))
-
-
-class _Heap(ctypes.Structure):
-    """glibc's `mallinfo2`."""
-
-    _fields_ = [(f"field_{number}", ctypes.c_size_t) for number in range(10)]
 
 
 class Measured(TrainerCallback):
@@ -49,9 +43,7 @@ class Measured(TrainerCallback):
         self.updates: list[dict[str, float]] = []
 
     def on_step_end(self, *_: Any, **__: Any) -> None:
-        read: Any = ctypes.CDLL(None).mallinfo2
-        read.restype = _Heap
-        heap = read()
+        held, gaps = heap_bytes()
         live = {
             tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes()
             for tensor in gc.get_objects()
@@ -62,23 +54,14 @@ class Measured(TrainerCallback):
             "resident": int(status.partition("VmRSS:")[2].split()[0]) * 1024,
             "most": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
             "tensors": sum(live.values()),
-            "held": heap.field_7,
-            "gaps": heap.field_8,
+            "held": held,
+            "gaps": gaps,
         }
         self.updates.append({name: round(value / GB, 2) for name, value in used.items()})
 
 
 def measure(layers: int, updates: int) -> dict[str, Any]:
-    config = AutoConfig.for_model(
-        "qwen2",
-        hidden_size=896,
-        intermediate_size=4864,
-        num_hidden_layers=layers,
-        num_attention_heads=14,
-        num_key_value_heads=2,
-        vocab_size=151_936,
-        tie_word_embeddings=True,
-    )
+    config = with_layers(small_qwen(), layers)
     draw = random.Random(0)
     rows = [
         Row(
@@ -97,10 +80,7 @@ def measure(layers: int, updates: int) -> dict[str, Any]:
         train_on(trainer, checkpoints)
 
     with tempfile.TemporaryDirectory() as folder:
-        start = Path(folder) / "start"
-        torch.manual_seed(0)
-        AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).save_pretrained(start)
-        byte_tokenizer(QWEN_SPECIAL, pad_token="<|endoftext|>", eos_token="<|im_end|>").save_pretrained(start)
+        start = text_start(config, Path(folder) / "start", "cpu")
         sft.train_on = watched
         how = Optimization(learning_rate=1e-4, batch_rows=BATCH)
         supervised(SupervisedJob(start=start, optimization=how, compute=COMPUTE), rows, Path(folder) / "out")

@@ -206,7 +206,7 @@ def server_python(environment: Path) -> Path:
         if begun.exists():
             shutil.rmtree(environment)
         elif environment.exists() and not (environment.is_dir() and not any(environment.iterdir())):
-            _fail(f"{environment} exists and is not of this script: choose another folder with --environment")
+            _fail(f"{environment} was not made by this script: delete it, or choose another folder with --environment")
         environment.mkdir(parents=True, exist_ok=True)
         begun.touch()
         print(f"compiling {SERVER_PACKAGE}, which takes up to 20 minutes", file=sys.stderr, flush=True)

@@ -19,7 +19,7 @@ HEADLESS_SHELL: Final = None if VARIABLE in os.environ else shutil.which("chromi
 """None: all tests drive the same browser."""
 _TESTS: Final = Path(__file__).parent
 _IN_THE_SHELL: Final = ("agent/episode", "agent/inspection", "agent/run", "envs/suites", "judges", "models", "training")
-_WHOLE: Final = "approval"
+_WHOLE: Final = "approv"
 """Tests with this in the name of their file drive the whole browser."""
 
 

@@ -140,7 +140,7 @@ def test_a_folder_of_somebody_else_is_kept(place: Place) -> None:
     (place.folder / "env" / ".complete").unlink()
     out, errors = (process := place.start(place.file)).communicate(timeout=HANG_S)
     assert (process.returncode, out, errors.count("\n")) == (2, "", 1)
-    assert "exists and is not of this script: choose another folder with --environment" in errors
+    assert "was not made by this script: delete it, or choose another folder with --environment" in errors
     assert (place.folder / "env" / "bin" / "python").exists()
 
 

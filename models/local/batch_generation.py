@@ -23,13 +23,14 @@ import torch
 from torch import Tensor
 
 from models.local.continuation import Job, Row
+from models.local.cpu_kernels import compiles_by_shape, padding
 from models.local.grammar_masks import GrammarCompiler, GrammarError, GrammarState, takes_grammars
 from models.local.prefix_cache import Prefix, PrefixCache, cache_argument, cache_of, side_by_side
 from models.local.vision_prompts import VisionPrompts
 
-PROMPT_STEP: Final = 16
-"""Numbers of prompt tokens in a pass are multiples of this on a CPU in bfloat16: oneDNN compiles kernels for each new
-one, and PyTorch keeps them, 4 MB for a model of half a billion parameters."""
+PAD_PROMPTS_TO: Final = 16
+"""On a CPU in bfloat16 the prompt tokens of a pass are padded to a multiple of this, see
+:mod:`models.local.cpu_kernels`."""
 
 
 class Generator:
@@ -126,21 +127,21 @@ class Generator:
                 prompt = prompt[:1]
             known, cache = self.prefixes.start(prompt)
             row.cached = known
-            spare = self._spare_tokens(len(prompt) - known)
-            ids = torch.tensor([[*prompt[known:], *[self.pad] * spare]], device=self.model.device)
-            end, cache = self._forward(ids, ids.new_ones(1, len(prompt) + spare), cache, keep=spare + 1)
+            padded = self._padding(len(prompt) - known)
+            ids = torch.tensor([[*prompt[known:], *[self.pad] * padded]], device=self.model.device)
+            end, cache = self._forward(ids, ids.new_ones(1, len(prompt) + padded), cache, keep=padded + 1)
             ends.append(end[:, 0])
-            if spare:
-                cache.crop(-spare)  # no token of the prompt attends to those after it
+            if padded:
+                cache.crop(-padded)  # no token of the prompt attends to those after it
             entries.append(self.prefixes.keep(prompt, cache))
         if len(rows) > 1:
             cache = side_by_side(entries)
         return torch.cat(ends), cache, self._mask([len(entry.ids) for entry in entries])
 
-    def _spare_tokens(self, tokens: int) -> int:
-        """How many tokens fill a pass of *tokens* up, see :data:`PROMPT_STEP`. A single one is a pass of decoding."""
-        keeps_kernels = self.model.device.type == "cpu" and self.model.dtype == torch.bfloat16
-        return -tokens % PROMPT_STEP if keeps_kernels and tokens > 1 else 0
+    def _padding(self, tokens: int) -> int:
+        """How many tokens pad a pass of *tokens*, see :data:`PAD_PROMPTS_TO`. A single one is a pass of decoding."""
+        pads = tokens > 1 and compiles_by_shape(self.model.device, self.model.dtype)
+        return padding(tokens, PAD_PROMPTS_TO) if pads else 0
 
     def _mask(self, lengths: Sequence[int]) -> Tensor:
         """[B, L] ones where a row of one of the *lengths*, padded on the left, has tokens."""

@@ -20,13 +20,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from models.local.cpu_kernels import compiles_by_shape, padding
 from training.data.prefix_tree import Path, shared_length, tree_of
 from training.data.rows import Row
 
-LENGTH_STEP = 64
-READ_STEP = 16
-"""Lengths and numbers of positions that are read are multiples of these on a CPU in bfloat16: oneDNN compiles kernels
-for each new shape and PyTorch keeps them, 0.6 MB a matrix product, which took gigabytes over a training."""
+PAD_LENGTH_TO = 64
+PAD_READ_TO = 16
+"""On a CPU in bfloat16, lengths and numbers of positions that are read are padded to multiples of these
+(:mod:`models.local.cpu_kernels`)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,26 +71,26 @@ class PackedSequence:
         other positions may be wrong (:mod:`training.engine.packed_model`)."""
         distinct = positions.unique()
         tokens = self.input_ids.shape[1]
-        if not _keeps_kernels(self.input_ids.device):
-            return {**self._inputs(0), "read_at": distinct}
-        more = -len(distinct) % READ_STEP
-        spare = more + -(tokens + more) % LENGTH_STEP
-        unread = torch.arange(tokens, tokens + more, device=positions.device)
-        return {**self._inputs(spare), "read_at": torch.cat([distinct, unread])}
+        if not compiles_by_shape(self.input_ids.device, torch.float32):  # stages use an autocast
+            return {**self.inputs, "read_at": distinct}
+        unread = padding(len(distinct), PAD_READ_TO)
+        padded = unread + padding(tokens + unread, PAD_LENGTH_TO)
+        places = torch.arange(tokens, tokens + unread, device=positions.device)
+        return {**self._inputs(padded), "read_at": torch.cat([distinct, places])}
 
     @property
     def inputs(self) -> dict[str, Any]:
         """Arguments for a transformers model that computes all positions."""
         return self._inputs(0)
 
-    def _inputs(self, spare: int) -> dict[str, Any]:
-        """Arguments for a transformers model, with a branch of *spare* tokens at the end that no text has."""
+    def _inputs(self, padded: int) -> dict[str, Any]:
+        """Arguments for a transformers model, with *padded* tokens of padding at the end, as a branch of no text."""
         branches = Branches(self.lengths, self.paths)
-        if spare:
-            branches = Branches((*self.lengths, spare), (*self.paths, (len(self.lengths),)))
+        if padded:
+            branches = Branches((*self.lengths, padded), (*self.paths, (len(self.lengths),)))
         return {
-            "input_ids": pad(self.input_ids, (0, spare)),
-            "position_ids": pad(self.position_ids, (0, spare)),
+            "input_ids": pad(self.input_ids, (0, padded)),
+            "position_ids": pad(self.position_ids, (0, padded)),
             "branches": branches,
             "use_cache": False,
         }
@@ -100,11 +101,6 @@ class PackedSequence:
 
 
 _TENSORS = ("input_ids", "position_ids", "predictors", "targets", "owners", "states", "texts")
-
-
-def _keeps_kernels(device: torch.device) -> bool:
-    """Whether matrix products on *device* compile kernels for each shape, see :data:`LENGTH_STEP`."""
-    return device.type == "cpu" and torch.is_autocast_enabled("cpu")
 
 
 def group_by_prompt(rows: Sequence[Row], indices: Iterable[int]) -> list[tuple[int, ...]]:

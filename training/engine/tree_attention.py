@@ -20,6 +20,7 @@ from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 from envs.core.errors import BadInput
+from models.local.cpu_kernels import compiles_by_shape
 from training.data.packing import Branches
 from training.data.prefix_tree import Path
 
@@ -102,19 +103,11 @@ def _attention_in_trees(
     read_at = options.pop(READ_AT, None)
     attend = partial(sdpa_attention_forward, module, **options)
     plans = _plans(branches, sliding_window, read_at if _is_last(module) else None, query.device)
-    if not _keeps_kernels(query):
-        return _in_branches(attend, (query, key, value), branches, plans), None
-    with torch.autocast("cpu", enabled=False):
+    if not compiles_by_shape(query.device, query.dtype) or isinstance(query, FakeTensor):
+        return _in_branches(attend, (query, key, value), branches, plans), None  # fake tensors plan a GPU's memory
+    with torch.autocast("cpu", enabled=False):  # float32 is as fast here and compiles no kernels
         wide = query.float(), key.float(), value.float()
         return _in_branches(attend, wide, branches, plans).bfloat16(), None
-
-
-def _keeps_kernels(query: Tensor) -> bool:
-    """Whether PyTorch would compute attention in bfloat16 on a CPU. Its backward pass compiles kernels for each new
-    pair of lengths and keeps them, 5 MB for 14 heads: gigabytes over a training. In float32 it does not, and it is as
-    fast. Memory plans are of GPUs, which compute it in bfloat16."""
-    narrow = query.dtype == torch.bfloat16 or torch.is_autocast_enabled("cpu")
-    return query.device.type == "cpu" and narrow and not isinstance(query, FakeTensor)
 
 
 def _in_branches(

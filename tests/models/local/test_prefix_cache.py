@@ -12,7 +12,7 @@ import pytest
 import torch
 from transformers import MistralConfig, MistralForCausalLM
 
-from models.local.batch_generation import PROMPT_STEP, Generator
+from models.local.batch_generation import PAD_PROMPTS_TO, Generator
 from models.local.continuation import Job, Row
 from models.local.loading import load_generator, read_checkpoint
 from models.local.prefix_cache import PrefixCache
@@ -79,16 +79,16 @@ def test_prompts_in_bfloat16_on_a_cpu_have_few_lengths(folder: Path) -> None:
         generator.prefixes = PrefixCache(generator.model)
         halves.append(Counted(folder, generator))
     filled, plain = halves
-    plain.generator._spare_tokens = lambda tokens: 0
+    plain.generator._padding = lambda tokens: 0
     for end in ((91, 92, 93), (94, 95, 96, 97), (94,)):
         first, other = filled.run((*SYSTEM, *end)), plain.run((*SYSTEM, *end))
-        assert filled.computed % PROMPT_STEP == 0 and filled.computed >= plain.computed
+        assert filled.computed % PAD_PROMPTS_TO == 0 and filled.computed >= plain.computed
         assert [row.cached for row in first] == [row.cached for row in other]
         assert first[0].tokens == other[0].tokens
         assert torch.allclose(torch.tensor(first[0].logprobs), torch.tensor(other[0].logprobs), atol=0.05)
     assert [len(entry.ids) for entry in filled.generator.prefixes._entries] == [
         entry.layers[0][0].shape[2] for entry in filled.generator.prefixes._entries
-    ], "what fills a pass up is not kept"
+    ], "padding is not kept"
 
 
 def test_the_same_prompt_computes_its_last_token_only(folder: Path) -> None:

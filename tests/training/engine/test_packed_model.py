@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -12,9 +11,10 @@ import torch
 from torch import Tensor, nn
 from transformers import GPT2Config, GPT2LMHeadModel
 
+from tests.heap import HAS_STATISTICS, heap_bytes
 from tests.training.engine.test_tree_attention import branching, gemma, llama
 from tests.training.engine.token_rows import rows_of
-from training.data.packing import LENGTH_STEP, READ_STEP, Branches, PackedSequence, pack, sum_by_row
+from training.data.packing import PAD_LENGTH_TO, PAD_READ_TO, Branches, PackedSequence, pack, sum_by_row
 from training.engine import tree_attention
 from training.engine.annotate import completion_token_logprobs
 from training.engine.checkpoints import with_adapter
@@ -150,7 +150,7 @@ def test_a_model_with_other_layers_computes_all_positions() -> None:
     assert seen == [packed.input_ids.shape[1]]
 
 
-def test_a_cpu_in_bfloat16_sees_few_lengths() -> None:
+def test_lengths_are_padded_in_bfloat16_on_a_cpu() -> None:
     """Symptom: a training took three times the memory of its plan, for kernels of each new shape."""
     torch.manual_seed(0)
     model, packed = llama().eval(), packed_rows()
@@ -161,29 +161,18 @@ def test_a_cpu_in_bfloat16_sees_few_lengths() -> None:
     assert (read["input_ids"].shape, read["read_at"].tolist()) == (
         packed.input_ids.shape,
         packed.predictors.unique().tolist(),
-    ), "without bfloat16 nothing is added"
+    ), "no padding in float32"
     with precision(torch.device("cpu"), bf16=True):
         for one, exact in zip((packed, alone), expected, strict=True):
             read = one.read_at(one.predictors)
             tokens, places = read["input_ids"].shape[1], read["read_at"]
-            assert tokens % LENGTH_STEP == 0 and len(places) % READ_STEP == 0
+            assert tokens % PAD_LENGTH_TO == 0 and len(places) % PAD_READ_TO == 0
             assert sum(read["branches"].lengths) == tokens == read["position_ids"].shape[1]
             assert places.unique().tolist() == places.tolist() and places[-1] < tokens
             torch.testing.assert_close(actions(model, one), exact, atol=0.2, rtol=0.02)
 
 
-def _kept_bytes() -> int:
-    """Bytes that this process has allocated on the heap and not freed."""
-
-    class Info(ctypes.Structure):
-        _fields_ = [(f"field_{number}", ctypes.c_size_t) for number in range(10)]
-
-    read: Any = ctypes.CDLL(None).mallinfo2
-    read.restype = Info
-    return read().field_7
-
-
-@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="needs glibc 2.33")
+@pytest.mark.skipif(not HAS_STATISTICS, reason="needs glibc 2.33")
 def test_new_lengths_keep_no_kernels_of_attention() -> None:
     """On a CPU with instructions for bfloat16, PyTorch's own backward pass keeps 5 MB for each of these lengths."""
     module = llama().model.layers[0].self_attn
@@ -200,7 +189,7 @@ def test_new_lengths_keep_no_kernels_of_attention() -> None:
 
     attention: Any = tree_attention._attention_in_trees
     attend(200)
-    before = _kept_bytes()
+    before = heap_bytes()[0]
     for length in range(100, 120):
         attend(length)
-    assert _kept_bytes() - before < 10 * 2**20
+    assert heap_bytes()[0] - before < 10 * 2**20
