@@ -37,6 +37,11 @@ class ModelSpec(ABC):
         """The model. Raises :class:`ModelUnavailable`, in one line, when a key, file or package is missing; sends
         nothing."""
 
+    def checkpoint_folders(self) -> tuple[Path, ...]:
+        """The folders of its checkpoint that are on this machine: the adapter's, if it has one, then the checkpoint's.
+        What they declare of the training in `mira.json` is used at play. Empty for models of elsewhere."""
+        return ()
+
     @property
     def own_temperature(self) -> bool:
         """Whether its models sample at a temperature of their own, so that none is sent."""
@@ -87,6 +92,13 @@ def checked_url(url: str | None) -> str | None:
     if not valid:
         raise ModelUnavailable(f"base URL {url!r} is not of the form http(s)://HOST[:PORT]/PATH")
     return url
+
+
+def served_folders(model: str) -> tuple[Path, ...]:
+    """The checkpoint folder whose path is the name of a server's *model*, as after `vllm serve DIR` and `transformers
+    serve DIR`; empty for other names."""
+    folder = Path(model)
+    return (folder,) if (folder / "config.json").is_file() else ()
 
 
 def expanded_path(text: str) -> Path:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 from models.base import ChatModel, ModelStatus, ModelUnavailable, UnknownModel
@@ -48,6 +49,14 @@ def parse_spec(text: str) -> ModelSpec:
     if not rest:
         raise ModelUnavailable(f"model spec {text!r} names nothing after {kind + ':'!r}: use one of {known_forms()}")
     return provider.parse(rest)
+
+
+def checkpoint_folders(text: str) -> tuple[Path, ...]:
+    """:meth:`ModelSpec.checkpoint_folders` of a spec; empty for a text that is none."""
+    try:
+        return parse_spec(text).checkpoint_folders()
+    except ModelUnavailable:
+        return ()
 
 
 def known_forms() -> str:

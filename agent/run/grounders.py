@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 
 from agent.config import RunConfig
 from agent.episode.grounder import ModelGrounder
 from agent.profiles.profile import Profile
 from envs.core.errors import BadInput
-from models.base import ChatModel, ModelUnavailable
-from models.providers.local import LocalSpec
-from models.specs import parse_spec
+from models.base import ChatModel
+from models.specs import checkpoint_folders
 from models.thinking import budget_in_tokens
 from models.vision.checkpoints import vision_profile
 from models.vision.grounding import GroundingPrompt, declared_form
@@ -58,14 +56,5 @@ def form_of_model(spec: str, declared: str = "auto") -> GroundingPrompt | None:
     that its checkpoint declares; None if it is known to read text only. Raises :class:`models.base.ModelUnavailable`
     for an unknown profile."""
     profile = vision_profile(spec, declared)
-    return None if profile is None else replace(_declared(spec) or GroundingPrompt(), profile=profile)
-
-
-def _declared(spec: str) -> GroundingPrompt | None:
-    with suppress(ModelUnavailable):  # a model that was made by other means
-        match parse_spec(spec):
-            case LocalSpec(folder, adapter):
-                return declared_form(*([adapter] if adapter else []), folder)
-            case _:
-                return None
-    return None
+    declared_prompt = declared_form(*checkpoint_folders(spec))
+    return None if profile is None else replace(declared_prompt or GroundingPrompt(), profile=profile)

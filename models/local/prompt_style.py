@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any, Final, Literal, cast, get_args
 
-from models.local.checkpoint_folders import checkpoint_folders
+from models.specs import checkpoint_folders
 
 PromptStyle = Literal["compact", "full"]
 RoleStyle = Literal["compact", "short", "full"]

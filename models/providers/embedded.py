@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from models.base import ChatModel, ModelStatus
 from models.embedded import embedded_dir
@@ -20,6 +21,9 @@ class EmbeddedSpec(ModelSpec):
         from models.providers.local_chat import embedded
 
         return embedded()
+
+    def checkpoint_folders(self) -> tuple[Path, ...]:
+        return (embedded_dir(),)
 
     def ignores_thinking(self, thinking: Thinking) -> bool:
         return True

@@ -38,6 +38,9 @@ class LocalSpec(ModelSpec):
 
         return LocalModel.load(folder, adapter=adapter, spec=str(self))
 
+    def checkpoint_folders(self) -> tuple[Path, ...]:
+        return (self.adapter, self.folder) if self.adapter else (self.folder,)
+
     @property
     def constrained(self) -> bool:
         return True

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from models.base import ChatModel, ModelStatus, ModelUnavailable
 from models.prices import own_prices, price_table
-from models.provider import ModelOptions, ModelSpec, Provider, checked_url
+from models.provider import ModelOptions, ModelSpec, Provider, checked_url, served_folders
 from models.thinking import Thinking, effort_of
 
 OPENAI_KEY = "OPENAI_API_KEY"
@@ -40,6 +41,9 @@ class OpenAISpec(ModelSpec):
 
         chat = OpenAIComputer if self.computer else OpenAIChat
         return chat(self.model, api_key=key, base_url=url, policy=options.policy, max_concurrent=options.max_concurrent)
+
+    def checkpoint_folders(self) -> tuple[Path, ...]:
+        return served_folders(self.model)
 
     def base_url_protocol(self, options: ModelOptions) -> str:
         return "OpenAI"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from models.base import ChatModel, ModelStatus, ModelUnavailable
-from models.provider import ModelOptions, ModelSpec, Provider, checked_url
+from models.provider import ModelOptions, ModelSpec, Provider, checked_url, served_folders
 
 VLLM_KEY = "VLLM_API_KEY"
 FORM = "vllm:URL#MODEL"
@@ -35,6 +36,9 @@ class VllmSpec(ModelSpec):
             policy=options.policy,
             max_concurrent=options.max_concurrent,
         )
+
+    def checkpoint_folders(self) -> tuple[Path, ...]:
+        return served_folders(self.model)
 
     def price_known(self, options: ModelOptions) -> bool:
         return True

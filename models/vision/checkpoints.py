@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, cast
 
 from models.base import ModelUnavailable
-from models.local.checkpoint_folders import served_folder
 from models.local.prompt_style import declarations, declare
-from models.providers.embedded import EmbeddedSpec
-from models.providers.local import LocalSpec
-from models.providers.openai import OpenAISpec
-from models.providers.vllm import VllmSpec
 from models.specs import parse_spec
 from models.vision.profiles import VisionProfile, profile_named, profile_of_config, profile_of_name
 
@@ -39,16 +34,12 @@ def vision_profile(spec: str, declared: str = "auto") -> VisionProfile | None:
     parsed = None
     with suppress(ModelUnavailable):  # a model that was made by other means
         parsed = parse_spec(spec)
-    match parsed:
-        case EmbeddedSpec():
+    if parsed is not None and (folders := parsed.checkpoint_folders()):
+        if not is_vision_checkpoint(folders[-1]):
             return None
-        case LocalSpec(folder, adapter):
-            return _declared_or_of(folder, adapter, declared)
-        case VllmSpec() | OpenAISpec() if folder := served_folder(parsed.model):
-            return _declared_or_of(folder, None, declared)
-        case _:
-            served = spec if parsed is None else str(getattr(parsed, "model", ""))
-            return profile_of_name(served) if declared == "auto" else profile_named(declared)
+        return _of_checkpoint(folders) if declared == "auto" else profile_named(declared)
+    served = spec if parsed is None else str(getattr(parsed, "model", ""))
+    return profile_of_name(served) if declared == "auto" else profile_named(declared)
 
 
 def declare_profile(folder: Path, name: str) -> None:
@@ -56,16 +47,11 @@ def declare_profile(folder: Path, name: str) -> None:
     declare(folder, PROFILE_KEY, profile_named(name).name)
 
 
-def _declared_or_of(folder: Path, adapter: Path | None, declared: str) -> VisionProfile | None:
-    if not is_vision_checkpoint(folder):
-        return None
-    return _of_checkpoint(folder, adapter) if declared == "auto" else profile_named(declared)
-
-
-def _of_checkpoint(folder: Path, adapter: Path | None) -> VisionProfile:
-    for place in (*([adapter] if adapter else []), folder):
-        if isinstance(name := declarations(place).get(PROFILE_KEY), str):
+def _of_checkpoint(folders: Sequence[Path]) -> VisionProfile:
+    for folder in folders:
+        if isinstance(name := declarations(folder).get(PROFILE_KEY), str):
             return profile_named(name)
+    folder = folders[-1]
     return profile_of_config(_json(folder / "config.json"), _image_processor(folder))
 
 
