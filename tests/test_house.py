@@ -37,6 +37,18 @@ def _imported_rooms(tree: ast.AST) -> set[str]:
     return {name.split(".")[0] for name in names} & BELOW.keys()
 
 
+def _imported_modules(tree: ast.AST, modules: set[str]) -> set[str]:
+    """Those of *modules* that a file imports anywhere, also inside functions and for types only."""
+    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            inner = {f"{node.module}.{alias.name}" for alias in node.names}
+            names |= inner & modules
+            if inner - modules:
+                names.add(node.module)
+    return names & modules
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_source_file_keeps_the_rules(path: Path) -> None:
     room = path.relative_to(ROOT).parts[0]
@@ -50,6 +62,19 @@ def test_source_file_keeps_the_rules(path: Path) -> None:
             assert length <= MAX_FUNCTION_LINES, f"{node.name} is {length} lines long"
         if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Name):
             assert node.exc.id != "NotImplementedError", "nothing may be a stub"
+
+
+def test_modules_form_no_circle() -> None:
+    """`__init__.py` files are left out: they only pass names on."""
+    paths = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in SOURCES if path.name != "__init__.py"
+    }
+    graph = {
+        name: _imported_modules(ast.parse(path.read_text(encoding="utf-8")), {*paths}) - {name}
+        for name, path in paths.items()
+    }
+    assert sum(map(len, graph.values())) > len(graph), "imports are found"
+    TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
 
 
 def test_the_packages_of_training_form_no_circle() -> None:

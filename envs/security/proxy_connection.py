@@ -7,7 +7,7 @@ import re
 import ssl
 from collections.abc import Coroutine
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from envs.security import subresources
 from envs.security.allowlist import Origin, canonical_host
@@ -29,12 +29,9 @@ from envs.security.http1 import (
     unchunked,
 )
 from envs.security.outgoing_requests import BODY_BYTES, MESSAGE, Outgoing, Stopped, outgoing, without_compression
-from envs.security.proxy_parts import Denied, Link, Refused, join, no_rule, refused_at, shown, target_of
+from envs.security.proxy_parts import Denied, Link, Proxy, Refused, join, no_rule, refused_at, shown, target_of
 from envs.security.tls_termination import begins_tls, proxy_certificate
 from envs.security.web_sockets import PrefixedReader, pass_messages
-
-if TYPE_CHECKING:
-    from envs.security.allowlist_proxy import AllowlistProxy
 
 T = TypeVar("T")
 
@@ -45,7 +42,7 @@ _SAFE = frozenset((b"GET", b"HEAD", b"OPTIONS"))
 class ClientConnection:
     """Serves one connection of the browser: any number of requests, or one tunnel."""
 
-    def __init__(self, proxy: AllowlistProxy, link: Link) -> None:
+    def __init__(self, proxy: Proxy, link: Link) -> None:
         self._proxy = proxy
         self._limits = proxy.limits
         self._link = link

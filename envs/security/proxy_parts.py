@@ -6,12 +6,12 @@ import asyncio
 import re
 from collections.abc import Coroutine
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, Protocol, cast
 
-from envs.security.allowlist import Origin, origin_of
+from envs.security.allowlist import Origin, Origins, origin_of
 from envs.security.blocked_requests import NOWHERE, UNREADABLE, Place, RequestKind
 from envs.security.http1 import BLOCK, Request
-from envs.security.outgoing_requests import Stopped
+from envs.security.outgoing_requests import Checks, Stopped
 
 _ABSOLUTE = re.compile(rb"(?:http|ws)://[^/?#@\\]+([^#]*)", re.IGNORECASE)
 _PHRASES = {400: "Bad Request", 403: "Forbidden", 431: "Too Large", 502: "Bad Gateway", 503: "Busy", 504: "Timeout"}
@@ -88,6 +88,18 @@ class Link(NamedTuple):
             f"Content-Length: {len(body)}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"
         )
         await self.write(head.encode() + body)
+
+
+class Proxy(Protocol):
+    """What a connection uses of the proxy that accepted it."""
+
+    origins: Origins
+    limits: Limits
+    checks: Checks
+
+    def refuse(self, refused: Refused, reason: str) -> None: ...
+
+    async def connect(self, origin: Origin, *, load: bool = False, tls: bool = False) -> Link: ...
 
 
 def target_of(request: Request) -> tuple[Origin, bytes]:

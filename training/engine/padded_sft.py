@@ -24,7 +24,7 @@ from training.engine.checkpoints import lora_config
 from training.engine.trainer import one_device, shared_arguments
 
 if TYPE_CHECKING:
-    from training.engine.sft import SupervisedJob
+    from training.engine.supervised_job import SupervisedJob
 
 IGNORED = -100
 """Label of a token without loss."""

@@ -20,7 +20,6 @@ from torch import Tensor, nn
 
 from envs.core.atomic_write import write_atomically
 from envs.core.errors import BadInput
-from envs.core.record import Record
 from training.data.cache import read_rows, write_rows
 from training.data.columns import Column
 from training.data.packing import PackedSequence, row_tokens
@@ -33,28 +32,15 @@ from training.engine.launcher import run_launched
 from training.engine.packed_model import accept_packed
 from training.engine.padded_sft import padded_trainer
 from training.engine.progress import ReportSteps, Watcher, unwatched
-from training.engine.settings import Compute, Optimization
 from training.engine.sharding import settle_sharding, whole_model
 from training.engine.step_plan import Plan, StepShard
+from training.engine.supervised_job import SupervisedJob
 from training.engine.trainer import RowsTrainer, SaveByTheClock, train_on, training_arguments
 from training.engine.tree_attention import UnpackableLayers
 
 JOB = "sft.json"
 ROWS = "rows.parquet"
 VALIDATION_ROWS = "validation.parquet"
-
-
-class SupervisedJob(Record):
-    """A fine-tuning job, without its rows."""
-
-    start: Path
-    optimization: Optimization
-    compute: Compute = Compute()
-    seed: int = 0
-    steps: int | None = None
-    """Optimizer steps; None: as many as the epochs take."""
-    patience: int = 1
-    """With validation rows: epochs without a lower loss after which training ends."""
 
 
 def supervised(
