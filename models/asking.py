@@ -25,6 +25,7 @@ from models.base import (
     ModelOutOfTime,
     ModelTimeout,
     ModelTruncated,
+    SampledTokens,
 )
 from models.structured import parse_answer
 from models.tool_use import ToolModel, ToolReply, ToolRequest
@@ -166,13 +167,23 @@ async def ask_text(
 
 
 async def complete_or_empty(model: ChatModel, request: ChatRequest, spent: Sequence[ChatReply] = ()) -> ChatReply:
-    """Sends the request. A truncated or empty answer is a reply without text, not an error. The usage of the calls
-    *spent* before is added to an error."""
+    """Sends the request. A truncated or empty answer is a reply without text, with the tokens that were sampled, not an
+    error. The usage of the calls *spent* before is added to an error."""
     try:
         return await complete(model, request)
     except ModelError as error:
         if isinstance(error, ModelTruncated | ModelInvalidAnswer) and error.usage is not None:
-            return ChatReply("", error.usage, model.spec, error.seconds, error.attempts)
+            sampled = error.sampled or SampledTokens()
+            return ChatReply(
+                "",
+                error.usage,
+                model.spec,
+                error.seconds,
+                error.attempts,
+                prompt_token_ids=sampled.prompt,
+                completion_token_ids=sampled.completion,
+                logprobs=sampled.logprobs,
+            )
         charge(error, spent)
         raise
 

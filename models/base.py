@@ -18,6 +18,16 @@ from typing import Any, Literal, Protocol
 from pydantic import BaseModel
 
 
+@dataclass(frozen=True, slots=True)
+class SampledTokens:
+    """The tokens of an answer, as far as the model returns them."""
+
+    prompt: tuple[int, ...] | None = None
+    completion: tuple[int, ...] | None = None
+    logprobs: tuple[float, ...] | None = None
+    """As :attr:`ChatReply.logprobs`."""
+
+
 class ModelError(Exception):
     """Base of the errors of a chat call. The attributes hold what the call spent."""
 
@@ -25,6 +35,8 @@ class ModelError(Exception):
     seconds: float = 0.0
     usage: Usage | None = None
     """Tokens of unusable answers (truncated, invalid), which are billed too. None without an answer."""
+    sampled: SampledTokens | None = None
+    """Tokens of an unusable answer, where they are known: training lowers their probability."""
     answered: bool = False
     """True: the model works, but gave no usable answer to this request (unparsable, truncated, withheld), or the server
     refused the request for its content. Other requests may succeed. False: the model is unreachable or refuses all

@@ -27,7 +27,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from models.base import ModelBusy, ModelError, ModelRejected, ModelTimeout, ModelUnavailable, Usage
+from models.base import ModelBusy, ModelError, ModelRejected, ModelTimeout, ModelUnavailable, SampledTokens, Usage
 
 if TYPE_CHECKING:
     from httpx2 import AsyncClient
@@ -117,6 +117,8 @@ class Failure:
     """The wait that the server requested; None without a request."""
     answered: bool = False
     """See :attr:`models.base.ModelError.answered`."""
+    sampled: SampledTokens | None = None
+    """See :attr:`models.base.ModelError.sampled`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +259,7 @@ class Call:
 def _error_of(failure: Failure, message: str) -> ModelError:
     error = failure.error(message)
     error.answered = error.answered or failure.answered
+    error.sampled = failure.sampled
     return error
 
 

@@ -37,6 +37,7 @@ from models.base import (
     ModelTimeout,
     ModelTruncated,
     ModelUnavailable,
+    SampledTokens,
     Usage,
 )
 from models.embedded import embedded_dir
@@ -161,6 +162,7 @@ class LocalModel:
         if row.finish == "length":
             cut = ModelTruncated(f"{self.spec}: the answer was cut at {job.max_tokens} tokens")
             cut.answered = True
+            cut.sampled = SampledTokens(job.prompt, tuple(row.tokens), tuple(row.logprobs))
             raise cut
         return Draft(row.text, job.prompt, tuple(row.tokens), tuple(row.logprobs))
 

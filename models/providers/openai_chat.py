@@ -23,6 +23,7 @@ from models.base import (
     ModelInvalidAnswer,
     ModelRejected,
     ModelTruncated,
+    SampledTokens,
     Usage,
 )
 from models.prices import own_prices, price_table
@@ -143,15 +144,16 @@ class OpenAIChat:
             return unreadable_answer(error, "chat completion")
         call.charge(self._usage(reply.usage or WireUsage()))
         choice = reply.choices[0]
+        tokens = choice.logprobs.content if choice.logprobs else None
+        logprobs = None if tokens is None else tuple(token.logprob for token in tokens)
         failure = unusable(choice, request)
         if failure is not None:
-            return failure
-        tokens = choice.logprobs.content if choice.logprobs else None
+            return replace(failure, sampled=SampledTokens(reply.prompt_token_ids, choice.token_ids, logprobs))
         return Draft(
             text=cut_at(well_formed(choice.message.content or ""), request.stop),
             prompt_token_ids=reply.prompt_token_ids,
             completion_token_ids=choice.token_ids,
-            logprobs=None if tokens is None else tuple(token.logprob for token in tokens),
+            logprobs=logprobs,
         )
 
     def _usage(self, wire: WireUsage) -> Usage:

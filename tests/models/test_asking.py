@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from models.asking import LATER_TEMPERATURE, TEXT_TRIES, ask_text, calls_end_at, complete
+from models.asking import LATER_TEMPERATURE, TEXT_TRIES, ask_text, calls_end_at, complete, complete_or_empty
 from models.base import (
     ChatReply,
     ChatRequest,
@@ -16,6 +16,7 @@ from models.base import (
     ModelOutOfTime,
     ModelTimeout,
     ModelTruncated,
+    SampledTokens,
     Usage,
 )
 from models.providers.scripted_model import ScriptedModel
@@ -52,6 +53,23 @@ class Small:
 
     async def aclose(self) -> None:
         pass
+
+
+async def test_the_tokens_of_a_truncated_answer_are_kept() -> None:
+    """Symptom: M-GRPO never lowered the probability of answers that were cut, so that a policy came to give more."""
+
+    class Cut(Small):
+        async def complete(self, request: ChatRequest) -> ChatReply:
+            try:
+                return await super().complete(request)
+            except ModelTruncated as error:
+                error.sampled = SampledTokens((1, 2), (3, 4), (-0.5, -0.25))
+                raise
+
+    reply = await complete_or_empty(Cut(None), REQUEST)
+    assert (reply.text, reply.usage) == ("", USAGE)
+    assert (reply.prompt_token_ids, reply.completion_token_ids, reply.logprobs) == ((1, 2), (3, 4), (-0.5, -0.25))
+    assert (await complete_or_empty(Small(None), REQUEST)).completion_token_ids is None
 
 
 async def test_a_parsable_answer_takes_one_call() -> None:

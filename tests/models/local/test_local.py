@@ -112,8 +112,12 @@ async def test_logprobs_are_those_of_a_plain_forward_pass(model: LocalModel) -> 
 
 
 async def test_an_answer_that_hits_its_limit_is_an_error(model: LocalModel) -> None:
-    with pytest.raises(ModelTruncated, match="cut at 1 tokens"):
+    with pytest.raises(ModelTruncated, match="cut at 1 tokens") as caught:
         await model.complete(request("hello", max_tokens=1))
+    sampled = caught.value.sampled
+    assert sampled is not None and sampled.prompt == model.prompt_tokens(request("hello").messages, 1)
+    assert sampled.completion == (await answer_ids(model, request("hello")))[:1]
+    assert sampled.logprobs is not None and len(sampled.logprobs) == 1, "training lowers their probability"
 
 
 async def test_a_stop_string_ends_the_answer_and_is_left_out(model: LocalModel) -> None:

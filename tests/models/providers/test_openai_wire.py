@@ -19,6 +19,7 @@ from models.base import (
     ModelInvalidAnswer,
     ModelRejected,
     ModelTruncated,
+    SampledTokens,
 )
 from models.providers.anthropic_chat import AnthropicChat
 from models.providers.gemini_chat import GeminiChat
@@ -381,11 +382,14 @@ async def test_a_limit_that_is_too_large_is_the_callers_mistake() -> None:
 async def test_vllm_gives_token_ids_and_logprobs() -> None:
     logprobs = {"content": [{"token": "a", "logprob": -0.5}, {"token": "b", "logprob": -0.25}]}
     full = Reply("ab", extra={"token_ids": [5, 6], "logprobs": logprobs}, extra_top={"prompt_token_ids": [1, 2, 3]})
-    async with misbehaving_server([full, Reply("ab")]) as server:
+    async with misbehaving_server([full, Reply("ab"), replace(full, finish="length")]) as server:
         chat = make_model(f"vllm:{server.openai_url}#Qwen/Qwen3-4B", environ={})
         reply = await chat.complete(request(logprobs=True))
         plain = await chat.complete(request(logprobs=True))
+        with pytest.raises(ModelTruncated) as cut:
+            await chat.complete(request(logprobs=True))
         await chat.aclose()
+    assert cut.value.sampled == SampledTokens((1, 2, 3), (5, 6), (-0.5, -0.25))
     assert server.requests[0].body["return_token_ids"] is True
     assert server.requests[0].body["logprobs"] is True
     assert (reply.prompt_token_ids, reply.completion_token_ids) == ((1, 2, 3), (5, 6))
