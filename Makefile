@@ -3,6 +3,8 @@
 
 BIN := .venv/bin
 export HF_HUB_OFFLINE ?= 1
+# The tests start hundreds of processes: without kept bytecode each compiles the modules again.
+export PYTHONDONTWRITEBYTECODE :=
 
 demo: setup-demo ## the embedded model plays ten MiniWoB++ tasks live in Chromium
 	$(BIN)/mira demo

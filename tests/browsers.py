@@ -1,8 +1,9 @@
 """Which Chromium a test drives.
 
-The headless shell is Chromium's engine without windows: a session costs some 40 % less CPU time. Where it is installed,
-tests drive it that run episodes and do not depend on the browser around the page. Those of the browser, the
-observation, the boundary and approval drive the whole browser, and so does every test with `MIRA_CHROMIUM` set.
+The headless shell is Chromium's engine without windows: a session costs some 40 % less CPU time. Tests that observe
+pages or run episodes, and do not depend on the browser around the page, drive the shell where it is installed. Tests of
+the browser, the boundary and approval, and the examples, drive the whole browser. With `MIRA_CHROMIUM` set all tests
+drive the one that it names.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ VARIABLE: Final = "MIRA_CHROMIUM"
 HEADLESS_SHELL: Final = None if VARIABLE in os.environ else shutil.which("chromium-headless-shell")
 """None: all tests drive the same browser."""
 _TESTS: Final = Path(__file__).parent
-_IN_THE_SHELL: Final = ("agent/episode", "agent/inspection", "agent/run", "envs/suites", "judges", "models", "training")
+_IN_THE_SHELL: Final = (
+    *("agent/cli", "agent/episode", "agent/inspection", "agent/run"),
+    *("envs/observer", "envs/suites", "judges", "models", "training"),
+)
 _WHOLE: Final = "approv"
 """Tests with this in the name of their file drive the whole browser."""
 

@@ -27,7 +27,9 @@ def kept_choice(monkeypatch: pytest.MonkeyPatch) -> None:
         ("agent/episode/test_approval_page.py", None),
         ("envs/security/test_proxy_leaks.py", None),
         ("envs/browser/test_session.py", None),
-        ("envs/observer/test_observer.py", None),
+        ("envs/observer/test_observer.py", "/shell"),
+        ("agent/cli/test_runs.py", "/shell"),
+        ("test_examples.py", None),
     ],
 )
 def test_the_boundary_and_approval_have_the_whole_browser(

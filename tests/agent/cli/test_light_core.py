@@ -129,7 +129,8 @@ async def test_an_api_model_needs_no_torch(api_run: Path, open_shop: Shop) -> No
             pytest.param(["models"], id="models"),
             pytest.param(["doctor"], id="doctor"),
             pytest.param(["--help"], id="help"),
-        ]
+        ],
+        every=3,
     ),
 )
 async def test_a_core_command_works_without_the_extras(

@@ -51,8 +51,8 @@ def test_no_notice_of_approval_without_approve(shop: Shop, tmp_path: Path) -> No
     [
         pytest.param([STOP], [], 0, id="stopped"),
         pytest.param([BUY] * 9, ["--approve", "submit"], 1, id="declined"),
-        pytest.param([BUY, STOP], ["--approve", "submit"], 1, id="declined, then stopped"),
-        pytest.param([STOP], ["--approve", "submit"], 0, id="nothing to approve"),
+        pytest.param([BUY, STOP], ["--approve", "submit"], 1, id="declined, then stopped", marks=pytest.mark.heavy),
+        pytest.param([STOP], ["--approve", "submit"], 0, id="nothing to approve", marks=pytest.mark.heavy),
         pytest.param(["hm"] * 9, [], 1, id="never an action"),
         pytest.param(['do(action="Wait")'] * 9, ["--max-steps", "2"], 1, id="out of steps"),
     ],

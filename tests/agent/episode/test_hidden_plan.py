@@ -76,7 +76,7 @@ async def play(out: Path, script: list[str], style: PromptStyle, **values: objec
 @pytest.mark.parametrize(
     ("cause", "style"),
     [
-        *((cause, "compact") for cause in TROUBLES),
+        *(pytest.param(cause, "compact", marks=pytest.mark.heavy if cause == "stall" else ()) for cause in TROUBLES),
         ("loop", "full"),
         pytest.param("milestone_lost", "full", marks=pytest.mark.heavy),
     ],

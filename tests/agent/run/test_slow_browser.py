@@ -53,7 +53,7 @@ OPEN_TASK, SUITE = ["run", "x", "--url", "http://127.0.0.1:9/"], ["run", "--suit
     [
         pytest.param(*DRIVER, OPEN_TASK, id="driver-open task"),
         pytest.param(*CHROMIUM, OPEN_TASK, id="Chromium-open task"),
-        pytest.param(*CHROMIUM, SUITE, id="Chromium-suite"),
+        pytest.param(*CHROMIUM, SUITE, id="Chromium-suite", marks=pytest.mark.heavy),
         pytest.param(*DRIVER, ["doctor"], id="driver-doctor"),
     ],
 )

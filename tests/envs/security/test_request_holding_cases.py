@@ -127,7 +127,7 @@ OVER_TLS = (
 )
 
 
-@pytest.mark.parametrize("case", [case for case in SUBMITTED if case.name in OVER_TLS], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", sampled(pytest.param(one, id=one.name) for one in SUBMITTED if one.name in OVER_TLS))
 async def test_what_goes_by_https_is_held_too(opened: Opened, case: Case) -> None:
     """The approved case is the control, because the browser does not trust the test's authority without the proxy."""
     assert len([request for request in SUBMITTED if request.name in OVER_TLS]) == len(OVER_TLS)

@@ -134,7 +134,7 @@ def test_several_reward_functions_count_by_their_weights() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [pytest.param(value, marks=pytest.mark.heavy if value in VALUES[1:5] else ()) for value in VALUES],
+    [pytest.param(value, marks=pytest.mark.heavy if value in VALUES[1:7] else ()) for value in VALUES],
 )
 def test_equal_rewards_leave_the_weights_as_they_are(start: Path, tmp_path: Path, value: float) -> None:
     variants: dict[str, dict[str, Any]] = {
