@@ -87,10 +87,11 @@ _GROUP_COLUMNS = (
     Column("roll-\nouts", right=True, drop=1),
     Column("reward", right=True),
     Column("groups\nthat differ", right=True, drop=2),
-    Column("rows", right=True, drop=6),
+    Column("unread-\nable", right=True, drop=6),
+    Column("rows", right=True, drop=7),
     Column("KL", right=True, drop=4),
     Column("clipped", right=True, drop=3),
-    Column("browser", right=True, drop=7),
+    Column("browser", right=True, drop=8),
     Column("play,\ntrain s", right=True, drop=5),
 )
 
@@ -120,6 +121,7 @@ def _group_cells(metrics: PhaseMetrics) -> tuple[str, ...]:
         _rollouts(metrics),
         number_cell(groups.counts.reward),
         f"{groups.counts.informative}/{groups.counts.groups}",
+        "" if metrics.unreadable is None else f"{metrics.unreadable:.1%}",
         str(metrics.actor_rows),
         "" if groups.kl is None else f"{groups.kl:.4f}",
         "" if groups.clipped is None else f"{groups.clipped:.1%}",

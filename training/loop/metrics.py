@@ -12,6 +12,7 @@ from pydantic import Field
 
 from envs.core.record import Record
 from judges.statistics import Interval, rank_correlation, wilson
+from training.data.trajectories import Trajectory
 from training.loop.data import ReplayCounts
 from training.mira.group_advantages import GroupCounts
 from training.rollouts.pool import find_runs
@@ -106,6 +107,9 @@ class PhaseMetrics(Record):
     actor_rows: int = 0
     nonfinite_rows: int = 0
     """Rows that were left out because their advantage is NaN or infinite."""
+    unreadable: float | None = None
+    """Share of the policy's answers in the phase's own trajectories that hold no action, in [0, 1]; a share that grows
+    is a policy that comes apart. None without answers."""
     replayed: ReplayCounts = ReplayCounts()
     potential: CriticScores | None = None
     value: CriticScores | None = None
@@ -122,6 +126,13 @@ class PhaseMetrics(Record):
     """None without group-relative advantages."""
     seconds: dict[str, float] = Field(default_factory=dict)
     """Wall seconds of each part that this process ran."""
+
+
+def unreadable_share(trajectories: Sequence[Trajectory]) -> float | None:
+    """Share of the answers that hold no action; None without answers."""
+    unreadable = sum(each.unreadable for each in trajectories)
+    answers = unreadable + sum(len(each.decisions) for each in trajectories)
+    return unreadable / answers if answers else None
 
 
 def played_in(*places: Path) -> PlayedRun:

@@ -26,7 +26,7 @@ from training.loop.critics import Critics, score_rows, train_critics
 from training.loop.data import PhaseData, ReplayCounts, phase_data, read_episodes, read_runs
 from training.loop.evaluation.phases import is_finished
 from training.loop.group_update import describe_groups, group_metrics, group_rows
-from training.loop.metrics import PhaseMetrics, loss_change, played_in
+from training.loop.metrics import PhaseMetrics, loss_change, played_in, unreadable_share
 from training.loop.parts import read_record, run_location, write_record
 from training.loop.phase_context import LogFunction, PhaseContext
 from training.loop.rollouts import evaluation_config, play_run
@@ -114,6 +114,7 @@ def learn(context: PhaseContext, runs: Sequence[Path]) -> PhaseMetrics:
         rows=len(data.rows),
         actor_rows=len(chosen.rows),
         nonfinite_rows=chosen.nonfinite,
+        unreadable=unreadable_share(data.trajectories[: data.new]),
         replayed=data.replayed,
         potential=chosen.potential,
         value=chosen.value,

@@ -49,6 +49,7 @@ def scalars(metrics: PhaseMetrics) -> dict[str, float]:
         values |= _played(name, played)
     for name, critic in (("potential", metrics.potential), ("value", metrics.value)):
         values |= _critic(name, critic)
+    values["rollouts/unreadable"] = metrics.unreadable
     values["advantage/on_successes"] = metrics.advantage_on_successes
     values["advantage/on_failures"] = metrics.advantage_on_failures
     if metrics.phase:

@@ -11,7 +11,8 @@ from agent.run.run_store import RunFolder
 from envs.core.trace import Failure
 from judges.statistics import wilson
 from tests.agent.episodes import Play, write_run
-from training.loop.metrics import LossChange, critic_scores, loss_change, played_in
+from tests.training.trajectories import trajectory, worded
+from training.loop.metrics import LossChange, critic_scores, loss_change, played_in, unreadable_share
 
 STUCK = Failure(category="stuck_midway", key_step=2, reason="the same click three times")
 
@@ -39,6 +40,12 @@ def test_a_run_is_counted(tmp_path: Path) -> None:
     assert result.failures == {"other": 1, "stuck_midway": 1}
     assert result.steps == 2
     assert result.progress == pytest.approx((1 + 1 / 2 + 0) / 3)
+
+
+def test_the_share_of_unreadable_answers() -> None:
+    episode = trajectory(worded("a", "b", "c")).model_copy(update={"unreadable": 2})
+    assert unreadable_share([episode, episode.model_copy(update={"unreadable": 0})]) == pytest.approx(2 / 8)
+    assert unreadable_share([]) is None
 
 
 def test_without_milestones_there_is_no_progress(tmp_path: Path) -> None:

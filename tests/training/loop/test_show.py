@@ -12,8 +12,9 @@ from agent.cli import output
 from tests.mira_command import mira
 from training.loop.data import ReplayCounts
 from training.loop.loop import Progress
-from training.loop.metrics import CriticScores, LossChange, PhaseMetrics, PlayedRun
+from training.loop.metrics import CriticScores, GroupMetrics, LossChange, PhaseMetrics, PlayedRun
 from training.loop.parts import write_record
+from training.mira.group_advantages import GroupCounts
 
 START = PhaseMetrics(
     phase=0, evaluation=PlayedRun(episodes=5, successes=5, broken=0, steps=3, progress=None, failures={})
@@ -28,7 +29,9 @@ LATER = PhaseMetrics(
     advantage_on_successes=-0.0512,
     actor_loss=LossChange(first=0.1704, last=0.0966),
     perplexity=12.3456,
+    unreadable=0.0456,
 )
+GROUPED = LATER.model_copy(update={"groups": GroupMetrics(counts=GroupCounts(groups=5, informative=2, reward=0.5))})
 
 
 def show(monkeypatch: pytest.MonkeyPatch, *words: str) -> None:
@@ -59,6 +62,16 @@ def test_no_cell_is_truncated_in_a_terminal(
         ["0", "100% (57-100)"],
         ["6", "65% (43-82)", "100%", "400", "12345", "-0.05", "0.12", "0.17→0.10"],
     ]
+
+
+def test_groups_and_unreadable_answers_are_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    write_record(tmp_path / "progress.json", Progress(arm="mgrpo", seed=0, phases=(START, GROUPED)))
+    monkeypatch.setattr(output.stdout, "_width", 120)
+    show(monkeypatch, str(tmp_path), "--wide")
+    lines = capsys.readouterr().out.splitlines()
+    assert cells_of(lines)[1] == ["6", "65% (43-82)", "100%", "0.50", "2/5", "4.6%", "12345", "0%"]
 
 
 def test_json_has_every_digit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], out: Path) -> None:

@@ -23,6 +23,7 @@ EXPECTED = {
     "rollouts/steps": [(6, 3.0)],
     "rollouts/progress": [(6, 1.0)],
     "rollouts/broken": [(6, 0.0)],
+    "rollouts/unreadable": [(6, 0.0456)],
     "potential/absolute_error": [(6, 0.1234)],
     "advantage/on_successes": [(6, -0.0512)],
     "replay/held": [(6, 500.0)],
