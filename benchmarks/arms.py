@@ -92,7 +92,7 @@ def table(
     strides: Sequence[str] = (),
 ) -> None:
     """Raises BadInput where there is nothing to compare, or *rival* was not played as far."""
-    measured, curves = _in_strides(trials(out), _curves(out), strides)
+    measured, curves = list(trials(out)), list(_curves(out))
     names = [variant.partition("=")[0] for variant in variants]
     if twice := sorted(name for name, times in Counter(names).items() if times > 1):
         raise BadInput(f"--variant names {', '.join(twice)} twice: what was played would count twice")
@@ -103,6 +103,7 @@ def table(
             raise BadInput(f"--variant {variant!r} is no NAME=FOLDER of a folder that `play` wrote evaluations into")
         measured += played
         curves += _curves(Path(folder), f" {name}")
+    measured, curves = _in_strides(measured, curves, strides)
     for file in added:
         _add(file, measured, curves)
     if not measured:
@@ -139,7 +140,7 @@ def table(
 def _in_strides(
     measured: Iterable[tuple[int, Trial]], curves: Iterable[Learned], strides: Sequence[str]
 ) -> tuple[list[tuple[int, Trial]], list[Learned]]:
-    """The runs of `--out`, with N phases of each arm of *strides*, `ARM=N`, counted as one. Raises BadInput."""
+    """The runs that were played, with N phases of each arm of *strides*, `ARM=N`, counted as one. Raises BadInput."""
     by_arm: dict[str, int] = {}
     for stride in strides:
         arm, _, number = stride.partition("=")
@@ -266,7 +267,7 @@ def main() -> int:
         help="what was played into another --out, with other settings: its arms are called `ARM NAME`",
     )
     telling.add_argument(
-        "--stride", action="append", default=[], metavar="ARM=N", help="N phases of ARM under --out count as one"
+        "--stride", action="append", default=[], metavar="ARM=N", help="N phases of ARM count as one, except in --add"
     )
     telling.add_argument("--rival", default="filtered_bc", help="an arm that all others are compared with, too")
     for one in (playing, telling):

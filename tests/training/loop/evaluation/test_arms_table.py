@@ -87,6 +87,10 @@ def test_short_phases_of_an_arm_count_together(tmp_path: Path) -> None:
     }
     (curve,) = result["curves"]
     assert [phase["phase"] for phase in curve["phases"]] == [1, 2, 3, 4, 5, 6]
+    variant = f"b={tmp_path / 'runs'}"
+    both = build_table(tmp_path, added=[], rival="mgrpo", strides=["mgrpo=4", "mgrpo b=4"], variants=[variant])
+    assert sorted({name.partition(" seed")[0] for name in both["episodes"]}) == ["mgrpo", "mgrpo b"]
+    assert both["phase"] == 6
 
 
 @pytest.mark.parametrize(
