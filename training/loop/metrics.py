@@ -109,7 +109,7 @@ class PhaseMetrics(Record):
     """Rows that were left out because their advantage is NaN or infinite."""
     unreadable: float | None = None
     """Share of the policy's answers in the phase's own trajectories that hold no action, in [0, 1]; a share that grows
-    is a policy that comes apart. None without answers."""
+    is a sign of policy collapse. None without answers."""
     replayed: ReplayCounts = ReplayCounts()
     potential: CriticScores | None = None
     value: CriticScores | None = None
