@@ -26,6 +26,7 @@ from models.base import (
     ModelTimeout,
     ModelTruncated,
     SampledTokens,
+    Usage,
 )
 from models.structured import parse_answer
 from models.tool_use import ToolModel, ToolReply, ToolRequest
@@ -148,7 +149,7 @@ async def ask_text(
             if last or error.usage is None:  # no answer: the connection broke
                 charge(error, spent)
                 raise
-            spent.append(ChatReply("", error.usage, model.spec, error.seconds, error.attempts))
+            spent.append(empty_reply(error, error.usage, model.spec))
             continue
         except ModelError as error:
             charge(error, spent)
@@ -173,19 +174,24 @@ async def complete_or_empty(model: ChatModel, request: ChatRequest, spent: Seque
         return await complete(model, request)
     except ModelError as error:
         if isinstance(error, ModelTruncated | ModelInvalidAnswer) and error.usage is not None:
-            sampled = error.sampled or SampledTokens()
-            return ChatReply(
-                "",
-                error.usage,
-                model.spec,
-                error.seconds,
-                error.attempts,
-                prompt_token_ids=sampled.prompt,
-                completion_token_ids=sampled.completion,
-                logprobs=sampled.logprobs,
-            )
+            return empty_reply(error, error.usage, model.spec)
         charge(error, spent)
         raise
+
+
+def empty_reply(error: ModelError, usage: Usage, spec: str) -> ChatReply:
+    """The reply without text that stands for an unusable answer of the model *spec*, with its tokens and *usage*."""
+    sampled = error.sampled or SampledTokens()
+    return ChatReply(
+        "",
+        usage,
+        spec,
+        error.seconds,
+        error.attempts,
+        prompt_token_ids=sampled.prompt,
+        completion_token_ids=sampled.completion,
+        logprobs=sampled.logprobs,
+    )
 
 
 def charge(error: ModelError, spent: Sequence[ChatReply]) -> None:

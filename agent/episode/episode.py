@@ -60,7 +60,7 @@ from envs.observer.set_of_marks import marked
 from envs.security.blocked_requests import BlockedOrigin, merge_blocked_origins
 from envs.suites.webarena.evaluators import FuzzyJudge
 from judges.base import AutoRater, OutcomeJudge
-from models.asking import calls_end_at
+from models.asking import calls_end_at, empty_reply
 from models.base import ChatReply, Message, ModelError
 from models.transport import Waiting, wait_listener
 from planners.base import Planner
@@ -284,7 +284,7 @@ class Episode:
         except ModelError as error:
             self.failed_role = role
             if error.usage is not None:
-                reply = ChatReply("", error.usage, spec, error.seconds, error.attempts)
+                reply = empty_reply(error, error.usage, spec)
                 self.account([call_record(role, reply, error=f"{type(error).__name__}: {error}")])
             raise
 

@@ -41,7 +41,7 @@ from envs.core.actions import Action, Reason, Stop, Wait
 from envs.core.notes import NoteEdit
 from envs.core.observation import Observation
 from envs.core.record import storable
-from models.asking import charge, converse
+from models.asking import charge, converse, empty_reply
 from models.base import Budget, ChatReply, Image, Message, ModelError, ModelInvalidAnswer, ModelTruncated
 from models.prompting.prompt_text import PromptText, cut, folded
 from models.tool_use import (
@@ -289,7 +289,7 @@ class ToolsetPolicy:
             if not isinstance(error, ModelTruncated | ModelInvalidAnswer) or error.usage is None:
                 charge(error, [call.reply for call in asked.calls])
                 raise
-            reply = ChatReply("", error.usage, self.spec, error.seconds, error.attempts)
+            reply = empty_reply(error, error.usage, self.spec)
             asked.add(recorded(request), reply, str(error))
             asked.problems.append(str(error))
             asked.unusable += 1
