@@ -5,8 +5,8 @@
     python -m benchmarks.real_models table OUT/results.json [--by-task] [--json]
 
 Every arm has the settings of `mira run` that follow its name. It is one run for each seed, in OUT/NAME/seed-N, seed
-after seed, so that few seeds of all arms are complete early. An interrupted run is continued. After each, its episodes
-are written to the results file. What the file has is not played again, so that the file alone, without the traces,
+after seed, so that few seeds of all arms are complete early. An interrupted run is continued. Each episode enters the
+results file when it ends. What the file has is not played again, so that the file alone, without the traces,
 continues the experiment on another machine. The first arm is the base of the paired differences: the same task and
 seed in both, with a bootstrap over whole tasks.
 """
@@ -17,10 +17,11 @@ import argparse
 import asyncio
 import json
 import re
+import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -28,7 +29,8 @@ from agent import resume, run_suite
 from agent.cli.options import parse_seeds, suite_tasks
 from agent.config import RunConfig
 from agent.episode.policy import REPEATS_NO_OP
-from agent.results import EpisodeResult, RunResult
+from agent.progress import EpisodeEnded, Event
+from agent.results import EpisodeResult
 from envs.core.record import Record
 from envs.core.tasks import TaskSelection
 from envs.core.trace import Call
@@ -141,38 +143,63 @@ def _kind(error: str) -> str:
     return re.sub(r"\d+", "N", re.sub(r"'[^']*'|\"[^\"]*\"", "…", head))[:80]
 
 
-def play(
-    results: Results, arms: Sequence[str], chosen: TaskSelection, common: Mapping[str, Any], out: Path
-) -> Iterator[None]:
-    """Plays what *results* lacks of the chosen tasks and seeds, arm by arm within a seed; yields after each run."""
-    for seed in chosen.seeds:
-        for name in arms:
-            arm = results.arms[name]
-            if {one.task for one in arm.rows if one.seed == seed} >= set(results.tasks):
-                continue
-            print(f"{name}, seed {seed}", flush=True)
-            selection = replace(chosen, seeds=(seed,))
-            config = RunConfig.model_validate({**common, **arm.settings})
-            run = asyncio.run(_run(config, selection, out / name, f"seed-{seed}"))
-            rows = (*(one for one in arm.rows if one.seed != seed), *map(row, run.episodes))
-            results.arms[name] = arm.model_copy(update={"rows": rows})
-            won = sum(one.success for one in rows if one.seed == seed)
-            print(f"  {won} of {len(run.episodes)} solved", flush=True)
-            yield
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """Plays what the results file lacks."""
 
+    results: Results
+    file: Path
+    """The results file."""
+    out: Path
+    """Folder of the runs."""
+    common: Mapping[str, Any]
+    """Settings of all arms."""
 
-async def _run(config: RunConfig, selection: TaskSelection, folder: Path, run_id: str) -> RunResult:
-    """Plays the run, or continues it."""
-    if (folder / run_id / "run.json").exists():
-        return await resume(folder / run_id)
-    return await run_suite(config, selection, folder, run_id=run_id)
+    def play(self, arms: Sequence[str], chosen: TaskSelection) -> None:
+        """Plays the missing tasks of *chosen*, arm by arm within a seed."""
+        for seed in chosen.seeds:
+            for name in arms:
+                missing = self._missing(name, seed)
+                if missing:
+                    print(f"{name}, seed {seed}: {len(missing)} episodes to play", file=sys.stderr)
+                    self._play_run(name, replace(chosen, names=missing, seeds=(seed,)))
+                    won = [row.success for row in self.results.arms[name].rows if row.seed == seed]
+                    print(f"  {sum(won)} of {len(won)} solved", file=sys.stderr)
 
+    def _missing(self, name: str, seed: int) -> tuple[str, ...]:
+        played = {row.task for row in self.results.arms[name].rows if row.seed == seed}
+        return tuple(task for task in self.results.tasks if task not in played)
 
-def _write(results: Results, file: Path) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    scratch = file.with_suffix(".partial")
-    scratch.write_text(results.model_dump_json(indent=1) + "\n", encoding="utf-8")
-    scratch.replace(file)
+    def _play_run(self, name: str, selection: TaskSelection) -> None:
+        """Plays the run of an arm and a seed, or continues it."""
+        (seed,) = selection.seeds
+        folder = self.out / name / f"seed-{seed}"
+
+        def listener(event: Event) -> None:
+            if isinstance(event, EpisodeEnded):
+                ended = row(event.result.model_copy(update={"folder": folder}))
+                summary = f"{event.result.outcome}, {ended.steps} steps, {ended.seconds:.0f} s"
+                print(f"  {ended.task}: {summary}", file=sys.stderr)
+                self._record(name, ended)
+
+        if not (folder / "run.json").exists():
+            config = RunConfig.model_validate({**self.common, **self.results.arms[name].settings})
+            asyncio.run(run_suite(config, selection, folder.parent, [listener], run_id=folder.name))
+            return
+        for episode in asyncio.run(resume(folder, [listener])).episodes:  # the listener gets no earlier ones
+            self._record(name, row(episode))
+        if self._missing(name, seed):
+            raise SystemExit(f"{folder} is a run of other tasks: remove it to play those that {self.file} lacks")
+
+    def _record(self, name: str, row: Row) -> None:
+        """Puts *row* in place of an earlier one of its task and seed, and writes the file."""
+        arm = self.results.arms[name]
+        others = (one for one in arm.rows if (one.task, one.seed) != (row.task, row.seed))
+        self.results.arms[name] = arm.model_copy(update={"rows": (*others, row)})
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        scratch = self.file.with_suffix(".partial")
+        scratch.write_text(self.results.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        scratch.replace(self.file)
 
 
 def figures(results: Results) -> list[Figures]:
@@ -272,8 +299,7 @@ def _play(options: argparse.Namespace) -> Results:
         "limits": {"max_steps": options.max_steps, "max_seconds": options.max_seconds},
     }
     chosen = TaskSelection(suite=suite, names=results.tasks, seeds=parse_seeds(options.seeds))
-    for _ in play(results, tuple(asked.arms), chosen, common, options.out):
-        _write(results, file)
+    Experiment(results, file, options.out, common).play(tuple(asked.arms), chosen)
     return results
 
 

@@ -80,13 +80,19 @@ def test_an_interrupted_experiment_continues(
     capsys.readouterr()
     arms = ("--arm", "off", "constrained=off", "--arm", "one", "max_actions_per_turn=1")
     run(monkeypatch, *common, "--max-steps", 2, "--seeds", "0", *arms, "--json")
-    assert "off, seed 0" not in capsys.readouterr().out
+    output, progress = capsys.readouterr()
+    assert [arm["arm"] for arm in json.loads(output)] == ["off", "one"]
+    assert progress.startswith("one, seed 0: 1 episodes to play\n  click-test: failure, 0 steps")
     both = Results.model_validate_json((tmp_path / "out" / "results.json").read_text())
     assert both.arms["off"] == first.arms["off"] and len(both.arms["one"].rows) == 1
     (tmp_path / "out" / "results.json").unlink()  # it was killed before it was written: the run's folder is read
     run(monkeypatch, *common, "--max-steps", 2, "--seeds", "0", *arms)
     again = Results.model_validate_json((tmp_path / "out" / "results.json").read_text())
     assert again == both
+    (tmp_path / "out" / "results.json").unlink()
+    with pytest.raises(SystemExit, match="is a run of other tasks"):
+        run(monkeypatch, *common, "click-link", "--max-steps", 2, "--seeds", "0", "--arm", "off", "constrained=off")
+    (tmp_path / "out" / "results.json").write_text(both.model_dump_json())
     for words, problem in (
         (("--max-steps", 3, "--arm", "off", "constrained=off"), "another policy, task list or number of steps"),
         (("--max-steps", 2, "--arm", "off", "constrained=on"), "other settings for the arm off"),
