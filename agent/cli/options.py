@@ -18,17 +18,22 @@ from envs.core.errors import BadInput, listed
 from envs.core.plain_values import merged, read_toml
 from envs.core.tasks import TaskInfo, TaskSelection
 
-Policy = Annotated[str | None, typer.Option(help="Model spec of the policy, e.g. openai:gpt-4o; see `mira models`.")]
+Policy = Annotated[
+    str | None,
+    typer.Option(help="Model spec of the policy, e.g. openai:gpt-4o; see `mira models`; default: embedded."),
+]
 Planner = Annotated[
     str | None,
     typer.Option(
-        help="Planner: none, reference (the milestones of the task itself), same (the policy's model), or a model spec."
+        help="Planner: none, reference (the milestones of the task itself), same (the policy's model), or a model "
+        "spec; default: reference; for an open task with a large model: same."
     ),
 ]
 Judge = Annotated[
     str | None,
     typer.Option(
-        help="Judge: state (the checkers of the task itself), none, same (the planner's model), or a model spec."
+        help="Judge of milestones and outcome: state (the checkers of the task itself), none, same (the planner's "
+        "model), or a model spec; default: state; for an open task with a large model: same."
     ),
 ]
 Grounder = Annotated[
@@ -60,17 +65,24 @@ SuiteName = Annotated[
 Tasks = Annotated[str | None, typer.Option(help="Comma-separated task names of the suite; default: all.")]
 Seeds = Annotated[str, typer.Option(help="Seeds, e.g. 0-4 or 1,3,8-9.")]
 Split = Annotated[str | None, typer.Option(help="Use only this split: train, validation or test.")]
-Workers = Annotated[int | None, typer.Option(min=1, max=64, help="Number of episodes in parallel.")]
-Attempts = Annotated[int | None, typer.Option(min=1, help="Number of episodes per task instance.")]
-MaxSteps = Annotated[int | None, typer.Option(min=1, help="Maximum steps per episode.")]
-MaxSeconds = Annotated[float | None, typer.Option(min=0, help="Maximum seconds per episode; 0: no limit.")]
-MaxTokens = Annotated[int | None, typer.Option(min=0, help="Maximum tokens per episode, over all roles.")]
+Workers = Annotated[int | None, typer.Option(min=1, max=64, help="Number of episodes in parallel; default: 1.")]
+Attempts = Annotated[int | None, typer.Option(min=1, help="Number of episodes per task instance; default: 1.")]
+MaxSteps = Annotated[int | None, typer.Option(min=1, help="Maximum steps per episode; default: 30.")]
+MaxSeconds = Annotated[
+    float | None, typer.Option(min=0, help="Maximum seconds per episode; 0: no limit; default: 600.")
+]
+MaxTokens = Annotated[
+    int | None, typer.Option(min=0, help="Maximum tokens per episode, over all roles; 0: no limit; default: 0.")
+]
 MaxCost = Annotated[
-    float | None, typer.Option(min=0, help="Maximum cost per episode in US dollars; needs known prices.")
+    float | None,
+    typer.Option(
+        min=0, help="Maximum cost per episode in US dollars, of calls with known prices; 0: no limit; default: 0."
+    ),
 ]
 RetryWindow = Annotated[
     float | None,
-    typer.Option(min=0, help="Seconds for which a call to an unavailable model is retried; 0: no retry."),
+    typer.Option(min=0, help="Seconds for which a call to an unavailable model is retried; 0: no retry; default: 100."),
 ]
 Headed = Annotated[bool, typer.Option("--headed", help="Show the browser window.")]
 Allow = Annotated[
@@ -83,8 +95,8 @@ Allow = Annotated[
 Secret = Annotated[
     list[str] | None,
     typer.Option(
-        help="Declare a secret as NAME=env:VARIABLE or NAME=file:PATH, optionally followed by @ORIGIN; it is typed "
-        "below the model and never stored."
+        help="Declare a secret as NAME=env:VARIABLE or NAME=file:PATH, optionally followed by @ORIGIN; the "
+        "runtime types its value, which no model receives and nothing stores."
     ),
 ]
 Approve = Annotated[
@@ -108,12 +120,14 @@ Screenshots = Annotated[
     str | None,
     typer.Option(
         help="Screenshots: off, steps (stored), plain (also shown to the policy), marks (shown with the numbers of the "
-        "controls), or both (shown without and with numbers)."
+        "controls), or both (shown without and with numbers); default: off."
     ),
 ]
 VisionProfile = Annotated[
     str | None,
-    typer.Option(help="Family of a policy that sees (coordinates, image sizes), as `mira models` lists them; or auto."),
+    typer.Option(
+        help="Family of a vision-language policy (coordinates, image sizes), see `mira models`; default: auto."
+    ),
 ]
 TraceZip = Annotated[bool, typer.Option("--trace-zip", help="Also keep Playwright's trace of each episode.")]
 LangSmith = Annotated[
@@ -128,26 +142,43 @@ StrictOriginal = Annotated[
 ]
 Language = Annotated[
     str | None,
-    typer.Option(help='Form of the policy\'s actions: program, do(action="Click", element="3"), or id, click [3].'),
+    typer.Option(
+        help='Form of the policy\'s actions: program, do(action="Click", element="3"), or id, click [3]; default: '
+        "program."
+    ),
 ]
 Rationale = Annotated[
     str | None,
-    typer.Option(help="Characters of reasoning before an action in full prompts: auto, a number, or 0 for none."),
+    typer.Option(
+        help="Characters of the rationale before an action, with the profiles small and large: auto, a number, or 0 "
+        "for none; default: auto."
+    ),
 ]
 MaxActionsPerTurn = Annotated[
-    int | None, typer.Option(help="Maximum number of actions in one answer of the policy, in full prompts.")
+    int | None,
+    typer.Option(
+        help="Maximum number of actions in one answer of the policy, with the profiles small and large; default: 8."
+    ),
 ]
 Profile = Annotated[
-    str | None, typer.Option(help="Prompt profile of the policy: auto, or a name; see `mira models MODEL`.")
+    str | None,
+    typer.Option(
+        help="Prompt profile of the policy: auto, compact, small or large; see `mira models MODEL`; default: auto."
+    ),
 ]
 Constrained = Annotated[
     Literal["auto", "on", "off"] | None,
-    typer.Option(help="Limit answers to actions that are valid on the page: local, vLLM and llama.cpp models."),
+    typer.Option(
+        help="Limit answers to actions that are valid on the page (constrained decoding: local, vLLM and llama.cpp "
+        "models); default: auto."
+    ),
 ]
 Milestones = Annotated[
-    int | None, typer.Option("--milestones", help="Number of milestones in a plan of a model planner.")
+    int | None, typer.Option("--milestones", help="Number of milestones in a plan of a model planner; default: 4.")
 ]
-Temperature = Annotated[float | None, typer.Option(min=0, max=2, help="Sampling temperature of the policy.")]
+Temperature = Annotated[
+    float | None, typer.Option(min=0, max=2, help="Sampling temperature of the policy; default: 0.")
+]
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="TOML file with settings; options override it.")]
 Out = Annotated[Path, typer.Option(help="Folder in which the run's folder is created.")]
 Json = Annotated[bool, typer.Option("--json", help="Print only the result, as JSON, on stdout.")]

@@ -22,15 +22,15 @@ ModelDeadline = Annotated[
     typer.Option(
         metavar=_METAVAR,
         help="Timeout of one model call in seconds, retries included; one attempt gets 60 % of it. For every role, or "
-        "for one: planner=300; repeatable.",
+        "for one: planner=300; repeatable; default: 120.",
     ),
 ]
 Thinking = Annotated[
     list[str] | None,
     typer.Option(
         metavar=_METAVAR,
-        help="Thinking budget in tokens: 0, 256 … 16384, or auto. For planner, rater and judge, or for one role: "
-        "policy=1024; repeatable.",
+        help="Thinking budget in tokens: 0, 256, 1024, 4096, 8192, 16384, or auto. For planner, rater and judge, or "
+        "for one role: policy=1024; repeatable; default: auto.",
     ),
 ]
 Reasoning = Annotated[

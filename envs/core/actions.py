@@ -213,9 +213,9 @@ Action = Annotated[
     Field(discriminator="kind"),
 ]
 ACTION: TypeAdapter[Action] = TypeAdapter(Action)
+"""Validates and dumps one action of any kind."""
 FORM_FILLING = (Click, Type, Select)
 """Actions that fill in a form: another action may follow one of them in the same answer."""
-"""Validates and dumps one action of any kind."""
 
 
 class Status(StrEnum):

@@ -13,7 +13,16 @@ from agent.cli.options import BaseUrl
 from agent.cli.output import EXIT_FAILED, EXIT_OK, print_json, print_problem, stderr, stdout
 from envs.core.errors import BadInput
 from training.cli.grpo import Examples
-from training.cli.messages import AsJson, Changes, Config, log, needs_extra, reporting_full_disk, watcher_of
+from training.cli.messages import (
+    AsJson,
+    Changes,
+    Config,
+    changes_option,
+    log,
+    needs_extra,
+    reporting_full_disk,
+    watcher_of,
+)
 
 if TYPE_CHECKING:
     from training.engine.progress import Watcher
@@ -35,7 +44,7 @@ def adagui_data(
         str | None, typer.Option(help="Row of AdaGUI-R1's table: adagui/full, no-revision or all-thoughts.")
     ] = None,
     config: Config = None,
-    change: Changes = None,
+    change: Annotated[Changes, changes_option("samples=4")] = None,
     base_url: BaseUrl = None,
     as_json: AsJson = False,
 ) -> int:

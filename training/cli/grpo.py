@@ -13,7 +13,17 @@ from agent.cli.output import EXIT_FAILED, EXIT_OK, print_json, print_problem, pr
 from agent.cli.tables import Column, FittedTable
 from envs.core.errors import BadInput
 from models.vision.grounding import AnswerShape
-from training.cli.messages import AsJson, Changes, Config, importing, log, needs_extra, reporting_full_disk, watcher_of
+from training.cli.messages import (
+    AsJson,
+    Changes,
+    Config,
+    changes_option,
+    importing,
+    log,
+    needs_extra,
+    reporting_full_disk,
+    watcher_of,
+)
 from training.cli.question_options import Coordinates, Resolution, Think
 from training.cli.recipes import RecipeName, with_recipe
 
@@ -30,11 +40,13 @@ File = Annotated[Path, typer.Option("--out", "-o", help="Output file, e.g. train
 def grpo(
     examples: Examples,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the run; an interrupted run continues.")],
-    start: Annotated[str, typer.Option(help="Checkpoint to start from: a folder, or `embedded`.")] = "embedded",
+    start: Annotated[
+        str, typer.Option(help="Checkpoint to start from: a folder, a GGUF file, or `embedded`.")
+    ] = "embedded",
     held_out: Annotated[Path | None, typer.Option("--held-out", help="File of examples for evaluation only.")] = None,
     recipe: RecipeName = None,
     config: Config = None,
-    change: Changes = None,
+    change: Annotated[Changes, changes_option("group=4")] = None,
     wide: Wide = False,
     as_json: AsJson = False,
 ) -> int:

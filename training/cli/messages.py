@@ -29,9 +29,15 @@ NamedConfig = Annotated[
     ),
 ]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder of the run; an interrupted run continues.")]
-Changes = Annotated[
-    list[str] | None, typer.Option("--set", help="Override a setting as KEY=VALUE, e.g. targets.alpha=0.1; repeatable.")
-]
+Changes = list[str] | None
+"""Values of `--set`."""
+
+
+def changes_option(example: str) -> typer.models.OptionInfo:
+    """The option `--set` of a command whose configuration has the setting of *example*."""
+    return typer.Option("--set", help=f"Override a setting as KEY=VALUE, e.g. {example}; repeatable.")
+
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print only the result, as JSON, on stdout.")]
 
 

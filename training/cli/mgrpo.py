@@ -9,17 +9,21 @@ import typer
 
 from agent.cli.options import Wide
 from training.cli.loop_run import run_loop
-from training.cli.messages import AsJson, Changes, NamedConfig, Out, needs_extra
+from training.cli.messages import AsJson, Changes, NamedConfig, Out, changes_option, needs_extra
 
 
 def mgrpo(
     out: Out,
     config: NamedConfig = None,
-    start: Annotated[str | None, typer.Option(help="Checkpoint to start from: a folder, or `embedded`.")] = None,
-    suite: Annotated[str | None, typer.Option(help="Suite of the training and evaluation tasks.")] = None,
+    start: Annotated[
+        str | None, typer.Option(help="Checkpoint to start from: a folder, a GGUF file, or `embedded`.")
+    ] = None,
+    suite: Annotated[
+        str | None, typer.Option(help="Suite of the training and evaluation tasks: miniwob or sites.")
+    ] = None,
     tasks: Annotated[str | None, typer.Option(help="Names of the tasks, separated by commas.")] = None,
     group: Annotated[int | None, typer.Option(help="Attempts at each task instance.", min=2)] = None,
-    change: Changes = None,
+    change: Annotated[Changes, changes_option("rollouts.tasks=100")] = None,
     wide: Wide = False,
     as_json: AsJson = False,
 ) -> int:

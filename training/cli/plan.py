@@ -13,7 +13,7 @@ from agent.cli.options import Wide
 from agent.cli.output import EXIT_OK, print_json, print_table, stdout
 from agent.cli.tables import Column, FittedTable
 from envs.core.errors import BadInput
-from training.cli.messages import AsJson, Changes, importing, needs_extra
+from training.cli.messages import AsJson, Changes, changes_option, importing, needs_extra
 from training.cli.recipes import RecipeName, with_recipe
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def plan(
     prompt_tokens: PromptTokens = None,
     gpus: Gpus = None,
     gpu_memory: GpuMemory = 80.0,
-    change: Changes = None,
+    change: Annotated[Changes, changes_option("targets.alpha=0.1 (MiRA) or group=4 (GRPO)")] = None,
     wide: Wide = False,
     as_json: AsJson = False,
 ) -> int:

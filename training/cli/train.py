@@ -31,6 +31,7 @@ from training.cli.messages import (
     Config,
     NamedConfig,
     Out,
+    changes_option,
     importing,
     log,
     needs_extra,
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from training.loop.loop import Progress
     from training.loop.task_report import OutcomeStats
 
-app = typer.Typer(help="Train a local policy from traces.", no_args_is_help=True)
+app = typer.Typer(help="Fine-tune and train policies: SFT, MiRA and its baselines, M-GRPO, GRPO.", no_args_is_help=True)
 app.command("plan")(plan)
 app.command("grpo")(group_policy.grpo)
 app.command("mgrpo")(mgrpo)
@@ -60,7 +61,11 @@ AllowEvaluation = Annotated[bool, typer.Option("--allow-evaluation", help="Also 
 
 @app.command()
 def mira(
-    out: Out, config: NamedConfig = None, change: Changes = None, wide: Wide = False, as_json: AsJson = False
+    out: Out,
+    config: NamedConfig = None,
+    change: Annotated[Changes, changes_option("targets.alpha=0.1")] = None,
+    wide: Wide = False,
+    as_json: AsJson = False,
 ) -> int:
     """Run the training loop of MiRA or a baseline: play, train critics and actor, evaluate, select tasks, per phase."""
     needs_extra()
@@ -87,7 +92,7 @@ def sft(
     ] = None,
     recipe: RecipeName = None,
     config: Config = None,
-    change: Changes = None,
+    change: Annotated[Changes, changes_option("optimization.epochs=1")] = None,
     allow_evaluation: AllowEvaluation = False,
     wide: Wide = False,
     as_json: AsJson = False,

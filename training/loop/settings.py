@@ -30,7 +30,8 @@ class TaskSettings(Record):
 
     suite: str = "miniwob"
     names: tuple[str, ...] = ()
-    """Task names; empty: all that may be trained on (the pool) or all of the split (an evaluation)."""
+    """Task names; empty: all training tasks (the pool), or, of an evaluation, the templates of its split (`sites`) or
+    the 30 tasks `NAMED_TASKS` (`miniwob`)."""
     split: str = ""
     """A split in place of names, for suites with splits."""
 
@@ -195,7 +196,7 @@ class LoopSettings(Record):
 
     arm: Arm = "mira"
     start: str = "embedded"
-    """The checkpoint that every arm starts from: a folder, or `embedded`."""
+    """The checkpoint that every arm starts from: a folder, a GGUF file, or `embedded`."""
     seed: int = 0
     phases: int = Field(default=6, ge=0)
     pool: PoolSettings = PoolSettings()

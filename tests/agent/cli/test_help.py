@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from importlib import import_module, metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 import typer
 
 from agent.cli.app import COMMANDS, Place, application, command_name, completed_words
+from agent.cli.run import run
+from agent.config import RunConfig
 from tests.timing import HANG_S
 
 ROOT = Path(__file__).parents[3]
@@ -67,6 +70,26 @@ def test_the_list_of_commands_imports_no_command(words: list[str], environ: dict
         env={**os.environ, **environ},
     )
     assert done.stdout.splitlines()[-1] == "[]", "slow imports belong to the command that needs them"
+
+
+def test_the_help_of_run_states_the_defaults_of_the_configuration() -> None:
+    """An option of `mira run` that is not given is None, so its help text states the default of the configuration."""
+    defaults = RunConfig().model_dump()
+    defaults |= defaults["limits"] | {
+        "model_deadline": defaults["model_deadline_s"],
+        "retry_window": defaults["retry_window_s"],
+        "max_cost": defaults["limits"]["max_cost_usd"],
+        "milestones": defaults["k"],
+    }
+    stated = {
+        name: (match[1], defaults[name])
+        for name, hint in get_type_hints(run, include_extras=True).items()
+        for option in getattr(hint, "__metadata__", ())
+        if (match := re.search(r"default: ([^;]+?)[.;]", f"{option.help}.")) and name in defaults
+    }
+    assert len(stated) >= 18
+    for name, (text, default) in stated.items():
+        assert text == (f"{default:g}" if isinstance(default, int | float) else default), name
 
 
 @pytest.mark.parametrize("module", sorted({place.module for place in COMMANDS.values()}))

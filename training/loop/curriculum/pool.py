@@ -33,8 +33,8 @@ async def build_pool(
     """At most *size* training tasks, always the same: one instance of each name per round, with rising seeds.
 
     *names*: None for all that may be trained on. *seeds*: the part of :func:`training.loop.curriculum.training_seeds`
-    to draw from; a site's templates with fewer distinct tasks drop out of later rounds. *drawer*: reuses a site's drawn
-    tasks.
+    to draw from; a site's templates with fewer distinct tasks drop out of later rounds. *sampler*: reuses the site
+    instances that it has already drawn.
 
     Raises BadInput for an evaluation seed, a held-out or unknown name, and a suite without training tasks; ResetFailed
     where a site cannot be built.
