@@ -32,9 +32,13 @@ Planner = Annotated[
 Judge = Annotated[
     str | None,
     typer.Option(
-        help="Judge of milestones and outcome: state (the checkers of the task itself), none, same (the planner's "
-        "model), or a model spec; default: state; for an open task with a large model: same."
+        help="Judge of the outcome and, unless --rater is given, of milestones: state (the checkers of the task "
+        "itself), none, same (the planner's model), or a model spec; default: state; for an open task with a large "
+        "model: same."
     ),
+]
+Rater = Annotated[
+    str | None, typer.Option(help="Rater of milestones (AutoRater) in place of --judge, with the same values.")
 ]
 Grounder = Annotated[
     str | None,

@@ -57,6 +57,7 @@ def replay(
     at: At = None,
     planner: options.Planner = None,
     judge: options.Judge = None,
+    rater: options.Rater = None,
     grounder: options.Grounder = None,
     base_url: options.BaseUrl = None,
     attempts: options.Attempts = None,
@@ -94,6 +95,7 @@ def replay(
     values = {
         "planner": planner,
         "judge": judge,
+        "rater": rater,
         "grounder": grounder,
         "base_url": base_url,
         "attempts": attempts,

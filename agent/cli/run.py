@@ -77,6 +77,7 @@ def run(
     policy: options.Policy = None,
     planner: options.Planner = None,
     judge: options.Judge = None,
+    rater: options.Rater = None,
     grounder: options.Grounder = None,
     grounder_profile: options.GrounderProfile = None,
     expert: options.Expert = None,
@@ -122,7 +123,7 @@ def run(
     limit or had an action declined, no browser started, or the disk is full; 2 wrong input; 3 the policy answered N/A:
     the task cannot be done; 130 interrupted."""
     values = {
-        **{"policy": policy, "planner": planner, "judge": judge, "base_url": base_url},
+        **{"policy": policy, "planner": planner, "judge": judge, "rater": rater, "base_url": base_url},
         **{"grounder": grounder, "grounder_profile": grounder_profile, "expert": expert},
         **{"workers": workers, "attempts": attempts, "headed": headed or None},
         "secrets": secret,
@@ -175,6 +176,7 @@ def resume(
     policy: options.Policy = None,
     planner: options.Planner = None,
     judge: options.Judge = None,
+    rater: options.Rater = None,
     grounder: options.Grounder = None,
     base_url: options.BaseUrl = None,
     max_steps: options.MaxSteps = None,
@@ -207,9 +209,11 @@ def resume(
     from agent.run.foreign_resume import preview_resume
 
     limits = _limits(max_steps, max_seconds, max_tokens, max_cost)
-    models = {"policy": policy, "planner": planner, "judge": judge, "grounder": grounder, "base_url": base_url}
+    models = {"policy": policy, "planner": planner, "judge": judge, "rater": rater, "grounder": grounder}
     calls = role_options.role_values(model_deadline, thinking, reasoning, policy_thinking)
-    changes = options.without_none({**models, **calls, "retry_window_s": retry_window, "limits": limits})
+    changes = options.without_none(
+        {**models, "base_url": base_url, **calls, "retry_window_s": retry_window, "limits": limits}
+    )
     session = {"allow": allow, "storage_state": storage_state, "upload_folder": upload_folder}
     places = {"url": url, "suite": suite, "parent": parent}
     values = {**places, "secrets": secret, "answer_schema": schema, "langsmith": langsmith or None, "session": session}

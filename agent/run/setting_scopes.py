@@ -47,7 +47,7 @@ RUN_FIELDS: Final[Mapping[str, FieldScope]] = {
     "policy": FieldScope(Scope.MODEL, "--policy"),
     "planner": FieldScope(Scope.MODEL, "--planner"),
     "judge": FieldScope(Scope.MODEL, "--judge"),
-    "rater": FieldScope(Scope.MODEL, _CONFIG_FILE),
+    "rater": FieldScope(Scope.MODEL, "--rater"),
     "grounder": FieldScope(Scope.MODEL, "--grounder"),
     "base_url": FieldScope(Scope.SERVER, "--base-url"),
     "secrets": FieldScope(Scope.LOCAL, "--secret"),

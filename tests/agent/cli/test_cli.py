@@ -77,6 +77,7 @@ WRONG = [
     pytest.param([*MINIWOB, "--wrokers", "2"], "--wrokers", id="unknown option"),
     pytest.param([*MINIWOB, "--approve", "everything"], "approve", id="unknown approval"),
     pytest.param([*OPEN, "--planner", ""], "'planner': this names nothing", id="empty planner"),
+    pytest.param([*OPEN, "--rater", ""], "'rater': this names nothing", id="empty rater"),
     pytest.param([*OPEN, "--judge", ""], "'judge': this names nothing", id="empty judge"),
     pytest.param([*OPEN, "--base-url", ""], "'base_url': this names nothing", id="empty base URL"),
     pytest.param([*OPEN, "--approve", ""], "--approve '' names nothing", id="approval of an empty variable"),
