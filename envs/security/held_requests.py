@@ -82,7 +82,8 @@ def held_request(sent: Outgoing, mask: Mask) -> HeldRequest:
     fields = [(_cut(mask(name), MAX_NAME), _cut(mask(value), MAX_VALUE)) for name, value in _fields(sent)]
     if len(fields) > MAX_FIELDS:
         fields = [*fields[: MAX_FIELDS - 1], ("…", f"{len(fields) - MAX_FIELDS + 1} more")]
-    return HeldRequest(method=sent.method, url=_cut(mask(sent.url), MAX_URL), kind=sent.kind, fields=tuple(fields))
+    method, url = mask(sent.method), _cut(mask(sent.url), MAX_URL)
+    return HeldRequest(method=method, url=url, kind=sent.kind, fields=tuple(fields))
 
 
 def _cut(text: str, most: int) -> str:

@@ -94,6 +94,8 @@ def test_what_is_shown_is_bounded_and_masked_before_it_is_cut() -> None:
     )
     assert masked.fields == (("a", "x" * (MAX_VALUE - 4) + "*"),)
     assert masked.url == URL + "?q=*"
+    named = held_request(sent(method="HUNTER2"), lambda text: text.replace("HUNTER2", "*"))
+    assert named.method == "*", "a page chooses its methods"
 
 
 Person = Callable[[tuple[HeldRequest, ...]], Awaitable[bool | None]]
