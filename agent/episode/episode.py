@@ -36,7 +36,7 @@ from envs.core.errors import EnvError
 from envs.core.notes import Notebook, edited
 from envs.core.observation import ElementKey, Observation
 from envs.core.past_actions import PastAction
-from envs.core.record import storable
+from envs.core.record import storable, unmasked_fields
 from envs.core.step_context import StepContext
 from envs.core.tasks import Environment, EpisodeStart, MilestoneCheck, Score, TaskRef
 from envs.core.trace import (
@@ -398,7 +398,7 @@ class Episode:
             state=page_state(observation.url, observation.text),
             viewport=observation.viewport,
             text_blob=self.blobs.put_text(observation.text),
-            keys_blob=self.blobs.put_json(keys_json(observation)),
+            keys_blob=self.blobs.put_json(keys_json(observation), unmasked_fields(ElementKeyRecord)),
             controls_total=observation.controls_total,
             screenshot_blob=None if observation.screenshot is None else self.blobs.put(observation.screenshot),
             marked_blob=None if observation.marked is None else self.blobs.put(observation.marked),

@@ -253,6 +253,11 @@ def new_run_id() -> str:
     return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
 
 
+def is_new_run_id(run_id: str) -> bool:
+    """True if *run_id* has the form of `new_run_id`, so that no user has chosen it."""
+    return re.fullmatch(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}", run_id) is not None
+
+
 def checked_run_id(run_id: str) -> str:
     """Returns *run_id*. Raises BadInput if it is not a plain folder name."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", run_id):

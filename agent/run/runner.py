@@ -29,7 +29,16 @@ from agent.run.open_defaults import with_open_defaults
 from agent.run.oracle_tasks import check_solvable
 from agent.run.prompt_profiles import with_profile
 from agent.run.run_executor import RunExecutor
-from agent.run.run_store import Manifest, OpenTask, RunFolder, checked_run_id, new_run_id, versions, with_resume_hint
+from agent.run.run_store import (
+    Manifest,
+    OpenTask,
+    RunFolder,
+    checked_run_id,
+    is_new_run_id,
+    new_run_id,
+    versions,
+    with_resume_hint,
+)
 from agent.run.stopping import run_until_stopped
 from envs.browser.chromium import Chromium
 from envs.core.errors import BadInput, BrowserNotStarted
@@ -240,7 +249,7 @@ async def _run(
     began = time.monotonic()
     task = manifest.open_task
     vault = SecretVault.declare(manifest.config.secrets, task.url if task else None)
-    _check_no_secret(manifest, vault)
+    _check_no_secret(manifest, vault, fresh=fresh)
     _check_input(manifest, folder, vault)
     begun = None if fresh else folder.read_manifest().config
     if manifest.branch is None:
@@ -288,8 +297,9 @@ async def _run(
         return result
 
 
-def _check_no_secret(manifest: Manifest, vault: SecretVault) -> None:
-    """Raises BadInput where a text that is stored and sent to the policy's model holds the value of a secret."""
+def _check_no_secret(manifest: Manifest, vault: SecretVault, *, fresh: bool) -> None:
+    """Raises BadInput where a text that is stored and sent to the policy's model holds the value of a secret, or an id
+    of a *fresh* run, which is stored unmasked and names files."""
     task, schema = manifest.open_task, manifest.config.answer_schema
     texts = {} if task is None else {"task": f"{task.instruction}\n{task.url}"}
     if isinstance(schema, dict):
@@ -298,6 +308,15 @@ def _check_no_secret(manifest: Manifest, vault: SecretVault) -> None:
         if vault.mask(text) != text:
             raise BadInput(
                 f"the {name} holds the value of a secret, and would be stored: write <secret>NAME</secret> instead"
+            )
+    if not fresh:
+        return
+    if not is_new_run_id(manifest.run_id) and vault.mask(manifest.run_id) != manifest.run_id:
+        raise BadInput("the run id holds the value of a secret, and would be stored: choose another one")
+    for name in dict.fromkeys(job.task.name for job in manifest.jobs()) if task is None else ():
+        if (masked := vault.mask(name)) != name:
+            raise BadInput(
+                f"the name of task {masked!r} holds the value of a secret, and would be stored: leave it out"
             )
 
 

@@ -41,7 +41,9 @@ async def new_context(
         ignore_https_errors=settings.ignore_https_errors,
         accept_downloads=True,
         service_workers="block",
-        proxy={"server": boundary.server},
+        # Without an own list Playwright leaves out `<-loopback>`, by which loopback addresses use the proxy, where
+        # PLAYWRIGHT_DISABLE_FORCED_CHROMIUM_PROXIED_LOOPBACK is set.
+        proxy={"server": boundary.server, "bypass": "<-loopback>"},
     )
 
 

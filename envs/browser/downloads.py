@@ -179,14 +179,14 @@ class Downloads:
 
 
 def _new_file(home: Path, name: str) -> tuple[Path, BinaryIO]:
-    """Creates a file called *name*, or *name* with a number if it exists."""
+    """Creates a file called *name*, or *name* with a number if it exists or is the name of Mira's own report."""
     target, number = home / name, 1
     while True:
-        try:
-            return target, target.open("xb")
-        except FileExistsError:
-            target = home / f"{Path(name).stem}-{number}{Path(name).suffix}"
-            number += 1
+        with suppress(FileExistsError):
+            if target.name.casefold() != AFTER_LAST_STEP:  # some file systems ignore the case of names
+                return target, target.open("xb")
+        target = home / f"{Path(name).stem}-{number}{Path(name).suffix}"
+        number += 1
 
 
 def safe_name(suggested: str) -> str:

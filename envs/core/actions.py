@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, FiniteFloat, TypeAdapter
 
-from envs.core.record import Record
+from envs.core.record import Record, Unmasked
 from envs.security.blocked_requests import BlockedOrigin
 from envs.security.held_requests import HeldRequest
 
@@ -325,7 +325,7 @@ class Download(Record):
     name: str
     path: str
     """Relative to the run's folder."""
-    sha256: str
+    sha256: Unmasked
     bytes: int
 
     @property

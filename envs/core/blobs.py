@@ -7,6 +7,7 @@ import json
 import os
 import re
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -49,9 +50,10 @@ class BlobStore:
         """Stores *text* as UTF-8, with secrets masked and unstorable characters replaced."""
         return self.put(self._secrets.mask(storable(text)).encode())
 
-    def put_json(self, value: JsonValue) -> str:
-        """Stores *value* as JSON, with secrets masked inside its strings."""
-        plain = json.dumps(self._masked(value), ensure_ascii=False, separators=(",", ":"))
+    def put_json(self, value: JsonValue, unmasked: Collection[str] = ()) -> str:
+        """Stores *value* as JSON, with secrets masked inside its strings, except for the values of the keys
+        *unmasked*."""
+        plain = json.dumps(self._masked(value, unmasked), ensure_ascii=False, separators=(",", ":"))
         return self.put(plain.encode())
 
     def read(self, name: str) -> bytes:
@@ -73,14 +75,18 @@ class BlobStore:
         except UnicodeDecodeError:
             raise TraceError(f"blob {name} in {self.folder} is not text") from None
 
-    def _masked(self, value: JsonValue) -> JsonValue:
+    def _masked(self, value: JsonValue, unmasked: Collection[str]) -> JsonValue:
         match value:
             case str():
                 return self._secrets.mask(storable(value))
             case list():
-                return [self._masked(item) for item in value]
+                return [self._masked(item, unmasked) for item in value]
             case dict():
-                return {self._secrets.mask(storable(key)): self._masked(item) for key, item in value.items()}
+                mask = self._secrets.mask
+                return {
+                    mask(storable(key)): item if key in unmasked else self._masked(item, unmasked)
+                    for key, item in value.items()
+                }
             case _:
                 return value
 

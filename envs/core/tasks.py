@@ -17,7 +17,7 @@ from pydantic import Field
 
 from envs.core.actions import Action, ActionResult
 from envs.core.observation import Observation
-from envs.core.record import Record
+from envs.core.record import Record, Unmasked
 
 if TYPE_CHECKING:
     from envs.browser.session import BrowserSession
@@ -33,8 +33,8 @@ class Milestone(Record):
 class TaskRef(Record):
     """Identifies one task instance: `suite/name/seed`."""
 
-    suite: str
-    name: str
+    suite: Unmasked
+    name: Unmasked
     seed: int = 0
     written: str = Field(default="", exclude_if=not_)
     """An instruction that a model wrote for the place where the instance begins. The instance's own instruction,

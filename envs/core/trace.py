@@ -25,7 +25,7 @@ from envs.core.actions import Action, ActionResult
 from envs.core.grounding import Grounding
 from envs.core.notes import Notebook
 from envs.core.observation import ElementKey
-from envs.core.record import Record
+from envs.core.record import UNMASKED, Record, Unmasked
 from envs.core.tasks import Milestone, MilestoneCheck, Score, TaskRef
 from envs.security.blocked_requests import BlockedOrigin
 
@@ -66,7 +66,7 @@ class Call(Record):
 
     role: Role
     model: str
-    prompt_blob: str | None = None
+    prompt_blob: Unmasked | None = None
     """Blob with the prompt as sent (JSON list of messages), secrets masked."""
     completion: str = ""
     prompt_token_ids: tuple[int, ...] | None = None
@@ -90,11 +90,11 @@ class ElementKeyRecord(Record):
     """An element's durable key as stored, see :class:`envs.core.observation.ElementKey`."""
 
     ref: int
-    frame: str
+    frame: Unmasked
     role: str
     name: str
     ordinal: int
-    digest: str
+    digest: Unmasked
 
     @property
     def key(self) -> ElementKey:
@@ -106,18 +106,18 @@ class ObservationRecord(Record):
 
     url: str
     title: str
-    digest: str
+    digest: Unmasked
     """Hash of what the policy saw: equal digests mean identical text."""
-    state: str = ""
+    state: Unmasked = ""
     """Page state of :func:`envs.observer.page_state.page_state`, equal if only clocks and tokens differ; empty in older
     traces."""
-    text_blob: str
+    text_blob: Unmasked
     """Blob with the text shown to the policy."""
-    keys_blob: str
+    keys_blob: Unmasked
     """Blob with the shown elements as a JSON list of :class:`ElementKeyRecord`."""
     controls_total: int
-    screenshot_blob: str | None = None
-    marked_blob: str | None = None
+    screenshot_blob: Unmasked | None = None
+    marked_blob: Unmasked | None = None
     """The screenshot with the numbers of the controls, where the policy was shown both."""
     viewport: tuple[int, int] | None = None
     """Width and height of the screenshot's area in CSS pixels; None in older traces."""
@@ -166,8 +166,8 @@ class Timings(Record):
 class Parent(Record):
     """The origin of a branched episode."""
 
-    run_id: str
-    episode_id: str
+    run_id: Unmasked
+    episode_id: Unmasked
     step: int
     """The last step copied from the parent; the actions up to it were executed again."""
 
@@ -175,8 +175,8 @@ class Parent(Record):
 class Header(Record):
     kind: Literal["header"] = "header"
     schema_version: int = SCHEMA_VERSION
-    run_id: str
-    episode_id: str
+    run_id: Unmasked
+    episode_id: Unmasked
     task: TaskRef
     attempt: int = 1
     instruction: str
@@ -185,8 +185,8 @@ class Header(Record):
     start_url: str = ""
     config: dict[str, Any]
     """The resolved run configuration, sufficient to repeat the run; secrets by name only."""
-    versions: dict[str, str]
-    started_at: str
+    versions: Annotated[dict[str, str], UNMASKED]
+    started_at: Unmasked
     """UTC, ISO 8601."""
     parent: Parent | None = None
     """Set where this episode was branched from another one."""
@@ -246,7 +246,7 @@ class Intent(Record):
     changed: bool | None = None
     """Whether the page changed by the action before, as seen when this action was chosen; None: not known, or it failed
     or is not meant to change a page."""
-    at: str
+    at: Unmasked
 
 
 class Commit(Record):
@@ -256,7 +256,7 @@ class Commit(Record):
     step: int
     result: ActionResult
     timings: Timings
-    at: str
+    at: Unmasked
 
 
 class Event(Record):
@@ -264,14 +264,14 @@ class Event(Record):
 
     kind: Literal["event"] = "event"
     step: int
-    name: str
+    name: Unmasked
     detail: str = ""
     notebook: Notebook | None = None
     """The policy's notes after an answer without an action (`parse_error`); None where it changed none."""
     config: dict[str, Any] | None = None
     """The resolved run configuration from here on, of a `resumed` event that changed it; None where it stays."""
     calls: tuple[Call, ...] = ()
-    at: str
+    at: Unmasked
 
 
 class Loop(Record):
@@ -357,7 +357,7 @@ class Footer(Record):
     config: dict[str, Any] | None = None
     """The resolved run configuration at the end, if a resume changed that of the header; else None."""
     calls: tuple[Call, ...] = ()
-    at: str
+    at: Unmasked
 
 
 Line = Annotated[Header | PlanRecord | Intent | Commit | Event | Footer, Field(discriminator="kind")]

@@ -5,8 +5,8 @@ CONNECT tunnels (:mod:`envs.browser.chromium` sets the browser's switches). Guar
 
   - For an origin that no rule covers, no connection is opened and no name is resolved. Redirects are new requests.
   - The proxy resolves each name once per connection and connects to the address that it checked. A name that
-    resolves to this machine or its link (127.0.0.1, 169.254.169.254) is refused unless the rules cover that address
-    too: an allowed site must not give access to local services.
+    resolves to this machine (also by the address of an interface), its link, or a cloud metadata service is refused
+    unless the rules cover that address too: an allowed site must not give access to local services.
   - If only a subresource rule covers an origin, the proxy terminates its TLS (:mod:`envs.security.tls_termination`),
     reads each request and forwards passive loads only (:mod:`envs.security.subresources`), without cookies or
     passwords.
@@ -33,6 +33,7 @@ from envs.security.addresses import (
     connection_error,
     is_internal,
     is_localhost,
+    is_public,
     parse_address,
     resolve_host,
 )
@@ -207,9 +208,10 @@ class AllowlistProxy:
         if is_localhost(origin.host) or self._covers(origin, parsed, load):
             return
         if is_internal(parsed):
-            reason = f"{origin.host} resolves to {parsed} on this machine or its link; if intended, allow {parsed} too"
-            raise Denied(403, reason, refused_at(origin, allow=_bare(parsed)))
-        if load and not parsed.is_global and self.origins.subresources(origin) == "any":
+            rule = _bare(parsed)
+            reason = f"{origin.host} resolves to {parsed} on this machine or its link; if intended, allow {rule} too"
+            raise Denied(403, reason, refused_at(origin, allow=rule))
+        if load and not is_public(parsed) and self.origins.subresources(origin) == "any":
             rule = f"subresources:{origin.rule}"
             reason = f"{origin.host} resolves to {parsed}, no public address: if that is intended, use --allow {rule}"
             raise Denied(403, reason, refused_at(origin, allow=rule))

@@ -1,8 +1,8 @@
 """Recognises background requests of pages (polls, statistics), so that they do not need approval at every step.
 
-Background is what a page sent while the start of the task was opened, before any action: the same method, address and
-body, exactly, except for timestamps near the present. A request that differs in anything else is no background: one
-address (`/graphql`) can serve a poll and an order.
+Background is what a page sent while the start of the task was opened, before any action: the same method (also by the
+headers that override it), address, body and categories, exactly, except for timestamps near the present. A request that
+differs in one of these is no background: one address (`/graphql`) can serve a poll and an order.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 from envs.core.errors import BadInput
 from envs.security.allowlist import origin_of
+from envs.security.held_requests import categories_of, method_overrides
 from envs.security.outgoing_requests import Outgoing
 
 MAX_LEARNED: Final = 500
@@ -69,8 +70,11 @@ def _address(named: str) -> tuple[str, bool]:
 
 
 def _fingerprint(sent: Outgoing) -> bytes:
-    """A hash that is equal for requests that differ in timestamps only."""
-    parts = (sent.method.encode(), sent.url.encode(), sent.body)
+    """A hash that is equal for requests that differ in timestamps only, and in headers that do not change their method
+    or category."""
+    overrides = b"\n".join(b"%s: %s" % field for field in method_overrides(sent))
+    categories = ",".join(sorted(categories_of(sent)))
+    parts = (sent.method.encode(), overrides, categories.encode(), sent.url.encode(), sent.body)
     return hashlib.sha256(b"\0".join(_TIME.sub(_without_time, part) for part in parts)).digest()
 
 

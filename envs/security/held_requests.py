@@ -28,7 +28,6 @@ MAX_URL: Final = 500
 MAX_PLACE: Final = 100
 _SAFE: Final = frozenset(("GET", "HEAD", "OPTIONS"))
 _OVERRIDES: Final = (b"x-http-method-override", b"x-http-method", b"x-method-override")
-"""With these headers a server may treat a GET as another method."""
 
 
 class HeldRequest(Record):
@@ -66,11 +65,16 @@ class HeldRequest(Record):
 def categories_of(sent: Outgoing) -> frozenset[HoldCategory]:
     """The categories of a request; empty for a plain load, which is never held."""
     categories: set[HoldCategory] = set()
-    if sent.method not in _SAFE or any(sent.values(name) for name in _OVERRIDES):
+    if sent.method not in _SAFE or method_overrides(sent):
         categories.add("submit")
     if sent.opens_page and sent.method != MESSAGE:
         categories.add("navigation")
     return frozenset(categories)
+
+
+def method_overrides(sent: Outgoing) -> tuple[tuple[bytes, bytes], ...]:
+    """The headers by which a server may treat the request as one by another method."""
+    return tuple(field for field in sent.fields if field[0] in _OVERRIDES)
 
 
 def held_request(sent: Outgoing, mask: Mask) -> HeldRequest:
@@ -78,7 +82,8 @@ def held_request(sent: Outgoing, mask: Mask) -> HeldRequest:
     fields = [(_cut(mask(name), MAX_NAME), _cut(mask(value), MAX_VALUE)) for name, value in _fields(sent)]
     if len(fields) > MAX_FIELDS:
         fields = [*fields[: MAX_FIELDS - 1], ("…", f"{len(fields) - MAX_FIELDS + 1} more")]
-    return HeldRequest(method=sent.method, url=_cut(mask(sent.url), MAX_URL), kind=sent.kind, fields=tuple(fields))
+    method, url = mask(sent.method), _cut(mask(sent.url), MAX_URL)
+    return HeldRequest(method=method, url=url, kind=sent.kind, fields=tuple(fields))
 
 
 def _cut(text: str, most: int) -> str:

@@ -34,6 +34,7 @@ def masked_observation(seen: Observation, secrets: SecretVault) -> Observation:
         tabs=tuple(dataclasses.replace(tab, title=mask(tab.title), url=mask(tab.url)) for tab in seen.tabs),
         dialog=_dialog(seen.dialog, secrets) if seen.dialog else None,
         blocked=_blocked(seen.blocked, secrets),
+        surfaces=tuple(dataclasses.replace(surface, name=mask(surface.name)) for surface in seen.surfaces),
         screenshot=None if hide else seen.screenshot,
         note="; ".join(filter(None, (mask(seen.note), HIDDEN if hide else ""))),
     )
@@ -61,7 +62,9 @@ def masked_result(result: ActionResult, secrets: SecretVault) -> ActionResult:
 
 def _elements(elements: tuple[Element, ...], secrets: SecretVault) -> tuple[Element, ...]:
     """Masks elements. One search over all texts skips most pages; cut texts end with `…` there as well."""
-    texts = "\n".join(text for e in elements for text in (e.key.name, e.value or "", e.title, *e.options))
+    texts = "\n".join(
+        text for e in elements for text in (e.key.name, e.tag, e.value or "", e.title, *e.options, *e.cues)
+    )
     return tuple(_element(element, secrets) for element in elements) if secrets.names_in(texts) else elements
 
 
@@ -70,8 +73,10 @@ def _element(element: Element, secrets: SecretVault) -> Element:
     return dataclasses.replace(
         element,
         key=dataclasses.replace(element.key, name=mask(element.key.name)),
+        tag=mask(element.tag),  # the page names its custom elements
         value=None if element.value is None else mask(element.value),
         options=tuple(mask(option) for option in element.options),
+        cues=tuple(mask(cue) for cue in element.cues),  # icons are named by the page's classes
         title=mask(element.title),
     )
 
@@ -85,8 +90,9 @@ def _blocked(blocked: tuple[BlockedOrigin, ...], secrets: SecretVault) -> tuple[
 
 
 def _held(held: HeldRequest, secrets: SecretVault) -> HeldRequest:
-    fields = tuple((secrets.mask(name), secrets.mask(value)) for name, value in held.fields)
-    return held.model_copy(update={"url": secrets.mask(held.url), "fields": fields})
+    mask = secrets.mask
+    fields = tuple((mask(name), mask(value)) for name, value in held.fields)
+    return held.model_copy(update={"method": mask(held.method), "url": mask(held.url), "fields": fields})
 
 
 def _dialog(dialog: DialogReport, secrets: SecretVault) -> DialogReport:

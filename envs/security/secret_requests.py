@@ -32,7 +32,8 @@ class OutgoingRequest:
     method: str
     url: str
     """Canonical, as in the browser."""
-    headers: Sequence[tuple[str, str]] = ()
+    headers: Sequence[tuple[bytes, bytes]] = ()
+    """As sent."""
     body: bytes = b""
     """As sent; for a long body its beginning, as far as the caller keeps it."""
 
@@ -64,11 +65,10 @@ def leaks(vault: SecretVault, request: OutgoingRequest) -> tuple[Leak, ...]:
     if not barred:
         return ()
     origin = vault.mask_host(str(origin_of(request.url) or "this address"))
-    headers = "\n".join(f"{name}: {value}" for name, value in request.headers)
     parts: dict[Part, frozenset[str]] = {
         "method": vault.names_in(request.method),
         "address": vault.names_in_host(request.url),
-        "headers": vault.names_in(headers, deep=True),
+        "headers": _names_in_headers(vault, request.headers),
         "body": vault.names_in_bytes(request.body),
     }
     part_of: dict[str, Part] = {}
@@ -76,6 +76,14 @@ def leaks(vault: SecretVault, request: OutgoingRequest) -> tuple[Leak, ...]:
         part_of |= dict.fromkeys(names - part_of.keys(), part)
     scopes = dict(vault.scopes)
     return tuple(Leak(name, origin, scopes[name], part_of[name]) for name in barred if name in part_of)
+
+
+def _names_in_headers(vault: SecretVault, headers: Sequence[tuple[bytes, bytes]]) -> frozenset[str]:
+    """The secrets in the headers, which a browser writes as Latin-1 (`fetch`) or UTF-8 (cookies). Bytes that are no
+    UTF-8 are left out of that reading, so that they do not hide the text around them."""
+    raw = b"\n".join(b"%s: %s" % field for field in headers)
+    readings = {raw.decode("latin-1"), raw.decode("utf-8", "ignore")}
+    return frozenset[str]().union(*(vault.names_in(text, deep=True) for text in readings))
 
 
 class LeakCheck:
@@ -87,8 +95,7 @@ class LeakCheck:
         self._reported: list[str] = []
 
     async def check(self, sent: Outgoing) -> str:
-        fields = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in sent.fields)
-        request = OutgoingRequest(sent.method, sent.url, fields, sent.body)
+        request = OutgoingRequest(sent.method, sent.url, sent.fields, sent.body)
         if len(sent.body) > IN_THREAD_BYTES:  # a megabyte takes some tenths of a second
             stopped = await asyncio.to_thread(leaks, self._vault, request)
         else:

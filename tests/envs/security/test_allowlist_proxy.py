@@ -8,11 +8,12 @@ from contextlib import asynccontextmanager
 from typing import TypeAlias
 
 import aiohttp
+import psutil
 import pytest
 from aiohttp import web
 
 from envs.security import allowlist_proxy
-from envs.security.addresses import Resolve
+from envs.security.addresses import Resolve, is_internal, is_public, parse_address
 from envs.security.allowlist import Origins
 from envs.security.allowlist_proxy import AllowlistProxy
 from envs.security.blocked_requests import Place
@@ -49,10 +50,10 @@ class Raw:
 
 
 @asynccontextmanager
-async def raw(serve: Serve) -> AsyncGenerator[Raw]:
-    """Runs `serve` for each connection on 127.0.0.1."""
+async def raw(serve: Serve, address: str = "127.0.0.1") -> AsyncGenerator[Raw]:
+    """Runs `serve` for each connection on *address*."""
     server = Raw(serve)
-    listening = await asyncio.start_server(server.handle, "127.0.0.1", 0)
+    listening = await asyncio.start_server(server.handle, address, 0)
     server.port = listening.sockets[0].getsockname()[1]
     try:
         yield server
@@ -203,7 +204,12 @@ async def resolve_to(*addresses: str, lookups: list[str] | None = None) -> Calla
 
 @pytest.mark.parametrize(
     "address",
-    ["127.0.0.1", "127.9.9.9", "169.254.169.254", "0.0.0.0", "::1", "::ffff:127.0.0.1", "fe80::1", "224.0.0.1"],
+    [
+        *("127.0.0.1", "127.9.9.9", "169.254.169.254", "0.0.0.0", "::1", "::ffff:127.0.0.1", "fe80::1", "224.0.0.1"),
+        *("100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254", "fd00:42::42"),
+        *("64:ff9b::a9fe:a9fe", "64:ff9b::127.0.0.1", "64:ff9b:1::a9fe:a9fe", "::ffff:100.100.100.200", "::127.0.0.1"),
+        *("2002:a9fe:a9fe::1", "2002:7f00:1::", "64:ff9b::168.63.129.16"),
+    ],
 )
 async def test_an_allowed_name_is_no_door_to_this_machine(address: str) -> None:
     received: list[bytes] = []
@@ -214,6 +220,52 @@ async def test_an_allowed_name_is_no_door_to_this_machine(address: str) -> None:
         assert received == []
         assert proxy.blocked == [f"http://shop.example:{server.port}"]
         assert "resolves to" in proxy.refused[0].reason
+
+
+def own_addresses() -> list[str]:
+    """The addresses of this machine's interfaces that are not loopback or link-local."""
+    found = [
+        entry.address for entries in psutil.net_if_addrs().values() for entry in entries if "%" not in entry.address
+    ]
+    addresses = [address for text in found if (address := parse_address(text)) is not None]
+    return [str(each) for each in addresses if not (each.is_loopback or each.is_link_local)]
+
+
+@pytest.mark.skipif(not own_addresses(), reason="no interface has an address of its own")
+async def test_an_allowed_name_does_not_lead_to_an_interface_of_this_machine() -> None:
+    for address in own_addresses():
+        received: list[bytes] = []
+        resolve = await resolve_to(address)
+        bare = f"[{address}]" if ":" in address else address
+        async with raw(answering(received), address) as server:
+            async with running_proxy("shop.example", resolve=resolve) as proxy:
+                reply = await send_raw(proxy, get(f"http://shop.example:{server.port}/"))
+                assert reply.startswith(b"HTTP/1.1 403 ") and f"allow {bare} too".encode() in reply
+            assert server.connections == 0
+            async with running_proxy("shop.example", bare, resolve=resolve) as proxy:
+                for host in ("shop.example", bare):
+                    reply = await send_raw(proxy, get(f"http://{host}:{server.port}/"))
+                    assert reply.startswith(b"HTTP/1.1 200 "), "the user has named the address"
+        assert len(received) == 2
+
+
+@pytest.mark.parametrize(
+    ("address", "internal", "public"),
+    [
+        ("10.0.0.1", False, False),
+        ("192.168.7.7", False, False),
+        ("64:ff9b::10.0.0.1", False, False),
+        ("2002:0a00:0001::1", False, False),
+        ("93.184.215.14", False, True),
+        ("2606:4700::1111", False, True),
+        ("64:ff9b::93.184.215.14", False, True),
+        ("64:ff9b::a9fe:a9fe", True, False),
+    ],
+)
+def test_an_address_is_judged_by_what_it_leads_to(address: str, internal: bool, public: bool) -> None:
+    parsed = parse_address(address)
+    assert parsed is not None
+    assert (is_internal(parsed), is_public(parsed)) == (internal, public)
 
 
 async def test_a_local_name_works_once_its_address_is_allowed_too() -> None:

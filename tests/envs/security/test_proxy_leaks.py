@@ -73,6 +73,26 @@ async def test_nothing_leaves_but_to_allowed_origins(tmp_path: Path) -> None:
     assert them.datagrams == 0
 
 
+async def test_loopback_uses_the_proxy_whatever_playwright_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """With this variable Playwright itself names no address that must use the proxy, and Chromium exempts loopback."""
+    monkeypatch.setenv("PLAYWRIGHT_DISABLE_FORCED_CHROMIUM_PROXIED_LOOPBACK", "1")
+    async with (
+        attacker() as them,
+        hostile_site(them) as site,
+        AllowlistProxy(Origins.parse([site])) as proxy,
+        Chromium.launch() as chromium,
+    ):
+        session = await chromium.session(ROOM, proxy, tmp_path)
+        await session.page.goto(f"{site}/blank")
+        urls = [f"http://{host}:{them.port}/" for host in ("127.0.0.1", "127.0.0.2", "localhost", "[::1]")]
+        await session.page.evaluate("urls => Promise.allSettled(urls.map(url => fetch(url, {mode: 'no-cors'})))", urls)
+        await session.close()
+    assert them.connections == 0
+    assert {url[:-1] for url in urls} <= set(proxy.blocked)
+
+
 def _own_mounts() -> bool:
     """True if this user can mount a resolver configuration."""
     if os.geteuid() != 0:

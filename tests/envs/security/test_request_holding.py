@@ -94,6 +94,8 @@ def test_what_is_shown_is_bounded_and_masked_before_it_is_cut() -> None:
     )
     assert masked.fields == (("a", "x" * (MAX_VALUE - 4) + "*"),)
     assert masked.url == URL + "?q=*"
+    named = held_request(sent(method="HUNTER2"), lambda text: text.replace("HUNTER2", "*"))
+    assert named.method == "*", "a page chooses its methods"
 
 
 Person = Callable[[tuple[HeldRequest, ...]], Awaitable[bool | None]]
@@ -254,6 +256,33 @@ async def test_background_is_what_a_page_sent_before_any_action(first: Any, late
     assert await holding.check(sent(json.dumps(first).encode())) == ""
     holding.begin(approved=False)
     assert (await holding.check(sent(json.dumps(later).encode())) == "") == covered
+
+
+PAGE = ((b"sec-fetch-mode", b"navigate"), (b"accept", b"text/html"))
+FETCH = ((b"sec-fetch-mode", b"cors"), (b"accept", b"*/*"))
+OVERRIDDEN = ((b"x-http-method-override", b"DELETE"),)
+
+
+@pytest.mark.parametrize(
+    ("method", "first", "later", "covered"),
+    [
+        ("GET", PAGE, PAGE, True),
+        ("GET", PAGE, (*FETCH, *OVERRIDDEN), False),
+        ("GET", PAGE, (*PAGE, *OVERRIDDEN), False),
+        ("POST", FETCH, (*FETCH, *OVERRIDDEN), False),
+        ("POST", (*FETCH, (b"x-http-method-override", b"GET")), (*FETCH, *OVERRIDDEN), False),
+        ("POST", (*FETCH, *OVERRIDDEN), (*FETCH, *OVERRIDDEN), True),
+        ("POST", FETCH, PAGE, False),
+    ],
+)
+async def test_a_header_does_not_make_a_change_of_what_was_learned_as_a_read(
+    method: str, first: tuple[tuple[bytes, bytes], ...], later: tuple[tuple[bytes, bytes], ...], covered: bool
+) -> None:
+    """A page sent `fetch(location.href, {headers: {'X-HTTP-Method-Override': 'DELETE'}})` as its own background."""
+    holding = RequestHolding(("submit", "navigation"))
+    assert await holding.check(sent(b"", *first, method=method)) == ""
+    holding.begin(approved=False)
+    assert (await holding.check(sent(b"", *later, method=method)) == "") == covered
 
 
 async def test_what_is_sent_after_an_action_is_never_background() -> None:

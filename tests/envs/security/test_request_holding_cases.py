@@ -204,3 +204,13 @@ async def test_what_a_page_sends_by_itself_since_it_was_opened_is_not_asked_abou
     (question,) = person.questions
     assert dict(question[0].fields)["delete"] == "5"
     assert not any(b"delete" in body for _, body in server.acts)
+
+
+async def test_a_page_that_was_opened_is_not_deleted_as_its_own_background(opened: Opened) -> None:
+    """The start was learned as a GET of this address; a header makes it a DELETE for many servers."""
+    deletes = handler("fetch(location.href, {headers: {'X-HTTP-Method-Override': 'DELETE'}})")
+    session, server = await opened(deletes, ["submit", "navigation"])
+    person = session.holding.ask = Person(False)
+    (result,) = await do(session, server, [click()])
+    assert [len(question) for question in person.questions] == [1] and result.status is Status.BLOCKED
+    assert server.gets.count("/front") == 1

