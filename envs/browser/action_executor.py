@@ -57,6 +57,7 @@ from envs.core.actions import (
 )
 from envs.core.settings import SessionSettings
 from envs.observer.observer import Target
+from envs.security.allowlist import origin_of
 from envs.security.secret_guard import FOCUSED, POINTED, SUBMITS, SecretGuard
 
 DRAG_STEPS = 8
@@ -70,6 +71,8 @@ _INTERRUPTED = re.compile('Navigation to "(.*)" is interrupted by another naviga
 DOWNLOAD_STARTS = "Download is starting"
 """Part of the error that Playwright raises when an address leads to a download."""
 _SUBMITTING_KEYS = ("Enter", "\n", "\r", " ", "Space")
+NOT_ALLOWED = "the address is not among the allowed origins"
+NO_ADDRESS = "this is no valid http or https address without credentials"
 PROXY_SAYS = "mira: "
 """Prefix of the proxy's own answers. A site that imitates it only makes its own visit fail."""
 
@@ -321,7 +324,7 @@ async def _through_history(surface: ActionContext, go: Go) -> ActionResult:
 async def _goto(surface: ActionContext, url: str) -> ActionResult:
     absolute = full_url(url, surface.page.url)
     if not surface.allowed(absolute) or absolute == "":
-        message = "the address is not among the allowed origins"
+        message = NOT_ALLOWED if origin_of(absolute) else NO_ADDRESS
         return ActionResult(status=Status.BLOCKED, reason=Reason.ORIGIN_NOT_ALLOWED, message=message)
     try:
         return await _open(surface, absolute)
@@ -364,10 +367,14 @@ async def _loaded(surface: ActionContext, seconds: float) -> None:
 
 
 def full_url(url: str, current: str) -> str:
-    """Completes *url* as an address bar does: relative to *current*, or with https if it has no scheme."""
+    """Completes *url* as an address bar does: relative to *current*, or with https if it has no scheme. An address that
+    cannot be parsed is returned as it is."""
     text = url.strip()
     if text.startswith(("/", "?", "#")) and current.startswith("http"):
-        return urljoin(current, text)
+        try:
+            return urljoin(current, text)
+        except ValueError:
+            return text
     head = text.partition(":")[0]
     named = ":" in text and "." not in head and "/" not in head and not text.partition(":")[2][:1].isdigit()
     return text if named or not text else f"https://{text}"

@@ -20,7 +20,6 @@ import dataclasses
 import time
 from pathlib import Path
 from typing import Any, Self
-from urllib.parse import urlsplit
 
 from playwright.async_api import Browser, BrowserContext, FileChooser, Page
 from playwright.async_api import Error as PlaywrightError
@@ -59,6 +58,7 @@ from envs.core.record import storable
 from envs.core.settings import SessionSettings
 from envs.observer.nearest_controls import with_nearest_controls
 from envs.observer.world import WorldGone
+from envs.security.allowlist import origin_of
 from envs.security.allowlist_proxy import AllowlistProxy
 from envs.security.blocked_requests import BROWSERS_OWN
 from envs.security.masking import masked_observation, masked_result
@@ -290,7 +290,8 @@ class BrowserSession:
         """Whether a tab may show this URL: http and https of allowed origins, the blank page and error pages."""
         if url in ("", BLANK) or url.startswith(ERROR_PAGE):
             return True
-        return urlsplit(url).scheme in ("http", "https") and self.boundary.allows(url)
+        origin = origin_of(url)
+        return origin is not None and origin.scheme in ("http", "https") and self.boundary.origins.allows_origin(origin)
 
     async def _perform(self, action: Action) -> ActionResult:
         if isinstance(action, Stop):
