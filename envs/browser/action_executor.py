@@ -21,6 +21,7 @@ from playwright.async_api import Page, Request, Response
 from envs.browser.bounded_calls import cancel
 from envs.browser.dialogs import Dialogs
 from envs.browser.form_input import OK, choose, type_into
+from envs.browser.request_watch import is_for_tab
 from envs.browser.settle import differs_from_observation
 from envs.browser.step_clock import StepClock
 from envs.browser.tabs import Tabs
@@ -305,7 +306,7 @@ async def _through_history(surface: ActionContext, go: Go) -> ActionResult:
     requested = asyncio.Event()
 
     def sent(request: Request) -> None:
-        if request.is_navigation_request() and request.frame.parent_frame is None:
+        if is_for_tab(request):
             requested.set()
 
     page.on("request", sent)
