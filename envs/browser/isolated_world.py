@@ -70,6 +70,11 @@ class Isolated:
         info = (await (await self._session()).send("Target.getTargetInfo"))["targetInfo"]
         return str(info["title"]), str(info["url"])
 
+    async def failed_address(self) -> str:
+        """Returns the address that failed to load, if the page is the browser's error page; else an empty text."""
+        tree = await (await self._session()).send("Page.getFrameTree")
+        return str(tree["frameTree"]["frame"].get("unreachableUrl", ""))
+
     async def _evaluate(self, expression: str) -> Any:
         cdp = await self._session()
         if self._context is None:

@@ -31,6 +31,7 @@ from envs.browser.context import LOCAL_STORAGE, new_context, stored_origins
 from envs.browser.dialogs import Dialogs
 from envs.browser.download_limit import DownloadFolders, DownloadLimit, DownloadLimits
 from envs.browser.downloads import Downloads
+from envs.browser.refused_visits import ERROR_PAGE, RefusedVisits
 from envs.browser.request_watch import RequestWatch
 from envs.browser.tabs import OpenTab, Tabs, step_back
 from envs.browser.text_entry import TypedText
@@ -60,7 +61,6 @@ from envs.observer.nearest_controls import with_nearest_controls
 from envs.observer.world import WorldGone
 from envs.security.allowlist import origin_of
 from envs.security.allowlist_proxy import AllowlistProxy
-from envs.security.blocked_requests import BROWSERS_OWN
 from envs.security.masking import masked_observation, masked_result
 from envs.security.net_errors import connection_failure, explain_navigation_error
 from envs.security.request_holding import CHECK, RequestHolding, refusal_messages
@@ -69,7 +69,6 @@ from envs.security.secret_screenshots import SEARCH_S, observe_without_secrets
 from envs.security.secrets import NO_SECRETS, SecretVault
 
 BLANK = "about:blank"
-ERROR_PAGE = "chrome-error:"
 OPEN_S = 30.0
 NO_SESSION = f"no browser session could be opened within {OPEN_S:g} s: the machine may be busy, try again"
 STORAGE_S = 2.0
@@ -124,7 +123,7 @@ class BrowserSession:
         )
         self._held: asyncio.Task[ActionResult] | None = None
         """The action that cannot return while a dialog is open."""
-        self._checked = len(boundary.blocked)
+        self._visits = RefusedVisits(boundary, self.allowed)
         self._between: tuple[DialogReport, ...] = ()
         """Dialogs that were answered after the previous step had ended."""
         self._notes: list[str] = []
@@ -458,17 +457,9 @@ class BrowserSession:
             self._notes.append(outcomes.BROWSER_DIED.message)
 
     async def _enforce(self) -> list[str]:
-        """Takes back tabs at a URL that is not allowed, or on the error page of a refusal. Returns their URLs."""
-        refusals = self.boundary.blocked[self._checked :]
-        self._checked += len(refusals)
-        refusals = [url for url in refusals if url not in BROWSERS_OWN]
+        """Takes back tabs at a URL that is not allowed, or on the error page of a refused visit. Returns the URLs."""
         taken_back: list[str] = []
-        for tab in tuple(self.tabs.all):
-            url = tab.page.url
-            if refusals and url.startswith(ERROR_PAGE):
-                url = refusals[-1]
-            elif self.allowed(url):
-                continue
+        for tab, url in await self._visits.find(tuple(self.tabs.all)):
             taken_back.append(url)
             if not await step_back(tab.page, self._shows, BACK_S):
                 await self._replace(outcomes.not_allowed([url]), tab)
