@@ -96,7 +96,7 @@ class BrowserSession:
         self.boundary = boundary
         self.traffic = Traffic(context)
         self.requests = RequestWatch(context, boundary)
-        self.dialogs = Dialogs(settings.dialogs, self._interrupt)
+        self.dialogs = Dialogs(settings.dialogs, self._interrupt, lambda: self.page if self.tabs.all else None)
         self._download_limits = DownloadLimits(settings.max_download_bytes, settings.max_run_download_bytes)
         self.downloads = Downloads(folder, self._download_limits, secrets, permitted=settings.downloads == "keep")
         self.tabs = Tabs(context, settings, self._tab_opened, boundary.allows)
@@ -339,7 +339,7 @@ class BrowserSession:
         if report is None:
             return outcomes.NO_DIALOG
         message = f"the {report.type} dialog was {report.answer}"
-        if self._held is None:
+        if self._held is None or self.dialogs.open is not None:  # the action may wait for the other dialog
             return ActionResult(status=Status.OK, reason=Reason.DIALOG_ANSWERED, message=message)
         try:
             result = await self._races.race(self._held, deadline - self._clock.now())
@@ -474,6 +474,7 @@ class BrowserSession:
             self._interrupt("crash", page)
 
         tab.page.on("crash", crashed)
+        tab.page.on("close", self.dialogs.forget)
         tab.page.on("download", self.downloads.arrived)
         tab.page.on("websocket", self.requests.web_socket)
         # A listener makes Playwright intercept file choosers; adding it at the click could be too late.
