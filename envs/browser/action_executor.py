@@ -77,7 +77,6 @@ NO_ADDRESS = "this is no valid http or https address without credentials"
 PROXY_SAYS = "mira: "
 """Prefix of the proxy's own answers. A site that imitates it only makes its own visit fail."""
 
-SCROLL_PAGE = "(dx, dy) => mira.scrollPage(dx, dy)"
 SCROLL_ELEMENT = "function (dx, dy) { return mira.scrollAround(this, dx, dy); }"
 IS_FILE_INPUT = "function () { return mira.isFileInput(this); }"
 
@@ -246,7 +245,7 @@ def _no_such_file(folder: Path | None) -> str:
 async def _scroll(surface: ActionContext, action: Scroll) -> ActionResult:
     dx, dy = DIRECTIONS[action.direction]
     if action.ref is None:
-        moved = await surface.tabs.front.world.call(SCROLL_PAGE, dx, dy)
+        moved = await surface.tabs.front.observer.scroll_page(dx, dy)
     else:
         target = await surface.tabs.front.observer.resolve(action.ref)
         if isinstance(target, ActionResult):

@@ -18,9 +18,8 @@ from envs.observer.program import program
 
 WORLD = "mira-settle"
 _PROGRAM = program(
-    ("watching.js", "settling.js", "scrolling.js", "reading.js"),
-    "markPage, unmarkPage, changeSinceMark, untilQuiet, firstChange, offersSuggestions, scrollPage, wholePage, "
-    "pageSource",
+    ("watching.js", "settling.js", "reading.js"),
+    "markPage, unmarkPage, changeSinceMark, untilQuiet, firstChange, offersSuggestions, wholePage, pageSource",
 )
 NO_CONTEXT = "Cannot find context"
 """Part of Chromium's error for a world that was destroyed with its document; the call was not executed."""
