@@ -124,6 +124,8 @@ class BrowserSession:
         self._held: asyncio.Task[ActionResult] | None = None
         """The action that cannot return while a dialog is open."""
         self._visits = RefusedVisits(boundary, self.allowed)
+        self._refused_windows = 0
+        """Those of `tabs.refused` that were reported."""
         self._between: tuple[DialogReport, ...] = ()
         """Dialogs that were answered after the previous step had ended."""
         self._notes: list[str] = []
@@ -225,7 +227,7 @@ class BrowserSession:
     async def execute(self, action: Action) -> ActionResult:
         """Executes one action and waits for the page to settle."""
         await self.holding.wait_until_decided()
-        started, opened = time.monotonic(), self.tabs.opened.count
+        started, opened = time.monotonic(), self.tabs.opened
         if not isinstance(action, _OPENING):
             self.holding.acted()
         self.boundary.unreachable.clear()
@@ -381,6 +383,9 @@ class BrowserSession:
         return outcomes.failed(Reason.NAVIGATION_FAILED, message)
 
     def _complete(self, result: ActionResult, seconds: float, opened: int) -> ActionResult:
+        closed, self._refused_windows = self.tabs.refused - self._refused_windows, self.tabs.refused
+        if closed:
+            result = outcomes.windows_closed(result, closed, len(self.tabs.all))
         kept, refused, unapproved = self.downloads.drain()
         coming = (f"download {name!r} is under way" for name in self.downloads.in_progress())
         done = ": it was downloaded" if kept and result.reason is Reason.ADDRESS_IS_FILE else ""
@@ -388,7 +393,7 @@ class BrowserSession:
         lines = (result.message + done, *refused, *coming, *refusal_messages(held), *self.guard.outgoing.drain())
         status, reason = outcomes.status_and_reason(result, unapproved, held)
         dialogs = (*self._between, *self.dialogs.drain())
-        new_tabs = self.tabs.opened.count - opened
+        new_tabs = self.tabs.opened - opened
         complete = result.model_copy(
             update={
                 "status": status,

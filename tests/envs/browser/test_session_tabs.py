@@ -57,6 +57,42 @@ async def test_no_more_tabs_than_allowed(web: Web, opener: Opener) -> None:
     assert (await session.execute(NewTab())).status is Status.FAILED
 
 
+async def test_a_window_beyond_the_limit_is_reported_and_is_no_new_tab(web: Web, opener: Opener) -> None:
+    session = await opener(max_tabs=2)
+    web["/"] = "<a href=/two target=_blank>Two</a>"
+    web["/two"] = "<a href=/three target=_blank>Three</a>"
+    await visit(session, web.url())
+    assert (await click(session, "Two")).new_tabs == 1
+    result = await click(session, "Three")
+    assert (result.status, result.reason, result.new_tabs) == (Status.OK, Reason.TOO_MANY_TABS, 0)
+    assert result.message == "a window was closed: 2 tabs are open, close one first"
+    assert result.url == web.url("/two") and len((await session.observe()).tabs) == 2
+    for number in (3, 4):
+        await session.page.evaluate("void window.open('/three')")
+        await session.tabs.windows.until(number, HANG_S)
+    later = await session.execute(Press(keys="Tab"))
+    assert (later.message, later.new_tabs) == ("2 windows were closed: 2 tabs are open, close one first", 0)
+    assert (await session.execute(Press(keys="Tab"))).message == ""
+    await session.execute(CloseTab())
+    assert (await click(session, "Two")).new_tabs == 1
+
+
+async def test_a_window_that_comes_while_a_tab_opens_is_counted(web: Web, opener: Opener) -> None:
+    rounds = 5
+    session = await opener(max_tabs=2 * rounds + 1)
+    web["/"], web["/two"] = "<p>page", "<p>two"
+    await visit(session, web.url())
+    first = session.tabs.front
+    for number in range(1, rounds + 1):
+        await asyncio.gather(first.page.evaluate("void open('/two')"), session.tabs.open())
+        await session.tabs.windows.until(number, HANG_S)
+        assert (session.tabs.opened, session.tabs.refused) == (number, 0)
+        assert len(session.tabs.all) == 1 + 2 * number
+    await first.page.evaluate("void open('/two')")
+    await session.tabs.windows.until(rounds + 1, HANG_S)
+    assert (session.tabs.opened, session.tabs.refused, len(session.tabs.all)) == (rounds, 1, 2 * rounds + 1)
+
+
 async def test_an_alert_is_accepted_and_reported(web: Web, opener: Opener) -> None:
     session = await opener()
     web["/"] = "<button onclick=\"alert('hello'); this.textContent = 'Done'\">Go</button>"
