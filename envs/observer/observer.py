@@ -166,7 +166,7 @@ class Observer:
         except EnvError as error:
             notes.append(f"frame {path} was left out: {error}")
             if world is not None:
-                self._frames.forget(world)
+                await self._frames.forget(world)
             return None
         self._holders[world] = (part.world, index)
         await self._observe_remotes(remote, deadline, boxes, notes)
@@ -421,11 +421,6 @@ class Observer:
         text = storable(merged_text(part, self._numbering))
         add_elements(part, self._numbering)
         return text
-
-    async def aclose(self) -> None:
-        """Closes the DevTools sessions."""
-        self._page.remove_listener("crash", self._crashed)
-        await self._frames.aclose()
 
 
 _UNRESOLVED = {
