@@ -20,6 +20,7 @@ from agent.episode.policy import ActionProposal, Policy, Turn, storable_action
 from agent.run.components import open_components
 from agent.run.runner import resume, run_suite
 from envs.core.actions import Action
+from envs.core.json_lines import json_lines
 from envs.core.record import Record
 from envs.core.tasks import TaskSelection
 from envs.suites.miniwob.solvers import SOLVERS, Past, Screen, Unsolvable
@@ -137,7 +138,7 @@ def solver_action(turn: Turn) -> Action | None:
 
 def labels_of(folder: Path) -> Iterator[Label]:
     """The labels beside the run in *folder*; of a step that was asked twice, the last is the one that was played."""
-    for line in (folder / LABELS).read_text(encoding="utf-8").splitlines():
+    for line in json_lines((folder / LABELS).read_text(encoding="utf-8")):
         yield Label.model_validate(json.loads(line))
 
 

@@ -19,6 +19,7 @@ from statistics import fmean, median
 from typing import Any
 
 from agent.run.discover_traces import discover_traces
+from envs.core.json_lines import json_lines
 from models.embedded import embedded_dir
 from models.local.continuation import Job, Row, TextGenerator
 from models.local.embedded_onnx import load_embedded
@@ -45,7 +46,7 @@ class Times:
 
 def prompts_of(runs: Sequence[Path]) -> list[tuple[int, ...]]:
     """The distinct prompts of all model calls in the traces, as token ids."""
-    lines = (line for file in discover_traces(runs) for line in file.path.read_text(encoding="utf-8").splitlines())
+    lines = (line for file in discover_traces(runs) for line in json_lines(file.path.read_text(encoding="utf-8")))
     return list(dict.fromkeys(prompt for line in lines for prompt in _prompts(json.loads(line))))
 
 

@@ -37,6 +37,7 @@ from agent.run.oracle import SitesOracle
 from agent.run.runner import resume, run_suite
 from envs.core.action_languages import PROGRAM
 from envs.core.actions import Stop
+from envs.core.json_lines import json_lines
 from envs.core.observation import Observation
 from envs.core.past_actions import PastAction
 from envs.core.record import Record
@@ -289,7 +290,7 @@ async def judge_all(folders: Sequence[Path], judging: Judging, spec: str, file: 
 def read_verdicts(file: Path) -> list[VerdictRow]:
     if not file.exists():
         return []
-    return [VerdictRow.model_validate_json(line) for line in file.read_text("utf-8").splitlines() if line]
+    return [VerdictRow.model_validate_json(line) for line in json_lines(file.read_text("utf-8"))]
 
 
 def agreement(rows: Sequence[VerdictRow], spec: str) -> Agreement:

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from benchmarks.judge_agreement import Case, cases, progress_at_each_step
+from envs.core.json_lines import json_lines
 from envs.core.record import Record
 from judges.autorater import RaterSettings
 from judges.base import AutoRater, Progress
@@ -87,7 +88,7 @@ def _of(case: Case) -> Iterator[Question]:
 def read_answers(file: Path) -> list[Answered]:
     if not file.exists():
         return []
-    return [Answered.model_validate_json(line) for line in file.read_text("utf-8").splitlines()]
+    return [Answered.model_validate_json(line) for line in json_lines(file.read_text("utf-8"))]
 
 
 async def ask_all(rater: AutoRater, chosen: Sequence[Question], file: Path) -> list[Answered]:

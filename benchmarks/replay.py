@@ -26,6 +26,7 @@ from agent.run.runner import resume, run_suite
 from benchmarks.markup_changes import rebuilt
 from benchmarks.percentages import share
 from envs.core.errors import EnvError
+from envs.core.json_lines import json_lines
 from envs.core.tasks import TaskSelection
 
 MINIWOB = (
@@ -92,7 +93,7 @@ async def record(out: Path) -> list[Path]:
 
 def _successes(out: Path) -> Iterator[Path]:
     for suite in ("miniwob", "sites"):
-        for line in (out / suite / "results.jsonl").read_text().splitlines():
+        for line in json_lines((out / suite / "results.jsonl").read_text()):
             row = json.loads(line)
             if row["outcome"] == "success":
                 yield out / suite / row["trace"]
@@ -126,7 +127,7 @@ def _trouble(done: Replay) -> str:
 
 async def measure(out: Path, again: str) -> list[Row]:
     file = out / "replays.jsonl"
-    known = [Row.model_validate_json(line) for line in file.read_text().splitlines()] if file.exists() else []
+    known = [Row.model_validate_json(line) for line in json_lines(file.read_text())] if file.exists() else []
     rows = [row for row in known if not again or (again not in row.task and again != row.pages)]
     file.write_text("".join(row.model_dump_json() + "\n" for row in rows))
     traces = await record(out)

@@ -17,6 +17,7 @@ from agent.cli.tables import Column, FittedTable
 from envs.browser.chromium import Chromium
 from envs.core.disk_errors import writing
 from envs.core.errors import BadInput
+from envs.core.json_lines import json_lines
 from envs.core.tasks import TaskRef
 from envs.suites.sites.proof import Proof, prove
 from envs.suites.sites.suite import SitesSuite
@@ -101,7 +102,7 @@ def _read(path: Path | None) -> dict[tuple[str, int], Proof]:
     try:
         text = path.read_text(encoding="utf-8")
         complete = text[: text.rfind("\n") + 1]
-        proofs = [Proof.model_validate_json(line) for line in complete.splitlines()]
+        proofs = [Proof.model_validate_json(line) for line in json_lines(complete)]
     except (ValidationError, UnicodeDecodeError) as error:
         raise BadInput(f"--out {path} is not a file of proofs: use another file") from error
     if not text.startswith("{") and text:

@@ -84,7 +84,7 @@ class ActionEffects:
         self.typed.key, self.typed.listened = None, False
         self._action, self._quiet = action, Quiet()
         self._acted = self.tabs.front
-        self._windows, self._opened = self._acted.world.windows, self.tabs.opened.count
+        self._windows, self._opened = self._acted.world.windows, self.tabs.windows.count
         self._addresses = self._now()
         if isinstance(action, _ON_PAGE) and not isinstance(action, _ON_ELEMENT):
             await self.mark((action.x, action.y) if isinstance(action, ClickAt | DragAt) else None)
@@ -108,7 +108,7 @@ class ActionEffects:
             self._quiet = Quiet(await self._change_in(front), in_time=True)
         requested = self._acted.world.windows - self._windows if self._acted is not None else 0
         if requested > 0:
-            await self.tabs.opened.until(self._opened + requested, WINDOW_S)
+            await self.tabs.windows.until(self._opened + requested, WINDOW_S)
         await self.tabs.ensure()
         if self.tabs.front is not front:
             await self.settle_tab(self.tabs.front, deadline)

@@ -21,6 +21,7 @@ from playwright.async_api import Page, Request, Response
 from envs.browser.bounded_calls import cancel
 from envs.browser.dialogs import Dialogs
 from envs.browser.form_input import OK, choose, type_into
+from envs.browser.request_watch import is_for_tab
 from envs.browser.settle import differs_from_observation
 from envs.browser.step_clock import StepClock
 from envs.browser.tabs import Tabs
@@ -57,6 +58,7 @@ from envs.core.actions import (
 )
 from envs.core.settings import SessionSettings
 from envs.observer.observer import Target
+from envs.security.allowlist import origin_of
 from envs.security.secret_guard import FOCUSED, POINTED, SUBMITS, SecretGuard
 
 DRAG_STEPS = 8
@@ -70,10 +72,11 @@ _INTERRUPTED = re.compile('Navigation to "(.*)" is interrupted by another naviga
 DOWNLOAD_STARTS = "Download is starting"
 """Part of the error that Playwright raises when an address leads to a download."""
 _SUBMITTING_KEYS = ("Enter", "\n", "\r", " ", "Space")
+NOT_ALLOWED = "the address is not among the allowed origins"
+NO_ADDRESS = "this is no valid http or https address without credentials"
 PROXY_SAYS = "mira: "
 """Prefix of the proxy's own answers. A site that imitates it only makes its own visit fail."""
 
-SCROLL_PAGE = "(dx, dy) => mira.scrollPage(dx, dy)"
 SCROLL_ELEMENT = "function (dx, dy) { return mira.scrollAround(this, dx, dy); }"
 IS_FILE_INPUT = "function () { return mira.isFileInput(this); }"
 
@@ -242,7 +245,7 @@ def _no_such_file(folder: Path | None) -> str:
 async def _scroll(surface: ActionContext, action: Scroll) -> ActionResult:
     dx, dy = DIRECTIONS[action.direction]
     if action.ref is None:
-        moved = await surface.tabs.front.world.call(SCROLL_PAGE, dx, dy)
+        moved = await surface.tabs.front.observer.scroll_page(dx, dy)
     else:
         target = await surface.tabs.front.observer.resolve(action.ref)
         if isinstance(target, ActionResult):
@@ -302,7 +305,7 @@ async def _through_history(surface: ActionContext, go: Go) -> ActionResult:
     requested = asyncio.Event()
 
     def sent(request: Request) -> None:
-        if request.is_navigation_request() and request.frame.parent_frame is None:
+        if is_for_tab(request):
             requested.set()
 
     page.on("request", sent)
@@ -321,7 +324,7 @@ async def _through_history(surface: ActionContext, go: Go) -> ActionResult:
 async def _goto(surface: ActionContext, url: str) -> ActionResult:
     absolute = full_url(url, surface.page.url)
     if not surface.allowed(absolute) or absolute == "":
-        message = "the address is not among the allowed origins"
+        message = NOT_ALLOWED if origin_of(absolute) else NO_ADDRESS
         return ActionResult(status=Status.BLOCKED, reason=Reason.ORIGIN_NOT_ALLOWED, message=message)
     try:
         return await _open(surface, absolute)
@@ -364,10 +367,14 @@ async def _loaded(surface: ActionContext, seconds: float) -> None:
 
 
 def full_url(url: str, current: str) -> str:
-    """Completes *url* as an address bar does: relative to *current*, or with https if it has no scheme."""
+    """Completes *url* as an address bar does: relative to *current*, or with https if it has no scheme. An address that
+    cannot be parsed is returned as it is."""
     text = url.strip()
     if text.startswith(("/", "?", "#")) and current.startswith("http"):
-        return urljoin(current, text)
+        try:
+            return urljoin(current, text)
+        except ValueError:
+            return text
     head = text.partition(":")[0]
     named = ":" in text and "." not in head and "/" not in head and not text.partition(":")[2][:1].isdigit()
     return text if named or not text else f"https://{text}"

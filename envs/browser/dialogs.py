@@ -26,23 +26,30 @@ class Dialogs:
     """The dialogs of one browser context."""
 
     def __init__(
-        self, policy: Literal["ask", "dismiss", "accept"], interrupt: Callable[[Literal["dialog", "flood"], Page], None]
+        self,
+        policy: Literal["ask", "dismiss", "accept"],
+        interrupt: Callable[[Literal["dialog", "flood"], Page], None],
+        front: Callable[[], Page | None],
     ) -> None:
+        """*front*: the page of the front tab."""
         self._policy = policy
         self._interrupt = interrupt
-        self._open: Dialog | None = None
+        self._front = front
+        self._open: list[Dialog] = []
+        """The unanswered dialogs, at most one of each page, oldest first."""
         self._reports: list[DialogReport] = []
         self._answered = 0
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
     def open(self) -> DialogReport | None:
-        """The open dialog, which the agent must answer."""
-        return _report(self._open, "open") if self._open else None
+        """The open dialog that the agent must answer next: the front tab's, else the oldest."""
+        dialog = self._next()
+        return None if dialog is None else _report(dialog, "open")
 
-    def page(self) -> Page | None:
-        """The page that the open dialog blocks."""
-        return self._open.page if self._open else None
+    def _next(self) -> Dialog | None:
+        front = self._front()
+        return next((dialog for dialog in self._open if dialog.page is front), next(iter(self._open), None))
 
     def drain(self) -> tuple[DialogReport, ...]:
         """Returns the dialogs since the last call, including an open one."""
@@ -53,7 +60,9 @@ class Dialogs:
     def arrived(self, dialog: Dialog) -> None:
         """Handler of the context's `dialog` event."""
         if dialog.type != "alert" and self._policy == "ask":
-            self._open = dialog
+            if dialog.page is not None:
+                self.forget(dialog.page)
+            self._open.append(dialog)
             self._reports.append(_report(dialog, "open"))
             if dialog.page is not None:
                 self._interrupt("dialog", dialog.page)
@@ -70,19 +79,19 @@ class Dialogs:
         task.add_done_callback(self._tasks.discard)
 
     async def answer(self, accept: bool, text: str) -> DialogReport | None:
-        """Answers the open dialog; None if there is none."""
-        dialog, self._open = self._open, None
+        """Answers the dialog of :attr:`open`; None if there is none."""
+        dialog = self._next()
         if dialog is None:
             return None
+        self._open.remove(dialog)
         report = _report(dialog, "accepted" if accept else "dismissed")
         self._reports.append(report)
         await _answer(dialog, accept, text)
         return report
 
     def forget(self, page: Page) -> None:
-        """Forgets the dialog of a closed page."""
-        if self._open is not None and self._open.page is page:
-            self._open = None
+        """Forgets the dialog of a page that was closed or shows another one."""
+        self._open = [dialog for dialog in self._open if dialog.page is not page]
 
 
 def _report(dialog: Dialog, answer: Literal["open", "accepted", "dismissed"]) -> DialogReport:

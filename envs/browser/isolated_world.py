@@ -18,9 +18,8 @@ from envs.observer.program import program
 
 WORLD = "mira-settle"
 _PROGRAM = program(
-    ("watching.js", "settling.js", "scrolling.js", "reading.js"),
-    "markPage, unmarkPage, changeSinceMark, untilQuiet, firstChange, offersSuggestions, scrollPage, wholePage, "
-    "pageSource",
+    ("watching.js", "settling.js", "reading.js"),
+    "markPage, unmarkPage, changeSinceMark, untilQuiet, firstChange, offersSuggestions, wholePage, pageSource",
 )
 NO_CONTEXT = "Cannot find context"
 """Part of Chromium's error for a world that was destroyed with its document; the call was not executed."""
@@ -69,6 +68,11 @@ class Isolated:
         """
         info = (await (await self._session()).send("Target.getTargetInfo"))["targetInfo"]
         return str(info["title"]), str(info["url"])
+
+    async def failed_address(self) -> str:
+        """Returns the address that failed to load, if the page is the browser's error page; else an empty text."""
+        tree = await (await self._session()).send("Page.getFrameTree")
+        return str(tree["frameTree"]["frame"].get("unreachableUrl", ""))
 
     async def _evaluate(self, expression: str) -> Any:
         cdp = await self._session()

@@ -62,6 +62,17 @@ def taken_back(result: ActionResult, urls: Sequence[str]) -> ActionResult:
     return result.model_copy(update=update)
 
 
+def windows_closed(result: ActionResult, closed: int, tabs: int) -> ActionResult:
+    """*result* of an action, with the report that *closed* windows were closed because *tabs* tabs were open."""
+    windows = "a window was closed" if closed == 1 else f"{closed} windows were closed"
+    message = f"{windows}: {tabs} tabs are open, close one first"
+    update = {
+        "reason": result.reason or Reason.TOO_MANY_TABS,
+        "message": "; ".join(filter(None, (result.message, message))),
+    }
+    return result.model_copy(update=update)
+
+
 def not_allowed(urls: Sequence[str]) -> str:
     """The message about tabs that showed *urls*, which are not allowed."""
     return f"not allowed, taken back: {', '.join(storable(url)[:200] for url in urls)}"

@@ -111,10 +111,17 @@ class RequestWatch:
         return total.model_copy(update={"requests": fresh})
 
 
+def is_for_tab(request: Request) -> bool:
+    """Whether the request loads the document of a tab, not of an iframe."""
+    if not request.is_navigation_request():
+        return False
+    try:
+        return request.frame.parent_frame is None
+    except PlaywrightError:  # the requesting page is not loaded yet, e.g. a new window
+        return True
+
+
 def _kind(request: Request) -> RequestKind:
     if request.resource_type != "document":
         return _KINDS.get(request.resource_type, "other")
-    try:
-        return "document" if request.frame.parent_frame is None else "frame"
-    except PlaywrightError:  # the requesting page is not loaded yet, e.g. a new window
-        return "document"
+    return "document" if is_for_tab(request) else "frame"

@@ -20,7 +20,6 @@ import dataclasses
 import time
 from pathlib import Path
 from typing import Any, Self
-from urllib.parse import urlsplit
 
 from playwright.async_api import Browser, BrowserContext, FileChooser, Page
 from playwright.async_api import Error as PlaywrightError
@@ -32,6 +31,7 @@ from envs.browser.context import LOCAL_STORAGE, new_context, stored_origins
 from envs.browser.dialogs import Dialogs
 from envs.browser.download_limit import DownloadFolders, DownloadLimit, DownloadLimits
 from envs.browser.downloads import Downloads
+from envs.browser.refused_visits import ERROR_PAGE, RefusedVisits
 from envs.browser.request_watch import RequestWatch
 from envs.browser.tabs import OpenTab, Tabs, step_back
 from envs.browser.text_entry import TypedText
@@ -59,8 +59,8 @@ from envs.core.record import storable
 from envs.core.settings import SessionSettings
 from envs.observer.nearest_controls import with_nearest_controls
 from envs.observer.world import WorldGone
+from envs.security.allowlist import origin_of
 from envs.security.allowlist_proxy import AllowlistProxy
-from envs.security.blocked_requests import BROWSERS_OWN
 from envs.security.masking import masked_observation, masked_result
 from envs.security.net_errors import connection_failure, explain_navigation_error
 from envs.security.request_holding import CHECK, RequestHolding, refusal_messages
@@ -69,7 +69,6 @@ from envs.security.secret_screenshots import SEARCH_S, observe_without_secrets
 from envs.security.secrets import NO_SECRETS, SecretVault
 
 BLANK = "about:blank"
-ERROR_PAGE = "chrome-error:"
 OPEN_S = 30.0
 NO_SESSION = f"no browser session could be opened within {OPEN_S:g} s: the machine may be busy, try again"
 STORAGE_S = 2.0
@@ -97,7 +96,7 @@ class BrowserSession:
         self.boundary = boundary
         self.traffic = Traffic(context)
         self.requests = RequestWatch(context, boundary)
-        self.dialogs = Dialogs(settings.dialogs, self._interrupt)
+        self.dialogs = Dialogs(settings.dialogs, self._interrupt, lambda: self.page if self.tabs.all else None)
         self._download_limits = DownloadLimits(settings.max_download_bytes, settings.max_run_download_bytes)
         self.downloads = Downloads(folder, self._download_limits, secrets, permitted=settings.downloads == "keep")
         self.tabs = Tabs(context, settings, self._tab_opened, boundary.allows)
@@ -124,7 +123,9 @@ class BrowserSession:
         )
         self._held: asyncio.Task[ActionResult] | None = None
         """The action that cannot return while a dialog is open."""
-        self._checked = len(boundary.blocked)
+        self._visits = RefusedVisits(boundary, self.allowed)
+        self._refused_windows = 0
+        """Those of `tabs.refused` that were reported."""
         self._between: tuple[DialogReport, ...] = ()
         """Dialogs that were answered after the previous step had ended."""
         self._notes: list[str] = []
@@ -226,7 +227,7 @@ class BrowserSession:
     async def execute(self, action: Action) -> ActionResult:
         """Executes one action and waits for the page to settle."""
         await self.holding.wait_until_decided()
-        started, opened = time.monotonic(), self.tabs.opened.count
+        started, opened = time.monotonic(), self.tabs.opened
         if not isinstance(action, _OPENING):
             self.holding.acted()
         self.boundary.unreachable.clear()
@@ -290,7 +291,8 @@ class BrowserSession:
         """Whether a tab may show this URL: http and https of allowed origins, the blank page and error pages."""
         if url in ("", BLANK) or url.startswith(ERROR_PAGE):
             return True
-        return urlsplit(url).scheme in ("http", "https") and self.boundary.allows(url)
+        origin = origin_of(url)
+        return origin is not None and origin.scheme in ("http", "https") and self.boundary.origins.allows_origin(origin)
 
     async def _perform(self, action: Action) -> ActionResult:
         if isinstance(action, Stop):
@@ -339,7 +341,7 @@ class BrowserSession:
         if report is None:
             return outcomes.NO_DIALOG
         message = f"the {report.type} dialog was {report.answer}"
-        if self._held is None:
+        if self._held is None or self.dialogs.open is not None:  # the action may wait for the other dialog
             return ActionResult(status=Status.OK, reason=Reason.DIALOG_ANSWERED, message=message)
         try:
             result = await self._races.race(self._held, deadline - self._clock.now())
@@ -381,6 +383,9 @@ class BrowserSession:
         return outcomes.failed(Reason.NAVIGATION_FAILED, message)
 
     def _complete(self, result: ActionResult, seconds: float, opened: int) -> ActionResult:
+        closed, self._refused_windows = self.tabs.refused - self._refused_windows, self.tabs.refused
+        if closed:
+            result = outcomes.windows_closed(result, closed, len(self.tabs.all))
         kept, refused, unapproved = self.downloads.drain()
         coming = (f"download {name!r} is under way" for name in self.downloads.in_progress())
         done = ": it was downloaded" if kept and result.reason is Reason.ADDRESS_IS_FILE else ""
@@ -388,7 +393,7 @@ class BrowserSession:
         lines = (result.message + done, *refused, *coming, *refusal_messages(held), *self.guard.outgoing.drain())
         status, reason = outcomes.status_and_reason(result, unapproved, held)
         dialogs = (*self._between, *self.dialogs.drain())
-        new_tabs = self.tabs.opened.count - opened
+        new_tabs = self.tabs.opened - opened
         complete = result.model_copy(
             update={
                 "status": status,
@@ -457,17 +462,9 @@ class BrowserSession:
             self._notes.append(outcomes.BROWSER_DIED.message)
 
     async def _enforce(self) -> list[str]:
-        """Takes back tabs at a URL that is not allowed, or on the error page of a refusal. Returns their URLs."""
-        refusals = self.boundary.blocked[self._checked :]
-        self._checked += len(refusals)
-        refusals = [url for url in refusals if url not in BROWSERS_OWN]
+        """Takes back tabs at a URL that is not allowed, or on the error page of a refused visit. Returns the URLs."""
         taken_back: list[str] = []
-        for tab in tuple(self.tabs.all):
-            url = tab.page.url
-            if refusals and url.startswith(ERROR_PAGE):
-                url = refusals[-1]
-            elif self.allowed(url):
-                continue
+        for tab, url in await self._visits.find(tuple(self.tabs.all)):
             taken_back.append(url)
             if not await step_back(tab.page, self._shows, BACK_S):
                 await self._replace(outcomes.not_allowed([url]), tab)
@@ -482,6 +479,7 @@ class BrowserSession:
             self._interrupt("crash", page)
 
         tab.page.on("crash", crashed)
+        tab.page.on("close", self.dialogs.forget)
         tab.page.on("download", self.downloads.arrived)
         tab.page.on("websocket", self.requests.web_socket)
         # A listener makes Playwright intercept file choosers; adding it at the click could be too late.

@@ -43,12 +43,13 @@ class Tabs:
     allowed: Callable[[str], bool]
     """Whether the document of an iframe at this address may be read."""
     all: list[OpenTab] = field(default_factory=list[OpenTab])
-    opened: EventCounter = field(default_factory=EventCounter)
-    """Tabs that pages opened, including refused ones."""
+    windows: EventCounter = field(default_factory=EventCounter)
+    """Windows that pages opened, including refused ones."""
     refused: int = 0
-    """Number of tabs that were closed because of the limit."""
+    """Number of windows that were closed because of the limit."""
     _front: OpenTab | None = None
-    _expected: bool = False
+    _arriving: list[Page] | None = None
+    """The pages that arrived while a tab of this session opens: which of them is that tab is known only then."""
     _tasks: set[asyncio.Task[Any]] = field(default_factory=set[asyncio.Task[Any]])
 
     @property
@@ -61,25 +62,39 @@ class Tabs:
     def focus(self, tab: OpenTab) -> None:
         self._front = tab
 
+    @property
+    def opened(self) -> int:
+        """Number of tabs that pages opened."""
+        return self.windows.count - self.refused
+
     def arrived(self, page: Page) -> None:
         """Handler of the context's `page` event: a tab of this session, or a window that a page opened."""
-        if not self._expected:
-            self.opened.add()
-            if len(self.all) >= self.settings.max_tabs:
-                self.refused += 1
-                self._spawn(close_page(page))
-                return
-        self._add(page)
+        if self._arriving is not None:
+            self._arriving.append(page)
+        else:
+            self._add_window(page)
+
+    def _add_window(self, page: Page) -> None:
+        if len(self.all) < self.settings.max_tabs:
+            self._add(page)
+        else:
+            self.refused += 1
+            self._spawn(close_page(page))
+        self.windows.add()
 
     async def open(self, seconds: float = OPEN_S) -> OpenTab:
         """Opens a blank tab in front."""
-        self._expected = True
+        arriving = self._arriving = list[Page]()
+        page: Page | None = None
         try:
             async with asyncio.timeout(seconds):
                 page = await self.context.new_page()
+            tab = self._add(page)
         finally:
-            self._expected = False
-        tab = self.of(page) or self._add(page)
+            self._arriving = None
+            for other in arriving:
+                if other is not page:
+                    self._add_window(other)
         self._front = tab
         return tab
 
@@ -113,9 +128,6 @@ class Tabs:
         return Tab(index=index, title=storable(title), url=storable(tab.page.url), active=tab is self._front)
 
     def _add(self, page: Page) -> OpenTab:
-        known = self.of(page)
-        if known is not None:
-            return known
         tab = OpenTab(page=page, world=Isolated(page), observer=Observer(page, self.settings.observe, self.allowed))
         self.all.append(tab)
         self._front = tab

@@ -294,6 +294,7 @@ class Reason(StrEnum):
     NO_SUCH_OPTION = "no_such_option"
     NO_SUCH_TAB = "no_such_tab"
     TOO_MANY_TABS = "too_many_tabs"
+    """The limit on open tabs was reached: no tab was opened, or a window that a page opened was closed."""
     PAGE_HUNG = "page_hung"
     DIALOG_FLOOD = "dialog_flood"
     """The page opened dialogs without end."""

@@ -14,7 +14,9 @@ from playwright.async_api import CDPSession, Frame, Page
 from playwright.async_api import Error as PlaywrightError
 
 from envs.core.errors import PageHung
-from envs.observer.world import World, WorldGone, bounded
+from envs.observer.world import World, bounded
+
+DETACH_S = 1.0
 
 
 class FrameWorlds:
@@ -50,7 +52,7 @@ class FrameWorlds:
         known = self._worlds.get(frame_id)
         shared = frame_id in await _frames_of_process(holder, timeout_s)
         if known is not None and (known.session is holder.session) != shared:  # it moved to or from another process
-            self.forget(known)
+            await self.forget(known)
             known = None
         if known is None and shared:
             self._worlds[frame_id] = World(holder.session, frame_id, shares_process=True)
@@ -63,43 +65,43 @@ class FrameWorlds:
         frame = (await _frames_of_process(world, timeout_s)).get(world.frame_id, {})
         return str(frame.get("unreachableUrl") or frame.get("url", ""))
 
-    def forget(self, world: World) -> None:
-        """Removes a world whose document or process is gone."""
+    async def forget(self, world: World) -> None:
+        """Removes a world whose document or process is gone, or does not answer."""
         self._worlds.pop(world.frame_id, None)
-        for frame, (_, frame_id) in list(self._sessions.items()):
-            if frame_id == world.frame_id:
-                del self._sessions[frame]
+        frames = [frame for frame, (_, frame_id) in self._sessions.items() if frame_id == world.frame_id]
+        await asyncio.gather(*map(self._close, frames))
 
     async def _match_frames(self, timeout_s: float) -> None:
-        """Opens a session to every frame that has its own process."""
-        frames = [frame for frame in self._page.frames[1:] if frame not in self._sessions]
+        """Opens a session to every frame that has its own process, and closes those of removed frames."""
+        present = self._page.frames
+        await asyncio.gather(*(self._close(frame) for frame in [*self._sessions] if frame not in present))
+        frames = [frame for frame in present[1:] if frame not in self._sessions]
         await asyncio.gather(*(self._match(frame, timeout_s) for frame in frames))
+
+    async def _close(self, frame: Frame) -> None:
+        """Closes the session of a frame, without changing the page."""
+        session, frame_id = self._sessions.pop(frame, (None, ""))
+        if session is not None:
+            self._worlds.pop(frame_id, None)
+            await _detach(session)
 
     async def _match(self, frame: Frame, timeout_s: float) -> None:
         try:
             session = await self._open(frame, timeout_s)
-            frame_id = await _root_frame(session, timeout_s)
-        except (PlaywrightError, WorldGone, PageHung):
+        except (PlaywrightError, PageHung):
             return  # the frame is in its parent's process, or is being removed
+        try:
+            frame_id = await _root_frame(session, timeout_s)
+        except (PlaywrightError, PageHung):
+            frame_id = ""  # it does not answer, or is being removed
+        if not frame_id or frame in self._sessions:  # a concurrent call was faster
+            await _detach(session)
+            return
         self._sessions[frame] = (session, frame_id)
         self._worlds[frame_id] = World(session, frame_id)
 
     async def _open(self, of: Page | Frame, timeout_s: float) -> CDPSession:
         return await bounded(self._page.context.new_cdp_session(of), timeout_s, "a DevTools session")
-
-    async def aclose(self) -> None:
-        """Closes the sessions without changing the page."""
-        sessions = [session for session, _ in self._sessions.values()]
-        if self._main is not None:
-            sessions.append(self._main.session)
-        self._main = None
-        self._sessions.clear()
-        self._worlds.clear()
-        for session in sessions:
-            try:
-                await bounded(session.detach(), 1.0, "detach")
-            except (PlaywrightError, PageHung):
-                continue  # the page or its frame is gone with the session
 
 
 async def _frames_of_process(world: World, timeout_s: float) -> dict[str, dict[str, Any]]:
@@ -111,6 +113,13 @@ async def _frames_of_process(world: World, timeout_s: float) -> dict[str, dict[s
         frames[str(tree["frame"]["id"])] = tree["frame"]
         left += tree.get("childFrames", ())
     return frames
+
+
+async def _detach(session: CDPSession) -> None:
+    try:
+        await bounded(session.detach(), DETACH_S, "detach")
+    except (PlaywrightError, PageHung):
+        return  # it ended with the frame
 
 
 async def _root_frame(session: CDPSession, timeout_s: float) -> str:

@@ -1,7 +1,7 @@
 """Observes one tab: reads its text and controls, and resolves a ref or key to the live element.
 
 All renderer processes are observed concurrently. The text is built in the page, so only shown text is transferred. The
-observer does not modify the page: it runs in isolated worlds, which page scripts cannot see.
+observer does not modify the page, but scrolls it: it runs in isolated worlds, which page scripts cannot see.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ class Observer:
         except EnvError as error:
             notes.append(f"frame {path} was left out: {error}")
             if world is not None:
-                self._frames.forget(world)
+                await self._frames.forget(world)
             return None
         self._holders[world] = (part.world, index)
         await self._observe_remotes(remote, deadline, boxes, notes)
@@ -376,6 +376,21 @@ class Observer:
             return False
         return await listens_to_text(main, None, entered=True, timeout_s=timeout_s)
 
+    async def scroll_page(self, dx: float, dy: float) -> bool:
+        """Scrolls the page, else its largest scrollable box, by shares of what it shows; True if something moved."""
+        timeout_s = self._settings.timeout_s
+        world = await self._frames.main(timeout_s)
+        observed = not world.is_fresh
+        try:
+            moved = await world.call("scrollPage", dx, dy, timeout_s=timeout_s)
+        except WorldGone:
+            world.leave()
+            observed = False
+            moved = await world.call("scrollPage", dx, dy, timeout_s=timeout_s)
+        if not observed:
+            world.leave()  # the next observation enters the document, as it has to read the listeners then
+        return bool(moved)
+
     async def expand(self, group: str, start: int) -> str:
         """Returns the rows of group `g1`, `g2` … of the last observation from row *start*, up to FIND_CHARS."""
         number = group.removeprefix("g")
@@ -406,11 +421,6 @@ class Observer:
         text = storable(merged_text(part, self._numbering))
         add_elements(part, self._numbering)
         return text
-
-    async def aclose(self) -> None:
-        """Closes the DevTools sessions."""
-        self._page.remove_listener("crash", self._crashed)
-        await self._frames.aclose()
 
 
 _UNRESOLVED = {

@@ -41,7 +41,7 @@ _CALLS = (
     "observe, relayOut, forgetAppearances, find, lines, tellLines, expand, hosts, frameHolder, frameOrigin, "
     "adoptRoots, adoptListeners, adoptHovering, adoptListenerGroups, resolve, facts, pointOf, untilShown, showHolder, "
     "throughHolder, prepare, selectAll, caretToEnd, fillValue, insert, chooseOption, pageAddress, isFileInput, "
-    "scrollAround, controlAt, differs, listensToText, focusState, resumeEntry, readBack, enterAtOnce"
+    "scrollAround, scrollPage, controlAt, differs, listensToText, focusState, resumeEntry, readBack, enterAtOnce"
 )
 _WORLD = "mira"
 _OBJECTS = "mira-objects"

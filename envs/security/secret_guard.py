@@ -215,10 +215,8 @@ class SecretGuard:
         return None
 
     def _form(self, name: str, address: str) -> str:
-        scheme = urlsplit(address).scheme
-        place = self.vault.mask_host(_origin(address)) if scheme in ("http", "https") else f"a {scheme}: address"
-        scope = dict(self.vault.scopes)[name]
-        return f"the form or link sends to {place}, and secret {name} may only be used at {scope}"
+        place = self.vault.mask_host(_place(address))
+        return f"the form or link sends to {place}, and secret {name} may only be used at {self._scope(name)}"
 
     def _literal(self, text: str, urls: Iterable[str], held: str = "") -> str:
         """The problem of typing *text* literally; *held* is the present value of the field."""
@@ -271,8 +269,14 @@ def _urls(page: Page) -> list[str]:
     return [frame.url for frame in page.frames if not frame.url.startswith("about:") and frame.url]
 
 
-def _origin(address: str) -> str:
-    parts = urlsplit(address)
+def _place(address: str) -> str:
+    """The origin of *address*, without credentials; for another scheme than http and https, the scheme."""
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return "an address that cannot be parsed"
+    if parts.scheme not in ("http", "https"):
+        return f"a {parts.scheme}: address"
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 

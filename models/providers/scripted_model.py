@@ -94,7 +94,7 @@ def _entries(path: Path) -> list[Any]:
     try:
         text = path.read_text(encoding="utf-8")
         entries = (
-            [json.loads(line) for line in text.splitlines() if line.strip()]
+            [json.loads(line) for line in text.split("\n") if line.strip()]  # a text may hold other ends of lines
             if path.suffix == ".jsonl"
             else json.loads(text)
         )

@@ -13,6 +13,7 @@ from pathlib import Path
 from agent.episode.prompts import PolicyView, compact_text
 from envs.browser.chromium import Chromium
 from envs.core.action_languages import PROGRAM
+from envs.core.json_lines import json_lines
 from envs.core.past_actions import PastAction
 from envs.core.tasks import TaskRef
 from envs.suites.miniwob.demonstrations import FIRST_TRAINING_SEED, Demonstration, demonstrate
@@ -87,7 +88,7 @@ def rows_of(demonstration: Demonstration) -> list[Recorded]:
 
 
 def load(path: Path) -> list[Recorded]:
-    return [Recorded(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [Recorded(**json.loads(line)) for line in json_lines(path.read_text(encoding="utf-8"))]
 
 
 _NEXT_LINE = re.compile(r"\nNext: [^\n]*")

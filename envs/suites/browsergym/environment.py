@@ -174,14 +174,14 @@ class BrowserGymEnvironment:
 
     async def _new_tab(self) -> ActionResult:
         tabs = self.session.tabs
-        before = tabs.opened.count
+        before, opened = tabs.windows.count, tabs.opened
         try:
             await self._process().ask("new_tab")
         except GymFailed as error:
             return ActionResult(status=Status.FAILED, reason=Reason.BROWSER_ERROR, message=str(error))
-        await tabs.opened.until(before + 1, TAB_S)
-        opened = tabs.opened.count > before
-        return ActionResult(status=Status.OK if opened else Status.TIMEOUT, url=self.session.url)
+        await tabs.windows.until(before + 1, TAB_S)
+        status = Status.OK if tabs.opened > opened else Status.TIMEOUT
+        return ActionResult(status=status, url=self.session.url)
 
     def _process(self) -> GymProcess:
         if self._gym is None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
+from envs.core.json_lines import json_lines
 from envs.core.record import Record
 
 LOG = "requests.jsonl"
@@ -51,8 +52,8 @@ def read_log(folder: Path) -> tuple[Request, ...]:
     path = folder / LOG
     if not path.exists():
         return ()
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    return tuple(Request.model_validate_json(line) for line in lines if line.endswith("\n"))
+    complete = path.read_text(encoding="utf-8").rpartition("\n")[0]
+    return tuple(Request.model_validate_json(line) for line in json_lines(complete))
 
 
 def parse_query(environ: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

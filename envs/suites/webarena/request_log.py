@@ -19,6 +19,7 @@ from playwright.async_api import BrowserContext, Request, Response
 from playwright.async_api import Error as PlaywrightError
 from pydantic import Field, TypeAdapter
 
+from envs.browser.request_watch import is_for_tab
 from envs.core.atomic_write import write_atomically
 from envs.core.record import Record, storable
 from envs.suites.webarena.json_text import load_json
@@ -105,7 +106,7 @@ class Recorder:
         sent = SentRequest(
             method=request.method,
             url=storable(request.url),
-            navigation=request.is_navigation_request() and request.frame.parent_frame is None,
+            navigation=is_for_tab(request),
             headers=headers,
             post_data=_post_data(request, headers.get("content-type", "")),
         )

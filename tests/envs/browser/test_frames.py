@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from pathlib import Path
 
 import pytest
+from playwright.async_api import CDPSession
 
 from envs.browser.chromium import Chromium
 from envs.browser.session import BrowserSession
 from envs.core.actions import Find, Status
 from envs.core.observation import Observation
+from envs.observer.frames import FrameWorlds
 from envs.security.allowlist import Origins
 from envs.security.allowlist_proxy import AllowlistProxy
 from tests.envs.browser.browsing import QUICK, click, type_text, visit
@@ -111,4 +115,30 @@ async def test_what_was_read_before_it_was_forbidden_is_not_read_again(
         assert "Pay now" not in seen.text and f"(this frame is not allowed: http://{PAY}:{web.port})" in seen.text
         assert [one.key.name for one in seen.elements] == ["Top"]
         assert "no line" in (await session.execute(Find(text="Pay now"))).output
+        await session.close()
+
+
+async def session_of_frame(frames: FrameWorlds, earlier: CDPSession | None) -> CDPSession:
+    """Waits until the tab has one frame in its own process, with another session than *earlier*: there is no event."""
+    async with asyncio.timeout(HANG_S):
+        while True:
+            _, *others = await frames.sessions(HANG_S)
+            if len(others) == 1 and others[0] is not earlier:
+                return others[0]
+
+
+async def test_the_sessions_of_removed_iframes_are_closed(guarded: Chromium, web: Web, tmp_path: Path) -> None:
+    web["/"] = "<p id=p></p>"
+    web["/pay"] = "<button>Pay</button>"
+    async with AllowlistProxy(Origins.parse([SHOP, BANK])) as boundary:
+        session = await guarded.session(QUICK, boundary, tmp_path)
+        await visit(session, web.url("/", SHOP))
+        frames = FrameWorlds(session.page)
+        kept: list[weakref.ref[CDPSession]] = []
+        for number in range(4):
+            frame = f"<iframe src='{web.url(f'/pay?{number}', BANK)}'></iframe>"
+            await session.page.evaluate("html => { p.innerHTML = html }", frame)
+            kept.append(weakref.ref(await session_of_frame(frames, kept[-1]() if kept else None)))
+        gc.collect()
+        assert [session() is not None for session in kept] == [False, False, False, True]
         await session.close()

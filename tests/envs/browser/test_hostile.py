@@ -13,6 +13,8 @@ from playwright.async_api import Error as PlaywrightError
 
 from envs.browser.session import BrowserSession
 from envs.core.actions import Click, CloseTab, Goto, NewTab, Reason, Status, Wait
+from envs.security.allowlist import Origins
+from envs.security.secrets import SecretVault
 from tests.envs.browser.browsing import QUICK, Opener, click, ref_of, visit
 from tests.envs.browser.web import Answer, Web
 from tests.timing import HANG_S, Bound
@@ -162,6 +164,18 @@ async def test_addresses_that_are_refused(web: Web, opener: Opener, url: str) ->
     result = await session.execute(Goto(url=url))
     assert result.status is Status.BLOCKED, result
     assert result.url == web.url()
+
+
+@pytest.mark.parametrize("url", ["http://[abc", "//[x", "https://ex\u2100mple.com/", "https://evil.example]/"])
+async def test_an_address_that_cannot_be_parsed_is_refused(web: Web, opener: Opener, url: str) -> None:
+    vault = SecretVault({"PW": ("Kestrel7-Quartz", Origins.parse([web.url().rstrip("/")]))})
+    web["/"] = "<p>home"
+    for session in (await opener(), await opener(vault=vault)):
+        await visit(session, web.url())
+        result = await session.execute(Goto(url=url))
+        assert (result.status, result.reason, result.url) == (Status.BLOCKED, Reason.ORIGIN_NOT_ALLOWED, web.url())
+        assert result.message == "this is no valid http or https address without credentials"
+        assert "home" in (await session.observe()).text
 
 
 class Attacker:

@@ -216,6 +216,74 @@ async def test_the_main_pane_scrolls_where_the_page_itself_cannot(web: Web, open
     assert await session.page.evaluate("m.scrollTop") > 100
 
 
+TALL = "<div style='height:4000px'>tall</div>"
+LIST = f"<div id=l style='height:100px;overflow:auto'><button>In</button>{TALL}</div>"
+CLIPPED = "<div style='height:20px;overflow:hidden'><button>In</button><div style='height:90px'>more</div></div>"
+SCROLLED = {
+    "a body as high as the window": (f"<button>In</button>{TALL}", "scrollY"),
+    "a body that scrolls the window": (f"<style>body{{overflow:auto}}</style><button>In</button>{TALL}", "scrollY"),
+    "a body that scrolls itself": (
+        f"<style>html{{overflow:hidden}}body{{overflow:auto}}</style><button>In</button>{TALL}",
+        "document.body.scrollTop",
+    ),
+    "clipped content in a list": (f"<div id=l style='height:100px;overflow:auto'>{CLIPPED}{TALL}</div>", "l.scrollTop"),
+    "a list around a slot": (
+        f"""<div id=h><button>In</button></div><script>const r = h.attachShadow({{mode: 'open'}});
+        r.innerHTML = `<div id=l style='height:100px;overflow:auto'><slot></slot>{TALL}</div>`</script>""",
+        "r.firstChild.scrollTop",
+    ),
+    "a list around a component": (
+        f"""<div id=l style='height:100px;overflow:auto'><div id=h></div>{TALL}</div>
+        <script>h.attachShadow({{mode: 'open'}}).innerHTML = '<button>In</button>'</script>""",
+        "l.scrollTop",
+    ),
+    "a list around a slot of a closed root": (
+        f"""<x-list id=h><button>In</button></x-list><script>const r = h.attachShadow({{mode: 'closed'}});
+        r.innerHTML = `<div id=l style='height:100px;overflow:auto'><slot></slot>{TALL}</div>`</script>""",
+        "r.firstChild.scrollTop",
+    ),
+}
+
+
+@pytest.mark.parametrize("mode", ["<!doctype html>", ""], ids=["standards", "quirks"])
+@pytest.mark.parametrize(("body", "place"), SCROLLED.values(), ids=SCROLLED.keys())
+async def test_what_scrolls_around_an_element_is_scrolled(
+    web: Web, opener: Opener, body: str, place: str, mode: str
+) -> None:
+    session = await opener()
+    web["/"] = f"{mode}<style>html,body{{margin:0;height:100%}}</style>{body}"
+    seen = await visit(session, web.url())
+    down, up = (Scroll(direction=direction, ref=ref_of(seen, "In")) for direction in ("down", "up"))
+    assert (await session.execute(down)).message == ""
+    assert await session.page.evaluate(place) > 0
+    assert (await session.execute(up)).message == ""
+    assert (await session.execute(up)).message == "nothing moved: it is at its up end"
+    assert await session.page.evaluate(place) == 0
+
+
+@pytest.mark.parametrize("mode", ["open", "closed"])
+async def test_the_main_pane_in_a_shadow_root_scrolls(web: Web, opener: Opener, mode: str) -> None:
+    session = await opener()
+    web["/"] = f"""<!doctype html><style>html,body,#h{{margin:0;height:100%}}</style><div id=h></div>
+        <script>const r = h.attachShadow({{mode: '{mode}'}});
+        r.innerHTML = `<div style='height:100%;overflow:auto'>{TALL}</div>`</script>"""
+    await visit(session, web.url())
+    assert (await session.execute(Scroll(direction="down"))).message == ""
+    assert await session.page.evaluate("r.firstChild.scrollTop") > 100
+
+
+async def test_a_page_that_was_replaced_or_never_observed_is_scrolled(web: Web, opener: Opener) -> None:
+    session = await opener()
+    web["/"] = web["/next"] = f"<!doctype html><button onclick='this.textContent = 1'>Go</button>{TALL}"
+    await session.execute(Goto(url=web.url()))
+    assert (await session.execute(Scroll(direction="down"))).message == ""
+    assert (await click(session, "Go")).status is Status.OK
+    await session.page.goto(web.url("/next"))
+    assert (await session.execute(Scroll(direction="down"))).message == ""
+    assert await session.page.evaluate("scrollY") > 100
+    assert (await click(session, "Go")).status is Status.OK
+
+
 async def test_drag_with_the_mouse_and_with_html5(web: Web, opener: Opener) -> None:
     session = await opener()
     web["/"] = """<style>button{width:80px;height:40px}</style>

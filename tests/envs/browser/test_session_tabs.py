@@ -6,8 +6,10 @@ import asyncio
 
 import pytest
 
-from envs.core.actions import AnswerDialog, Back, CloseTab, FocusTab, Goto, NewTab, Press, Status, Stop
-from tests.envs.browser.browsing import Opener, click, visit
+from envs.browser.session import BrowserSession
+from envs.browser.tabs import OpenTab
+from envs.core.actions import AnswerDialog, Back, Click, CloseTab, FocusTab, Goto, NewTab, Press, Reason, Status, Stop
+from tests.envs.browser.browsing import Opener, click, ref_of, visit
 from tests.envs.browser.web import Web
 from tests.timing import HANG_S, Bound
 
@@ -53,6 +55,42 @@ async def test_no_more_tabs_than_allowed(web: Web, opener: Opener) -> None:
     session = await opener(max_tabs=2)
     assert (await session.execute(NewTab())).status is Status.OK
     assert (await session.execute(NewTab())).status is Status.FAILED
+
+
+async def test_a_window_beyond_the_limit_is_reported_and_is_no_new_tab(web: Web, opener: Opener) -> None:
+    session = await opener(max_tabs=2)
+    web["/"] = "<a href=/two target=_blank>Two</a>"
+    web["/two"] = "<a href=/three target=_blank>Three</a>"
+    await visit(session, web.url())
+    assert (await click(session, "Two")).new_tabs == 1
+    result = await click(session, "Three")
+    assert (result.status, result.reason, result.new_tabs) == (Status.OK, Reason.TOO_MANY_TABS, 0)
+    assert result.message == "a window was closed: 2 tabs are open, close one first"
+    assert result.url == web.url("/two") and len((await session.observe()).tabs) == 2
+    for number in (3, 4):
+        await session.page.evaluate("void window.open('/three')")
+        await session.tabs.windows.until(number, HANG_S)
+    later = await session.execute(Press(keys="Tab"))
+    assert (later.message, later.new_tabs) == ("2 windows were closed: 2 tabs are open, close one first", 0)
+    assert (await session.execute(Press(keys="Tab"))).message == ""
+    await session.execute(CloseTab())
+    assert (await click(session, "Two")).new_tabs == 1
+
+
+async def test_a_window_that_comes_while_a_tab_opens_is_counted(web: Web, opener: Opener) -> None:
+    rounds = 5
+    session = await opener(max_tabs=2 * rounds + 1)
+    web["/"], web["/two"] = "<p>page", "<p>two"
+    await visit(session, web.url())
+    first = session.tabs.front
+    for number in range(1, rounds + 1):
+        await asyncio.gather(first.page.evaluate("void open('/two')"), session.tabs.open())
+        await session.tabs.windows.until(number, HANG_S)
+        assert (session.tabs.opened, session.tabs.refused) == (number, 0)
+        assert len(session.tabs.all) == 1 + 2 * number
+    await first.page.evaluate("void open('/two')")
+    await session.tabs.windows.until(rounds + 1, HANG_S)
+    assert (session.tabs.opened, session.tabs.refused, len(session.tabs.all)) == (rounds, 1, 2 * rounds + 1)
 
 
 async def test_an_alert_is_accepted_and_reported(web: Web, opener: Opener) -> None:
@@ -152,6 +190,72 @@ async def test_dialogs_can_have_a_standing_answer(web: Web, opener: Opener, poli
     result = await click(session, "Ask")
     assert [d.answer for d in result.dialogs] == ["accepted" if policy == "accept" else "dismissed"]
     assert outcome in (await session.observe()).text
+
+
+async def asks(session: BrowserSession, tab: OpenTab) -> None:
+    """Makes the page of *tab* open its dialog, and waits for it."""
+    async with session.context.expect_event("dialog"):
+        await tab.page.evaluate("void setTimeout(ask)")
+
+
+ASKING = "<p id=p>none</p><script>const ask = () => p.textContent = 'said ' + prompt(location.pathname)</script>"
+
+
+async def test_dialogs_of_two_tabs_are_answered_one_after_the_other(web: Web, opener: Opener) -> None:
+    """The dialog of the front tab first."""
+    session = await opener()
+    web["/1"] = web["/2"] = ASKING
+    await visit(session, web.url("/1"))
+    await session.execute(NewTab())
+    await visit(session, web.url("/2"))
+    await asks(session, session.tabs.all[0])
+    for _ in range(2):
+        await asks(session, session.tabs.front)
+        seen = await session.observe()
+        assert seen.dialog is not None and seen.dialog.message == "/2"
+        answered = await session.execute(AnswerDialog(accept=True, text="again"))
+        assert [(dialog.message, dialog.answer) for dialog in answered.dialogs] == [("/2", "accepted")]
+    seen = await session.observe()
+    assert seen.dialog is not None and seen.dialog.message == "/1"
+    answered = await session.execute(AnswerDialog(accept=True, text="one"))
+    assert [(dialog.message, dialog.answer) for dialog in answered.dialogs] == [("/1", "accepted")]
+    assert "said again" in (await session.observe()).text
+    await session.execute(FocusTab(index=0))
+    assert "said one" in (await session.observe()).text
+
+
+async def test_a_click_whose_own_dialog_is_answered_last_is_not_taken_for_hung(web: Web, opener: Opener) -> None:
+    session = await opener()
+    web[
+        "/"
+    ] = """<button onclick="window.open('/window', '', 'noopener'); p.textContent = prompt('first?')">Ask</button>
+        <p id=p></p>"""
+    web["/window"] = "<p>second page<script>onload = () => confirm('second?')</script>"
+    seen = await visit(session, web.url())
+    async with session.context.expect_event("dialog", lambda dialog: dialog.message == "second?"):
+        opened = await session.execute(Click(ref=ref_of(seen, "Ask")))
+    assert opened.reason is Reason.DIALOG_OPENED
+    for message in ("second?", "first?"):
+        seen = await session.observe()
+        assert seen.dialog is not None and seen.dialog.message == message
+        answered = await session.execute(AnswerDialog(accept=True, text="told"))
+        assert answered.status is Status.OK and [dialog.message for dialog in answered.dialogs] == [message]
+    assert [tab.page.url for tab in session.tabs.all] == [web.url(), web.url("/window")]
+    await session.execute(FocusTab(index=0))
+    assert "told" in (await session.observe()).text
+
+
+async def test_the_dialog_of_a_tab_that_was_closed_is_forgotten(web: Web, opener: Opener) -> None:
+    session = await opener()
+    web["/1"] = web["/2"] = ASKING
+    await visit(session, web.url("/1"))
+    await session.execute(NewTab())
+    await visit(session, web.url("/2"))
+    await asks(session, session.tabs.front)
+    assert (await session.observe()).dialog is not None
+    await session.page.close()
+    seen = await session.observe()
+    assert seen.dialog is None and "none" in seen.text
 
 
 async def test_answering_without_a_dialog_fails(opener: Opener) -> None:

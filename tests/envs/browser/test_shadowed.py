@@ -94,4 +94,4 @@ async def test_the_calls_into_a_page_are_there_after_every_navigation(web: Web, 
     for host in ("127.0.0.1", "localhost") * 4:  # of two sites, so in another process each time
         await session.page.goto(web.url().replace("127.0.0.1", host).replace("localhost", host))
         assert await world.call("() => typeof mira.untilQuiet") == "function"
-        assert await world.call("() => typeof mira.scrollPage") == "function"
+        assert await world.call("() => typeof mira.wholePage") == "function"

@@ -13,9 +13,11 @@ import pytest
 from aiohttp import web
 
 from envs.browser.chromium import Chromium
-from envs.core.actions import Goto, Status
+from envs.core.actions import Goto, NewTab, Reason, Status
 from envs.core.errors import ResetFailed
 from envs.core.tasks import TaskRef
+from envs.security.allowlist import Origins
+from envs.security.allowlist_proxy import AllowlistProxy
 from envs.security.blocked_requests import Place
 from envs.security.net_errors import explain_navigation_error
 from envs.suites.open_web import OpenTaskSuite
@@ -159,3 +161,54 @@ async def test_an_action_of_the_policy_says_why_as_well(opener: Opener, web: Web
     assert "it leads to nowhere.invalid, port 443: the host name nowhere.invalid does not resolve" in followed.message
     await visit(session, web.url())
     assert "nowhere.invalid does not resolve" in (await click(session, "To")).message
+
+
+DEAD = f"https://127.0.0.1:{NOTHING}/"
+
+
+@pytest.mark.browser
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_refused_request_of_another_tab_is_not_blamed_for_a_failed_visit(opener: Opener, web: Web) -> None:
+    session = await opener()
+    session.boundary.origins = session.boundary.origins.with_url(DEAD)
+    web["/"] = "<p>page<script src='https://cdn.example/a.js'></script>"
+    assert (await session.execute(Goto(url=DEAD))).reason is Reason.NAVIGATION_FAILED
+    await session.observe()
+    await session.execute(NewTab())
+    result = await session.execute(Goto(url=web.url()))
+    assert [one.origin for one in result.blocked_requests] == ["https://cdn.example"]
+    assert (result.status, result.reason, result.url) == (Status.OK, None, web.url())
+    seen = await session.observe()
+    assert "page" in seen.text and len(seen.tabs) == 2 and seen.tabs[0].url.startswith("chrome-error:")
+
+
+@pytest.mark.browser
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_refused_beacon_does_not_hide_that_the_server_is_down(opener: Opener, web: Web) -> None:
+    session = await opener()
+    session.boundary.origins = session.boundary.origins.with_url(DEAD)
+    web["/"] = f"<a href='{DEAD}' onclick=\"navigator.sendBeacon('https://cdn.example/', 'x')\">Go</a>"
+    await visit(session, web.url())
+    result = await click(session, "Go")
+    assert [one.origin for one in result.blocked_requests] == ["https://cdn.example"]
+    assert (result.status, result.reason) == (Status.OK, Reason.UNREACHABLE)
+    assert f"nothing listens at port {NOTHING}" in result.message
+
+
+@pytest.mark.browser
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_tab_is_taken_back_from_an_allowed_name_of_this_machine(
+    guarded: Chromium, tmp_path: Path, web: Web
+) -> None:
+    async def here(host: str) -> list[str]:
+        return ["127.0.0.1"]
+
+    origins = Origins.parse([web.url().rstrip("/"), "https://inner.example"])
+    web["/"] = "<p>home</p><a href='https://inner.example/x'>Go</a>"
+    async with AllowlistProxy(origins, resolve=here) as boundary:
+        session = await guarded.session(QUICK, boundary, tmp_path)
+        await visit(session, web.url())
+        result = await click(session, "Go")
+        assert (result.status, result.reason, result.url) == (Status.BLOCKED, Reason.ORIGIN_NOT_ALLOWED, web.url())
+        assert result.message == "not allowed, taken back: https://inner.example/x"
+        await session.close()

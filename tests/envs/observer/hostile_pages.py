@@ -77,16 +77,13 @@ async def _ref(observer: Observer, seen: Observation, name: str) -> int | None:
 async def problem(page: Page, *, effects: bool = False) -> str:
     """Returns the problem with the observation of the current page; "" if both buttons are listed and clickable."""
     observer, seen = await observe(page, effects=effects, boxes=effects)
-    try:
-        for name in ("Good", "Last"):
-            ref = await _ref(observer, seen, name)
-            if ref is None:
-                return f"{name} is not listed: {seen.text[:200]!r}"
-            try:
-                await click(page, observer, ref)
-            except AssertionError as error:
-                return f"{name} cannot be clicked: {error}"
-        hits = await page.evaluate("window.hits")
-        return "" if hits == "goodlast" else f"clicked {hits!r}"
-    finally:
-        await observer.aclose()
+    for name in ("Good", "Last"):
+        ref = await _ref(observer, seen, name)
+        if ref is None:
+            return f"{name} is not listed: {seen.text[:200]!r}"
+        try:
+            await click(page, observer, ref)
+        except AssertionError as error:
+            return f"{name} cannot be clicked: {error}"
+    hits = await page.evaluate("window.hits")
+    return "" if hits == "goodlast" else f"clicked {hits!r}"

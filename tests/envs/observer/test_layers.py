@@ -65,7 +65,6 @@ async def covered(page: Page, html: str, behind: int) -> list[str]:
     numbered = [one.key.name for one in observer._numbering.elements]
     right = lines[-1] == BEHIND.replace("3", str(behind), 1) and numbered == ["OK"] and "Page text" not in str(lines)
     works = right and await hits(page, observer, "OK")
-    await observer.aclose()
     return [] if works else lines
 
 
@@ -73,7 +72,6 @@ async def left_open(page: Page, html: str) -> list[str]:
     """The lines of a page beside a popup if they are wrong; none if the whole page is numbered."""
     observer, lines = await observed(page, PAGE + html)
     numbered = {one.key.name for one in observer._numbering.elements}
-    await observer.aclose()
     is_open = numbered >= {"Home", "Menu", "Query", "OK"} and not [line for line in lines if line.startswith("--- b")]
     return [] if is_open else lines
 

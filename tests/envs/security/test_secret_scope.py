@@ -194,6 +194,28 @@ async def test_a_form_of_its_own_origin_sent_a_secret_to_another(
             assert sent == [] and typed.status is Status.BLOCKED and "sends to http://127.0.0.1" in typed.message
 
 
+ODD_ADDRESSES = {
+    "http://[abc": "an address that cannot be parsed",
+    "http://u:p@evil.example/in": "http://evil.example,",
+}
+
+
+@pytest.mark.parametrize("address", ODD_ADDRESSES)
+async def test_a_form_with_an_address_of_no_origin_is_refused(opener: Opener, web: Web, address: str) -> None:
+    """By the action of the form when the secret is typed, and by a button when it is sent."""
+    session = await opener(vault=declared(web))
+    web["/"] = f'<form method=post action="{address}">{FIELD}{SEND}</form>'
+    await visit(session, web.url())
+    typed = await type_text(session, "Q", NAMED)
+    assert typed.status is Status.BLOCKED and f"sends to {ODD_ADDRESSES[address]}" in typed.message
+    web["/"] = f"""<form id=f method=post>{FIELD}{SEND}</form>
+        <script>document.querySelector('input').oninput = () => f.action = '{address}'</script>"""
+    await visit(session, web.url())
+    assert (await type_text(session, "Q", NAMED)).ok
+    sent = await click(session, "Send")
+    assert sent.status is Status.BLOCKED and f"sends to {ODD_ADDRESSES[address]}" in sent.message
+
+
 LATER = """<form id=f method=post action="/in"><input aria-label=Q name=p id=q>
     <button id=b aria-label=Send style="position:absolute;left:8px;top:60px;width:80px;height:30px">Send</button>
     <label for=b style="position:absolute;left:8px;top:120px">Send it</label></form>

@@ -103,3 +103,10 @@ def test_a_script_that_is_no_text(tmp_path: Path) -> None:
     script.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ModelUnavailable):
         ScriptedModel.from_file(script)
+
+
+async def test_an_answer_of_a_script_may_hold_a_unicode_line_separator(tmp_path: Path) -> None:
+    script = tmp_path / "answers.jsonl"
+    script.write_text("".join(f'"{text}"\n\n' for text in ("a\u2028b", "c\u0085d")), encoding="utf-8")
+    model = ScriptedModel.from_file(script)
+    assert [(await model.complete(asked())).text for _ in range(2)] == ["a\u2028b", "c\u0085d"]

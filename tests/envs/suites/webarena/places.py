@@ -125,7 +125,8 @@ SHOP = """<h1>Shop</h1><p>Welcome, {user}</p><p>2 tins left, $0.00 shipping</p>
 <script>document.querySelector = () => ({{outerText: 'forged', value: 'forged'}})</script>"""
 
 CONTACT = """<textarea title="What’s on your mind?" aria-label=Mind></textarea>
-<div id=panel hidden></div><button class=collapsible onclick="panel.textContent = 'by_percent'">More</button>"""
+<div id=panel hidden></div><button class=collapsible onclick="panel.textContent = 'by_percent'">More</button>
+<a href=/tea.html?size=2&from=home target=_blank>Tea</a>"""
 
 LATE = "<div id=slot></div><script>setTimeout(() => slot.innerHTML = '<b class=late>drawn late</b>', 150)</script>"
 

@@ -94,6 +94,7 @@ NOTED = verified(
 )
 OPENED = verified(response(task_type="navigate"), request("__SHOPPING__/tea.html", query_params={"size": ["2"]},
                                                           ignored_query_params=["from"]))  # fmt: skip
+IN_A_WINDOW = OPENED | {"start_urls": ["__SHOPPING__/contact"]}
 TWO = verified(response([2], task_type="retrieve", schema={"type": "array", "items": {"type": "number"}}))
 
 ENDINGS: dict[str, tuple[dict[str, Any], Doing, str | None, str]] = {
@@ -109,6 +110,7 @@ ENDINGS: dict[str, tuple[dict[str, Any], Doing, str | None, str]] = {
     "json_sent": (NOTED, note, DONE, "success"),
     "json_not_sent": (NOTED, buy, DONE, "failure"),
     "opened": (OPENED, open_tea, SEEN, "success"),
+    "opened_in_a_window": (IN_A_WINDOW, open_tea, SEEN, "success"),
     "not_opened": (OPENED, nothing, SEEN, "failure"),
     "typed_answer": (TWO, nothing, JSON_ANSWER, "success"),
     "typed_answer_in_words": (TWO, nothing, "2", "failure"),
