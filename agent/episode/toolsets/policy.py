@@ -5,7 +5,7 @@ as soon as one call fails, or another page, tab or dialog is shown. Then every c
 require.
 
 A conversation lives in this process. It continues only if the action that it proposed is the last one of the episode;
-otherwise (after a resume, or where a person declined a call that the vendor doubts) a new one begins, whose first
+otherwise (after a resume, or where no person accepted a call that the vendor doubts) a new one begins, whose first
 message tells the goal, the plan, the log of actions and the notes in words, as the prompts of other policies do. A long
 conversation is ended in the same way, because its pictures are paid for at every call.
 """
@@ -100,6 +100,8 @@ class _Doing:
     """Actions of OpenAI's list that are not read yet: each is read against the page as it is then."""
     unasked: tuple[SafetyCheck, ...] = ()
     """The vendor's checks, until an action was proposed with them."""
+    accepted: tuple[SafetyCheck, ...] = ()
+    """The vendor's checks, once a person has approved the action that was proposed with them."""
 
 
 @dataclass(slots=True)
@@ -120,6 +122,8 @@ class _Talk:
     """Of the page that the first action of the answer was chosen on; None before it."""
     failed: bool = False
     """A call of the answer failed."""
+    doubted: bool = False
+    """A call has ended whose checks no person accepted. No result of it can be sent, so the conversation is over."""
     answers: int = 0
     silent: int = 0
 
@@ -133,20 +137,17 @@ class _Talk:
         """Whether the episode is where the conversation left it."""
         if len(turn.past) == self.past:
             return bool(turn.view.problems)  # the answer was not accepted
-        if len(turn.past) != self.past + 1 or turn.past[-1].action != self.proposed:
-            return False
-        result = turn.past[-1].result
-        refused = result is not None and result.reason in _REFUSED
-        return not (refused and self.doing is not None and self.doing.call.checks)
+        return len(turn.past) == self.past + 1 and turn.past[-1].action == self.proposed
 
     def close(
         self, observation: Observation, text: PromptText, picture: Image | None = None, *, failed: bool = False
     ) -> None:
         """Gives the current call its result."""
         assert self.doing is not None
-        call, self.doing = self.doing.call, None
+        call, accepted, self.doing = self.doing.call, self.doing.accepted, None
         tabs = open_tabs(observation)
-        self.results.append(ToolResult(call, text.text, picture, is_error=failed, tabs=tabs, acknowledged=call.checks))
+        self.results.append(ToolResult(call, text.text, picture, is_error=failed, tabs=tabs, acknowledged=accepted))
+        self.doubted = self.doubted or accepted != call.checks
         if failed:
             self.failed = True
             self.reasons.append(text)
@@ -212,14 +213,21 @@ class ToolsetPolicy:
             if len(asked.calls) >= MAX_ASKED or asked.unusable >= MAX_UNUSABLE:
                 error = asked.problems[-1] if asked.problems else NO_ACTION
                 return ActionProposal(None, asked.raw, calls=tuple(asked.calls), error=error, note_edits=asked.edits)
+            if talk.doubted:
+                talk = self._kept(turn, _Talk(refs=talk.refs, past=len(turn.past)))
             await self._ask(talk, turn, scene, asked)
 
     def _talk(self, turn: Turn) -> _Talk:
-        key = (turn.task.suite, turn.task.name, turn.task.seed, turn.attempt)
-        talk = self._talks.pop(key, None)
+        talk = self._talks.get((turn.task.suite, turn.task.name, turn.task.seed, turn.attempt))
         if talk is None or not talk.goes_on(turn) or (talk.answers >= MAX_ANSWERS and talk.is_idle):
             talk = _Talk(past=len(turn.past))
+        return self._kept(turn, talk)
+
+    def _kept(self, turn: Turn, talk: _Talk) -> _Talk:
+        """*talk*, kept as the episode's conversation."""
+        key = (turn.task.suite, turn.task.name, turn.task.seed, turn.attempt)
         self._talks[key] = talk
+        self._talks.move_to_end(key)
         while len(self._talks) > CONVERSATIONS:
             self._talks.popitem(last=False)
         return talk
@@ -333,6 +341,8 @@ def _settle(talk: _Talk, turn: Turn) -> None:
         talk.close(observation, NOT_ACCEPTED, failed=True)
         return
     result = turn.view.last
+    refused = result is not None and result.reason in _REFUSED
+    talk.doing.accepted = () if refused else talk.doing.call.checks
     if result is None or not result.ok:
         talk.close(observation, result_text(result), failed=True)
     elif not (talk.doing.left or talk.doing.parts):
