@@ -37,7 +37,7 @@ from agent.episode.toolsets.prompts import (
     system_text,
 )
 from envs.core.action_languages.note_lines import note_edits
-from envs.core.actions import Action, Reason, Stop, Wait
+from envs.core.actions import Action, FocusTab, Reason, Stop, Wait
 from envs.core.notes import NoteEdit
 from envs.core.observation import Observation
 from envs.core.record import storable
@@ -335,7 +335,7 @@ def _settle(talk: _Talk, turn: Turn) -> None:
     """Takes the result of the action that was proposed last."""
     if talk.doing is None or talk.proposed is None:
         return
-    done, observation = len(turn.past) == talk.past + 1, turn.view.observation
+    action, done, observation = talk.proposed, len(turn.past) == talk.past + 1, turn.view.observation
     talk.proposed, talk.past = None, len(turn.past)
     if not done:
         talk.close(observation, NOT_ACCEPTED, failed=True)
@@ -347,6 +347,8 @@ def _settle(talk: _Talk, turn: Turn) -> None:
         talk.close(observation, result_text(result), failed=True)
     elif not (talk.doing.left or talk.doing.parts):
         talk.close(observation, result_text(result))
+    elif isinstance(action, FocusTab):
+        talk.frame = None  # the rest of the call is for the tab that it brought to the front
 
 
 def _in_frame(talk: _Talk, observation: Observation) -> Action | None:
