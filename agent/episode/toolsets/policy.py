@@ -207,7 +207,7 @@ class ToolsetPolicy:
         while True:
             action = await asyncio.to_thread(self._next, talk, scene, asked)
             if action is None and talk.silent >= MAX_SILENT:
-                action = Stop(answer=asked.text.strip() or None)
+                action, talk.silent = Stop(answer=asked.text.strip() or None), 0
             if action is not None:
                 return _proposal(talk, turn, storable_action(action), asked)
             if len(asked.calls) >= MAX_ASKED or asked.unusable >= MAX_UNUSABLE:
