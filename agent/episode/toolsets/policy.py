@@ -41,6 +41,7 @@ from envs.core.actions import Action, FocusTab, Reason, Stop, Wait
 from envs.core.notes import NoteEdit
 from envs.core.observation import Observation
 from envs.core.record import storable
+from envs.core.tasks import TaskRef
 from models.asking import charge, converse, empty_reply
 from models.base import Budget, ChatReply, Image, Message, ModelError, ModelInvalidAnswer, ModelTruncated
 from models.prompting.prompt_text import PromptText, cut, folded
@@ -198,7 +199,7 @@ class ToolsetPolicy:
         self._toolset: Toolset = model.toolset
         self._thinking: Budget | None = thinking
         self._deadline_s = deadline_s
-        self._talks: OrderedDict[tuple[str, str, int, int], _Talk] = OrderedDict()
+        self._talks: OrderedDict[tuple[TaskRef, int], _Talk] = OrderedDict()
 
     async def propose(self, turn: Turn) -> ActionProposal:
         talk, asked = self._talk(turn), _Asked()
@@ -218,14 +219,14 @@ class ToolsetPolicy:
             await self._ask(talk, turn, scene, asked)
 
     def _talk(self, turn: Turn) -> _Talk:
-        talk = self._talks.get((turn.task.suite, turn.task.name, turn.task.seed, turn.attempt))
+        talk = self._talks.get((turn.task, turn.attempt))
         if talk is None or not talk.goes_on(turn) or (talk.answers >= MAX_ANSWERS and talk.is_idle):
             talk = _Talk(past=len(turn.past))
         return self._kept(turn, talk)
 
     def _kept(self, turn: Turn, talk: _Talk) -> _Talk:
         """*talk*, kept as the episode's conversation."""
-        key = (turn.task.suite, turn.task.name, turn.task.seed, turn.attempt)
+        key = (turn.task, turn.attempt)
         self._talks[key] = talk
         self._talks.move_to_end(key)
         while len(self._talks) > CONVERSATIONS:

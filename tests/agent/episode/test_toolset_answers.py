@@ -10,7 +10,7 @@ from agent.episode.toolsets.policy import ToolsetPolicy
 from envs.core import actions as act
 from models.base import Message
 from models.tool_use import Results, Toolset
-from tests.agent.episode.scripted_tools import TURN, VIEW, ScriptedToolModel, proposed
+from tests.agent.episode.scripted_tools import OK, TURN, VIEW, ScriptedToolModel, after, proposed
 
 REJECTED = replace(TURN, view=replace(VIEW, problems=("your answer was no action: not JSON",)))
 
@@ -26,3 +26,14 @@ def test_a_model_whose_prose_was_rejected_is_asked_again(toolset: Toolset) -> No
     assert isinstance(told, Results) and told.news is not None and "not JSON" in told.news.text
     asked = model.requests[3].history[-1]
     assert isinstance(asked, Message) and "no tool call" in asked.text
+
+
+def test_two_written_tasks_of_one_instance_have_conversations_of_their_own() -> None:
+    """Symptom: played at the same time, they ended each other's conversation at every step."""
+    click, point = [("left_click", {"coordinate": [5, 6]})], act.ClickAt(x=5, y=6)
+    model = ScriptedToolModel("anthropic-computer", click, click, [("finish", {})], [("finish", {})])
+    policy = ToolsetPolicy(model)
+    turns = [replace(TURN, task=TURN.task.model_copy(update={"written": words})) for words in ("Buy tea", "Buy milk")]
+    assert [proposed(policy, turn).action for turn in turns] == [point, point]
+    assert [proposed(policy, after(turn, point, OK)).action for turn in turns] == [act.Stop(), act.Stop()]
+    assert [len(request.history) for request in model.requests] == [1, 1, 3, 3]
