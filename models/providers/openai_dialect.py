@@ -131,7 +131,7 @@ class Dialect:
         switch = self._thinking_switch(request)
         if switch is not None:
             body["chat_template_kwargs"] = {"enable_thinking": switch}
-        thinks = request.effort not in (None, "none")
+        thinks = switch is True or request.effort not in (None, "none")
         if request.grammar is not None and request.schema is None and not thinks:
             body.update(self._grammar(request.grammar))
         if request.logprobs:

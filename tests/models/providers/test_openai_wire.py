@@ -214,6 +214,13 @@ async def test_a_server_without_chat_templates_answers_all_the_same() -> None:
     assert len(server.requests) == 3, "its refusal is remembered"
 
 
+@pytest.mark.parametrize(("tokens", "limited"), [(None, True), (0, True), (1024, False), ("auto", False)])
+async def test_a_grammar_does_not_limit_thoughts(tokens: Budget | None, limited: bool) -> None:
+    question = request(thinking_tokens=tokens, grammar='root ::= "yes"')
+    body = await sent("openai", question, "Qwen/Qwen3-4B", dialect=Dialect.of_vllm("Qwen/Qwen3-4B"))
+    assert ("structured_outputs" in body) is limited
+
+
 @every
 async def test_key_and_path(protocol: Protocol) -> None:
     async with misbehaving_server([Reply()]) as server:
