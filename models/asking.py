@@ -27,6 +27,7 @@ from models.base import (
     ModelTruncated,
     SampledTokens,
     Usage,
+    answer_turn,
 )
 from models.structured import parse_answer
 from models.tool_use import ToolModel, ToolReply, ToolRequest
@@ -163,8 +164,7 @@ async def ask_text(
                 charge(error, spent)
                 raise
             if complaint is not None:
-                answer = Message("assistant", reply.text, signature=reply.signature)
-                repair = (answer, Message("user", complaint(error)))
+                repair = (answer_turn(reply.text, reply.signature), Message("user", complaint(error)))
 
 
 async def complete_or_empty(model: ChatModel, request: ChatRequest, spent: Sequence[ChatReply] = ()) -> ChatReply:

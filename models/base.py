@@ -90,6 +90,15 @@ class Message:
     """`ChatReply.signature` of an assistant message."""
 
 
+NO_ANSWER = "(no answer)"
+
+
+def answer_turn(text: str, signature: bytes | None = None) -> Message:
+    """The assistant turn of an answer that is sent back. An empty or truncated answer is told in words, because servers
+    such as Anthropic's refuse a turn without text."""
+    return Message("assistant", text if text.strip() else NO_ANSWER, signature=signature)
+
+
 Budget = Literal["auto"] | int
 """Thinking tokens allowed: 0 = none, 256 … 16384, or `auto` (MiRA paper, App. A.2)."""
 

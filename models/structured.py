@@ -16,7 +16,7 @@ from typing import Any, NoReturn, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from models.base import ChatReply, ChatRequest, Message, ModelInvalidAnswer, Usage
+from models.base import ChatReply, ChatRequest, Message, ModelInvalidAnswer, Usage, answer_turn
 from models.prompting.fence import fence
 from models.thinking import without_thoughts
 from models.transport import Call, quoted
@@ -99,8 +99,7 @@ def repair_request(request: ChatRequest, answer: Draft, problem: str) -> ChatReq
         f"Your answer was rejected:\n{fence('problem', problem)}\n"
         "Answer again with the JSON object alone: no other text, no code fence, only keys of the schema."
     )
-    assistant_turn = Message("assistant", answer.text or "(no answer)", signature=answer.signature)
-    turns = (assistant_turn, Message("user", complaint))
+    turns = (answer_turn(answer.text, answer.signature), Message("user", complaint))
     return replace(request, messages=(*request.messages, *turns))
 
 

@@ -16,6 +16,7 @@ from models.base import (
     ChatReply,
     ChatRequest,
     Message,
+    answer_turn,
 )
 from models.prompting.prompt_text import PromptText, message, words
 from models.thinking import budget_of
@@ -79,7 +80,7 @@ class ModelGrounder:
             calls.append(ModelCall(messages, reply, None if problem is None else f"the answer {problem}"))
             if problem is None or len(calls) == TRIES:
                 return Located(point, answer, tuple(calls))
-            messages = (*messages, Message("assistant", answer), message("user", _complaint(problem)))
+            messages = (*messages, answer_turn(answer), message("user", _complaint(problem)))
 
     async def _ask(self, messages: tuple[Message, ...], before: list[ModelCall]) -> ChatReply:
         """Sends the messages. A truncated or empty answer counts as one without a point."""

@@ -35,6 +35,7 @@ from models.base import (
     ChatRequest,
     Image,
     Message,
+    answer_turn,
 )
 from models.prompting.prompt_text import PromptText, cut, fenced, joined, message, on_one_line, words
 from models.prompting.thought_request import with_thought_request
@@ -276,7 +277,7 @@ class ModelPolicy:
         if self._profile.is_short:
             asked = f"{messages[-1].text}\n\n{repair_text(turn.view, proposal.wrong_form).text}"
             return (*messages[:-1], replace(messages[-1], text=asked))
-        answered = Message("assistant", proposal.raw, signature=proposal.calls[-1].reply.signature)
+        answered = answer_turn(proposal.raw, proposal.calls[-1].reply.signature)
         return (*messages, answered, message("user", self._repair(proposal.error, turn)))
 
     def _language_for(self, turn: Turn) -> Language:

@@ -22,9 +22,9 @@ class GrammarError(ModelRejected):
 
 def takes_grammars(tokenizer: Any) -> bool:
     """Whether a token of *tokenizer* stands for the same bytes wherever it stands, as masks need. A token of WordPiece,
-    or of BPE with a prefix for the inside of words, such as those of the embedded model, does not."""
-    model = tokenizer.backend_tokenizer.model
-    return not getattr(model, "continuing_subword_prefix", None)
+    or of BPE with a prefix for the inside of words, such as those of the embedded model, does not. Of a tokenizer that
+    is written in Python, not of the library `tokenizers`, it is not known."""
+    return tokenizer.is_fast and not getattr(tokenizer.backend_tokenizer.model, "continuing_subword_prefix", None)
 
 
 class GrammarCompiler:

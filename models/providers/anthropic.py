@@ -13,6 +13,7 @@ from typing import Final, Literal
 from models.base import ChatModel, ModelStatus, ModelUnavailable
 from models.prices import own_prices, price_table
 from models.provider import ModelOptions, ModelSpec, Provider, checked_url
+from models.providers.hosts import ANTHROPIC_HOST, is_vendors
 
 ANTHROPIC_KEY: Final = "ANTHROPIC_API_KEY"
 ANTHROPIC_URL: Final = "ANTHROPIC_BASE_URL"
@@ -31,7 +32,7 @@ class AnthropicSpec(ModelSpec):
     def make(self, options: ModelOptions) -> ChatModel:
         url = checked_url(_address(options))
         key = options.environ.get(ANTHROPIC_KEY) or None
-        if key is None and url is None:
+        if key is None and is_vendors(url, ANTHROPIC_HOST):
             raise ModelUnavailable(
                 f"{self} needs a key: set {ANTHROPIC_KEY}, or give the base URL of a server without keys"
             )
@@ -55,7 +56,8 @@ class AnthropicSpec(ModelSpec):
         return "" if options.environ.get(ANTHROPIC_URL) else "Anthropic"
 
     def price_known(self, options: ModelOptions) -> bool:
-        return (_address(options) is None or own_prices()) and price_table().knows(self.model)
+        hosted = is_vendors(_address(options), ANTHROPIC_HOST)
+        return (hosted or own_prices()) and price_table().knows(self.model)
 
 
 def _address(options: ModelOptions) -> str | None:
@@ -71,7 +73,7 @@ def _provider(kind: Kind) -> Provider:
         examples = (f"{kind}:{EXAMPLE_MODEL}",)
         if environ.get(ANTHROPIC_KEY):
             return ModelStatus(form, usable=True, detail=f"{ANTHROPIC_KEY} is set", examples=examples)
-        if environ.get(ANTHROPIC_URL):
+        if not is_vendors(environ.get(ANTHROPIC_URL) or None, ANTHROPIC_HOST):
             return ModelStatus(form, usable=True, detail=f"{ANTHROPIC_URL} is set, no key", examples=examples)
         detail = f"set {ANTHROPIC_KEY}, or give --base-url of a server of the Messages API"
         return ModelStatus(form, usable=False, detail=detail, examples=examples)

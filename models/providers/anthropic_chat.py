@@ -33,6 +33,7 @@ from models.prompting.fence import defuse
 from models.providers.anthropic_dialect import ANSWER_TOOL, AnthropicDialect
 from models.providers.anthropic_wire import WholeReply, WireReply, WireUsage, whole_reply, wire_error
 from models.providers.failures import connection_failure, cut_at, status_failure, unreadable_answer
+from models.providers.hosts import ANTHROPIC_HOST, is_vendors
 from models.schema_export import exported
 from models.structured import Draft, checked_reply
 from models.transport import (
@@ -46,7 +47,6 @@ from models.transport import (
     well_formed,
 )
 
-API_URL: Final = "https://api.anthropic.com"
 API_VERSION: Final = "2023-06-01"
 CACHE_MARK: Final[Mapping[str, str]] = {"type": "ephemeral"}
 """Ends a part of the prompt that the server shall cache."""
@@ -73,8 +73,9 @@ class AnthropicChat:
         self.spec = spec or f"anthropic:{model}"
         self._model = model
         self._key = usable_key(api_key) if api_key else ""
-        self._hosted = base_url is None
-        self._url = f"{(base_url or API_URL).rstrip('/').removesuffix('/v1')}/v1/messages"
+        self._hosted = is_vendors(base_url, ANTHROPIC_HOST)
+        server = base_url or f"https://{ANTHROPIC_HOST}"
+        self._url = f"{server.rstrip('/').removesuffix('/v1')}/v1/messages"
         self._prices = price_table()
         self._policy = policy or RetryPolicy()
         self._slots = asyncio.Semaphore(max_concurrent) if max_concurrent else None

@@ -13,6 +13,7 @@ from pathlib import Path
 from models.base import ChatModel, ModelStatus, ModelUnavailable
 from models.prices import own_prices, price_table
 from models.provider import ModelOptions, ModelSpec, Provider, checked_url, served_folders
+from models.providers.hosts import OPENAI_HOST, is_vendors
 from models.thinking import Thinking, effort_of
 
 OPENAI_KEY = "OPENAI_API_KEY"
@@ -30,9 +31,9 @@ class OpenAISpec(ModelSpec):
         return f"openai-computer:{self.model}" if self.computer else f"openai:{self.model}"
 
     def make(self, options: ModelOptions) -> ChatModel:
-        url = checked_url(options.base_url or options.environ.get(OPENAI_URL) or None)
+        url = checked_url(_address(options))
         key = options.environ.get(OPENAI_KEY) or None
-        if key is None and url is None:
+        if key is None and is_vendors(url, OPENAI_HOST):
             raise ModelUnavailable(
                 f"{self} needs a key: set {OPENAI_KEY}, or give the base URL of a server without keys"
             )
@@ -55,15 +56,19 @@ class OpenAISpec(ModelSpec):
         return effort_of(thinking) is None and not Dialect.of_model(self.model, hosted=True).reasoning
 
     def price_known(self, options: ModelOptions) -> bool:
-        hosted = not (options.base_url or options.environ.get(OPENAI_URL))
+        hosted = is_vendors(_address(options), OPENAI_HOST)
         return (hosted or own_prices()) and price_table().knows(self.model)
+
+
+def _address(options: ModelOptions) -> str | None:
+    return options.base_url or options.environ.get(OPENAI_URL) or None
 
 
 def _status(environ: Mapping[str, str]) -> ModelStatus:
     examples = ("openai:gpt-4o", "openai:llama3.2 with --base-url http://127.0.0.1:11434/v1")
     if environ.get(OPENAI_KEY):
         return ModelStatus(FORM, usable=True, detail=f"{OPENAI_KEY} is set", examples=examples)
-    if environ.get(OPENAI_URL):
+    if not is_vendors(environ.get(OPENAI_URL) or None, OPENAI_HOST):
         return ModelStatus(FORM, usable=True, detail=f"{OPENAI_URL} is set, no key", examples=examples)
     detail = f"set {OPENAI_KEY}, or give --base-url of a server of its protocol (vLLM, llama.cpp, Ollama)"
     return ModelStatus(FORM, usable=False, detail=detail, examples=examples)

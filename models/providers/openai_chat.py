@@ -29,6 +29,7 @@ from models.base import (
 from models.prices import own_prices, price_table
 from models.prompting.fence import defuse
 from models.providers.failures import connection_failure, cut_at, status_failure, unreadable_answer
+from models.providers.hosts import OPENAI_HOST, is_vendors
 from models.providers.openai_dialect import Dialect, names_schema
 from models.providers.openai_wire import WireChoice, WireUsage, wire_error, wire_reply
 from models.schema_export import exported
@@ -49,8 +50,6 @@ if TYPE_CHECKING:
 
 NO_KEY = "none"
 """Sent to servers without keys, because the client requires one."""
-
-OPENAI_HOST = "api.openai.com"
 
 _WHOLE = frozenset({None, "stop", "eos", "eos_token", "stop_sequence"})
 """Finish reasons of complete answers. Others (`abort`, `error`) mark partial ones."""
@@ -82,7 +81,8 @@ class OpenAIChat:
             api_key=self._key, base_url=base_url, max_retries=0, timeout=None, http_client=http_client()
         )
         # From the client, because the address may also come from the environment.
-        self._dialect = dialect or Dialect.of_model(model, hosted=self._client.base_url.host == OPENAI_HOST)
+        hosted = is_vendors(str(self._client.base_url), OPENAI_HOST)
+        self._dialect = dialect or Dialect.of_model(model, hosted=hosted)
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         async with open_call(request.deadline_s, self._policy, self._slots) as call:

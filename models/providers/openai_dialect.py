@@ -15,7 +15,8 @@ OpenAI's models have no exact budget; the token limit bounds them. `ChatRequest.
 of its tokens, also to a model that is not in the table: whoever names an effort knows the model.
 
 On vLLM, `chat_template_kwargs` turns thinking on and off (Qwen3), and the budget is added to the limit.
-It has no dynamic mode: `auto` is 8,192 tokens there.
+It has no dynamic mode: `auto` is 8,192 tokens there. Other servers with chat templates are sent it for 0 alone, and a
+budget changes nothing there.
 """
 
 from __future__ import annotations
@@ -127,16 +128,16 @@ class Dialect:
             body["response_format"] = {"type": "json_schema", "json_schema": named}
         elif request.schema is not None and self.json_object:
             body["response_format"] = {"type": "json_object", "schema": exported(request.schema).json_schema}
-        thinks = request.effort not in (None, "none")
+        switch = self._thinking_switch(request)
+        if switch is not None:
+            body["chat_template_kwargs"] = {"enable_thinking": switch}
+        thinks = switch is True or request.effort not in (None, "none")
         if request.grammar is not None and request.schema is None and not thinks:
             body.update(self._grammar(request.grammar))
         if request.logprobs:
             body["logprobs"] = True
         if self.token_ids:
             body["return_token_ids"] = True
-            tokens = dynamic_tokens(request.thinking_tokens)
-            if tokens is not None and not self.reasoning:
-                body["chat_template_kwargs"] = {"enable_thinking": tokens > 0}
         dropped = self.dropped if request.effort is None else self.dropped - {EFFORT}
         return {name: value for name, value in body.items() if name not in dropped}
 
@@ -175,6 +176,13 @@ class Dialect:
             json_object=learned.json_object and (self.json_object or not self.schema_in_prompt),
             dropped=self.dropped | learned.dropped,
         )
+
+    def _thinking_switch(self, request: ChatRequest) -> bool | None:
+        """The chat template's variable that turns thinking on or off; None leaves its default."""
+        tokens = dynamic_tokens(request.thinking_tokens)
+        if tokens is None or self.reasoning or not self.templated:
+            return None
+        return (True if self.token_ids else None) if tokens > 0 else False
 
     def _grammar(self, grammar: str) -> dict[str, Any]:
         """The parameter that limits the answer to *grammar*. A model that thinks answers freely, because the grammar

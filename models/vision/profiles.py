@@ -36,6 +36,17 @@ class ResizeRule:
 
 
 @dataclass(frozen=True, slots=True)
+class FixedSize:
+    """A processor that resizes every image to one size."""
+
+    size: Size
+
+    def apply(self, size: Size) -> Size:
+        del size
+        return self.size
+
+
+@dataclass(frozen=True, slots=True)
 class VisionProfile:
     """One family of vision models."""
 
@@ -45,8 +56,8 @@ class VisionProfile:
     """How its family writes a click or a point by itself, for example in grounding."""
     order: Literal["xy", "yx"] = "xy"
     """Order of two bare numbers, such as those of a point in JSON; named numbers have none."""
-    resize: ResizeRule | None = None
-    """Of its published processor; None: the size after resizing does not matter."""
+    resize: ResizeRule | FixedSize | None = None
+    """Of its published processor, or of a checkpoint's own; None: the size after resizing does not matter."""
     longest_side: int | None = None
     """Longest side in pixels of an image that its service does not shrink."""
     most_pixels: int | None = None
@@ -157,16 +168,31 @@ def profile_of_name(model: str) -> VisionProfile:
 
 
 def profile_of_config(config: Mapping[str, Any], processor: Mapping[str, Any]) -> VisionProfile:
-    """The profile of a checkpoint with *config* (`config.json`), with the resizing of its image *processor* (the
-    settings in `preprocessor_config.json`); `general` for an unknown `model_type`."""
+    """The profile of a checkpoint with *config* (`config.json`), with the resizing of its image *processor*; `general`
+    for an unknown `model_type`."""
     kind = config.get("model_type")
     profile = next((profile for profile in PROFILES if kind in profile.model_types), GENERAL)
-    return replace(profile, resize=_resize_rule(processor, profile.resize)) if profile.resize else profile
+    return with_processor(profile, processor)
 
 
-def _resize_rule(processor: Mapping[str, Any], published: ResizeRule) -> ResizeRule:
-    size: Mapping[str, Any] = processor.get("size") or {}
+def with_processor(profile: VisionProfile, processor: Mapping[str, Any]) -> VisionProfile:
+    """*profile* with the resizing of a checkpoint's image *processor* (the settings in `preprocessor_config.json`),
+    where the size after resizing matters."""
+    published, size = profile.resize, processor.get("size")
+    if not isinstance(published, ResizeRule) or not isinstance(size, Mapping | None):
+        return profile
+    return replace(profile, resize=_resize_rule(processor, size or {}, published))
+
+
+def _resize_rule(
+    processor: Mapping[str, Any], size: Mapping[str, Any], published: ResizeRule
+) -> ResizeRule | FixedSize:
+    width, height = size.get("width"), size.get("height")
+    if width and height:
+        return FixedSize(Size(width, height))
     patch, merge = processor.get("patch_size"), processor.get("merge_size")
+    if not (patch and merge):  # the edges in `size` may be sides, not areas
+        size = {}
     return ResizeRule(
         factor=patch * merge if patch and merge else published.factor,
         min_pixels=processor.get("min_pixels") or size.get("shortest_edge") or published.min_pixels,

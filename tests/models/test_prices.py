@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from models.base import ModelUnavailable, Usage
 from models.prices import price_table
+from models.providers.anthropic_wire import WireUsage as AnthropicUsage
+from models.providers.openai_wire import WireUsage as OpenAIUsage
 from models.specs import make_model, price_known
 
 USAGE = Usage(tokens_in=1_000_000, tokens_cached=400_000, tokens_thinking=100_000, tokens_out=200_000)
@@ -43,6 +47,29 @@ def test_which_prices_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / "prices.json").write_text(json.dumps(table))
     monkeypatch.setenv("MIRA_PRICES", str(tmp_path / "prices.json"))
     assert known("openai:m", "http://shop.example/v1") and not known("openai:gpt-4o")
+
+
+OWN = {
+    "openai:gpt-4o": ("OPENAI", "https://api.openai.com/v1", "http://api.openai.com.shop.example/v1"),
+    "anthropic:claude-sonnet-4-5": ("ANTHROPIC", "https://api.anthropic.com", "http://api.anthropic.com.shop.example"),
+}
+
+
+@pytest.mark.parametrize("spec", OWN)
+async def test_the_vendors_own_address_in_the_environment_has_the_vendors_prices(
+    spec: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Symptom: with OPENAI_BASE_URL=https://api.openai.com/v1 a limit of cost was refused."""
+    vendor, own, other = OWN[spec]
+    for address, priced in ((own, True), (other, False)):
+        monkeypatch.setenv(f"{vendor}_BASE_URL", address)
+        assert price_known(spec, environ=os.environ) is priced
+        chat: Any = make_model(spec, environ={**os.environ, f"{vendor}_API_KEY": "sk-test"})
+        wire = OpenAIUsage(prompt_tokens=10) if vendor == "OPENAI" else AnthropicUsage(input_tokens=10)
+        assert (chat._usage(wire).cost_usd is not None) is priced
+        await chat.aclose()
+    with pytest.raises(ModelUnavailable, match="needs a key"):
+        make_model(spec, environ={f"{vendor}_BASE_URL": own})
 
 
 @pytest.mark.parametrize("model", ["", "gpt-9", "gpt-4o-turbo", "my/gpt-4o", "o3-pro", "gpt-5-chat"])

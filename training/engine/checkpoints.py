@@ -235,8 +235,8 @@ def select_device(compute: Compute) -> torch.device:
 
 
 def neutral_sampling(model: Any) -> None:
-    """Removes the base's sampling defaults (temperature, top_k, top_p). A server would apply them by default, but
-    rollouts must sample from the policy itself."""
+    """Removes the base's sampling defaults, such as a repetition penalty. A server and `generate()` would apply them by
+    default, but rollouts must sample from the policy itself, and greedy answers must be its own."""
     config = getattr(model, "generation_config", None)
     if config is not None:
         for name in ("temperature", "top_k", "top_p", "min_p", "typical_p", "repetition_penalty"):

@@ -13,6 +13,7 @@ from envs.core.record import Record
 from judges.statistics import Estimate, proportion
 from models.prompting.prompt_tokens import PromptTokens, processor_markers
 from models.vision.answers import OPEN
+from training.engine.checkpoints import neutral_sampling
 from training.engine.progress import Watcher, unwatched
 from training.grpo.examples import Example, messages_of
 from training.grpo.frames import AnswerFrames
@@ -102,6 +103,7 @@ def _answers(
     tokenizer = tokenizer_of(processor)
     declared = model.generation_config.eos_token_id
     ends = sorted({tokenizer.eos_token_id, *(declared if isinstance(declared, list) else [declared])} - {None})
+    neutral_sampling(model)
     was_training = model.training
     model.eval()
     for start in range(0, len(examples), settings.micro_rows):

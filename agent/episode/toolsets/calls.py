@@ -185,8 +185,10 @@ def zoom(call: Arguments, scene: Scene) -> Outcome:
 def typed(call: Arguments, scene: Scene) -> Outcome:
     """Text goes to the field with the focus. After an action that selects its content, it replaces the content."""
     text = call.text("text")
+    if not text:
+        return Refuse(words("there is no text to type; press keys to delete what a field holds"))
     if not text.strip("\n"):
-        return Do((Press(keys="Enter"),) * min(max(1, len(text)), MAX_PRESSES))
+        return Do((Press(keys="Enter"),) * min(len(text), MAX_PRESSES))
     field_ = _focused(scene.observation)
     if field_ is None:
         return Refuse(words("no field has the keyboard focus: click one first"))

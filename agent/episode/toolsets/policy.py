@@ -5,7 +5,7 @@ as soon as one call fails, or another page, tab or dialog is shown. Then every c
 require.
 
 A conversation lives in this process. It continues only if the action that it proposed is the last one of the episode;
-otherwise (after a resume, or where a person declined a call that the vendor doubts) a new one begins, whose first
+otherwise (after a resume, or where no person accepted a call that the vendor doubts) a new one begins, whose first
 message tells the goal, the plan, the log of actions and the notes in words, as the prompts of other policies do. A long
 conversation is ended in the same way, because its pictures are paid for at every call.
 """
@@ -37,10 +37,11 @@ from agent.episode.toolsets.prompts import (
     system_text,
 )
 from envs.core.action_languages.note_lines import note_edits
-from envs.core.actions import Action, Reason, Stop, Wait
+from envs.core.actions import Action, FocusTab, Reason, Stop, Wait
 from envs.core.notes import NoteEdit
 from envs.core.observation import Observation
 from envs.core.record import storable
+from envs.core.tasks import TaskRef
 from models.asking import charge, converse, empty_reply
 from models.base import Budget, ChatReply, Image, Message, ModelError, ModelInvalidAnswer, ModelTruncated
 from models.prompting.prompt_text import PromptText, cut, folded
@@ -100,6 +101,8 @@ class _Doing:
     """Actions of OpenAI's list that are not read yet: each is read against the page as it is then."""
     unasked: tuple[SafetyCheck, ...] = ()
     """The vendor's checks, until an action was proposed with them."""
+    accepted: tuple[SafetyCheck, ...] = ()
+    """The vendor's checks, once a person has approved the action that was proposed with them."""
 
 
 @dataclass(slots=True)
@@ -120,6 +123,8 @@ class _Talk:
     """Of the page that the first action of the answer was chosen on; None before it."""
     failed: bool = False
     """A call of the answer failed."""
+    doubted: bool = False
+    """A call has ended whose checks no person accepted. No result of it can be sent, so the conversation is over."""
     answers: int = 0
     silent: int = 0
 
@@ -133,20 +138,17 @@ class _Talk:
         """Whether the episode is where the conversation left it."""
         if len(turn.past) == self.past:
             return bool(turn.view.problems)  # the answer was not accepted
-        if len(turn.past) != self.past + 1 or turn.past[-1].action != self.proposed:
-            return False
-        result = turn.past[-1].result
-        refused = result is not None and result.reason in _REFUSED
-        return not (refused and self.doing is not None and self.doing.call.checks)
+        return len(turn.past) == self.past + 1 and turn.past[-1].action == self.proposed
 
     def close(
         self, observation: Observation, text: PromptText, picture: Image | None = None, *, failed: bool = False
     ) -> None:
         """Gives the current call its result."""
         assert self.doing is not None
-        call, self.doing = self.doing.call, None
+        call, accepted, self.doing = self.doing.call, self.doing.accepted, None
         tabs = open_tabs(observation)
-        self.results.append(ToolResult(call, text.text, picture, is_error=failed, tabs=tabs, acknowledged=call.checks))
+        self.results.append(ToolResult(call, text.text, picture, is_error=failed, tabs=tabs, acknowledged=accepted))
+        self.doubted = self.doubted or accepted != call.checks
         if failed:
             self.failed = True
             self.reasons.append(text)
@@ -197,7 +199,7 @@ class ToolsetPolicy:
         self._toolset: Toolset = model.toolset
         self._thinking: Budget | None = thinking
         self._deadline_s = deadline_s
-        self._talks: OrderedDict[tuple[str, str, int, int], _Talk] = OrderedDict()
+        self._talks: OrderedDict[tuple[TaskRef, int], _Talk] = OrderedDict()
 
     async def propose(self, turn: Turn) -> ActionProposal:
         talk, asked = self._talk(turn), _Asked()
@@ -206,20 +208,27 @@ class ToolsetPolicy:
         while True:
             action = await asyncio.to_thread(self._next, talk, scene, asked)
             if action is None and talk.silent >= MAX_SILENT:
-                action = Stop(answer=asked.text.strip() or None)
+                action, talk.silent = Stop(answer=asked.text.strip() or None), 0
             if action is not None:
                 return _proposal(talk, turn, storable_action(action), asked)
             if len(asked.calls) >= MAX_ASKED or asked.unusable >= MAX_UNUSABLE:
                 error = asked.problems[-1] if asked.problems else NO_ACTION
                 return ActionProposal(None, asked.raw, calls=tuple(asked.calls), error=error, note_edits=asked.edits)
+            if talk.doubted:
+                talk = self._kept(turn, _Talk(refs=talk.refs, past=len(turn.past)))
             await self._ask(talk, turn, scene, asked)
 
     def _talk(self, turn: Turn) -> _Talk:
-        key = (turn.task.suite, turn.task.name, turn.task.seed, turn.attempt)
-        talk = self._talks.pop(key, None)
+        talk = self._talks.get((turn.task, turn.attempt))
         if talk is None or not talk.goes_on(turn) or (talk.answers >= MAX_ANSWERS and talk.is_idle):
             talk = _Talk(past=len(turn.past))
+        return self._kept(turn, talk)
+
+    def _kept(self, turn: Turn, talk: _Talk) -> _Talk:
+        """*talk*, kept as the episode's conversation."""
+        key = (turn.task, turn.attempt)
         self._talks[key] = talk
+        self._talks.move_to_end(key)
         while len(self._talks) > CONVERSATIONS:
             self._talks.popitem(last=False)
         return talk
@@ -327,16 +336,20 @@ def _settle(talk: _Talk, turn: Turn) -> None:
     """Takes the result of the action that was proposed last."""
     if talk.doing is None or talk.proposed is None:
         return
-    done, observation = len(turn.past) == talk.past + 1, turn.view.observation
+    action, done, observation = talk.proposed, len(turn.past) == talk.past + 1, turn.view.observation
     talk.proposed, talk.past = None, len(turn.past)
     if not done:
         talk.close(observation, NOT_ACCEPTED, failed=True)
         return
     result = turn.view.last
+    refused = result is not None and result.reason in _REFUSED
+    talk.doing.accepted = () if refused else talk.doing.call.checks
     if result is None or not result.ok:
         talk.close(observation, result_text(result), failed=True)
     elif not (talk.doing.left or talk.doing.parts):
         talk.close(observation, result_text(result))
+    elif isinstance(action, FocusTab):
+        talk.frame = None  # the rest of the call is for the tab that it brought to the front
 
 
 def _in_frame(talk: _Talk, observation: Observation) -> Action | None:

@@ -204,6 +204,7 @@ async def test_a_bad_answer_is_asked_for_again_and_the_policy_is_told(
     assert form.orders == ["who=bob"] and episode.ended_by == "stop"
     assert len(grounder.requests) == 5, "twice for the first description, twice for the second, which is found"
     assert grounder.requests[1].messages[-1].text.startswith(BAD[answer])
+    assert grounder.requests[1].messages[-2].text == (answer or "(no answer)"), "servers refuse a turn without text"
     (event,) = trace.events
     assert event.name == "grounding_error" and FIELD in event.detail
     assert [(call.role, call.error is None) for call in event.calls] == [

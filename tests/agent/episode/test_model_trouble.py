@@ -57,10 +57,11 @@ async def run(protocol: str, acts: list[Act], shop: Shop, out: Path, monkeypatch
     async with misbehaving_server(acts) as server:
         monkeypatch.setenv("GEMINI_API_KEY", "a-key")
         monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", server.gemini_url)
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.anthropic_url)
         return await run_task(
             "Order for bob",
             shop.url,
-            policy="openai:m" if protocol == "openai" else "gemini:gemini-2.5-flash",
+            policy=POLICY[protocol],
             planner="none",
             judge="none",
             out=out,
@@ -69,13 +70,15 @@ async def run(protocol: str, acts: list[Act], shop: Shop, out: Path, monkeypatch
         )
 
 
+POLICY = {"openai": "openai:m", "gemini": "gemini:gemini-2.5-flash", "anthropic": "anthropic:claude-sonnet-4-5"}
 BY_GEMINI = {"busy, then well", "hangs", "unknown model", "never an action"}
-"""Cases that are played by both protocols. tests/models/providers/test_misbehaving_servers.py calls both in all."""
+BY_ANTHROPIC = {"too long, then well", "says nothing, then well"}
+"""Cases that are played by other protocols too. tests/models/providers/test_misbehaving_servers.py calls all in all."""
 PLAYED = [
     pytest.param(protocol, acts, error, id=f"{name}-{protocol}")
     for name, acts, error in TROUBLE
-    for protocol in ("openai", "gemini")
-    if protocol == "openai" or name in BY_GEMINI
+    for protocol, names in (("openai", {name}), ("gemini", BY_GEMINI), ("anthropic", BY_ANTHROPIC))
+    if name in names
 ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 from dataclasses import replace
 from typing import Any
@@ -11,8 +10,6 @@ import pytest
 from PIL import Image as Pillow
 
 from agent.config import parse_config
-from agent.episode.policy import ActionProposal, Turn
-from agent.episode.prompts import PolicyView
 from agent.episode.toolsets.anthropic import BROWSER, BROWSER_WITHHELD, COMPUTER, COMPUTER_WITHHELD
 from agent.episode.toolsets.calls import Do, Outcome, Refs, Refuse, Scene, TextResult, read_call
 from agent.episode.toolsets.display import MAX_EDGE, MAX_PIXELS, MAX_PNG, Display
@@ -22,44 +19,27 @@ from agent.episode.toolsets.openai import read_action
 from agent.episode.toolsets.policy import MAX_ANSWERS, MAX_ASKED, ToolsetPolicy
 from agent.run.components import open_components
 from envs.core import actions as act
-from envs.core.action_languages import PROGRAM
 from envs.core.actions import Action, ActionResult, Reason, Status
 from envs.core.errors import BadInput
 from envs.core.notes import NoteEdit
-from envs.core.observation import Box, Element, ElementKey, Observation, Tab
-from envs.core.past_actions import PastAction
-from envs.core.tasks import TaskRef
-from models.base import ChatReply, Image, Message, ModelTruncated, Usage
-from models.tool_use import ModelTurn, Results, ToolCall, ToolReply, ToolRequest, Toolset
+from envs.core.observation import ElementKey, Observation, Tab
+from models.base import Image, Message, ModelTruncated, Usage
+from models.tool_use import Results
+from tests.agent.episode.scripted_tools import (
+    ELEMENTS,
+    OBSERVATION,
+    OK,
+    SIZE,
+    TABS,
+    TURN,
+    VIEW,
+    ScriptedToolModel,
+    after,
+    png,
+    proposed,
+)
 from tests.outside_text import hostile, obeyed
 
-SIZE = (1280, 800)
-
-
-def png(size: tuple[int, int] = SIZE) -> bytes:
-    out = io.BytesIO()
-    Pillow.new("RGB", size, "white").save(out, "PNG")
-    return out.getvalue()
-
-
-def element(
-    ref: int, role: str, name: str, *states: str, options: tuple[str, ...] = (), box: Box | None = None
-) -> Element:
-    return Element(ref, ElementKey("", role, name, 0, "0"), role, states, None, options, box, True)
-
-
-ELEMENTS = (
-    element(1, "textbox", "Email", "focused", box=Box(10, 10, 100, 20)),
-    element(2, "checkbox", "Agree", "checked"),
-    element(3, "combobox", "Size", options=("S", "M")),
-    element(4, "button", "Save order"),
-)
-TEXT = '[1] textbox "Email"  [2] checkbox "Agree"\n[3] combobox "Size"  [4] button "Save order"\n\\[9] not a control'
-TABS = (Tab(0, "Shop", "http://shop.test/", True), Tab(1, "Help", "http://shop.test/help", False))
-OBSERVATION = Observation(
-    "http://shop.test/", "Shop", TEXT, ELEMENTS, TABS, "0" * 16, SIZE, (0, 0), 4, screenshot=png(), document="d"
-)
-VIEW = PolicyView(instruction="Buy tea", observation=OBSERVATION, language=PROGRAM)
 FREE = replace(OBSERVATION, elements=tuple(replace(each, states=()) for each in ELEMENTS))
 
 
@@ -96,6 +76,7 @@ DONE: list[tuple[str, str, dict[str, Any], list[Action]]] = [
     ("c", "type", {"text": "a@b.c"}, [act.Type(ref=1, text="a@b.c", clear=False)]),
     ("c", "type", {"text": "a@b.c\n"}, [act.Type(ref=1, text="a@b.c", clear=False, enter=True)]),
     ("c", "type", {"text": "<secret>PIN</secret>"}, [act.Type(ref=1, text="<secret>PIN</secret>", clear=False)]),
+    ("c", "type", {"text": "\n\n"}, [act.Press(keys="Enter")] * 2),
     ("c", "wait", {"duration": 2}, [act.Wait()]),
     ("b", "left_click", {"target": ref(4)}, [act.Click(ref=4)]),
     ("b", "double_click", {"target": at(30, 40)}, [act.ClickAt(x=30, y=40, count=2)]),
@@ -162,6 +143,7 @@ REFUSED: list[tuple[str, str, dict[str, Any], str]] = [
     ("c", "key", {"text": "Hyper+a"}, "no name"),
     ("c", "key", {"text": "a", "repeat": 21}, "too many"),
     ("c", "zoom", {"region": [5, 5, 5, 9]}, "region"),
+    ("c", "type", {"text": ""}, "no text to type"),
     ("b", "left_click", {"target": ref(99)}, "read the page again"),
     ("b", "left_click", {}, "an object is missing"),
     ("b", "left_click", {"target": ref(4), "tab_id": "1"}, "not in front"),
@@ -272,49 +254,6 @@ KEYS: dict[str, list[str] | None] = {
 @pytest.mark.parametrize(("text", "keys"), KEYS.items())
 def test_key_names(text: str, keys: list[str] | None) -> None:
     assert chords(text) == keys
-
-
-class ScriptedToolModel:
-    """Answers with the calls of a script; no model plays here."""
-
-    def __init__(self, toolset: Toolset, *answers: list[tuple[str, dict[str, Any]]] | str | Exception) -> None:
-        self.spec = f"{toolset}:scripted"
-        self.toolset: Toolset = toolset
-        self.requests: list[ToolRequest] = []
-        self._answers = iter(answers)
-
-    async def converse(self, request: ToolRequest) -> ToolReply:
-        self.requests.append(request)
-        answer = next(self._answers)
-        if isinstance(answer, Exception):
-            raise answer
-        number = len(self.requests)
-        listed = answer if isinstance(answer, list) else []
-        functions = set(FUNCTIONS) - ({"navigate"} if self.toolset == "anthropic-browser" else set())
-        calls = tuple(
-            ToolCall(f"{number}.{place}", name, arguments, is_function=name in functions)
-            for place, (name, arguments) in enumerate(listed)
-        )
-        text = answer if isinstance(answer, str) else ""
-        return ToolReply(ModelTurn(({"n": number},), text, calls), ChatReply(text, Usage(tokens_in=10), "m", 0.1))
-
-
-TURN = Turn(TaskRef(suite="open", name="x", seed=0), 1, 1, VIEW)
-
-
-def after(turn: Turn, action: Action | None, result: ActionResult, observation: Observation = OBSERVATION) -> Turn:
-    """The next turn, in which *action* was carried out."""
-    assert action is not None
-    past = (*turn.past, PastAction(action, None, result))
-    view = replace(turn.view, observation=observation, history=past, last=result, problems=())
-    return replace(turn, step=turn.step + 1, past=past, view=view)
-
-
-OK = ActionResult(status=Status.OK)
-
-
-def proposed(policy: ToolsetPolicy, turn: Turn) -> ActionProposal:
-    return asyncio.run(policy.propose(turn))
 
 
 def test_the_calls_of_an_answer_are_done_one_at_a_time() -> None:

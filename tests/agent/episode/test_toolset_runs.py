@@ -177,6 +177,28 @@ async def test_what_fails_is_told_and_the_rest_of_the_answer_is_dropped(form: Sh
     assert any("javascript_exec: this tool is not available here" in error for error in errors)
 
 
+async def test_a_tab_behind_the_front_one_is_closed_and_the_rest_is_dropped(form: Shop, tmp_path: Path) -> None:
+    """Symptom: the tab came to the front and stayed open, because its own switch counted as a change of the page."""
+
+    def script(n: int, png: bytes, text: str) -> list[Step]:
+        match n:
+            case 0:
+                return [("call", "new_tab", {})]
+            case 1:
+                return [("call", "close_tab", {"tab_id": "0"}), ("call", "left_click", at(5, 5))]
+            case _:
+                return [("finish", "done")]
+
+    vendor = ScriptedClaude(script, family="browser")
+    run = await played("anthropic-browser:claude-opus-5", vendor, form, tmp_path)
+    assert vendor.broken == []
+    trace = read_trace(run.folder / run.episodes[0].trace)
+    assert [step.intent.action.kind for step in trace.steps] == ["new_tab", "focus_tab", "close_tab", "stop"]
+    closed, clicked = results_of(vendor.bodies[2])
+    assert closed.count('"tab_id"') == 1 and "about:blank" in closed, "the call's result lists the tabs that are left"
+    assert "the page has changed" in clicked
+
+
 def at(x: int, y: int) -> dict[str, Any]:
     return {"target": {"type": "coordinate", "x": x, "y": y}}
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from tokenizers import Tokenizer, decoders, pre_tokenizers
 from tokenizers import models as bpe
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import ByT5Tokenizer, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from models.base import ChatRequest, Image, Message, ModelRejected, ModelTimeout, ModelTruncated, ModelUnavailable
 from models.local.continuation import Job, Row
@@ -181,6 +181,17 @@ async def test_an_answer_with_a_grammar_is_one_of_its_sentences(model: LocalMode
     texts = {reply.text for reply in await asyncio.gather(*(model.complete(one) for one in sent))}
     assert len(texts) > 3
     assert [text for text in texts if not re.fullmatch(r"click (1|22|333)|type [a-z]{1,5}", text)] == []
+
+
+async def test_a_tokenizer_that_is_not_fast_answers_without_the_grammar(tmp_path: Path) -> None:
+    """Symptom: every call of a policy failed on such a checkpoint."""
+    folder = save_checkpoint(tmp_path / "model")
+    (folder / "tokenizer.json").unlink()
+    bytewise: Any = ByT5Tokenizer(extra_ids=0, model_max_length=256)
+    bytewise.chat_template = TEMPLATE
+    bytewise.save_pretrained(folder)
+    model = LocalModel.load(folder, spec="local:tiny")
+    assert await answer_ids(model, request("hello", grammar=GRAMMAR)) == await answer_ids(model, request("hello"))
 
 
 async def test_logprobs_beside_a_grammar_are_those_without_it(model: LocalModel) -> None:

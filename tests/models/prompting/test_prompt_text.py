@@ -18,8 +18,6 @@ from tests.timing import HANG_S
 ROOT = Path(__file__).parents[3]
 ROOMS = ("agent", "planners", "judges", "training")
 MAKES_MESSAGES = {
-    "agent/episode/grounder.py": 1,  # the model's own answer, as its turn
-    "agent/episode/policy.py": 1,  # the model's own answer, as its turn
     "agent/episode/short_prompts.py": 1,  # the answer of a worked example, from a profile's file
     "training/data/trajectories.py": 1,  # prompts as they were recorded
     "training/grpo/adaptive/prompts.py": 1,  # a recorded prompt with a fenced thought
@@ -32,6 +30,8 @@ MAKES_MESSAGES = {
     "training/serving/verify.py": 1,  # a fixed probe
 }
 """Places where a message is made of a string: text of a page is fenced before."""
+SENDS_ANSWERS_BACK = {"agent/episode/grounder.py": 1, "agent/episode/policy.py": 1}
+"""Places where the model's own answer becomes its turn."""
 CALLS_OWN = {
     "agent/episode/points.py": 1,  # the reference of the actions at points
     "agent/episode/prompts.py": 3,  # the reference of the action language: standing, of uploads, of this page
@@ -56,6 +56,7 @@ def calls(name: str) -> dict[str, int]:
 
 def test_prompts_are_made_of_typed_text_alone() -> None:
     assert calls("Message") == MAKES_MESSAGES
+    assert calls("answer_turn") == SENDS_ANSWERS_BACK
     assert calls("own") == CALLS_OWN
     assert calls("PromptText") == {}, "made by models.prompting.prompt_text"
 

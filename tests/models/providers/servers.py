@@ -177,7 +177,8 @@ class MisbehavingServer:
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         try:
-            return await self._perform(self._act(received), received, request)
+            refusal = _refused_by_anthropic(received)
+            return await self._perform(refusal or self._act(received), received, request)
         finally:
             self.in_flight -= 1
 
@@ -339,6 +340,16 @@ async def _cut_off(request: web.Request, protocol: Protocol) -> web.StreamRespon
     await response.write(whole[: len(whole) // 2])
     _drop(request)
     return response
+
+
+def _refused_by_anthropic(received: Received) -> Status | None:
+    """The refusal of a text without content, as Anthropic answers it."""
+    if received.protocol != "anthropic":
+        return None
+    blocks = [block for message in received.body["messages"] for block in message["content"]]
+    if all(block["text"].strip() for block in blocks if block["type"] == "text"):
+        return None
+    return Status(400, "messages: text content blocks must be non-empty", code="invalid_request_error")
 
 
 def _left(request: web.Request) -> bool:

@@ -193,6 +193,34 @@ async def test_vllm_switches_thinking(tokens: Budget | None, thinks: bool | None
     assert body["max_tokens"] == limit
 
 
+@pytest.mark.parametrize(("tokens", "thinks"), [(None, None), (0, False), (1024, None), ("auto", None)])
+async def test_a_server_of_ones_own_is_asked_for_no_thoughts(tokens: Budget | None, thinks: bool | None) -> None:
+    """Symptom: `--policy openai:qwen3-8b --base-url URL --thinking policy=0` changed nothing."""
+    body = await sent("openai", request(thinking_tokens=tokens, max_tokens=100), "qwen3-8b")
+    assert body.get("chat_template_kwargs", {}).get("enable_thinking") is thinks
+    assert body["max_tokens"] == 100
+
+
+async def test_a_server_without_chat_templates_answers_all_the_same() -> None:
+    def act(received: Received) -> Act:
+        unknown = "chat_template_kwargs" in received.body
+        return Status(400, "Unknown parameter: chat_template_kwargs") if unknown else Reply("click")
+
+    async with misbehaving_server(act) as server:
+        chat = client("openai", server)
+        for _ in range(2):
+            assert (await chat.complete(request(thinking_tokens=0))).text == "click"
+        await chat.aclose()
+    assert len(server.requests) == 3, "its refusal is remembered"
+
+
+@pytest.mark.parametrize(("tokens", "limited"), [(None, True), (0, True), (1024, False), ("auto", False)])
+async def test_a_grammar_does_not_limit_thoughts(tokens: Budget | None, limited: bool) -> None:
+    question = request(thinking_tokens=tokens, grammar='root ::= "yes"')
+    body = await sent("openai", question, "Qwen/Qwen3-4B", dialect=Dialect.of_vllm("Qwen/Qwen3-4B"))
+    assert ("structured_outputs" in body) is limited
+
+
 @every
 async def test_key_and_path(protocol: Protocol) -> None:
     async with misbehaving_server([Reply()]) as server:

@@ -10,12 +10,13 @@ import pytest
 from PIL import Image
 
 from envs.core.errors import BadInput
-from models.vision.coordinates import CoordinateSpace
+from models.vision.checkpoints import declare_profile, vision_profile
+from models.vision.coordinates import CoordinateSpace, Size
 from tests.training.grpo.rewards.examples import words
 from tests.training.grpo.vision_cases import vision_examples, vision_settings
 from training.grpo.evaluation import encode_prompts
 from training.grpo.examples import Example
-from training.grpo.frames import AnswerFrames, limit_pixels, parse_coordinates, shown_size
+from training.grpo.frames import DECLARED_PROFILE, AnswerFrames, limit_pixels, parse_coordinates, shown_size
 from training.grpo.rewards import PointTarget, Rewarder, StepTarget, is_right, read_completion
 from training.grpo.rewards.registry import REWARDS
 from training.grpo.rewards.targets import parse_action
@@ -87,6 +88,33 @@ def test_a_square_image_is_a_frame_too(
     processor = load_processor(starts(name))
     assert shown_size(processor, WIDE) == size
     assert AnswerFrames(processor, CoordinateSpace.RESIZED).scale(example) == (1920 / size[0], 1080 / size[1])
+
+
+@pytest.mark.parametrize(
+    ("name", "most", "shown"),
+    [
+        ("Qwen2.5-VL", 1_000_000, (1316, 728)),
+        ("Qwen3-VL", 1_000_000, (1312, 736)),
+        ("LLaVA", None, (32, 32)),
+        ("Gemma 3", None, (64, 64)),
+    ],
+)
+def test_a_trained_model_is_played_with_the_size_that_it_was_trained_on(
+    starts: Callable[[str], Path], tmp_path: Path, name: str, most: int | None, shown: tuple[int, int]
+) -> None:
+    """Symptom: a checkpoint that declares `resized` was sent images of the published size, and its answers were
+    converted by it."""
+    processor = load_processor(starts(name))
+    limit_pixels(processor, None, most)
+    processor.save_pretrained(tmp_path)
+    (tmp_path / "config.json").write_bytes((starts(name) / "config.json").read_bytes())
+    assert shown_size(load_processor(tmp_path), WIDE) == shown
+    for declared in (CoordinateSpace.RESIZED, CoordinateSpace.THOUSAND):
+        declare_profile(tmp_path, DECLARED_PROFILE[declared])
+        profile = vision_profile(f"local:{tmp_path}")
+        assert profile is not None and profile.space is declared
+        resized = declared is CoordinateSpace.RESIZED
+        assert profile.sent_size(Size(*WIDE)) == (shown if resized else WIDE)
 
 
 def test_unknown_units_are_refused() -> None:

@@ -24,7 +24,7 @@ from training.grpo.adaptive.prompts import (
 )
 from training.grpo.adaptive.settings import AdaptiveSettings
 from training.grpo.completion_length import right_answer
-from training.grpo.examples import Example, Preparation, image_size, messages_of
+from training.grpo.examples import Example, Preparation, image_size, messages_of, picture_as_png
 from training.grpo.rewards import PointTarget, is_right
 from training.grpo.rewards.adagui import difficulty
 
@@ -43,13 +43,13 @@ class SeeingModel:
         """The example's prompt with its picture as this model is sent it, and pixels of the file per unit of its
         coordinates. Raises BadInput for an image that cannot be read."""
         messages = messages_of(example)
-        picture = example.picture
-        if picture is None:
+        if example.image is None:
             return messages, UNSCALED
         if self.profile is None:
             raise ModelInvalidAnswer(f"{self.model.spec} reads text only")
-        size = image_size(picture)
-        image, frame = picture_for(self.profile, picture, size)
+        png = picture_as_png(example)
+        size = image_size(png)
+        image, frame = picture_for(self.profile, png, size)
         extent = frame.extent(self.space or self.profile.space)
         last = messages[-1]
         return (*messages[:-1], Message(last.role, last.text, (image,))), (

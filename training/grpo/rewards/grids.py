@@ -13,14 +13,15 @@ MOVES = {"U": (-1, 0), "D": (1, 0), "L": (0, -1), "R": (0, 1)}
 """(rows, columns) of a step in a maze."""
 
 
-_FENCE = re.compile(r"```\w*|[`*\"']")
-"""Code fences, Markdown and quotes around an answer."""
+_MARKUP = re.compile(r"```(?![UDLR]+\b)[A-Za-z]\w*[ \t]*(?=[\r\n])|[`*\"']")
+"""Code fences, with the word for a language at the end of the line, Markdown and quotes around an answer."""
+_FULL_STOP = re.compile(r"\.\s*\Z")
 
 
 def parse_path(completion: ParsedCompletion) -> str:
     """Returns the answer's moves, letters U, D, L and R without separators, brackets, quotes, code fences and a full
     stop; empty if it has other letters."""
-    letters = re.sub(r"[\s,;\[\]()]+|->|→|\.$", "", _FENCE.sub("", completion.answer).strip())
+    letters = re.sub(r"[\s,;\[\]()]+|->|→", "", _bare(completion.answer))
     return letters if set(letters) <= MOVES.keys() else ""
 
 
@@ -47,12 +48,17 @@ def is_path(rows: Sequence[str], path: str) -> bool:
 
 def parse_rows(completion: ParsedCompletion) -> tuple[str, ...]:
     """Returns the answer's rows of digits, separated by line breaks, `/` or brackets (`[[1, 2], [3, 4]]`), without
-    quotes and code fences; empty if there are other characters."""
-    text = _FENCE.sub("", re.sub(r"([\"'])\s*,\s*\1", "\n", completion.answer))  # rows of a list of texts
+    quotes, code fences and a full stop; empty if there are other characters."""
+    text = _bare(re.sub(r"([\"'])\s*,\s*\1", "\n", completion.answer))  # rows of a list of texts
     ends = r"[\[\]]" if re.search(r"\[\s*\[", text) else r"[\n/\[\]]"  # a nested list may have a number a line
     parts = (re.sub(r"[\s,|]+", "", part) for part in re.split(ends, text))
     rows = tuple(part for part in parts if part)
     return rows if all(row.isascii() and row.isdigit() for row in rows) else ()
+
+
+def _bare(answer: str) -> str:
+    """*answer* without code fences, Markdown, quotes and a full stop at the end."""
+    return _FULL_STOP.sub("", _MARKUP.sub("", answer))
 
 
 def is_sudoku(rows: Sequence[str]) -> bool:

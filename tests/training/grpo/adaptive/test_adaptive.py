@@ -7,12 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from envs.core.actions import Click, ClickAt, Type
 from envs.core.errors import BadInput
 from models.base import ChatReply, ChatRequest, ModelBusy, ModelTruncated, Usage
 from models.providers.scripted_model import Answer, ScriptedModel
 from models.vision.coordinates import CoordinateSpace
+from models.vision.pictures import picture_size
 from models.vision.profiles import profile_named
 from tests.mira_command import mira
 from tests.training.grpo.rewards.examples import POINT, png
@@ -137,6 +139,19 @@ async def test_coordinates_are_those_of_each_family(tmp_path: Path) -> None:
     scale = turned.shown(question)[1]
     assert turned.is_right(question, "430, 130", scale) and not turned.is_right(question, "130, 430", scale)
     assert SeeingModel(policy, profile_named("gemini"), CoordinateSpace.PIXELS).shown(question)[1] == (1.0, 1.0)
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "WEBP"])
+async def test_a_screenshot_of_another_format_is_sent_as_png(tmp_path: Path, kind: str) -> None:
+    Image.new("RGB", (400, 200), "white").save(tmp_path / "shot", kind)
+    place = PointTarget(box=(100, 50, 160, 80), size=(400, 200))
+    example = Example(name="e", messages=(("user", "Where?"),), target=place, image=tmp_path / "shot")
+    policy = ScriptedModel(["130, 65"])
+    seeing = SeeingModel(policy, profile_named("general"))
+    made = await StepMaker(seeing, seeing, AdaptiveSettings(samples=1)).make(example)
+    assert made.preparation is not None and made.preparation.solved == 1.0
+    (image,) = policy.requests[0].messages[-1].images
+    assert picture_size(image.data) == (400, 200)
 
 
 async def test_an_unusable_sample_is_wrong_and_an_unreachable_model_ends_the_run() -> None:

@@ -395,7 +395,7 @@ def test_grids(text: str, expected: bool) -> None:
 
 def test_rows_are_all_digits_or_none() -> None:
     assert parse_rows(read_completion("12/34")) == ("12", "34")
-    assert parse_rows(read_completion("12/3a")) == ()
+    assert parse_rows(read_completion("12/3a")) == parse_rows(read_completion("12.34")) == ()
 
 
 @pytest.mark.parametrize(
@@ -409,6 +409,12 @@ def test_rows_are_all_digits_or_none() -> None:
         "```\n1 2\n3 4\n```",
         "```json\n[[1, 2], [3, 4]]\n```",
         "|1|2|\n|3|4|",
+        "12\n34.",
+        "[[1, 2], [3, 4]].",
+        "```\n12\n34\n```.",
+        "```12/34```",
+        "```12\n34```",
+        "```text \n12\n34.\n```",
     ],
 )
 def test_rows_as_models_write_them(text: str) -> None:
@@ -416,7 +422,11 @@ def test_rows_as_models_write_them(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["RRDD.", "R, R, D, D", "`RRDD`", "**RRDD**", '["R", "R", "D", "D"]', "R→R→D→D", "R->R->D->D"]
+    "text",
+    [
+        *["RRDD.", "R, R, D, D", "`RRDD`", "**RRDD**", '["R", "R", "D", "D"]', "R→R→D→D", "R->R->D->D"],
+        *["```RRDD```", "```RRDD\n```", "```text\nRRDD\n```", "```\nRRDD.\n```", "```RRDD```."],
+    ],
 )
 def test_a_path_as_models_write_it(text: str) -> None:
     assert parse_path(read_completion(text)) == "RRDD"
