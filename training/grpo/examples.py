@@ -107,6 +107,13 @@ class Example(Record):
         except OSError as error:
             raise BadInput(f"example {self.name!r}: image {str(self.image)!r}: {error.strerror}") from error
 
+    @property
+    def picture_digest(self) -> str | None:
+        """SHA-256 of the bytes of the image file, in hexadecimal: equal for copies under other paths. Raises BadInput
+        if it cannot be read."""
+        picture = self.picture
+        return None if picture is None else hashlib.sha256(picture).hexdigest()
+
 
 def picture_as_png(example: Example) -> bytes:
     """The image of *example* as PNG, which models are sent. Raises BadInput if it cannot be read."""
@@ -208,13 +215,14 @@ def examples_digest(examples: Iterable[Example], *, thoughts: bool = False) -> s
 
 
 def count_shared_prompts(examples: Sequence[Example], others: Sequence[Example]) -> int:
-    """Counts the *examples* with a prompt that one of *others* has too."""
+    """Counts the *examples* with a prompt that one of *others* has too: equal messages, and equal bytes of the picture,
+    in whatever file. Raises BadInput if a picture cannot be read."""
     known = {_prompt_key(example) for example in others}
     return sum(_prompt_key(example) in known for example in examples)
 
 
 def _prompt_key(example: Example) -> tuple[object, ...]:
-    return example.messages, example.image
+    return example.messages, example.picture_digest
 
 
 def share_of(examples: Sequence[Example], share: float, seed: int = 0) -> tuple[Example, ...]:
