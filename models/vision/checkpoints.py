@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 from models.base import ModelUnavailable
 from models.local.prompt_style import declarations, declare
 from models.specs import parse_spec
-from models.vision.profiles import VisionProfile, profile_named, profile_of_config, profile_of_name
+from models.vision.profiles import VisionProfile, profile_named, profile_of_config, profile_of_name, resizing_as
 
 PROCESSOR_FILES: Final = ("processor_config.json", "preprocessor_config.json")
 PROFILE_KEY: Final = "vision_profile"
@@ -37,7 +37,7 @@ def vision_profile(spec: str, declared: str = "auto") -> VisionProfile | None:
     if parsed is not None and (folders := parsed.checkpoint_folders()):
         if not is_vision_checkpoint(folders[-1]):
             return None
-        return _of_checkpoint(folders) if declared == "auto" else profile_named(declared)
+        return _of_checkpoint(folders, declared)
     served = spec if parsed is None else str(getattr(parsed, "model", ""))
     return profile_of_name(served) if declared == "auto" else profile_named(declared)
 
@@ -47,12 +47,14 @@ def declare_profile(folder: Path, name: str) -> None:
     declare(folder, PROFILE_KEY, profile_named(name).name)
 
 
-def _of_checkpoint(folders: Sequence[Path]) -> VisionProfile:
-    for folder in folders:
-        if isinstance(name := declarations(folder).get(PROFILE_KEY), str):
-            return profile_named(name)
-    folder = folders[-1]
-    return profile_of_config(_json(folder / "config.json"), _image_processor(folder))
+def _of_checkpoint(folders: Sequence[Path], declared: str) -> VisionProfile:
+    """The family is declared or recognized; the size to which images are resized is always the processor's."""
+    names = (declared if declared != "auto" else declarations(folder).get(PROFILE_KEY) for folder in folders)
+    processor = _image_processor(folders[-1])
+    for name in names:
+        if isinstance(name, str):
+            return resizing_as(profile_named(name), processor)
+    return profile_of_config(_json(folders[-1] / "config.json"), processor)
 
 
 def _image_processor(folder: Path) -> dict[str, Any]:

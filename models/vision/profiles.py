@@ -160,7 +160,11 @@ def profile_of_config(config: Mapping[str, Any], processor: Mapping[str, Any]) -
     """The profile of a checkpoint with *config* (`config.json`), with the resizing of its image *processor* (the
     settings in `preprocessor_config.json`); `general` for an unknown `model_type`."""
     kind = config.get("model_type")
-    profile = next((profile for profile in PROFILES if kind in profile.model_types), GENERAL)
+    return resizing_as(next((profile for profile in PROFILES if kind in profile.model_types), GENERAL), processor)
+
+
+def resizing_as(profile: VisionProfile, processor: Mapping[str, Any]) -> VisionProfile:
+    """The *profile* with the resizing of a checkpoint's image *processor* in place of its family's published one."""
     return replace(profile, resize=_resize_rule(processor, profile.resize)) if profile.resize else profile
 
 
