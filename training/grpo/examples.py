@@ -19,6 +19,8 @@ from envs.core.errors import BadInput
 from envs.core.plain_values import first_problem
 from envs.core.record import Record
 from models.base import Image, Message
+from models.vision.coordinates import Size
+from models.vision.grounding import restated
 from training.grpo.rewards import ChoiceTarget, Target, places_of
 
 _PNG: Final = b"\x89PNG"
@@ -245,10 +247,12 @@ def image_size(picture: bytes) -> tuple[int, int]:
         raise BadInput(f"an image cannot be read: {error}") from error
 
 
-def messages_of(example: Example, images: tuple[Image, ...] = ()) -> tuple[Message, ...]:
-    """The messages of *example*, the last one with *images*."""
+def messages_of(example: Example, images: tuple[Image, ...] = (), shown: Size | None = None) -> tuple[Message, ...]:
+    """The messages of *example*, the last one with *images*. *shown*: the size in which the model sees them, which the
+    prompt then states if it states one."""
     *before, (role, text) = example.messages
-    return (*(Message(*one) for one in before), Message(role, text, images))
+    stated = text if shown is None else restated(text, shown)
+    return (*(Message(*one) for one in before), Message(role, stated, images))
 
 
 def check_images(examples: Sequence[Example]) -> None:
