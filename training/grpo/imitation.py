@@ -275,7 +275,7 @@ def _train_vision(
         out / "model",
         profile=profile_of_examples(examples),
         vision=DECLARED_PROFILE[settings.coordinates],
-        form=form_of(examples),
+        form=form_of(examples, settings.prompt),
     )
     shutil.rmtree(out / "checkpoints", ignore_errors=True)
 

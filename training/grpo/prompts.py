@@ -22,7 +22,8 @@ class PromptSettings(Record):
     resolution: bool = False
     """State the size of the screenshot in training."""
     resolution_held_out: bool = False
-    """State it in the questions of held-out examples (GuirlVG, Table 7)."""
+    """State it after training: in the questions of held-out examples (GuirlVG, Table 7), and in those of
+    `mira eval grounding` and of runs, for which the checkpoint declares it."""
 
 
 def ask_as(

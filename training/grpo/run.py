@@ -244,7 +244,7 @@ def _train(model: Any, processor: Any, job: _TrainingJob) -> None:
             style_of(job.examples, job.start),
             profile=profile_of_examples(job.examples),
             vision=DECLARED_PROFILE[settings.coordinates],
-            form=form_of(job.examples),
+            form=form_of(job.examples, settings.prompt),
         )
         declare_thoughts(out / "model", thoughts_of(job.examples, declared_thoughts(job.start)))
         shutil.rmtree(out / "checkpoints", ignore_errors=True)

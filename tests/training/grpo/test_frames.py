@@ -180,13 +180,15 @@ def test_training_evaluation_and_play_state_the_size_in_which_answers_are(
     text = written.where_is("it", Size(56, 84)).text
     given = first.model_copy(update={"messages": (("user", text),)})
     stated = text.replace("56x84", "28x56")
-    for prompt in (None, {"think": False, "resolution": True, "resolution_held_out": True}):
-        settings = vision_settings(**limits, prompt=prompt)
-        out = tmp_path / ("as given" if prompt is None else "asked again")
+    at_test = {"think": False, "resolution_held_out": True}
+    for number, prompt in enumerate((None, {**at_test, "resolution": True}, at_test)):
+        settings, out = vision_settings(**limits, prompt=prompt), tmp_path / str(number)
         result = train_grpo([given], str(starts("Qwen2.5-VL")), out, settings, log=lambda _: None)
         frames = AnswerFrames(load_start(result.model, vision=True)[1], CoordinateSpace.RESIZED)
         (trained,), _ = ask_as([given], settings.prompt, frames.size)
-        assert trained.messages[-1][1] == stated
+        (held_out,), _ = ask_as([given], settings.prompt, frames.size, held_out=True)
+        assert held_out.messages[-1][1] == stated
+        assert trained.messages[-1][1] == (text.partition(". ")[2] if prompt == at_test else stated)
         form, asked = form_of_model(f"local:{result.model}"), Asked()
         assert form is not None
         asyncio.run(answer_all(asked, form, [given], lambda _: None))
