@@ -15,7 +15,6 @@ interrupted run. OUT/RECIPE/seed-N is the training; OUT/start and OUT/RECIPE/see
 from __future__ import annotations
 
 import argparse
-import hashlib
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -110,9 +109,8 @@ def read_steps(files: Sequence[Path]) -> tuple[StepFile, ...]:
 
 def count_shared_pictures(points: Sequence[Example], files: Sequence[StepFile]) -> int:
     """Number of steps whose screenshot, byte for byte, is one of *points*'."""
-    seen = {hashlib.sha256(example.picture).digest() for example in points if example.picture is not None}
-    pictures = (step.example.picture for file in files for step in file.steps)
-    return sum(picture is not None and hashlib.sha256(picture).digest() in seen for picture in pictures)
+    seen = {example.picture_digest for example in points} - {None}
+    return sum(step.example.picture_digest in seen for file in files for step in file.steps)
 
 
 def answered(arm: Arm, file: StepFile, *, max_tokens: int, workers: int) -> list[ScoredStep]:

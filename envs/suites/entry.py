@@ -33,3 +33,11 @@ class SuiteEntry:
     """From the run's browser, the run's folder and the session settings."""
     infos: Callable[[], Sequence[TaskInfo]]
     """Its tasks. Starts nothing."""
+    training_seeds: range | None = None
+    """Seeds that `mira train mira` and `mira train mgrpo` may train on, of the tasks whose split is `train` or empty.
+    Seeds below are for evaluation. None: nothing of the suite is trained on by them."""
+
+    def __post_init__(self) -> None:
+        seeds = self.training_seeds
+        if seeds is not None and (not seeds or seeds.start < 1 or seeds.step != 1):
+            raise ValueError(f"training_seeds {seeds} must be rising seeds without gaps, above those for evaluation")

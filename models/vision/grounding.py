@@ -30,6 +30,7 @@ _KEY: Final = "grounding"
 _PLAIN: Final = "plain"
 """The form in `mira.json` of a question that asks for a point, without a thought and the resolution."""
 _RESOLUTION: Final = re.compile(r"The screenshot resolution is \d+x\d+\. ")
+_STATED: Final = re.compile(r"^The screenshot resolution is \d+x\d+\.", re.MULTILINE)
 _WHERE: Final = "Where is "
 _CLICK: Final = "Where to click next: "
 
@@ -94,11 +95,30 @@ class GroundingPrompt:
         return None
 
     def _question(self, question: PromptText, size: Size) -> PromptText:
-        wide, high = number(int(size.width)), number(int(size.height))
-        shown = (words("The screenshot resolution is "), wide, words("x"), high, words(". "))
+        shown = (resolution_sentence(size), words(" "))
         thought = words(THINK) if self.think else NOTHING
         asked = _asks_for(self.profile, self.shape)
         return joined("", (*(shown if self.resolution else ()), question, asked, thought))
+
+
+def resolution_sentence(size: Size) -> PromptText:
+    """States that the screenshot has *size* in pixels: after resizing, if answers are in pixels of that image."""
+    wide, high = number(int(size.width)), number(int(size.height))
+    return joined("", (words("The screenshot resolution is "), wide, words("x"), high, words(".")))
+
+
+def states_resolution(prompt: str) -> bool:
+    """Whether a line of *prompt* begins with :func:`resolution_sentence`."""
+    return _STATED.search(prompt) is not None
+
+
+def restated(prompt: str, size: Size) -> str:
+    """*prompt* with *size* in the last line that begins with :func:`resolution_sentence`; *prompt* without one."""
+    stated = tuple(_STATED.finditer(prompt))
+    if not stated:
+        return prompt
+    last = stated[-1]
+    return f"{prompt[: last.start()]}{resolution_sentence(size).text}{prompt[last.end() :]}"
 
 
 def _asks_for(profile: VisionProfile, shape: AnswerShape) -> PromptText:

@@ -76,7 +76,7 @@ def test_every_made_up_answer_is_an_action_on_a_control_of_its_page(family: Fami
 
 
 def test_nothing_is_trained_on_an_evaluation_seed() -> None:
-    from envs.suites.miniwob.demonstrations import FIRST_TRAINING_SEED
+    from envs.suites.miniwob.task_sets import FIRST_TRAINING_SEED
 
     assert max(EVALUATION_SEEDS) < 10_000 < FIRST_TRAINING_SEED
     assert len(set(NAMED_TASKS)) == 30

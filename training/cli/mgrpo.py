@@ -19,7 +19,7 @@ def mgrpo(
         str | None, typer.Option(help="Checkpoint to start from: a folder, a GGUF file, or `embedded`.")
     ] = None,
     suite: Annotated[
-        str | None, typer.Option(help="Suite of the training and evaluation tasks: miniwob or sites.")
+        str | None, typer.Option(help="Suite of the training and evaluation tasks: miniwob, sites or an added one.")
     ] = None,
     tasks: Annotated[str | None, typer.Option(help="Names of the tasks, separated by commas.")] = None,
     group: Annotated[int | None, typer.Option(help="Attempts at each task instance.", min=2)] = None,
@@ -50,6 +50,8 @@ def _evaluation_of(suite: str, *, every: bool) -> dict[str, Any]:
     """Seeds of *suite* that are not trained on, at most ten; *every*: all tasks, of a split where there are splits.
     Raises BadInput for a suite without training tasks."""
     from training.loop.curriculum import training_seeds
+    from training.loop.curriculum.trainable import infos_of
 
     values: dict[str, Any] = {"evaluation.seeds": list(range(min(10, training_seeds(suite).start)))}
-    return values | ({"evaluation.split": "validation"} if every and suite == "sites" else {})
+    validated = any(info.split == "validation" for info in infos_of(suite).values())
+    return values | ({"evaluation.split": "validation"} if every and validated else {})

@@ -116,12 +116,12 @@ def _question(item: Item, ask: Ask, options: ImportOptions) -> str:
         return choice_prompt(item, think=options.think).text
     if ask == "text":
         return text_prompt(item, think=options.think).text
-    if ask == "step":
-        space = options.coordinates
-        return step_prompt(item, space=space, low=options.low, think=options.think, resolution=options.resolution).text
     profile = profile_named(DECLARED_PROFILE[options.coordinates])
+    size = profile.sent_size(ViewSize(*item.size))
+    if ask == "step":
+        space, stated = options.coordinates, size if options.resolution else None
+        return step_prompt(item, space=space, low=options.low, think=options.think, resolution=stated).text
     form = GroundingPrompt(think=options.think, resolution=options.resolution, profile=profile)
-    size = ViewSize(*item.size)
     if ask == "element":
         return form.where_is(item.task, size).text
     return form.where_to_click(_subject(item, ask, low=options.low), size).text

@@ -11,8 +11,8 @@ from typing import Final, LiteralString
 
 from models.prompting.prompt_text import NOTHING, PromptText, joined, number, on_one_line, words
 from models.prompting.thought_request import THOUGHT_REQUEST
-from models.vision.coordinates import CoordinateSpace
-from models.vision.grounding import SUBJECT_CHARS, THINK, UNITS
+from models.vision.coordinates import CoordinateSpace, Size
+from models.vision.grounding import SUBJECT_CHARS, THINK, UNITS, resolution_sentence
 from training.data_sets.items import Item
 
 ACTIONS: Final[tuple[tuple[LiteralString, LiteralString], ...]] = (
@@ -80,9 +80,10 @@ def text_prompt(item: Item, *, think: bool = False) -> PromptText:
 
 
 def step_prompt(
-    item: Item, *, space: CoordinateSpace, low: bool = False, think: bool = False, resolution: bool = False
+    item: Item, *, space: CoordinateSpace, low: bool = False, think: bool = False, resolution: Size | None = None
 ) -> PromptText:
-    """Asks for the next action of *item*. *low*: with the instruction of this step, where the data set has one."""
+    """Asks for the next action of *item*. *low*: with the instruction of this step, where the data set has one;
+    *resolution*: the size of the screenshot, if it is stated."""
     step = item.step
     assert step is not None, "only steps have a next action"
     lines = [words("Task: ") + on_one_line(item.task, SUBJECT_CHARS)]
@@ -90,11 +91,8 @@ def step_prompt(
         lines.append(words("This step: ") + on_one_line(step.instruction, SUBJECT_CHARS))
     for count, done in enumerate(step.history[-HISTORY:], max(1, len(step.history) - HISTORY + 1)):
         lines.append(joined("", (words("Done, "), number(count), words(": "), on_one_line(done, _ACTION_CHARS))))
-    if resolution:
-        wide, high = item.size
-        lines.append(
-            joined("", (words("The screenshot resolution is "), number(wide), words("x"), number(high), words(".")))
-        )
+    if resolution is not None:
+        lines.append(resolution_sentence(resolution))
     asked = (words("Answer with the next action on the screenshot, x and y "), words(UNITS[space]), words(":"))
     offered = (*ACTIONS, *((PLACED,) if item.elements else ()))
     lines += [joined("", asked), *(_action(written, remark) for written, remark in offered)]

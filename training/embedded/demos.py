@@ -16,8 +16,9 @@ from envs.core.action_languages import PROGRAM
 from envs.core.json_lines import json_lines
 from envs.core.past_actions import PastAction
 from envs.core.tasks import TaskRef
-from envs.suites.miniwob.demonstrations import FIRST_TRAINING_SEED, Demonstration, demonstrate
+from envs.suites.miniwob.demonstrations import Demonstration, demonstrate
 from envs.suites.miniwob.suite import MiniwobSuite
+from envs.suites.miniwob.task_sets import FIRST_TRAINING_SEED
 from training.embedded.lesson import Lesson
 
 

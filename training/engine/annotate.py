@@ -1,4 +1,6 @@
-"""Scores rows without gradients between the stages: critics' outputs for states, log-probabilities of actions.
+"""Forward passes of a loaded model over rows, without gradients: log-probabilities of completions, as a sum or by
+token; whether greedy decoding repeats them; a critic's outputs for states. :mod:`training.engine.scoring` loads the
+model of a checkpoint for them.
 
 Every state is scored once, however many rows share it, and shared prefixes are computed once. One pass gives both the
 perplexities of a phase and its reference log-probabilities, because the reference is the policy at the phase's start.

@@ -1,4 +1,6 @@
-"""Runs the scoring pass between stages where the stages run: in this process, or split over a launcher's processes."""
+"""Scores of a checkpoint for the rows of a phase: loads its model and runs the passes of
+:mod:`training.engine.annotate` between two stages, in this process or divided among a launcher's processes, which
+exchange rows and scores as files."""
 
 from __future__ import annotations
 

@@ -194,7 +194,7 @@ def _result(page: Page, shot: Shot, choice: Choice, settings: DataSettings) -> P
 def _example(name: str, page: Page, shot: Shot, chosen: Chosen, settings: DataSettings) -> Example:
     profile = profile_named(DECLARED_PROFILE[settings.coordinates])
     form = GroundingPrompt(settings.think, settings.resolution, profile=profile)
-    question = form.where_is(chosen.instruction.words, Size(*shot.size))
+    question = form.where_is(chosen.instruction.words, profile.sent_size(Size(*shot.size)))
     facts = Facts(
         subject=chosen.instruction.words,
         asks=chosen.instruction.asks.value,

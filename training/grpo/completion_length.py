@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-import math
 from collections.abc import Callable, Iterator, Sequence
 
 from envs.core.action_languages import language
@@ -29,9 +29,10 @@ from training.grpo.rewards import (
     TokenCount,
 )
 from training.grpo.rewards.adagui import AdaguiReward
+from training.grpo.rewards.geometry import Point
 from training.grpo.rewards.guirlvg import GuirlvgReward
 from training.grpo.rewards.lpo import LpoReward
-from training.grpo.rewards.targets import AIMS
+from training.grpo.rewards.targets import decimals_of, points_of
 from training.grpo.settings import GrpoSettings
 
 TAGS = "<think></think><answer>{}</answer>"
@@ -58,7 +59,7 @@ def right_answer(target: Target, scale: Scale = UNSCALED, shape: AnswerShape = A
         case TextTarget():
             return min(target.answers, key=len)
         case StepTarget():
-            return language(target.language).show(_with_units(target.action, scale)).removeprefix(PHRASE).strip()
+            return language(target.language).show(_with_units(target, scale)).removeprefix(PHRASE).strip()
         case MazeTarget():
             return target.path
         case SudokuTarget():
@@ -67,17 +68,26 @@ def right_answer(target: Target, scale: Scale = UNSCALED, shape: AnswerShape = A
             return "\n".join(target.rows)
 
 
-def _with_units(action: Action, scale: Scale) -> Action:
+def _with_units(target: StepTarget, scale: Scale) -> Action:
+    """The target's action in units of *scale*. A point that is rounded out of its box becomes the centre of the box."""
     if scale == UNSCALED:
-        return action
-    axis = {"x": scale[0], "to_x": scale[0], "y": scale[1], "to_y": scale[1]}
-    points = {name: float(_in_units(getattr(action, name), axis[name])) for name in AIMS if hasattr(action, name)}
-    return action.model_copy(update=points)
+        return target.action
+    points = [_rounded(point, scale) for point in points_of(target.action)]
+    for number, place in enumerate(target.places):
+        x, y = points[number]
+        if not place.region.holds(Point(x * scale[0], y * scale[1])):
+            points[number] = _rounded(place.region.centre, scale)
+    numbers = itertools.chain.from_iterable(points)
+    return target.action.model_copy(update=dict(zip(("x", "y", "to_x", "to_y"), numbers, strict=False)))
 
 
-def _in_units(pixels: float, scale: float) -> str:
-    """*pixels* in units of *scale* pixels: whole ones, but where a unit is many pixels, as of 0 to 1."""
-    return f"{pixels / scale:.{0 if scale <= 10 else math.ceil(math.log10(2 * scale))}f}"
+def _rounded(point: Point, scale: Scale) -> Point:
+    return Point(*(float(_in_units(value, unit)) for value, unit in zip(point, scale, strict=True)))
+
+
+def _in_units(pixels: float, unit: float) -> str:
+    """*pixels* in units of *unit* pixels."""
+    return f"{pixels / unit:.{decimals_of(unit)}f}"
 
 
 def check_completion_lengths(

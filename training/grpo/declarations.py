@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from agent.episode.profile_prompts import profile_of_messages
@@ -10,6 +11,7 @@ from models.local.prompt_style import PromptStyle, Thoughts, declared_style
 from models.prompting.thought_request import asks_for_thought
 from models.vision.grounding import GroundingPrompt, prompt_form
 from training.grpo.examples import Example
+from training.grpo.prompts import PromptSettings
 from training.grpo.rewards import PointTarget, StepTarget
 
 
@@ -21,11 +23,13 @@ def style_of(examples: Sequence[Example], policy: Path) -> PromptStyle | None:
     return declared_style(policy)
 
 
-def form_of(examples: Sequence[Example]) -> GroundingPrompt | None:
-    """Returns the form of the questions where every example asks for an element's point, for use as a grounder."""
+def form_of(examples: Sequence[Example], prompt: PromptSettings | None = None) -> GroundingPrompt | None:
+    """Returns the form of the questions where every example asks for an element's point, for use as a grounder. It
+    states the resolution if held-out examples do, where *prompt* is their form."""
     if not all(isinstance(example.target, PointTarget) for example in examples):
         return None
-    return prompt_form(example.messages[-1][1] for example in examples)
+    form = prompt_form(example.messages[-1][1] for example in examples)
+    return form if form is None or prompt is None else replace(form, resolution=prompt.resolution_held_out)
 
 
 def profile_of_examples(examples: Sequence[Example]) -> str:

@@ -19,6 +19,8 @@ from envs.core.errors import BadInput
 from envs.core.plain_values import first_problem
 from envs.core.record import Record
 from models.base import Image, Message
+from models.vision.coordinates import Size
+from models.vision.grounding import restated
 from training.grpo.rewards import ChoiceTarget, Target, places_of
 
 _PNG: Final = b"\x89PNG"
@@ -106,6 +108,13 @@ class Example(Record):
             return self.image.read_bytes()
         except OSError as error:
             raise BadInput(f"example {self.name!r}: image {str(self.image)!r}: {error.strerror}") from error
+
+    @property
+    def picture_digest(self) -> str | None:
+        """SHA-256 of the bytes of the image file, in hexadecimal: equal for copies under other paths. Raises BadInput
+        if it cannot be read."""
+        picture = self.picture
+        return None if picture is None else hashlib.sha256(picture).hexdigest()
 
 
 def picture_as_png(example: Example) -> bytes:
@@ -208,13 +217,14 @@ def examples_digest(examples: Iterable[Example], *, thoughts: bool = False) -> s
 
 
 def count_shared_prompts(examples: Sequence[Example], others: Sequence[Example]) -> int:
-    """Counts the *examples* with a prompt that one of *others* has too."""
+    """Counts the *examples* with a prompt that one of *others* has too: equal messages, and equal bytes of the picture,
+    in whatever file. Raises BadInput if a picture cannot be read."""
     known = {_prompt_key(example) for example in others}
     return sum(_prompt_key(example) in known for example in examples)
 
 
 def _prompt_key(example: Example) -> tuple[object, ...]:
-    return example.messages, example.image
+    return example.messages, example.picture_digest
 
 
 def share_of(examples: Sequence[Example], share: float, seed: int = 0) -> tuple[Example, ...]:
@@ -237,10 +247,12 @@ def image_size(picture: bytes) -> tuple[int, int]:
         raise BadInput(f"an image cannot be read: {error}") from error
 
 
-def messages_of(example: Example, images: tuple[Image, ...] = ()) -> tuple[Message, ...]:
-    """The messages of *example*, the last one with *images*."""
+def messages_of(example: Example, images: tuple[Image, ...] = (), shown: Size | None = None) -> tuple[Message, ...]:
+    """The messages of *example*, the last one with *images*. *shown*: the size in which the model sees them, which the
+    prompt then states if it states one."""
     *before, (role, text) = example.messages
-    return (*(Message(*one) for one in before), Message(role, text, images))
+    stated = text if shown is None else restated(text, shown)
+    return (*(Message(*one) for one in before), Message(role, stated, images))
 
 
 def check_images(examples: Sequence[Example]) -> None:

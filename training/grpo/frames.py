@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from envs.core.errors import BadInput
 from models.vision.coordinates import CoordinateSpace
+from models.vision.coordinates import Size as ViewSize
 from training.grpo.examples import Example, image_size
 from training.grpo.rewards import Scale, places_of
 
@@ -52,6 +53,13 @@ class AnswerFrames:
         extent = EXTENT.get(self._coordinates)
         across, down = self._resized(size) if extent is None else (extent, extent)
         return size[0] / across, size[1] / down
+
+    def size(self, example: Example) -> ViewSize:
+        """Size of the example's image, which a prompt may state: after resizing if answers are in pixels of that image,
+        otherwise the file's. Raises as :meth:`scale`."""
+        size = _file_size(example)
+        resized = self._coordinates is CoordinateSpace.RESIZED and example.image is not None
+        return ViewSize(*(self._resized(size) if resized else size))
 
     def _resized(self, size: Size) -> Size:
         if size not in self._shown:

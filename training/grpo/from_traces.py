@@ -34,7 +34,7 @@ from envs.core.trace_store import BlobStore, Trace
 from models.prompting.prompt_text import quoted
 from models.prompting.thought_request import asks_for_thought, with_thought_request, without_thought_request
 from models.vision.coordinates import CoordinateSpace, Size
-from models.vision.grounding import UNITS, AnswerShape, GroundingPrompt
+from models.vision.grounding import UNITS, AnswerShape, GroundingPrompt, resolution_sentence
 from models.vision.profiles import profile_named
 from training.data.provenance import Provenance
 from training.data.trajectories import Decision, trajectory
@@ -197,11 +197,15 @@ class _Episode:
         if action is None:
             return ExclusionReason.OUT_OF_SIGHT
         target = StepTarget(action=action, language=answer_language, places=places)
-        size = shot.size if self.options.resolution else None
+        size = self._stated_size(shot) if self.options.resolution else None
         unit = UNITS[self.options.coordinates].replace("in pixels", "in its pixels")
         click = f"To click, say where in the screenshot, {unit}: {_click_format(answer_language)}"
         messages = _prompt(decision, think=self.options.think, click=click, size=size)
         return Example(name=name, messages=messages, target=target, image=self._saved(shot.picture))
+
+    def _stated_size(self, shot: _Screenshot) -> Size:
+        """The size of the image whose coordinates the prompt asks for."""
+        return profile_named(DECLARED_PROFILE[self.options.coordinates]).sent_size(Size(*shot.size))
 
     def _shot(self, intent: Intent) -> _Screenshot | None:
         seen = intent.seen
@@ -230,9 +234,9 @@ class _Episode:
         profile = profile_named(DECLARED_PROFILE[self.options.coordinates])
         form = GroundingPrompt(self.options.think, self.options.resolution, self.options.shape, profile)
         if self.options.ask == "goal":
-            question = form.where_to_click(self.trace.header.instruction, Size(*shot.size))
+            question = form.where_to_click(self.trace.header.instruction, self._stated_size(shot))
         else:
-            question = form.where_is(subject, Size(*shot.size))
+            question = form.where_is(subject, self._stated_size(shot))
         messages: tuple[tuple[Role, str], ...] = (("user", question.text),)
         task = self.trace.header.task
         goal = self.options.ask == "goal"
@@ -273,13 +277,13 @@ def _to_coordinates(intent: Intent, shot: _Screenshot) -> tuple[Action | None, t
 
 
 def _prompt(
-    decision: Decision, *, think: bool, click: str = "", size: tuple[int, int] | None = None
+    decision: Decision, *, think: bool, click: str = "", size: Size | None = None
 ) -> tuple[tuple[Role, str], ...]:
     """Returns the policy's prompt with additional lines of instructions, if any. *think*: asks for a thought, as the
     prompt itself may do; *click*: how to click by coordinates, if these are asked for; *size*: the screenshot's, if it
     is stated."""
     messages: list[tuple[Role, str]] = [(ROLES.get(role, "user"), text) for role, text in decision.messages]
-    added = (f"The screenshot resolution is {size[0]}x{size[1]}." if size else "", click)
+    added = ("" if size is None else resolution_sentence(size).text, click)
     role, text = messages[-1]
     asked = think or asks_for_thought(text)
     line = " ".join(filter(None, added))

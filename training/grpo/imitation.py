@@ -131,14 +131,14 @@ def imitate(
     if not (out / "imitation.json").exists() and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise BadInput(f"{str(out)!r} is not an empty folder and holds no fine-tuning on examples: name another folder")
     examples = share_of(examples, settings.share, settings.seed)
-    examples, left = ask_as(examples, settings.prompt)
-    if left:
-        log(f"warning: {left} of {len(examples)} questions are in words of their own and stay as they are")
     check_images(examples)
     policy = start_folder(start)
     vision = examples[0].image is not None
     model, processor = load_start(policy, vision=vision)
     limit_pixels(processor, settings.min_pixels, settings.max_pixels)
+    examples, left = ask_as(examples, settings.prompt, AnswerFrames(processor, settings.coordinates).size)
+    if left:
+        log(f"warning: {left} of {len(examples)} questions are in words of their own and stay as they are")
     updates, lora = settings.count_updates(len(examples)), settings.compute.lora
     bound = UpdateBound("optimization", settings.optimization, updates, hidden_width(model.config), lora)
     if not (out / "model").exists() and (problem := rate_problem(bound)):
@@ -275,7 +275,7 @@ def _train_vision(
         out / "model",
         profile=profile_of_examples(examples),
         vision=DECLARED_PROFILE[settings.coordinates],
-        form=form_of(examples),
+        form=form_of(examples, settings.prompt),
     )
     shutil.rmtree(out / "checkpoints", ignore_errors=True)
 

@@ -106,8 +106,6 @@ def train_grpo(
             "remove them from one of the files"
         )
     examples = share_of(examples, settings.share, settings.seed)
-    examples, left = ask_as(examples, settings.prompt)
-    held_out, left_held_out = ask_as(held_out, settings.prompt, held_out=True)
     count_updates(settings, len(examples))
     policy = start_folder(start)
     model, processor = load_start(policy, vision=examples[0].image is not None)
@@ -115,6 +113,9 @@ def train_grpo(
     if examples[0].image is None:
         settings = _within(settings, declared_context(model.config, processor))
     limit_pixels(processor, settings.min_pixels, settings.max_pixels)
+    frames = AnswerFrames(processor, settings.coordinates)
+    examples, left = ask_as(examples, settings.prompt, frames.size)
+    held_out, left_held_out = ask_as(held_out, settings.prompt, frames.size, held_out=True)
     check_fit((*examples, *held_out), build_rewarder(settings, processor))
     bound = UpdateBound(
         "optimization",
@@ -123,10 +124,9 @@ def train_grpo(
         hidden_width(model.config),
         settings.compute.lora,
     )
-    scale = AnswerFrames(processor, settings.coordinates).scale
     warnings = (
         *_question_warnings(left + left_held_out, len(examples) + len(held_out), settings),
-        *check_completion_lengths(examples, held_out, settings, token_count(processor), scale),
+        *check_completion_lengths(examples, held_out, settings, token_count(processor), frames.scale),
         *_coordinate_warnings(examples, settings),
         *_resizing_warnings(examples, settings, processor),
         *_context_warnings((*examples, *held_out), given, settings, processor),
@@ -244,7 +244,7 @@ def _train(model: Any, processor: Any, job: _TrainingJob) -> None:
             style_of(job.examples, job.start),
             profile=profile_of_examples(job.examples),
             vision=DECLARED_PROFILE[settings.coordinates],
-            form=form_of(job.examples),
+            form=form_of(job.examples, settings.prompt),
         )
         declare_thoughts(out / "model", thoughts_of(job.examples, declared_thoughts(job.start)))
         shutil.rmtree(out / "checkpoints", ignore_errors=True)

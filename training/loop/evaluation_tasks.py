@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from envs.core.errors import BadInput
 from envs.core.tasks import TaskRef
-from training.loop.curriculum import training_seeds
-from training.loop.curriculum.trainable import POOLED, check_name
+from training.loop.curriculum.trainable import declared_seeds, infos_of, task_info
 from training.loop.settings import EvaluationSettings
 
 
 def evaluation_refs(settings: EvaluationSettings) -> tuple[TaskRef, ...]:
-    """Every name × seed. Raises BadInput for a suite without held-out instances, a seed that may be trained on, an
-    unknown name or split, or an empty list."""
-    if settings.suite not in POOLED:
+    """Every name × seed. Tasks of every split may be named, on seeds that are never trained on.
+
+    Raises BadInput for a suite without held-out instances, a seed that may be trained on, an unknown name or split, or
+    an empty list."""
+    allowed = declared_seeds(settings.suite)
+    if allowed is None:
         raise BadInput(
-            f"evaluation.suite {settings.suite!r}: a training run is evaluated on {' or '.join(POOLED)}; evaluate its "
-            f"checkpoints elsewhere: mira eval --play --suite {settings.suite} --policy local:OUT/phase-1/actor/model"
+            f"evaluation.suite {settings.suite!r}: a training run is evaluated on sites, miniwob, or an added suite "
+            "with training_seeds; evaluate its checkpoints elsewhere: "
+            f"mira eval --play --suite {settings.suite} --policy local:OUT/phase-1/actor/model"
         )
     if settings.names and settings.split:
         raise BadInput("evaluation.names and evaluation.split: name the tasks, or take those of a split")
     names = settings.names or _names_of(settings.suite, settings.split)
-    allowed = training_seeds(settings.suite)
-    _check_names(settings)
+    for name in settings.names:
+        task_info(settings.suite, name)
     for seed in settings.seeds:
-        if seed in allowed:
+        if seed >= allowed.start:
             raise BadInput(
                 f"evaluation seed {seed} of {settings.suite} may be trained on; take one below {allowed.start}"
             )
@@ -32,28 +35,16 @@ def evaluation_refs(settings: EvaluationSettings) -> tuple[TaskRef, ...]:
     return tuple(TaskRef(suite=settings.suite, name=name, seed=seed) for name in names for seed in settings.seeds)
 
 
-def _check_names(settings: EvaluationSettings) -> None:
-    """Sites are evaluated on held-out templates; MiniWoB++ on the training tasks with other seeds."""
-    if settings.suite == "sites":
-        from envs.suites.sites.catalog import template
-
-        for name in settings.names:
-            template(name)
-    else:
-        for name in settings.names:
-            check_name(settings.suite, name)
-
-
 def _names_of(suite: str, split: str) -> tuple[str, ...]:
-    if suite == "sites":
-        from envs.suites.sites.suite import task_infos
-
-        names = tuple(info.name for info in task_infos() if info.split == split)
-        if not names:
-            raise BadInput(f"the sites have no split {split!r}: take train, validation or test")
-        return names
-    if split:
+    """The names of *split*; without splits the named tasks of MiniWoB++, all of another suite."""
+    infos = infos_of(suite).values()
+    splits = sorted({info.split for info in infos} - {""})
+    if splits and split not in splits:
+        raise BadInput(f"{suite} has no split {split!r}: take {', '.join(splits)}")
+    if split and not splits:
         raise BadInput(f"the suite {suite!r} has no splits: name its tasks")
-    from envs.suites.miniwob.task_sets import NAMED_TASKS
+    if suite == "miniwob":
+        from envs.suites.miniwob.task_sets import NAMED_TASKS
 
-    return NAMED_TASKS
+        return NAMED_TASKS
+    return tuple(info.name for info in infos if info.split == split)

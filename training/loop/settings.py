@@ -30,8 +30,8 @@ class TaskSettings(Record):
 
     suite: str = "miniwob"
     names: tuple[str, ...] = ()
-    """Task names; empty: all training tasks (the pool), or, of an evaluation, the templates of its split (`sites`) or
-    the 30 tasks `NAMED_TASKS` (`miniwob`)."""
+    """Task names; empty: all training tasks (the pool), or, of an evaluation, those of its split (`sites`), the 30
+    tasks `NAMED_TASKS` (`miniwob`), or all of an added suite without splits."""
     split: str = ""
     """A split in place of names, for suites with splits."""
 

@@ -30,7 +30,7 @@ from training.engine.progress import Watcher, unwatched
 from training.engine.settings import Compute, Optimization
 from training.engine.sft import SupervisedJob, supervised
 from training.loop.curriculum import held_out, refusal
-from training.loop.curriculum.trainable import POOLED
+from training.loop.curriculum.trainable import declared_seeds, training_seeds
 from training.loop.data import read_runs
 from training.loop.parts import begin_or_continue, write_record
 from training.loop.settings import SET, values_of
@@ -222,12 +222,12 @@ PLAYED = 3
 def play_command(model: Path, learned: Sequence[Trajectory]) -> tuple[str, ...]:
     """The `mira run` command of *model* for the most frequent tasks of *learned*, on evaluation seeds, with a plan in
     the prompts if the training prompts had one."""
-    counts = Counter((item.task.suite, item.task.name) for item in learned if item.task.suite in POOLED)
-    suite = max(POOLED, key=lambda name: sum(count for (own, _), count in counts.items() if own == name))
-    names = [name for (own, name), _ in counts.most_common() if own == suite][:PLAYED]
-    if not names:  # of open tasks or of a benchmark
-        suite, names = "miniwob", ["login-user"]
-    words = ["mira", "run", "--suite", suite, "--tasks", ",".join(names), "--seeds", "0-4"]
+    suites = Counter(item.task.suite for item in learned)
+    suite = next((name for name, _ in suites.most_common() if declared_seeds(name) is not None), "miniwob")
+    counts = Counter(item.task.name for item in learned if item.task.suite == suite)
+    names = [name for name, _ in counts.most_common(PLAYED)] or ["login-user"]  # of open tasks or of a benchmark
+    last = min(5, training_seeds(suite).start) - 1
+    words = ["mira", "run", "--suite", suite, "--tasks", ",".join(names), "--seeds", f"0-{last}"]
     planned = any(_shows_plan(trajectory.decisions[0]) for trajectory in learned)
     return (*words, *(() if planned else ("--planner", "none")), "--policy", f"local:{model}")
 

@@ -15,7 +15,7 @@ from envs.core.actions import Action
 from envs.core.errors import BadInput
 from envs.core.record import storable
 from models.asking import answer_each, complete
-from models.base import ChatModel, ChatRequest, Image, ModelError, Usage
+from models.base import ChatModel, ChatRequest, ModelError, Usage
 from models.vision.answers import UNSCALED, Scale, read_completion
 from models.vision.coordinates import CoordinateSpace, ImageFrame
 from models.vision.coordinates import Size as ViewSize
@@ -165,12 +165,11 @@ async def answer_all(
 async def _answer(
     model: ChatModel, step: AskedStep, profile: VisionProfile, max_tokens: int, deadline_s: float
 ) -> StepAnswer:
-    images: tuple[Image, ...] = ()
+    messages = messages_of(step.example)
     if step.example.image is not None:
         png = await asyncio.to_thread(picture_as_png, step.example)
-        image, _ = await asyncio.to_thread(picture_for, profile, png, step.size)
-        images = (image,)
-    messages = messages_of(step.example, images)
+        image, frame = await asyncio.to_thread(picture_for, profile, png, step.size)
+        messages = messages_of(step.example, (image,), frame.image)
     try:
         reply = await complete(model, ChatRequest(messages, max_tokens=max_tokens, deadline_s=deadline_s))
     except ModelError as error:

@@ -17,8 +17,8 @@ from envs.core.observation import ElementKey, Observation
 from envs.core.tasks import EpisodeStart, MilestoneCheck, Score, TaskRef
 from envs.suites.miniwob.environment import MiniwobEnvironment
 from envs.suites.miniwob.solvers import SOLVERS, Past, Screen, Solver, Unsolvable
+from envs.suites.miniwob.task_sets import FIRST_TRAINING_SEED
 
-FIRST_TRAINING_SEED = 1_000_000
 MAX_STEPS = 30
 """Longest demonstration: the longest solution needs about 25 steps."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from envs.core.settings import SessionSettings
 from envs.core.tasks import Suite, TaskInfo
 from envs.suites.entry import Scoring, SuiteEntry
+from envs.suites.miniwob.task_sets import FIRST_TRAINING_SEED
 
 if TYPE_CHECKING:
     from envs.browser.chromium import Chromium
@@ -26,4 +27,4 @@ def _infos() -> Sequence[TaskInfo]:
     return task_infos()
 
 
-ENTRY = SuiteEntry(_make, _infos)
+ENTRY = SuiteEntry(_make, _infos, range(FIRST_TRAINING_SEED, 2**31))

@@ -36,6 +36,8 @@ NAMED_TASKS: tuple[str, ...] = (
 )
 """Reading, copying and choosing, without arithmetic, drawing or a long search."""
 
+FIRST_TRAINING_SEED = 1_000_000
+"""Seeds from here on are for training, those below for evaluation and demos."""
 EVALUATION_SEEDS = range(25)
 """Part of the seeds 0 … 9999, which are never used for training."""
 

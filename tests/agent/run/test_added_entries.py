@@ -57,7 +57,7 @@ def package(folder: Path, name: str, entry_points: str) -> Path:
 @pytest.mark.browser
 def test_one_run_uses_provider_planner_judge_and_suite_of_a_package(tmp_path: Path) -> None:
     roles = ["--policy", "acme:clicker", "--planner", "acme", "--judge", "acme", "--out", "run", "--json"]
-    done = mira(tmp_path, "run", "--suite", "acme", *roles)
+    done = mira(tmp_path, "run", "--suite", "acme", "--tasks", "click-test", *roles)
     assert done.returncode == 0, done.stderr
     (episode,) = json.loads(done.stdout)["episodes"]
     assert episode["outcome"] == "success"
@@ -87,7 +87,8 @@ def test_a_data_set_of_a_package_is_imported(tmp_path: Path) -> None:
 
 def test_added_tasks_and_models_are_listed(tmp_path: Path) -> None:
     assert [task["name"] for task in json.loads(mira(tmp_path, "tasks", "--suite", "acme", "--json").stdout)] == [
-        "click-test"
+        "click-test",
+        "click-test-2",
     ]
     rows = {row["spec"]: row for row in json.loads(mira(tmp_path, "models", "--json").stdout)}
     assert rows["acme:MODEL"]["usable"] and rows["acme:MODEL"]["detail"] == "clicks buttons"

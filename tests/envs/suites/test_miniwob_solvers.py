@@ -14,9 +14,10 @@ from envs.core.errors import BadInput
 from envs.core.observation import Element, ElementKey, Observation
 from envs.core.tasks import TaskRef
 from envs.suites.miniwob import MiniwobEnvironment, MiniwobSuite
-from envs.suites.miniwob.demonstrations import FIRST_TRAINING_SEED, Demonstration, demonstrate, run_demonstration
+from envs.suites.miniwob.demonstrations import Demonstration, demonstrate, run_demonstration
 from envs.suites.miniwob.milestones import MILESTONES
 from envs.suites.miniwob.solvers import SOLVERS, Screen
+from envs.suites.miniwob.task_sets import FIRST_TRAINING_SEED
 
 browser = pytest.mark.browser
 PAGES = 2

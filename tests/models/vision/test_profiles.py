@@ -79,6 +79,9 @@ def test_the_limits_of_a_checkpoint_are_those_of_its_processor(tmp_path: Path, p
     (folder / "preprocessor_config.json").unlink()
     (folder / "processor_config.json").write_text(json.dumps({"image_processor": processor}))
     assert profile_of(f"local:{folder}").resize == ResizeRule(28, 3136, 50_176)
+    declare_profile(folder, "qwen2.5-vl")
+    assert profile_of(f"local:{folder}").resize == ResizeRule(28, 3136, 50_176), "as after a training with max_pixels"
+    assert profile_of(f"local:{folder}", "ui-tars-1.5").resize == ResizeRule(28, 3136, 50_176)
 
 
 def test_a_declaration_takes_precedence(tmp_path: Path) -> None:

@@ -301,6 +301,8 @@ def test_a_folder_of_ones_own(tmp_path: Path) -> None:
 def test_what_a_prompt_offers_can_be_answered(tmp_path: Path) -> None:
     prompt = imported("aitz", tmp_path, think=True, resolution=True, coordinates="thousand")[0].messages[0][1]
     assert "The screenshot resolution is 100x200.\n" in prompt and "x and y from 0 to 1000:\n" in prompt
+    resized = imported("aitz", tmp_path, resolution=True, coordinates="resized")[0].messages[0][1]
+    assert "The screenshot resolution is 112x196.\n" in resized, "as Qwen's processor resizes it"
     assert prompt.endswith("between <answer> and </answer>.")
     for written, _ in ACTIONS:
         assert written in prompt

@@ -8,22 +8,29 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from benchmarks.toy_models.puzzles import fresh_model, puzzle_tokenizer
 from benchmarks.toy_models.vision import character_tokenizer
+from envs.core.actions import Action, ClickAt, DragAt, ScrollAt
 from envs.core.errors import BadInput
-from models.vision.coordinates import Size
+from models.vision.coordinates import CoordinateSpace, ImageFrame, Size
 from models.vision.grounding import AnswerShape, GroundingPrompt
+from models.vision.profiles import profile_named
 from tests.training.grpo.rewards.examples import SOLVED
 from tests.training.grpo.vision_cases import vision_examples, vision_settings
 from training.grpo.completion_length import check_completion_lengths, right_answer
 from training.grpo.examples import Example
-from training.grpo.frames import AnswerFrames
+from training.grpo.frames import DECLARED_PROFILE, AnswerFrames
 from training.grpo.puzzles import make_puzzles
-from training.grpo.rewards import PointTarget, SudokuTarget, Target, is_right, read_completion
+from training.grpo.rewards import PointTarget, Scale, StepTarget, SudokuTarget, Target, is_right, read_completion
+from training.grpo.rewards.geometry import Point
 from training.grpo.rewards.registry import REWARDS
+from training.grpo.rewards.targets import decimals_of, points_of
 from training.grpo.run import load_start, train_grpo
 from training.grpo.settings import GrpoSettings, Recipe, parse_settings
+from training.step_accuracy.answers import scale_of
 
 SUDOKUS = make_puzzles("sudoku", 16, seed=0, size=9)
 SMALL = make_puzzles("sudoku", 16, seed=0, size=4)
@@ -43,6 +50,58 @@ def settings(**changes: Any) -> GrpoSettings:
 def test_a_right_answer_is_right(target: Target, text: str) -> None:
     assert is_right(target, read_completion(right_answer(target)))
     assert len(right_answer(target)) <= len(text)
+
+
+def scale_in(size: Size, space: CoordinateSpace) -> Scale:
+    sent = profile_named(DECLARED_PROFILE[space]).sent_size(size)
+    return scale_of(ImageFrame(size, sent, sent), space)
+
+
+def drawn_point(data: st.DataObject, size: Size) -> tuple[float, float]:
+    whole = st.tuples(*(st.integers(0, int(extent)).map(float) for extent in size))
+    x, y = data.draw(whole | st.tuples(*(st.floats(0, extent) for extent in size)))
+    return x, y
+
+
+def action_at(data: st.DataObject, size: Size) -> Action:
+    x, y = drawn_point(data, size)
+    to_x, to_y = drawn_point(data, size)
+    actions = (ClickAt(x=x, y=y), ScrollAt(x=x, y=y, dy=120), DragAt(x=x, y=y, to_x=to_x, to_y=to_y))
+    return data.draw(st.sampled_from(actions))
+
+
+def place_around(data: st.DataObject, point: Point, size: Size, scale: Scale) -> PointTarget:
+    """A box with *point*, on which an answer can be: at least as wide and high as the step between two answers."""
+    box: list[float] = []
+    for value, extent, unit in zip(point, size, scale, strict=True):
+        least = max(1.0, unit * 10.0 ** -decimals_of(unit)) * 1.001
+        width = data.draw(st.floats(least, 60))
+        low = min(max(0.0, value - data.draw(st.floats(0, 1)) * width), extent - width)
+        box += [min(low, value), max(low + width, value)]
+    return PointTarget(box=(box[0], box[2], box[1], box[3]), size=(int(size[0]), int(size[1])))
+
+
+SIDES = st.integers(56, 4000)
+
+
+@given(st.builds(Size, SIDES, SIDES), st.sampled_from(CoordinateSpace), st.data())
+def test_a_right_answer_is_right_in_every_coordinate_space(
+    size: Size, space: CoordinateSpace, data: st.DataObject
+) -> None:
+    scale = scale_in(size, space)
+    action = action_at(data, size)
+    places = tuple(place_around(data, point, size, scale) for point in points_of(action))
+    for target in (StepTarget(action=action), StepTarget(action=action, places=places), *places):
+        answer = right_answer(target, scale)
+        assert is_right(target, read_completion(answer, scale)), (target, answer)
+
+
+def test_a_step_without_a_box_has_no_other_point_than_its_own() -> None:
+    step, thousandths = StepTarget(action=ClickAt(x=333, y=217)), (1.92, 1.08)
+    assert right_answer(step, thousandths) == 'do(action="Click At", x=173, y=201)'
+    for x, y in ((172, 201), (174, 201), (173, 200), (173, 202)):
+        assert not is_right(step, read_completion(f'do(action="Click At", x={x}, y={y})', thousandths))
+    assert not is_right(step, read_completion('do(action="Click At", x=334, y=217)'))
 
 
 def test_an_edge_has_the_digits_that_the_units_of_its_axis_need() -> None:

@@ -84,10 +84,25 @@ def test_several_files(tmp_path: Path) -> None:
         read_example_files([tmp_path / "one", tmp_path / "three"])
 
 
-def test_questions_that_two_sets_share() -> None:
-    one = [example("a", "x"), example("b", "y"), example("c", "z", image=Path("/1.png"))]
-    other = [example("d", "y"), example("e", "z", image=Path("/2.png"))]
+def test_questions_that_two_sets_share(tmp_path: Path) -> None:
+    first, second = tmp_path / "1.png", tmp_path / "2.png"
+    first.write_bytes(b"one picture")
+    second.write_bytes(b"another picture")
+    one = [example("a", "x"), example("b", "y"), example("c", "z", image=first)]
+    other = [example("d", "y"), example("e", "z", image=second)]
     assert count_shared_prompts(one, other) == 1, "the same words about another picture are another question"
+
+
+def test_a_picture_that_two_commands_stored_is_one_picture(tmp_path: Path) -> None:
+    """`mira train examples` and `mira data import` store pictures in a folder beside each file of examples."""
+    for name in ("train", "held_out"):
+        picture = tmp_path / f"{name}-images" / "3f2a.png"
+        picture.parent.mkdir()
+        picture.write_bytes(b"one picture")
+        write_examples(tmp_path / f"{name}.jsonl", [example(name, "where?", image=picture)])
+    train, held_out = (read_examples(tmp_path / f"{name}.jsonl") for name in ("train", "held_out"))
+    assert train[0].image != held_out[0].image
+    assert count_shared_prompts(held_out, train) == 1
 
 
 def test_a_run_on_examples_without_facts_continues_on_the_same_with_facts(tmp_path: Path) -> None:

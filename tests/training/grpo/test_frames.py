@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from PIL import Image
 
+from agent.run.grounders import form_of_model
+from envs.core.actions import ClickAt
 from envs.core.errors import BadInput
+from models.base import ChatReply, ChatRequest, Usage
 from models.vision.checkpoints import declare_profile, vision_profile
 from models.vision.coordinates import CoordinateSpace, Size
+from models.vision.grounding import GroundingPrompt
+from models.vision.profiles import ResizeRule, profile_named
 from tests.training.grpo.rewards.examples import words
 from tests.training.grpo.vision_cases import vision_examples, vision_settings
+from training.grounding.answering import answer_all
+from training.grpo.adaptive.steps import SeeingModel
 from training.grpo.evaluation import encode_prompts
-from training.grpo.examples import Example
+from training.grpo.examples import Example, examples_digest
 from training.grpo.frames import DECLARED_PROFILE, AnswerFrames, limit_pixels, parse_coordinates, shown_size
+from training.grpo.prompts import ask_as
 from training.grpo.rewards import PointTarget, Rewarder, StepTarget, is_right, read_completion
 from training.grpo.rewards.registry import REWARDS
 from training.grpo.rewards.targets import parse_action
@@ -24,6 +35,8 @@ from training.grpo.run import load_start, train_grpo
 from training.grpo.settings import parse_settings
 from training.grpo.trainer import GroupReward
 from training.grpo.vision_models import load_processor
+from training.step_accuracy.answers import answer_all as answer_steps
+from training.step_accuracy.answers import asked_steps
 
 WIDE = (1920, 1080)
 COORDINATES = (CoordinateSpace.THOUSAND, CoordinateSpace.PIXELS)
@@ -168,6 +181,61 @@ def test_limits_bound_the_tokens_of_an_image_and_are_saved(
     after = load_start(result.model, vision=True)[1]
     assert tokens(before) > 4 >= tokens(after)
     assert any("the processor resizes images, such as 56 x 84 to" in line for line in lines)
+
+
+class Asked:
+    """A model that keeps what it is asked, and knows no place."""
+
+    spec = "scripted"
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        self.texts.append(request.messages[-1].text)
+        return ChatReply("I see none.", Usage(), self.spec, 0.0)
+
+    async def aclose(self) -> None: ...
+
+
+def test_training_evaluation_and_play_state_the_size_in_which_answers_are(
+    starts: Callable[[str], Path], images: Path, tmp_path: Path
+) -> None:
+    """An image of 56 x 84 pixels is seen in 28 x 56, and the rewarded places are in those pixels."""
+    first = vision_examples(images)[0]
+    limits = {"coordinates": "resized", "max_pixels": 4 * 28 * 28, "optimization": {"batch_rows": 4}, "steps": 1}
+    written = GroundingPrompt(resolution=True, profile=profile_named(DECLARED_PROFILE[CoordinateSpace.RESIZED]))
+    text = written.where_is("it", Size(56, 84)).text
+    given = first.model_copy(update={"messages": (("user", text),)})
+    stated = text.replace("56x84", "28x56")
+    at_test = {"think": False, "resolution_held_out": True}
+    for number, prompt in enumerate((None, {**at_test, "resolution": True}, at_test)):
+        settings, out = vision_settings(**limits, prompt=prompt), tmp_path / str(number)
+        result = train_grpo([given], str(starts("Qwen2.5-VL")), out, settings, log=lambda _: None)
+        frames = AnswerFrames(load_start(result.model, vision=True)[1], CoordinateSpace.RESIZED)
+        (trained,), _ = ask_as([given], settings.prompt, frames.size)
+        (held_out,), _ = ask_as([given], settings.prompt, frames.size, held_out=True)
+        assert held_out.messages[-1][1] == stated
+        assert trained.messages[-1][1] == (text.partition(". ")[2] if prompt == at_test else stated)
+        form, asked = form_of_model(f"local:{result.model}"), Asked()
+        assert form is not None
+        asyncio.run(answer_all(asked, form, [given], lambda _: None))
+        assert asked.texts == [stated]
+        digests = json.loads((out / "grpo.json").read_text(encoding="utf-8"))
+        assert digests["examples"] == examples_digest([trained]), "that is what was trained on"
+
+
+def test_a_step_states_the_size_in_which_its_answer_is(images: Path) -> None:
+    """Also in an evaluation of a file that was written for another size."""
+    size = (56, 84)
+    step = StepTarget(action=ClickAt(x=9, y=9), places=(PointTarget(box=(1, 1, 20, 20), size=size),))
+    text = "The screenshot resolution is 1x1.\nobserved\nThe screenshot resolution is 56x84. Say where, in its pixels."
+    example = Example(name="s", messages=(("user", text),), target=step, image=images / "0.png")
+    asked = Asked()
+    profile = replace(profile_named("qwen2.5-vl"), resize=ResizeRule(28, 28 * 28, 4 * 28 * 28))
+    asyncio.run(answer_steps(asked, asked_steps([example]), profile, lambda _: None, max_tokens=9))
+    seen, _ = SeeingModel(asked, profile).shown(example)
+    assert [*asked.texts, seen[-1].text] == [text.replace("56x84", "28x56")] * 2
 
 
 @pytest.mark.parametrize(

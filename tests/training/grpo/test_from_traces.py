@@ -94,16 +94,19 @@ def test_prompts_of_each_kind(tmp_path: Path, asking: dict[str, Any], text: str)
     ("think", "coordinates"),
     [(False, "pixels"), (True, "pixels"), (True, "resized"), (False, "thousand"), (False, "unit")],
 )
-def test_a_grounder_is_asked_what_it_was_trained_on(tmp_path: Path, think: bool, coordinates: CoordinateSpace) -> None:
+@pytest.mark.parametrize("resolution", [False, True])
+def test_a_grounder_is_asked_what_it_was_trained_on(
+    tmp_path: Path, *, think: bool, coordinates: CoordinateSpace, resolution: bool
+) -> None:
     """Examples of described controls, of named ones, and the prompts of a run have one form, which is declared."""
     profile = profile_named(DECLARED_PROFILE[coordinates])
-    asking: dict[str, Any] = {"think": think, "coordinates": coordinates}
+    asking: dict[str, Any] = {"think": think, "coordinates": coordinates, "resolution": resolution}
     grounding = Grounding(field="ref", description="the big Save button", point=(140, 75), by="hit")
     play = Play(text="Save", picture=png(800, 600), box=BOX, actions=[Click(ref=1)], groundings=(grounding,))
     (described,) = questions(tmp_path / "d", [play], ask="description", **asking).examples
     (named,) = questions(tmp_path / "n", [play], **asking).examples
     form = form_of((described, named))
-    assert form is not None and form == GroundingPrompt(think=think)
+    assert form is not None and form == GroundingPrompt(think, resolution)
     model = FromBoxes({"the big Save button": lambda observation: Point(140, 75)}, profile.name)
     observation = replace(OBSERVATION, screenshot=png(800, 600), viewport=(400, 300))
     located = asyncio.run(
@@ -225,6 +228,7 @@ def test_rewards_of_places_tell_clicks_apart_that_are_right(
     [
         ({}, PROGRAM_CLICK),
         ({"resolution": True}, f"The screenshot resolution is 800x600. {PROGRAM_CLICK}"),
+        ({"resolution": True, "coordinates": "resized"}, f"The screenshot resolution is 812x588. {PROGRAM_CLICK}"),
         ({"think": True}, f"{PROGRAM_CLICK}\n{THOUGHT_REQUEST}"),
         ({"coordinates": "resized"}, PROGRAM_CLICK),
         ({"coordinates": "thousand"}, PROGRAM_CLICK.replace("in its pixels", "from 0 to 1000")),

@@ -251,8 +251,13 @@ def example(target: PointTarget | StepTarget, text: str) -> Example:
     return Example(name="e", messages=(("user", text),), target=target)
 
 
+def size_of(example: Example) -> Size:
+    assert isinstance(example.target, PointTarget)
+    return Size(*example.target.size)
+
+
 def asked(name: str, *, held_out: bool = False, text: str = QUESTION) -> str:
-    (new,), left = ask_as([example(POINT, text)], resolved(name).prompt, held_out=held_out)
+    (new,), left = ask_as([example(POINT, text)], resolved(name).prompt, size_of, held_out=held_out)
     assert left == 0
     return new.messages[0][1]
 
@@ -273,12 +278,12 @@ def test_questions_are_asked_in_the_form_of_the_row() -> None:
 
 def test_other_questions_stay_and_are_counted() -> None:
     own = example(POINT, "Point at the button Save.")
-    assert ask_as([own], PromptSettings()) == ((own,), 1)
+    assert ask_as([own], PromptSettings(), size_of) == ((own,), 1)
     step = example(CLICK, "Observation\n[1] button")
-    (thinking,), _ = ask_as([step], PromptSettings())
+    (thinking,), _ = ask_as([step], PromptSettings(), size_of)
     assert thinking.messages[0][1].startswith("Observation\n[1] button\nThink first, ")
-    assert ask_as([thinking], PromptSettings())[0] == (thinking,)
-    assert ask_as([thinking], PromptSettings(think=False))[0] == (step,)
+    assert ask_as([thinking], PromptSettings(), size_of)[0] == (thinking,)
+    assert ask_as([thinking], PromptSettings(think=False), size_of)[0] == (step,)
 
 
 def test_a_share_is_a_subset_of_a_larger_one() -> None:

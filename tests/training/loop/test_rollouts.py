@@ -177,8 +177,8 @@ def test_an_evaluation_is_every_name_on_every_seed() -> None:
         pytest.param({"suite": "sites", "split": "tset"}, "no split 'tset'", id="unknown split"),
         pytest.param({"split": "test"}, "has no splits", id="a split where there are none"),
         pytest.param({"names": ("click-tset",)}, "no task 'click-tset'", id="unknown task"),
-        pytest.param({"suite": "sites", "names": ("nope",), "seeds": (0,)}, "no template 'nope'", id="no template"),
-        pytest.param({"suite": "webarena"}, "on sites or miniwob; .*mira eval --play --suite webarena ", id="else"),
+        pytest.param({"suite": "sites", "names": ("nope",), "seeds": (0,)}, "no task 'nope'", id="no template"),
+        pytest.param({"suite": "webarena"}, "on sites, miniwob, or .*mira eval --play --suite webarena ", id="else"),
         pytest.param({"seeds": ()}, "needs tasks and seeds", id="nothing"),
     ],
 )

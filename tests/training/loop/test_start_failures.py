@@ -10,7 +10,7 @@ import pytest
 
 from envs.core.errors import BadInput
 from envs.core.tasks import TaskRef
-from envs.suites.miniwob.demonstrations import FIRST_TRAINING_SEED
+from envs.suites.miniwob.task_sets import FIRST_TRAINING_SEED
 from tests.agent.episodes import Play, write_run
 from training.loop import loop as loops
 from training.loop.curriculum.task_list import Selection

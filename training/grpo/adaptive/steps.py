@@ -42,20 +42,16 @@ class SeeingModel:
     def shown(self, example: Example) -> tuple[tuple[Message, ...], Scale]:
         """The example's prompt with its picture as this model is sent it, and pixels of the file per unit of its
         coordinates. Raises BadInput for an image that cannot be read."""
-        messages = messages_of(example)
         if example.image is None:
-            return messages, UNSCALED
+            return messages_of(example), UNSCALED
         if self.profile is None:
             raise ModelInvalidAnswer(f"{self.model.spec} reads text only")
         png = picture_as_png(example)
         size = image_size(png)
         image, frame = picture_for(self.profile, png, size)
         extent = frame.extent(self.space or self.profile.space)
-        last = messages[-1]
-        return (*messages[:-1], Message(last.role, last.text, (image,))), (
-            size[0] / extent.width,
-            size[1] / extent.height,
-        )
+        scale = (size[0] / extent.width, size[1] / extent.height)
+        return messages_of(example, (image,), frame.image), scale
 
     def is_right(self, example: Example, text: str, scale: Scale) -> bool:
         """Whether *text* answers the example, in a family's order of two bare numbers."""

@@ -5,6 +5,7 @@ A target is part of an example. No completion can change it.
 
 from __future__ import annotations
 
+import math
 import re
 from string import ascii_uppercase
 from typing import Annotated, Final, Literal, NamedTuple
@@ -21,7 +22,7 @@ from training.grpo.rewards.grids import is_path, is_sudoku, keeps_clues, parse_p
 from training.grpo.rewards.texts import rouge_l, word_f1
 
 AIMS = frozenset({"x", "y", "to_x", "to_y"})
-"""Coordinate fields of an action. They are judged by boxes, not by equality."""
+"""Coordinate fields of an action. They are judged by boxes or by their distance, not by equality."""
 
 TYPE = frozenset({"kind", "button", "count"})
 """Fields of an action that make its type."""
@@ -126,7 +127,8 @@ class StepTarget(Record):
     language: Literal["program", "id"] = "program"
     """Action language of the answer."""
     places: tuple[PointTarget, ...] = ()
-    """Target of each point of the action; a drag has a start and an end. Empty: points must be equal."""
+    """Target of each point of the action; a drag has a start and an end. Empty: points must be equal, see
+    :func:`is_right_step`."""
 
     @model_validator(mode="after")
     def _fits(self) -> StepTarget:
@@ -202,7 +204,7 @@ def is_right(target: Target, completion: ParsedCompletion) -> bool:
         case TextTarget():
             return similarity(target, completion) >= _WHOLE
         case StepTarget():
-            return is_right_step(target, parse_action(target, completion))
+            return is_right_step(target, parse_action(target, completion), completion.scale)
         case MazeTarget():
             return is_path(target.rows, parse_path(completion))
         case SudokuTarget():
@@ -308,17 +310,32 @@ def parse_action(target: StepTarget, completion: ParsedCompletion) -> Action | N
     return None
 
 
-def is_right_step(target: StepTarget, action: Action | None) -> bool:
-    """Whether kind and arguments are equal and each point is in its box (SSL paper, App. B.4, 1 to 3)."""
+def is_right_step(target: StepTarget, action: Action | None, scale: Scale = UNSCALED) -> bool:
+    """Whether kind and arguments are equal and each point is in its box (SSL paper, App. B.4, 1 to 3), or equals the
+    target's if it has no boxes: up to half a pixel, or half a step of numbers in units of *scale* pixels, which no
+    rounded answer can avoid."""
     if action is None or not _does_the_same(target, action):
         return False
-    return all(place.region.holds(point) for point, place in zip(points_of(action), target.places, strict=False))
+    points = points_of(action)
+    if target.places:
+        return all(place.region.holds(point) for point, place in zip(points, target.places, strict=True))
+    tolerances = [(1 + 1e-6) * max(1.0, unit * 10.0 ** -decimals_of(unit)) / 2 for unit in scale]
+    return all(
+        abs(value - right) <= tolerance
+        for point, correct in zip(points, points_of(target.action), strict=True)
+        for value, right, tolerance in zip(point, correct, tolerances, strict=True)
+    )
+
+
+def decimals_of(unit: float) -> int:
+    """Decimals with which a number in units of *unit* pixels is written: none, but where a unit is many pixels, as of 0
+    to 1, those that tell pixels apart."""
+    return 0 if unit <= 10 else math.ceil(math.log10(2 * unit))
 
 
 def _does_the_same(target: StepTarget, action: Action) -> bool:
-    """Whether the actions are equal, except for points that boxes judge."""
-    judged = set(AIMS) if target.places else set[str]()
-    return action.model_dump(exclude=judged) == target.action.model_dump(exclude=judged)
+    """Whether the actions are equal, except for their points."""
+    return action.model_dump(exclude=set(AIMS)) == target.action.model_dump(exclude=set(AIMS))
 
 
 def _same_type(target: StepTarget, action: Action) -> bool:

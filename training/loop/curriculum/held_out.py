@@ -9,7 +9,7 @@ from envs.core.errors import BadInput
 from envs.core.tasks import TaskRef
 from envs.suites.browsergym import names as browsergym
 from envs.suites.webarena.files import SUITE_NAMES
-from training.loop.curriculum.trainable import POOLED, check_trainable
+from training.loop.curriculum.trainable import check_trainable, declared_seeds
 
 if TYPE_CHECKING:
     from envs.suites.sites.suite import InstanceSampler
@@ -30,14 +30,15 @@ async def held_out(tasks: Iterable[TaskRef], sampler: InstanceSampler | None = N
     """The tasks among *tasks* that may not be trained on, each with the reason.
 
     Applies :func:`training.loop.curriculum.check_trainable`, including rewordings of a site's evaluation tasks. Suites
-    without evaluation instances may be trained on: open tasks, BrowserGym's. BrowserGym's MiniWoB++ draws page seeds
-    out of a million, so an evaluation seed among them is very unlikely.
+    that declare no training seeds have no evaluation instances and may be trained on: open tasks, BrowserGym's, those
+    of packages; WebArena's may not. BrowserGym's MiniWoB++ draws page seeds out of a million, so an evaluation seed
+    among them is very unlikely.
 
     Raises BadInput or ResetFailed where a site cannot be built. Its golden state is needed to detect rewordings.
     """
     reasons: dict[TaskRef, str] = {}
     for task in dict.fromkeys(tasks):
-        if task.suite not in POOLED and not _is_benchmark(task):
+        if not _is_benchmark(task) and declared_seeds(task.suite) is None:
             continue
         reason = _refused(task)
         if reason is None and task.suite == "sites":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from envs.core.errors import BadInput
 from envs.core.tasks import TaskRef
-from training.loop.curriculum.trainable import check_name, names_of, training_seeds
+from training.loop.curriculum.trainable import check_name, names_of, task_info, training_seeds
 
 if TYPE_CHECKING:
     from envs.suites.sites.suite import InstanceSampler
@@ -49,7 +49,7 @@ async def build_pool(
         check_name(suite, name)
     if suite == "sites":
         return await _sites(chosen, seeds, size, sampler)
-    return _miniwob(chosen, seeds, size)
+    return _unopened(suite, chosen, seeds, size)
 
 
 def task_text(ref: TaskRef, instruction: str) -> str:
@@ -104,8 +104,10 @@ async def _sites(
     return tuple(Candidate(ref, task.instruction, task.template.category) for ref, task in drawn)
 
 
-def _miniwob(names: Sequence[str], seeds: range, size: int) -> tuple[Candidate, ...]:
-    from envs.suites.miniwob.catalog import category
-
-    refs = (TaskRef(suite="miniwob", name=name, seed=seed) for seed in seeds for name in names)
-    return tuple(Candidate(ref, "", category(ref.name), known=False) for ref in islice(refs, size))
+def _unopened(suite: str, names: Sequence[str], seeds: range, size: int) -> tuple[Candidate, ...]:
+    """Tasks of which only the description is known before they are opened."""
+    refs = (TaskRef(suite=suite, name=name, seed=seed) for seed in seeds for name in names)
+    infos = {name: task_info(suite, name) for name in names}
+    return tuple(
+        Candidate(ref, infos[ref.name].sample, infos[ref.name].category, known=False) for ref in islice(refs, size)
+    )

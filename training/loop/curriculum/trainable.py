@@ -1,33 +1,35 @@
 """Checks which tasks may be trained on, by each suite's rules, before a task is listed.
 
-Two cases need care. `split_of` returns the training split for every name that is not held out, even for names without a
-template. A site's seed beyond the last distinct task rewords an earlier task, and is held out if that one is.
+A suite declares its training seeds (:class:`envs.suites.entry.SuiteEntry`), and each task its split. One case needs
+care: a site's seed beyond the last distinct task rewords an earlier task, and is held out if that one is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 
 from envs.core.errors import BadInput
-from envs.core.tasks import TaskRef
+from envs.core.tasks import TaskInfo, TaskRef
 
-POOLED = ("sites", "miniwob")
-"""Suites with training tasks; benchmarks have none."""
+
+def declared_seeds(suite: str) -> range | None:
+    """The training seeds that *suite* declares; None for one that declares none, or is not installed. Raises BadInput
+    if its package is broken."""
+    from agent.run.suites import SUITES  # imports the runner's package, which tests of pure functions do not need
+
+    return SUITES.load(suite).training_seeds if suite in SUITES else None
 
 
 def training_seeds(suite: str) -> range:
     """Every seed of *suite* that is for training. Raises BadInput for a suite without training tasks."""
-    match suite:
-        case "sites":
-            from envs.suites.sites.splits import EVALUATION_SEEDS
-
-            return range(EVALUATION_SEEDS, 2**31)
-        case "miniwob":
-            from envs.suites.miniwob.demonstrations import FIRST_TRAINING_SEED
-
-            return range(FIRST_TRAINING_SEED, 2**31)
-        case _:
-            raise BadInput(f"the suite {suite!r} is never trained on; a curriculum draws from {' and '.join(POOLED)}")
+    seeds = declared_seeds(suite)
+    if seeds is None:
+        raise BadInput(
+            f"the suite {suite!r} is never trained on; a curriculum draws from miniwob, sites, and suites of installed "
+            "packages that declare training_seeds"
+        )
+    return seeds
 
 
 def check_trainable(task: TaskRef, distinct: int | None = None) -> None:
@@ -46,26 +48,32 @@ def check_trainable(task: TaskRef, distinct: int | None = None) -> None:
 
 def check_name(suite: str, name: str) -> None:
     """Raises BadInput for a name that *suite* does not know or keeps for evaluation."""
-    if suite == "sites":
-        from envs.suites.sites.catalog import template
-        from envs.suites.sites.splits import split_of
+    split = task_info(suite, name).split
+    if not _is_for_training(split):
+        raise BadInput(f"the task {name!r} of {suite} is held out for {split} and is never trained on")
 
-        split = split_of(template(name).name)
-        if split != "train":
-            raise BadInput(f"the template {name!r} is held out for {split} and is never trained on")
-    elif name not in names_of(suite):
+
+def task_info(suite: str, name: str) -> TaskInfo:
+    """The task called *name* of a suite with training tasks. Raises BadInput if it has none."""
+    infos = infos_of(suite)
+    if name not in infos:
         raise BadInput(f"no task {name!r} in {suite}; list them with: mira tasks --suite {suite}")
+    return infos[name]
+
+
+def names_of(suite: str) -> tuple[str, ...]:
+    """Every name of *suite* that may be trained on, in the suite's order."""
+    return tuple(name for name, info in infos_of(suite).items() if _is_for_training(info.split))
 
 
 @cache
-def names_of(suite: str) -> tuple[str, ...]:
-    """Every name of *suite* that may be trained on, in the suite's order."""
+def infos_of(suite: str) -> Mapping[str, TaskInfo]:
+    """The tasks of a suite with training tasks by name, in the suite's order. Raises BadInput for another suite."""
+    from agent.run.suites import known_suite
+
     training_seeds(suite)
-    if suite == "sites":
-        from envs.suites.sites.catalog import templates
-        from envs.suites.sites.splits import split_of
+    return {info.name: info for info in known_suite(suite).infos()}
 
-        return tuple(name for name in templates() if split_of(name) == "train")
-    from envs.suites.miniwob.pages import html_root, task_names
 
-    return task_names(html_root())
+def _is_for_training(split: str) -> bool:
+    return split in ("", "train")

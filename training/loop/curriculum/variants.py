@@ -53,7 +53,7 @@ async def variants_of(
         task = failure.task
         check_trainable(task)
         used = seeds[task.suite, task.name]
-        own = await _sites(task, used, sampler, each) if task.suite == "sites" else _miniwob(failure, used, each)
+        own = await _sites(task, used, sampler, each) if task.suite == "sites" else _instances(failure, used, each)
         used.update(variant.candidate.ref.seed for variant in own)
         variants += own
     return tuple(variants)
@@ -82,8 +82,10 @@ async def _sites(task: TaskRef, used: Collection[int], sampler: InstanceSampler,
     return variants
 
 
-def _miniwob(failure: Failed, used: Collection[int], each: int) -> list[Variant]:
-    """Variants with seeds above all that were played: a MiniWoB++ page depends on its seed only."""
-    after = max((*used, failure.task.seed)) + 1
-    refs = [failure.task.model_copy(update={"seed": seed, "written": ""}) for seed in range(after, after + each)]
+def _instances(failure: Failed, used: Collection[int], each: int) -> list[Variant]:
+    """Variants with seeds above all that were played: an instance, as a MiniWoB++ page, depends on its seed only."""
+    allowed = training_seeds(failure.task.suite)
+    after = max((*used, failure.task.seed)) + 1 - allowed.start
+    seeds = allowed[after : after + each]
+    refs = [failure.task.model_copy(update={"seed": seed, "written": ""}) for seed in seeds]
     return [Variant(Candidate(ref, "", failure.category, known=False), failure.task, "instance") for ref in refs]
