@@ -6,18 +6,16 @@ import json
 import os
 from contextlib import suppress
 from datetime import UTC, datetime
-from enum import Enum
-from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, get_args, get_origin
+from typing import Self
 
-from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError
 
 from envs.core.blobs import BlobStore, sync_folder
 from envs.core.disk_errors import REFUSALS, not_written, write_all, writing
 from envs.core.errors import TraceError
+from envs.core.masked_values import masked_values
 from envs.core.record import storable
 from envs.core.trace import Event, Line
 from envs.core.trace_chain import last_value, linked_line
@@ -96,26 +94,7 @@ class TraceWriter:
                 return record.model_dump_json()
             except PydanticSerializationError:
                 pass  # a lone surrogate was not replaced earlier: the slow path below does it
-        return json.dumps(self._clean(record), ensure_ascii=False, separators=(",", ":"))
-
-    def _clean(self, value: Any) -> Any:
-        """Returns *value* as JSON types with all free text masked; values of closed sets (`kind`, `outcome`) stay."""
-        match value:
-            case BaseModel():
-                closed = _closed_fields(type(value))
-                return {name: item if name in closed else self._clean(item) for name, item in value.__dict__.items()}
-            case Enum():
-                return value.value
-            case str():
-                return self.mask(value)
-            case dict():
-                return {self._clean(key): self._clean(item) for key, item in value.items()}
-            case list() | tuple():
-                return [self._clean(item) for item in value]
-            case Path():
-                return self._clean(str(value))
-            case _:
-                return value
+        return json.dumps(masked_values(record, self.mask), ensure_ascii=False, separators=(",", ":"))
 
     def __enter__(self) -> Self:
         return self
@@ -129,19 +108,6 @@ class TraceWriter:
 def now() -> str:
     """Returns the UTC time in milliseconds as ISO 8601, the format of the `at` fields."""
     return datetime.now(UTC).isoformat("T", "milliseconds")
-
-
-@cache
-def _closed_fields(model: type[BaseModel]) -> frozenset[str]:
-    """Returns the fields with values of a closed set, which are not masked: the line would become unreadable."""
-    return frozenset(name for name, field in model.model_fields.items() if _is_closed(field.annotation))
-
-
-def _is_closed(annotation: Any) -> bool:
-    if get_origin(annotation) is Literal:
-        return True
-    parts = [part for part in get_args(annotation) if part is not type(None)]
-    return bool(parts) and all(get_origin(part) is Literal for part in parts)
 
 
 def _repair(handle: int) -> int:
