@@ -95,7 +95,7 @@ async def _verdict(state: State, episode: Episode) -> tuple[Verdict | None, Mode
 
 async def _ending(state: State, episode: Episode) -> Ending:
     """What the outcome judge is shown. Page texts and actions have their secrets masked."""
-    context = await episode.context(replace(state, z=episode.rating.z))
+    context = await episode.context(replace(state, z=episode.rating.z), "judge")
     ending = Ending(**context.shared(), answer=state.answer)
     steps = [(intent, _masked(commit, episode.trace.mask)) for intent, commit in episode.steps]
     record = EndedEpisode(ending, steps, episode.rating, episode.blobs)
