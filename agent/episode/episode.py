@@ -277,16 +277,20 @@ class Episode:
         self.calls.extend(new)
 
     @contextmanager
-    def paying(self, role: Role, spec: str) -> Generator[None]:
-        """Limits a model call to the episode's remaining time and reports waits for its server.
-
-        The usage of a call that raises is counted before the error is re-raised."""
+    def calling(self, role: Role) -> Generator[None]:
+        """Limits model calls to the episode's remaining time and reports waits for their server."""
 
         def report(wait: Waiting) -> None:
             self.notify(ModelWaits(self.identity.episode_id, role, wait.reason, wait.seconds, wait.patience_s))
 
+        with calls_end_at(self.judging_ends or self.ends_at), wait_listener(report):
+            yield
+
+    @contextmanager
+    def paying(self, role: Role, spec: str) -> Generator[None]:
+        """:meth:`calling` for one call. The usage of a call that raises is counted before the error is re-raised."""
         try:
-            with calls_end_at(self.judging_ends or self.ends_at), wait_listener(report):
+            with self.calling(role):
                 yield
         except ModelError as error:
             self.failed_role = role

@@ -65,8 +65,9 @@ async def _last_rating(state: State, episode: Episode) -> Rating:
 
 
 async def _score(state: State, episode: Episode) -> Score | None:
-    """Returns the checker's score. A missing answer of the checker's model is not a failure of the environment."""
-    with comparisons() as compared:
+    """Returns the checker's score. A missing answer of the checker's model is not a failure of the environment, and
+    neither is one that came too late."""
+    with comparisons() as compared, episode.calling("judge"):
         try:
             score = await episode.environment.score(state.answer)
         finally:

@@ -21,7 +21,7 @@ from envs.core.trace import Degraded
 from envs.core.trace_store import Trace, read_trace
 from envs.suites.open_web import OpenEnvironment, OpenTaskSuite
 from envs.suites.webarena.evaluators import JudgeFailed
-from judges.fuzzy import ModelFuzzyJudge
+from judges.fuzzy import FuzzySettings, ModelFuzzyJudge
 from models.providers.scripted_model import ScriptedModel
 from tests.agent.roles import Role, Roles, ordered
 from tests.agent.shop import Shop, config, scripted
@@ -196,3 +196,13 @@ async def test_a_comparison_that_cannot_be_read_breaks_nothing_for_good(shop: Sh
     assert [event.name for event in read_trace(run.folder / broken.trace).events] == [], "the world is not to blame"
     (again,) = (await resume(run.folder, **options)).episodes
     assert (again.outcome, again.answer, again.totals.steps) == ("success", "lamp", 1)
+
+
+async def test_a_comparison_has_the_time_of_the_episode_and_no_more(shop: Shop, tmp_path: Path) -> None:
+    model = ScriptedModel(['{"reason": "Both say lamp.", "agrees": true}'])
+    settings = config(planner="none", judge="none", limits={"max_seconds": 60})
+    judge = ModelFuzzyJudge(model, FuzzySettings(deadline_s=120))
+    options: dict[str, Any] = {"policy": scripted([Stop(answer="lamp")]), "suite": compared_by(judge, shop.url)}
+    run = await run_suite(settings, TaskSelection("open", ("task",), (0,)), tmp_path, **options)
+    assert run.episodes[0].outcome == "success"
+    assert [request.deadline_s <= 60 for request in model.requests] == [True]
