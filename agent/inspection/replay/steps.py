@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 from urllib.parse import urlsplit
@@ -17,7 +17,7 @@ from agent.inspection.replay.recorded import RecordedStep, Recording, named_elem
 from agent.inspection.replay.records import ReplayedStep, Verdict
 from agent.inspection.replay.resolve import How, Match, key_text, resolve
 from envs.core.action_languages import PROGRAM
-from envs.core.actions import Action, ActionResult, Drag, Status, Stop, Wait
+from envs.core.actions import WAITING, Action, ActionResult, Drag, Status, Stop, Wait
 from envs.core.observation import ElementKey, Observation
 from envs.core.record import Record
 from envs.core.tasks import Environment
@@ -70,6 +70,7 @@ class Walker:
         self._options = options
         self._on_step = on_step
         self._observation: Observation | None = None
+        self._downloading = _downloading(recording.steps)
 
     async def go(self) -> Walk:
         """Repeats all steps, or those that the options select. Raises TraceError for a missing blob."""
@@ -109,6 +110,7 @@ class Walker:
         page = self._recording.page(step.sent.intent)
         targets = named_elements(step, page)
         target = key_text(targets["ref"].key) if "ref" in targets else ""
+        self._permit_downloads(step)
         matches, result = await self._do(step, page, targets)
         observation = self._observation = await self._arrived(step)
         how = _worst(matches)
@@ -125,6 +127,12 @@ class Walker:
                 "note": self._note(step.after, observation),
             }
         return row.model_copy(update={**update, "seconds": round(time.monotonic() - began, 3)})
+
+    def _permit_downloads(self, step: RecordedStep) -> None:
+        """Where downloads need approval, permits those of a step that had one in the recording."""
+        session = self._environment.session
+        if session is not None and session.settings.downloads == "approved" and not isinstance(step.action, WAITING):
+            session.downloads.permitted = step.number in self._downloading
 
     def _words(self, step: RecordedStep) -> str:
         intent = step.sent.intent
@@ -170,6 +178,22 @@ class Walker:
         then, now = _lines(self._recording.text(after)), _lines(observation.text)
         changed = (then - now).total() + (now - then).total()
         return f"{changed} lines of the page differ" if changed else ""
+
+
+def _downloading(steps: Sequence[RecordedStep]) -> frozenset[int]:
+    """Numbers of the steps in which an approved download may have begun: one that reports a file, and the one before
+    it, because a download may end late. Not one in which a download was refused."""
+    begun: list[int] = []
+    numbers: set[int] = set()
+    for step in steps:
+        if not isinstance(step.action, WAITING):
+            begun.append(step.number)
+        result = None if step.sent.commit is None else step.sent.commit.result
+        if result is not None and result.downloads:
+            numbers.update(begun[-2:])
+        if result is not None and result.unapproved_downloads:
+            numbers.discard(step.number)
+    return frozenset(numbers)
 
 
 def aimed(action: Action, matches: Mapping[str, Match]) -> Action:
