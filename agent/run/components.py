@@ -180,6 +180,8 @@ class _Models:
         self._models: dict[str, ChatModel] = {}
         self._protocol = ""
         """What the server of `base_url` must speak."""
+        self._speaking = ""
+        """The first spec that needs it."""
 
     def get(self, spec: str, role: ModelRole) -> ChatModel:
         """The model of *spec*, with the effort of *role* if it has one. Tool sets are given a budget in tokens."""
@@ -209,11 +211,14 @@ class _Models:
             return
         needed = parse_spec(spec).base_url_protocol(ModelOptions(self._config.base_url))
         if needed and self._protocol not in ("", needed):
+            own = any(one.startswith("anthropic") for one in (spec, self._speaking))
+            remedy = "set ANTHROPIC_BASE_URL for anthropic: specs" if own else "name models of one protocol"
             raise BadInput(
-                f"--base-url is one server, but {spec} needs the {needed} protocol and another role the "
-                f"{self._protocol} protocol: set ANTHROPIC_BASE_URL for anthropic: specs"
+                f"--base-url is one server, but {spec} needs the {needed} protocol and {self._speaking} the "
+                f"{self._protocol} protocol: {remedy}"
             )
-        self._protocol = needed or self._protocol
+        if needed and not self._protocol:
+            self._protocol, self._speaking = needed, spec
 
 
 async def _close(model: ChatModel) -> None:
