@@ -105,8 +105,7 @@ class Walker:
             recorded_status=step.status,
         )
         if step.was_declined or step.names_unknown_element:
-            why = "a person declined it" if step.was_declined else "it named an element that was not shown"
-            return row.model_copy(update={"note": f"not sent: in the recording, {why}"})
+            return row.model_copy(update={"note": f"not sent: in the recording, {_why_not_sent(step)}"})
         page = self._recording.page(step.sent.intent)
         targets = named_elements(step, page)
         target = key_text(targets["ref"].key) if "ref" in targets else ""
@@ -180,6 +179,15 @@ class Walker:
         return f"{changed} lines of the page differ" if changed else ""
 
 
+def _why_not_sent(step: RecordedStep) -> str:
+    """Why a step is not repeated that was declined, or that named an element that was not shown."""
+    if not step.was_declined:
+        return "it named an element that was not shown"
+    commit = step.sent.commit
+    held = commit is not None and commit.result.held_requests
+    return "a request that it caused was declined" if held else "it was declined"
+
+
 def _downloading(steps: Sequence[RecordedStep]) -> frozenset[int]:
     """Numbers of the steps in which an approved download may have begun: one that reports a file, and the one before
     it, because a download may end late. Not one in which a download was refused."""
@@ -223,11 +231,16 @@ def _difference(step: RecordedStep, result: ActionResult, observation: Observati
         )
     if _elsewhere(step, observation):
         return f"it led to {place_of(observation.url)}, recorded {place_of(led_to(step))}"
-    if [dialog.type for dialog in result.dialogs] != [dialog.type for dialog in then.dialogs]:
-        return f"{len(result.dialogs)} dialogs opened, recorded {len(then.dialogs)}"
+    if (opened := _dialogs(result)) != (recorded := _dialogs(then)):
+        return f"dialogs opened: {opened}; recorded: {recorded}"
     if result.new_tabs != then.new_tabs:
         return f"{result.new_tabs} tabs opened, recorded {then.new_tabs}"
     return ""
+
+
+def _dialogs(result: ActionResult) -> str:
+    """The types of the dialogs that opened, in order."""
+    return ", ".join(dialog.type for dialog in result.dialogs) or "none"
 
 
 def _elsewhere(step: RecordedStep, observation: Observation) -> bool:
