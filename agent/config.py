@@ -96,8 +96,8 @@ class RunConfig(Record):
     """The family of the grounder, see :mod:`models.vision.profiles`: its coordinates and sizes of images. `auto`
     recognizes it by the checkpoint or by the model's name."""
     base_url: str | None = None
-    """Server for `openai:` specs, and for `anthropic:` specs unless ANTHROPIC_BASE_URL is set; None is the provider's
-    own."""
+    """Server for `openai:` and `litellm:` specs, and for `anthropic:` specs unless ANTHROPIC_BASE_URL is set; None is
+    the provider's own."""
     language: Literal["program", "id"] = "program"
     """Action language of the policy (MiRA paper, App. A.4)."""
     prompt_style: Literal["compact", "full", "auto"] = "auto"
