@@ -16,10 +16,10 @@ from agent.run.runner import resume, run_open, run_suite
 from envs.browser.chromium import Chromium
 from envs.core.actions import Click, Stop, Wait
 from envs.core.settings import SessionSettings
-from envs.core.tasks import Score, Suite, TaskSelection
+from envs.core.tasks import Environment, Score, Suite, TaskSelection
 from envs.core.trace import Degraded
 from envs.core.trace_store import Trace, read_trace
-from envs.suites.open_web import OpenEnvironment, OpenTaskSuite
+from envs.suites.open_web import OpenTaskSuite
 from envs.suites.webarena.evaluators import JudgeFailed
 from judges.fuzzy import FuzzySettings, ModelFuzzyJudge
 from models.providers.scripted_model import ScriptedModel
@@ -165,20 +165,16 @@ async def test_a_replan_that_cannot_be_read_keeps_the_plan(shop: Shop, tmp_path:
 def compared_by(judge: ModelFuzzyJudge, url: str) -> SuiteMaker:
     """An open task with a checker that compares the answer by meaning, as WebArena's do."""
 
-    class Environment(OpenEnvironment):
-        async def score(self, answer: str | None) -> Score | None:
-            try:
-                met = await judge("What did bob order?", "a lamp", answer or "")
-            except JudgeFailed as error:
-                return Score(status="broken", reward=0.0, evidence=f"not checked: {error}")
-            return Score(status="success" if met else "failure", reward=float(met), evidence="")
-
-    class World(OpenTaskSuite):
-        async def environment(self) -> OpenEnvironment:
-            return Environment(self._chromium, self._task)
+    async def check(answer: str | None, environment: Environment) -> Score:
+        try:
+            met = await judge("What did bob order?", "a lamp", answer or "")
+        except JudgeFailed as error:
+            return Score(status="broken", reward=0.0, evidence=f"not checked: {error}")
+        return Score(status="success" if met else "failure", reward=float(met), evidence="")
 
     def make(chromium: Chromium, folder: Path, settings: SessionSettings) -> Suite:
-        return World(chromium, folder, settings, instruction="What did bob order?", url=url)
+        task = "What did bob order?"
+        return OpenTaskSuite(chromium, folder, settings, instruction=task, url=url, checker=check)
 
     return make
 
