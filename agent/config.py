@@ -96,8 +96,8 @@ class RunConfig(Record):
     """The family of the grounder, see :mod:`models.vision.profiles`: its coordinates and sizes of images. `auto`
     recognizes it by the checkpoint or by the model's name."""
     base_url: str | None = None
-    """Server for `openai:` specs, and for `anthropic:` specs unless ANTHROPIC_BASE_URL is set; None is the provider's
-    own."""
+    """Server for `openai:` and `litellm:` specs, and for `anthropic:` specs unless ANTHROPIC_BASE_URL is set; None is
+    the provider's own."""
     language: Literal["program", "id"] = "program"
     """Action language of the policy (MiRA paper, App. A.4)."""
     prompt_style: Literal["compact", "full", "auto"] = "auto"
@@ -181,7 +181,8 @@ class RunConfig(Record):
     Retry-After, 5xx), within `model_deadline_s` and the rest of `max_seconds`. 0 sends it once."""
     screenshots: Screenshots = "off"
     """Pictures of the view, one a step: `steps` stores it, `plain` shows it to the policy as well, `marks` draws the
-    numbers of the controls on it and shows it, `both` shows it without and with the numbers."""
+    numbers of the controls on it and shows it, `both` shows it without and with the numbers. Planner, AutoRater and
+    judge are shown it where the policy is, except models that are known to read text only."""
     vision_profile: str = "auto"
     """The family of a policy that sees, see :mod:`models.vision.profiles`: its coordinates and sizes of images. `auto`
     recognizes it by the checkpoint or by the model's name."""

@@ -6,14 +6,19 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from pydantic import Field
 
 from envs.core.actions import AFTER_LAST_STEP, DOWNLOADS, says_impossible
+from envs.core.masked_values import masked_values
 from envs.core.record import Record
 from envs.core.tasks import TaskRef
 from envs.core.trace import Degraded, EndedBy, Failure, Footer, Header, Outcome, Role, Totals
 from envs.security.blocked_requests import BlockedOrigin, merge_blocked_origins
+
+_IDENTITY: Final = frozenset({"run_id", "episode_id", "task", "trace", "folder"})
+"""Fields that the run's own names fill, not a page, a model or a person's task."""
 
 
 class EpisodeResult(Record):
@@ -85,9 +90,10 @@ class EpisodeResult(Record):
         )
 
     def masked(self, mask: Callable[[str], str]) -> EpisodeResult:
-        """Returns a copy whose texts are masked, so that no declared secret is stored."""
-        texts = {name: getattr(self, name) for name in ("instruction", "answer", "error")}
-        return self.model_copy(update={name: mask(text) for name, text in texts.items() if text is not None})
+        """Returns a copy whose texts are masked, so that no declared secret is stored. Only what identifies run, task
+        and trace stays as it is."""
+        identity = {name: getattr(self, name) for name in _IDENTITY}
+        return EpisodeResult.model_validate(masked_values(self, mask) | identity)
 
 
 @dataclass(frozen=True, slots=True)

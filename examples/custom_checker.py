@@ -18,33 +18,10 @@ from local_site import LocalShop
 from agent import RunConfig, run_suite
 from envs.browser.chromium import Chromium
 from envs.core.settings import SessionSettings
-from envs.core.tasks import Score, TaskSelection
-from envs.suites.open_web import TASK, OpenEnvironment, OpenTaskSuite
+from envs.core.tasks import Environment, Score, TaskSelection
+from envs.suites.open_web import TASK, OpenTaskSuite
 
 INSTRUCTION = "Order exactly one Birch 13 for Ann"
-
-
-class CheckedEnvironment(OpenEnvironment):
-    """An open task with a checker."""
-
-    shop: LocalShop
-
-    async def score(self, answer: str | None) -> Score:
-        orders = self.shop.orders
-        met = orders == [("Ann", "Birch 13")]
-        status = "success" if met else "failure"
-        return Score(status=status, reward=float(met), evidence=f"orders on the server: {orders}")
-
-
-class CheckedWorld(OpenTaskSuite):
-    """The suite of this one task."""
-
-    shop: LocalShop
-
-    async def environment(self) -> CheckedEnvironment:
-        environment = CheckedEnvironment(self._chromium, self._task)
-        environment.shop = self.shop
-        return environment
 
 
 async def main() -> None:
@@ -54,10 +31,14 @@ async def main() -> None:
     options = parser.parse_args()
     with LocalShop() as shop:
 
-        def make(chromium: Chromium, folder: Path, settings: SessionSettings) -> CheckedWorld:
-            world = CheckedWorld(chromium, folder, settings, instruction=INSTRUCTION, url=shop.url)
-            world.shop = shop
-            return world
+        async def check(answer: str | None, environment: Environment) -> Score:
+            """*environment* shows the last page (`await environment.observe()`); the orders say more."""
+            met = shop.orders == [("Ann", "Birch 13")]
+            evidence = f"orders on the server: {shop.orders}"
+            return Score(status="success" if met else "failure", reward=float(met), evidence=evidence)
+
+        def make(chromium: Chromium, folder: Path, settings: SessionSettings) -> OpenTaskSuite:
+            return OpenTaskSuite(chromium, folder, settings, instruction=INSTRUCTION, url=shop.url, checker=check)
 
         run = await run_suite(
             RunConfig(policy="scripted"),

@@ -19,7 +19,8 @@ class ModelOptions:
     """What a run passes to every model that it makes."""
 
     base_url: str | None = None
-    """`--base-url`: the server of `openai:` specs, and of `anthropic:` specs without ANTHROPIC_BASE_URL."""
+    """`--base-url`: the server of `openai:` and `litellm:` specs, and of `anthropic:` specs without
+    ANTHROPIC_BASE_URL."""
     policy: RetryPolicy | None = None
     max_concurrent: int | None = None
     """Limit on requests in flight."""

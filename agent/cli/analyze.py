@@ -47,7 +47,8 @@ def analyze(
 
     Unjudged episodes are explained if a limit, an error or a person ended them; totals exclude them.
 
-    Exit code 2 if no trace could be read, else 0. Unreadable traces are named and skipped.
+    Exit code 2 if no trace could be read or no failure explained, else 0. Unreadable traces, and episodes about which
+    the judge gave no verdict, are named and skipped.
     """
     result = survey(runs, references or ())
     analyses, problems = asyncio.run(_explain(result, _spec(judge), base_url, quiet=as_json))
@@ -57,7 +58,8 @@ def analyze(
         _print_tables(result, analyses)
     for problem in problems:
         print_problem(f"skipped: {problem.problem}")
-    return EXIT_OK if result.readable else EXIT_BAD_INPUT
+    explained = analyses or not result.failed
+    return EXIT_OK if result.readable and explained else EXIT_BAD_INPUT
 
 
 def _spec(judge: str | None) -> str | None:

@@ -55,10 +55,12 @@ def role_values(
 ) -> dict[str, Any]:
     """Values of a :class:`agent.config.RunConfig` by key.
 
-    Raises BadInput for an unknown role or a wrong value, and if a role gets both a budget and an effort."""
+    Raises BadInput for an unknown role or a wrong value, and if two options say how much a role thinks."""
     budgets = _by_key("--thinking", thinking, "thinking")
     if policy_thinking is not None:
-        budgets.setdefault("policy_thinking", policy_thinking)
+        if "policy_thinking" in budgets:
+            raise BadInput("--thinking policy=… and --policy-thinking are both given: leave one out")
+        budgets["policy_thinking"] = policy_thinking
     efforts = _by_key("--reasoning", reasoning, "thinking")
     if both := budgets.keys() & efforts.keys():
         roles = min(both).removesuffix("_thinking") if min(both) != "thinking" else "planner, rater and judge"

@@ -74,14 +74,20 @@ class Batch:
         return BatchPlace(place=self.place, size=self.size)
 
 
+def doable(first: Action, then: Sequence[Parsed], most: int) -> tuple[Action, ...]:
+    """The actions of an answer that may be done without another one, at most *most*: those that fill in a form, then
+    one of any kind."""
+    actions = (first, *(parsed.action for parsed in then))
+    followed = next((i for i, action in enumerate(actions) if not isinstance(action, FORM_FILLING)), len(actions))
+    return actions[: min(followed + 1, most)]
+
+
 def batch_of(first: Action, then: Sequence[Parsed], observation: Observation, most: int) -> Batch | None:
     """The batch of an answer, at most *most* actions; None where the answer has only one."""
     if not then:
         return None
-    actions = (first, *(parsed.action for parsed in then))
-    followed = next((i for i, action in enumerate(actions) if not isinstance(action, FORM_FILLING)), len(actions))
-    size = min(followed + 1, most, len(actions))
-    return Batch(tuple(then[: size - 1]), 1, size, observation, first, cut=len(actions) - size)
+    size = len(doable(first, then, most))
+    return Batch(tuple(then[: size - 1]), 1, size, observation, first, cut=1 + len(then) - size)
 
 
 def advanced(

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from pydantic import JsonValue
 
-from agent.config import RunConfig
+from agent.config import ModelRole, RunConfig
 from agent.episode.approval import Approver, decline
 from agent.episode.batch import Batch
 from agent.episode.changed_pages import changed
@@ -103,6 +103,8 @@ class AgentComponents:
     """Finds what the policy describes in words; None where it names controls by number."""
     needs_pictures: bool = False
     """The policy acts on screenshots, so there is one at every step."""
+    pictured: frozenset[ModelRole] = frozenset()
+    """Which of planner, rater and judge are shown the picture of the view."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,11 +217,16 @@ class Episode:
             self.refuse(seen.blocked)
         return self.observation
 
-    async def context(self, state: State, *, plan: bool = True, notes: bool = True) -> StepContext:
-        """What a role may know at this step, secrets masked. *plan*, *notes*: whether the role sees them."""
+    async def context(
+        self, state: State, role: ModelRole = "policy", *, plan: bool = True, notes: bool = True
+    ) -> StepContext:
+        """What *role* may know at this step, secrets masked. *plan*, *notes*: whether the role sees them."""
+        observation = await self.observe()  # before `history`: it completes the last action
+        if role != "policy" and role not in self.components.pictured:
+            observation = replace(observation, screenshot=None, marked=None)
         return StepContext(
             instruction=self.start.instruction,
-            observation=await self.observe(),  # before `history`: it completes the last action
+            observation=observation,
             history=self.history,
             milestones=state.milestones if plan else (),
             z=state.z if plan else (),
@@ -270,16 +277,20 @@ class Episode:
         self.calls.extend(new)
 
     @contextmanager
-    def paying(self, role: Role, spec: str) -> Generator[None]:
-        """Limits a model call to the episode's remaining time and reports waits for its server.
-
-        The usage of a call that raises is counted before the error is re-raised."""
+    def calling(self, role: Role) -> Generator[None]:
+        """Limits model calls to the episode's remaining time and reports waits for their server."""
 
         def report(wait: Waiting) -> None:
             self.notify(ModelWaits(self.identity.episode_id, role, wait.reason, wait.seconds, wait.patience_s))
 
+        with calls_end_at(self.judging_ends or self.ends_at), wait_listener(report):
+            yield
+
+    @contextmanager
+    def paying(self, role: Role, spec: str) -> Generator[None]:
+        """:meth:`calling` for one call. The usage of a call that raises is counted before the error is re-raised."""
         try:
-            with calls_end_at(self.judging_ends or self.ends_at), wait_listener(report):
+            with self.calling(role):
                 yield
         except ModelError as error:
             self.failed_role = role

@@ -157,8 +157,7 @@ def draw_seed(seed: int, turn: Turn, attempt: int = 1) -> int:
     Two instances often show the same page. With one seed they would get the same answer, and a policy that learns from
     its rollouts would not explore.
     """
-    task = turn.task
-    key = f"{seed} {task.suite}/{task.name}/{task.seed} {turn.attempt} {turn.step} {attempt}"
+    key = f"{seed} {turn.task.id} {turn.attempt} {turn.step} {attempt}"
     return crc32(key.encode()) & 0x7FFF_FFFF
 
 

@@ -9,14 +9,12 @@ from agent.config import ActionClass
 from agent.episode.approval import NOBODY, ApprovalRequest
 from agent.episode.episode import Episode
 from envs.browser.session import BrowserSession
-from envs.core.actions import Action, Expand, Find, Wait
+from envs.core.actions import WAITING, Action
 from envs.security.held_requests import HeldRequest
 from envs.security.request_holding import Ask
 
 MAX_DETAIL: Final = 2_000
 """Characters of one event of the trace."""
-WAITING: Final = Wait | Find | Expand
-"""Actions that start no new step for requests: late requests belong to the step before."""
 
 
 async def begin_step(episode: Episode, step: int, action: Action, words: str, *, approved: bool) -> None:

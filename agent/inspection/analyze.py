@@ -1,7 +1,7 @@
 """Analyzes the failures of runs: finds failed traces and references, explains failures, and counts them.
 
-Traces are read one at a time. Features of the latest few hundred references are cached. Unreadable traces are named and
-skipped.
+Traces are read one at a time. Features of the latest few hundred references are cached. Unreadable traces, and episodes
+about which the judge gave no verdict, are named and skipped.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from envs.core.record import Record
 from envs.core.trace import Outcome
 from envs.core.trace_store import BlobStore, read_summary, read_trace
 from judges.analysis import Analysis, Analyzer, Pages, Recorded, Reference
+from judges.analysis.meaning import MeaningFailed
 from judges.analysis.rules import needs_reason
 
 _REFERENCES_KEPT = 512
 
 
 class Problem(Record):
-    """A trace that was skipped because it cannot be read."""
+    """An episode that was skipped: its trace cannot be read, or the judge gave no verdict about its actions."""
 
     trace: str
     problem: str
@@ -110,6 +111,8 @@ class Analyses:
                 yield await self._analyzer.analyze(Recorded(trace, self._pages(file.folder)), references)
             except TraceError as error:
                 yield Problem(trace=str(file.path), problem=str(error))
+            except MeaningFailed as error:
+                yield Problem(trace=str(file.path), problem=f"{file.path}: {error}")
 
     def _reference(self, file: EpisodeFile) -> Reference | None:
         """Reads a reference; None, and a problem of the survey, if it cannot be read."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Generator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
-from typing import Any
+from typing import Any, Final
 
 from agent.config import OWN_THINKING, RATIONALE_CHARS, ROLES, ModelRole, RunConfig
 from agent.episode.episode import AgentComponents
@@ -22,7 +22,7 @@ from agent.run.experts import LabelledPolicy, expert_of
 from agent.run.grounders import check_grounder, make_grounder
 from agent.run.oracle import oracle_policy
 from agent.run.oracle_tasks import SPECS, plays_oracle
-from agent.run.policy_vision import policy_vision
+from agent.run.policy_vision import is_shown_pictures, policy_vision
 from agent.run.prompt_profiles import profile_of
 from envs.core.action_languages import DESCRIBING, LANGUAGES
 from envs.core.errors import BadInput
@@ -55,6 +55,7 @@ from planners.replan_triggers import ReplanDetector
 
 CLOSE_S = 5.0
 """Seconds that a model client gets to close."""
+_MAY_SEE: Final[tuple[ModelRole, ...]] = ("planner", "rater", "judge")
 NOT_MODELS = frozenset({"none", "reference", "state", "same", "scripted", *SPECS})
 
 
@@ -75,6 +76,7 @@ async def open_components(
         yield AgentComponents(
             policy=policy if config.expert is None else _labelled(config, suite, policy),
             needs_pictures=isinstance(policy, ToolsetPolicy),
+            pictured=frozenset(role for role in _MAY_SEE if is_shown_pictures(config, _spec_of(config, role))),
             planner=_planner(config, models),
             rater=_rater(config, models),
             judge=_judge(config, models),
@@ -178,6 +180,8 @@ class _Models:
         self._models: dict[str, ChatModel] = {}
         self._protocol = ""
         """What the server of `base_url` must speak."""
+        self._speaking = ""
+        """The first spec that needs it."""
 
     def get(self, spec: str, role: ModelRole) -> ChatModel:
         """The model of *spec*, with the effort of *role* if it has one. Tool sets are given a budget in tokens."""
@@ -207,11 +211,14 @@ class _Models:
             return
         needed = parse_spec(spec).base_url_protocol(ModelOptions(self._config.base_url))
         if needed and self._protocol not in ("", needed):
+            own = any(one.startswith("anthropic") for one in (spec, self._speaking))
+            remedy = "set ANTHROPIC_BASE_URL for anthropic: specs" if own else "name models of one protocol"
             raise BadInput(
-                f"--base-url is one server, but {spec} needs the {needed} protocol and another role the "
-                f"{self._protocol} protocol: set ANTHROPIC_BASE_URL for anthropic: specs"
+                f"--base-url is one server, but {spec} needs the {needed} protocol and {self._speaking} the "
+                f"{self._protocol} protocol: {remedy}"
             )
-        self._protocol = needed or self._protocol
+        if needed and not self._protocol:
+            self._protocol, self._speaking = needed, spec
 
 
 async def _close(model: ChatModel) -> None:

@@ -8,15 +8,19 @@ because it contradicted itself (docs/results/judge_agreement.md).
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from agent.config import RunConfig
 from agent.profiles.names import AUTO
 from agent.profiles.profile import named, profile_of_spec
 from models.base import ModelUnavailable
+from models.provider import ModelSpec
 from models.providers.embedded import EmbeddedSpec
 from models.providers.scripted import ScriptedSpec
 from models.specs import parse_spec
 
 _ROLES = ("planner", "judge")
+_LARGE = "--policy openai:gpt-4o"
 _NO_MODEL = frozenset({"none", "reference", "state"})
 
 
@@ -32,11 +36,8 @@ def with_open_defaults(config: RunConfig) -> RunConfig:
 def _can_plan_and_judge(config: RunConfig) -> bool:
     """Whether the policy is a large model: not the embedded one, no script, and not one with compact or short
     prompts."""
-    try:
-        spec = parse_spec(config.policy)
-    except ModelUnavailable:
-        return False  # an oracle or a policy from Python; a wrong spec is reported when the policy is built
-    if isinstance(spec, EmbeddedSpec | ScriptedSpec):
+    spec = _policy_spec(config)
+    if spec is None or isinstance(spec, EmbeddedSpec | ScriptedSpec):
         return False
     if config.profile != AUTO:
         return named(config.profile).role_style == "full"
@@ -45,12 +46,22 @@ def _can_plan_and_judge(config: RunConfig) -> bool:
     return profile_of_spec(config.policy).role_style == "full"
 
 
+def _policy_spec(config: RunConfig) -> ModelSpec | None:
+    """The policy's spec; None for an oracle or a policy from Python. A wrong spec is reported when the policy is
+    built."""
+    with suppress(ModelUnavailable):
+        return parse_spec(config.policy)
+    return None
+
+
 def roles_line(requested: RunConfig, config: RunConfig) -> str:
     """Describes in one line the policy, planner and judge of an open task, and the options that change them.
 
     *config* is *requested* with its defaults filled in."""
     grounder = f", grounder {config.grounder}" if config.grounder is not None else ""
     line = f"policy {config.policy}{grounder}, planner {config.planner}, judge {config.judge}"
+    if isinstance(_policy_spec(config), EmbeddedSpec):
+        return f"{line}: this is a small model that knows short forms; a website needs a large one, e.g. {_LARGE}"
     unset = [role for role in _ROLES if role not in requested.model_fields_set]
     if chosen := [role for role in unset if getattr(config, role) == "same"]:
         off = " ".join(f"--{role} none" for role in chosen)

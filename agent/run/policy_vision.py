@@ -1,4 +1,4 @@
-"""Whether the policy of a run is shown pictures, and in which coordinates it answers."""
+"""Which roles of a run are shown pictures, and in which coordinates its policy answers."""
 
 from __future__ import annotations
 
@@ -23,3 +23,10 @@ def policy_vision(config: RunConfig) -> VisionProfile | None:
             "use --screenshots steps to store them, or off"
         )
     return profile
+
+
+def is_shown_pictures(config: RunConfig, spec: str) -> bool:
+    """Whether a planner, AutoRater or judge with the model *spec* (empty for one without a model) is shown the pictures
+    of the view: where the run shows them, and the model is not known to read text only. Pictures that are only stored,
+    or that only the grounder or a tool set needs, are not shown."""
+    return config.screenshots in SHOWN and vision_profile(spec) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Final
 
 from agent.config import RunConfig, parse_config
@@ -30,13 +31,13 @@ def with_profile(config: RunConfig, suite: str) -> RunConfig:
     return config.model_copy(update={"profile": profile.name, **unset})
 
 
-def with_policy(config: RunConfig, before: str, suite: str) -> RunConfig:
+def with_policy(config: RunConfig, before: str, suite: str, chosen: Collection[str] = ()) -> RunConfig:
     """*config* after its policy replaced *before*: what the profile of *before* set is set by that of the new policy.
-    Values that differ from those of the old profile were given, and stay."""
+    Values that differ from those of the old profile were given, and stay. So do those of the keys *chosen*."""
     values = config.resolved()
     rest = {name: value for name, value in values.items() if name not in _SET_BY_PROFILES}
     old = with_profile(parse_config(rest | {"policy": before}), suite)
-    given = {name: values[name] for name in _SET_BY_PROFILES if values[name] != getattr(old, name)}
+    given = {name: values[name] for name in _SET_BY_PROFILES if name in chosen or values[name] != getattr(old, name)}
     return with_profile(parse_config(rest | given), suite)
 
 

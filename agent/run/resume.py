@@ -60,7 +60,8 @@ class SentAction:
     commit: Commit | None
     """None if the result is unknown, because the process died first."""
     declined: bool = False
-    """A person declined it, so it was never sent to the page."""
+    """The action was not approved and therefore not sent to the page; or it was sent, and a request that it caused was
+    held and not approved (`commit.result.held_requests`)."""
     notes: tuple[Note, ...] = ()
     """The policy's notes after the answer with this action."""
     changed: bool | None = None

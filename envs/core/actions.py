@@ -216,6 +216,8 @@ ACTION: TypeAdapter[Action] = TypeAdapter(Action)
 """Validates and dumps one action of any kind."""
 FORM_FILLING = (Click, Type, Select)
 """Actions that fill in a form: another action may follow one of them in the same answer."""
+WAITING = (Wait, Find, Expand)
+"""Actions that start no new step for requests and downloads: late ones belong to the step before."""
 
 
 class Status(StrEnum):

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
-from enum import Enum
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
-from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError
 
 from envs.core.blobs import BlobStore, sync_folder
 from envs.core.disk_errors import REFUSALS, not_written, write_all, writing
 from envs.core.errors import TraceError
-from envs.core.record import storable, unmasked_fields
+from envs.core.masked_values import masked_values
+from envs.core.record import storable
 from envs.core.trace import Event, Line
 from envs.core.trace_chain import last_value, linked_line
 from envs.security.secrets import NO_SECRETS, SecretVault
@@ -96,27 +94,7 @@ class TraceWriter:
                 return record.model_dump_json()
             except PydanticSerializationError:
                 pass  # a lone surrogate was not replaced earlier: the slow path below does it
-        return json.dumps(self._clean(record, self.mask), ensure_ascii=False, separators=(",", ":"))
-
-    def _clean(self, value: Any, text: Callable[[str], str]) -> Any:
-        """Returns *value* as JSON types with *text* applied to all text. Only :func:`unmasked_fields` get no mask."""
-        match value:
-            case BaseModel():
-                exact = unmasked_fields(type(value))
-                items = value.__dict__.items()
-                return {name: self._clean(item, storable if name in exact else text) for name, item in items}
-            case Enum():
-                return value.value
-            case str():
-                return text(value)
-            case dict():
-                return {self._clean(key, text): self._clean(item, text) for key, item in value.items()}
-            case list() | tuple():
-                return [self._clean(item, text) for item in value]
-            case Path():
-                return text(str(value))
-            case _:
-                return value
+        return json.dumps(masked_values(record, self.mask), ensure_ascii=False, separators=(",", ":"))
 
     def __enter__(self) -> Self:
         return self

@@ -1,12 +1,12 @@
-"""The suite `open`: one open task on a live website, with an instruction, an address and no checker.
+"""The suite `open`: one open task on a live website, with an instruction and an address.
 
-`mira run "…" --url …` uses it. The state is on the server, so a killed episode is *re-opened*, see
-:mod:`envs.browser.live_session`.
+`mira run "…" --url …` uses it without a checker; a program can give it one (`examples/custom_checker.py`). The state is
+on the server, so a killed episode is *re-opened*, see :mod:`envs.browser.live_session`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,21 +17,26 @@ from envs.core.actions import Action, ActionResult
 from envs.core.errors import BadInput
 from envs.core.observation import Observation
 from envs.core.settings import SessionSettings
-from envs.core.tasks import EpisodeStart, MilestoneCheck, Restore, Score, TaskInfo, TaskRef
+from envs.core.tasks import Environment, EpisodeStart, MilestoneCheck, Restore, Score, TaskInfo, TaskRef
 from envs.security.allowlist import Origins
 from envs.security.secrets import NO_SECRETS, SecretVault
 
 SUITE = "open"
 TASK = "task"
+Checker = Callable[[str | None, Environment], Awaitable[Score]]
+"""Scores an ended episode from the agent's answer (None: it gave none) and the environment, whose page can be observed.
+A page can say anything, so a checker decides from state that the page cannot forge: a database, an API, a log. An
+exception that it raises breaks the episode."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenTask:
-    """Instruction, start address and limits of an open task."""
+    """Instruction, start address, limits and checker of an open task."""
 
     instruction: str
     url: str
     bounds: Bounds
+    checker: Checker | None = None
 
 
 class OpenTaskSuite:
@@ -48,17 +53,19 @@ class OpenTaskSuite:
         instruction: str,
         url: str,
         vault: SecretVault = NO_SECRETS,
+        checker: Checker | None = None,
     ) -> None:
-        """Allows the rules of `settings.allow` and the origin of *url*. Raises BadInput."""
+        """Allows the rules of `settings.allow` and the origin of *url*. Without *checker* the run's outcome judge
+        decides. Raises BadInput."""
         plain = " ".join(instruction.split())
         if not plain:
             raise BadInput("the task has no instruction: describe the task in words")
         self._chromium = chromium
         bounds = Bounds(folder, settings, Origins.parse(settings.allow).with_url(url), vault)
-        self._task = OpenTask(plain, url, bounds)
+        self._task = OpenTask(plain, url, bounds, checker)
 
     def tasks(self) -> Sequence[TaskInfo]:
-        return (TaskInfo(name=TASK, category=SUITE, has_checker=False),)
+        return (TaskInfo(name=TASK, category=SUITE, has_checker=self._task.checker is not None),)
 
     async def environment(self) -> OpenEnvironment:
         return OpenEnvironment(self._chromium, self._task)
@@ -74,6 +81,7 @@ class OpenEnvironment:
 
     def __init__(self, chromium: Chromium, task: OpenTask) -> None:
         self._start = EpisodeStart(instruction=task.instruction, category=SUITE)
+        self._checker = task.checker
         self._live = LiveSession(chromium, task.bounds, lambda live: live.go_to([task.url]))
 
     @property
@@ -97,8 +105,8 @@ class OpenEnvironment:
         return False
 
     async def score(self, answer: str | None) -> Score | None:
-        """None: there is no checker, the outcome judge decides."""
-        return None
+        """The checker's score; None without a checker: then the outcome judge decides."""
+        return None if self._checker is None else await self._checker(answer, self)
 
     async def check_milestones(self) -> tuple[MilestoneCheck, ...] | None:
         return None

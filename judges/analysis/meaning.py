@@ -63,13 +63,15 @@ class MeaningSettings(Record):
 
 
 class ModelMeaning:
-    """Calls *model* once for each pair of actions of a task."""
+    """Calls *model* once for each pair of actions of a task. A model that was unreachable is not called again: each
+    call would wait for it as long."""
 
     def __init__(self, model: ChatModel, settings: MeaningSettings | None = None) -> None:
         self.spec = model.spec
         self._model = model
         self._settings = settings or MeaningSettings()
         self._known: dict[tuple[str, Question], bool] = {}
+        self._unreachable: MeaningFailed | None = None
 
     async def same(self, instruction: str, question: Question) -> bool:
         key = (instruction, question)
@@ -78,6 +80,8 @@ class ModelMeaning:
         return self._known[key]
 
     async def _compare(self, instruction: str, question: Question) -> bool:
+        if self._unreachable is not None:
+            raise MeaningFailed(str(self._unreachable))
         request = ChatRequest(
             messages=render(instruction, question),
             max_tokens=self._settings.max_tokens,
@@ -87,7 +91,9 @@ class ModelMeaning:
             result = await ask(self._model, request, SameAction)
         except ModelError as error:
             reason = one_line(storable(str(error)), 200)
-            raise MeaningFailed(f"the judge {self.spec} gave no verdict: {type(error).__name__}: {reason}") from error
+            failed = MeaningFailed(f"the judge {self.spec} gave no verdict: {type(error).__name__}: {reason}")
+            self._unreachable = None if error.answered else failed
+            raise failed from error
         return result.answer.same
 
 

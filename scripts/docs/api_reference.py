@@ -14,6 +14,7 @@ SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
             "agent.progress",
             "envs.core.tasks",
             "envs.suites.entry",
+            "envs.suites.open_web",
             "models",
             "models.provider",
             "planners",

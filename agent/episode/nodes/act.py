@@ -9,7 +9,7 @@ from dataclasses import replace
 from langgraph.runtime import Runtime
 
 from agent.episode.approval import needs_approval
-from agent.episode.batch import batch_of
+from agent.episode.batch import batch_of, doable
 from agent.episode.changed_pages import idle_actions
 from agent.episode.episode import Episode
 from agent.episode.ground import grounded, no_op_of
@@ -19,7 +19,6 @@ from agent.episode.prompts import PolicyView
 from agent.episode.refused_origins import problem, unreported
 from agent.episode.resources import NOTHING, Provided
 from agent.episode.state import State, Update
-from agent.episode.structured_answers import AnswerSchema
 from envs.browser.session import BrowserSession
 from envs.browser.uploads import uploadable
 from envs.core.actions import Action, Status, Stop, Wait
@@ -33,7 +32,7 @@ async def act(state: State, runtime: Runtime[Episode]) -> Update:
     begun = time.perf_counter()
     turn = await _turn(state, episode)
     with episode.paying("policy", episode.components.policy.spec):
-        proposal = _checked(await episode.components.policy.propose(turn), episode.components.answers)
+        proposal = _checked(await episode.components.policy.propose(turn), episode)
     episode.keep_notes(proposal)
     episode.account(episode.policy_calls(proposal.calls))
     observation = await episode.observe()
@@ -116,12 +115,15 @@ def _no_op(episode: Episode, observation: Observation) -> tuple[Action | None, t
     return no_op_of(last)
 
 
-def _checked(proposal: ActionProposal, answers: AnswerSchema | None) -> ActionProposal:
-    """Rejects a Stop whose answer does not fit the user's schema; the error goes into the next prompt."""
-    if answers is None or not isinstance(proposal.action, Stop):
+def _checked(proposal: ActionProposal, episode: Episode) -> ActionProposal:
+    """Rejects a Stop, maybe after further actions, whose answer does not fit the user's schema; the error goes into the
+    next prompt, and nothing is done."""
+    answers = episode.components.answers
+    if answers is None or proposal.action is None:
         return proposal
-    problem = answers.problem(proposal.action.answer)
-    return proposal if problem is None else replace(proposal, action=None, error=problem)
+    last = doable(proposal.action, proposal.then, episode.config.max_actions_per_turn)[-1]
+    problem = answers.problem(last.answer) if isinstance(last, Stop) else None
+    return proposal if problem is None else replace(proposal, action=None, then=(), error=problem)
 
 
 def _no_action(state: State, episode: Episode, proposal: ActionProposal) -> Update:

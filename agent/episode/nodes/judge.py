@@ -65,8 +65,9 @@ async def _last_rating(state: State, episode: Episode) -> Rating:
 
 
 async def _score(state: State, episode: Episode) -> Score | None:
-    """Returns the checker's score. A missing answer of the checker's model is not a failure of the environment."""
-    with comparisons() as compared:
+    """Returns the checker's score. A missing answer of the checker's model is not a failure of the environment, and
+    neither is one that came too late."""
+    with comparisons() as compared, episode.calling("judge"):
         try:
             score = await episode.environment.score(state.answer)
         finally:
@@ -95,7 +96,7 @@ async def _verdict(state: State, episode: Episode) -> tuple[Verdict | None, Mode
 
 async def _ending(state: State, episode: Episode) -> Ending:
     """What the outcome judge is shown. Page texts and actions have their secrets masked."""
-    context = await episode.context(replace(state, z=episode.rating.z))
+    context = await episode.context(replace(state, z=episode.rating.z), "judge")
     ending = Ending(**context.shared(), answer=state.answer)
     steps = [(intent, _masked(commit, episode.trace.mask)) for intent, commit in episode.steps]
     record = EndedEpisode(ending, steps, episode.rating, episode.blobs)

@@ -45,7 +45,7 @@ async def _plan(state: State, episode: Episode, cause: Cause, detail: str) -> Up
 
 async def _situation(state: State, episode: Episode, cause: Cause, detail: str) -> Situation:
     return Situation(
-        **(await episode.context(state)).shared(),
+        **(await episode.context(state, "planner")).shared(),
         category=episode.start.category,
         reference=episode.start.milestones,
         cause=cause,

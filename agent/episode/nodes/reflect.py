@@ -72,7 +72,7 @@ async def _progress(state: State, episode: Episode) -> Progress | None:
         return None
     is_reference = plan == episode.start.milestones
     return Progress(
-        **(await episode.context(state, notes=False)).shared(),
+        **(await episode.context(state, "rater", notes=False)).shared(),
         previous=episode.previous,
         checks=await episode.environment.check_milestones() if is_reference else None,
         step=state.step,

@@ -15,6 +15,7 @@ from agent.inspection.replay.world import config_of, declared_secrets, manifest_
 from agent.progress import Listener
 from agent.results import RunResult
 from agent.run.environments import SuiteMaker, check_display
+from agent.run.prompt_profiles import with_policy
 from agent.run.run_store import Branch, new_run_id
 from envs.core.actions import Stop
 from envs.core.errors import BadInput
@@ -38,24 +39,26 @@ async def branch_trace(
     """Repeats the steps before *at*, then lets *policy* decide from step *at* on; the new run's trace names its parent.
 
     *at* defaults to the key step of a failed trace, or to the step after its last one if a model failed. Budgets,
-    planner and rater are those of the trace's header; *settings* (keys of :class:`agent.config.RunConfig`) override
-    them. For a trace of another machine, settings that read from this machine or name a server are taken only from
-    *settings* and *granted_settings* (:func:`agent.run.foreign_runs.apply_grants`; *granted_settings* can also hold
-    `url` and `suite`). The result is an ordinary run: it can be killed, resumed, analyzed and branched again. It ends
-    as broken if the element of a recorded step is missing.
+    planner and rater are those of the trace's header, and another policy gets the prompts of its own model; *settings*
+    (keys of :class:`agent.config.RunConfig`) override them. For a trace of another machine, settings that read from
+    this machine or name a server are taken only from *settings* and *granted_settings*
+    (:func:`agent.run.foreign_runs.apply_grants`; *granted_settings* can also hold `url` and `suite`). The result is an
+    ordinary run: it can be killed, resumed, analyzed and branched again. It ends as broken if the element of a recorded
+    step is missing.
 
     Raises :class:`agent.run.foreign_runs.ForeignRun` if such a setting is missing, and BadInput if the trace, the step
     or the settings are wrong, or if the trace acted on a live site and *may_act* is not set."""
     from agent.run import runner  # imports LangGraph, which a replay does not need
 
     recording = read_recording(Path(path), to_branch=True)
+    before = config_of(recording).policy
     actor = {"policy": policy if isinstance(policy, str) else "scripted"}
     recording = permitted(recording, merged(merged(settings, granted_settings or {}), actor)).recording
     address = live_address(recording)
     if address is not None and not may_act:
         raise live_site(address)
     first = _first_step(recording, at)
-    config = _config(recording, actor["policy"], settings)
+    config = _config(recording, before, actor["policy"], settings)
     check_display(config)
     declared_secrets(recording, config)
     header = recording.header
@@ -94,9 +97,10 @@ def _default_step(recording: Recording, latest: int) -> int:
     return footer.failure.key_step
 
 
-def _config(recording: Recording, policy: str, settings: Mapping[str, Any]) -> RunConfig:
-    """The configuration of the header, with one worker and one attempt unless *settings* override them."""
-    known = config_of(recording).resolved()
-    return parse_config(
-        merged(known, {"policy": policy, "workers": 1, "attempts": 1, **with_current_keys(settings)}), "branch"
-    )
+def _config(recording: Recording, before: str, policy: str, settings: Mapping[str, Any]) -> RunConfig:
+    """The configuration of the header, with one worker and one attempt unless *settings* override them. As in a resume,
+    what the prompt profile of the policy *before* set is set by that of another one."""
+    given = with_current_keys(settings)
+    values = {"policy": policy, "workers": 1, "attempts": 1, **given}
+    config = parse_config(merged(config_of(recording).resolved(), values), "branch")
+    return config if policy == before else with_policy(config, before, recording.header.task.suite, given)

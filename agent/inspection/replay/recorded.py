@@ -49,7 +49,7 @@ class RecordedStep:
 
     @property
     def was_declined(self) -> bool:
-        """Whether a person declined it, so that it was never sent."""
+        """See :attr:`agent.run.resume.SentAction.declined`. Such a step is not repeated."""
         return self.sent.declined
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 from urllib.parse import urlsplit
@@ -17,7 +17,7 @@ from agent.inspection.replay.recorded import RecordedStep, Recording, named_elem
 from agent.inspection.replay.records import ReplayedStep, Verdict
 from agent.inspection.replay.resolve import How, Match, key_text, resolve
 from envs.core.action_languages import PROGRAM
-from envs.core.actions import Action, ActionResult, Drag, Status, Stop, Wait
+from envs.core.actions import WAITING, Action, ActionResult, Drag, Status, Stop, Wait
 from envs.core.observation import ElementKey, Observation
 from envs.core.record import Record
 from envs.core.tasks import Environment
@@ -70,6 +70,7 @@ class Walker:
         self._options = options
         self._on_step = on_step
         self._observation: Observation | None = None
+        self._downloading = _downloading(recording.steps)
 
     async def go(self) -> Walk:
         """Repeats all steps, or those that the options select. Raises TraceError for a missing blob."""
@@ -104,11 +105,11 @@ class Walker:
             recorded_status=step.status,
         )
         if step.was_declined or step.names_unknown_element:
-            why = "a person declined it" if step.was_declined else "it named an element that was not shown"
-            return row.model_copy(update={"note": f"not sent: in the recording, {why}"})
+            return row.model_copy(update={"note": f"not sent: in the recording, {_why_not_sent(step)}"})
         page = self._recording.page(step.sent.intent)
         targets = named_elements(step, page)
         target = key_text(targets["ref"].key) if "ref" in targets else ""
+        self._permit_downloads(step)
         matches, result = await self._do(step, page, targets)
         observation = self._observation = await self._arrived(step)
         how = _worst(matches)
@@ -125,6 +126,12 @@ class Walker:
                 "note": self._note(step.after, observation),
             }
         return row.model_copy(update={**update, "seconds": round(time.monotonic() - began, 3)})
+
+    def _permit_downloads(self, step: RecordedStep) -> None:
+        """Where downloads need approval, permits those of a step that had one in the recording."""
+        session = self._environment.session
+        if session is not None and session.settings.downloads == "approved" and not isinstance(step.action, WAITING):
+            session.downloads.permitted = step.number in self._downloading
 
     def _words(self, step: RecordedStep) -> str:
         intent = step.sent.intent
@@ -172,6 +179,31 @@ class Walker:
         return f"{changed} lines of the page differ" if changed else ""
 
 
+def _why_not_sent(step: RecordedStep) -> str:
+    """Why a step is not repeated that was declined, or that named an element that was not shown."""
+    if not step.was_declined:
+        return "it named an element that was not shown"
+    commit = step.sent.commit
+    held = commit is not None and commit.result.held_requests
+    return "a request that it caused was declined" if held else "it was declined"
+
+
+def _downloading(steps: Sequence[RecordedStep]) -> frozenset[int]:
+    """Numbers of the steps in which an approved download may have begun: one that reports a file, and the one before
+    it, because a download may end late. Not one in which a download was refused."""
+    begun: list[int] = []
+    numbers: set[int] = set()
+    for step in steps:
+        if not isinstance(step.action, WAITING):
+            begun.append(step.number)
+        result = None if step.sent.commit is None else step.sent.commit.result
+        if result is not None and result.downloads:
+            numbers.update(begun[-2:])
+        if result is not None and result.unapproved_downloads:
+            numbers.discard(step.number)
+    return frozenset(numbers)
+
+
 def aimed(action: Action, matches: Mapping[str, Match]) -> Action:
     """The action with the references of the matched elements."""
     refs = {name: match.element.ref for name, match in matches.items() if match.element is not None}
@@ -199,11 +231,16 @@ def _difference(step: RecordedStep, result: ActionResult, observation: Observati
         )
     if _elsewhere(step, observation):
         return f"it led to {place_of(observation.url)}, recorded {place_of(led_to(step))}"
-    if [dialog.type for dialog in result.dialogs] != [dialog.type for dialog in then.dialogs]:
-        return f"{len(result.dialogs)} dialogs opened, recorded {len(then.dialogs)}"
+    if (opened := _dialogs(result)) != (recorded := _dialogs(then)):
+        return f"dialogs opened: {opened}; recorded: {recorded}"
     if result.new_tabs != then.new_tabs:
         return f"{result.new_tabs} tabs opened, recorded {then.new_tabs}"
     return ""
+
+
+def _dialogs(result: ActionResult) -> str:
+    """The types of the dialogs that opened, in order."""
+    return ", ".join(dialog.type for dialog in result.dialogs) or "none"
 
 
 def _elsewhere(step: RecordedStep, observation: Observation) -> bool:

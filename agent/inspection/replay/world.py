@@ -78,6 +78,7 @@ def manifest_of(recording: Recording, config: RunConfig, run_id: str) -> Manifes
         open_task=recording.start,
         names=(header.task.name,),
         seeds=(header.task.seed,),
+        picked=(header.task,),
         versions=versions(),
     )
 

@@ -305,7 +305,7 @@ def _verdict(trace: Trace) -> str:
     footer = trace.footer
     if footer is None or footer.judged_by == "none":
         return "not judged" if footer else ""
-    reason = footer.score.evidence if footer.score else footer.verdict
+    reason = footer.score.evidence if footer.judged_by == "checker" and footer.score else footer.verdict
     return f"judged by {footer.judged_by}: {reason}"[:4000]
 
 

@@ -63,9 +63,9 @@ class StepView:
     notes: tuple[str, ...]
     rationale: str
     batch: str
+    """The action's place in its answer, as `2 of 3`; empty where the answer has one action."""
     groundings: tuple[str, ...]
     """Description → point → control, of each control that the policy described."""
-    """The action's place in its answer, as `2 of 3`; empty where the answer has one action."""
     calls: tuple[CallView, ...]
     picture: PictureView | None
     picture_left_out: str

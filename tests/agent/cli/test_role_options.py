@@ -72,7 +72,9 @@ def test_options_win_over_the_file_also_where_the_file_is_more_specific(tmp_path
 
 def test_policy_thinking_is_the_older_form_for_the_policy() -> None:
     assert role_values(None, None, None, "1024") == {"policy_thinking": 1024}
-    assert role_values(None, ["policy=0"], None, "1024") == {"policy_thinking": 0}
+    assert role_values(None, ["0"], None, "1024") == {"thinking": 0, "policy_thinking": 1024}
+    with pytest.raises(BadInput, match="--thinking policy=… and --policy-thinking are both given: leave one out"):
+        role_values(None, ["policy=0"], None, "1024")
     with pytest.raises(BadInput, match="both given for policy"):
         role_values(None, None, ["policy=low"], "1024")
 

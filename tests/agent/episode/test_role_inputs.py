@@ -45,7 +45,7 @@ def episode(tmp_path: Path) -> Episode:
     playing = Episode(
         identity=cast(Any, SimpleNamespace(task=TaskRef(suite="open", name="x"), attempt=1)),
         config=RunConfig(),
-        components=cast(Any, SimpleNamespace(answers=None, language=PROGRAM, full_planner=True)),
+        components=cast(Any, SimpleNamespace(answers=None, language=PROGRAM, full_planner=True, pictured=frozenset())),
         environment=cast(Any, SimpleNamespace(session=None)),
         trace=cast(Any, SimpleNamespace(mask=mask)),
         blobs=BlobStore(tmp_path),

@@ -11,9 +11,11 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from agent.config import RunConfig, parse_config
+from agent.episode.policy import ActionProposal, Turn
 from agent.episode.structured_answers import AnswerSchema
 from agent.run.runner import run_open
-from envs.core.actions import Stop
+from envs.core.action_languages import Parsed
+from envs.core.actions import Stop, Type
 from envs.core.errors import BadInput
 from envs.core.trace_store import read_trace
 from tests.agent.shop import Shop, config, scripted
@@ -150,3 +152,30 @@ async def test_the_error_is_reported_and_the_policy_asked_again(shop: Shop, tmp_
     trace = read_trace(run.folder / run.episodes[0].trace)
     assert [event.name for event in trace.events] == ["parse_error"]
     assert trace.header.instruction == "Price?"
+
+
+class FormThenStop:
+    """Fills in the form and stops in one answer; its first price is no JSON."""
+
+    spec = "scripted"
+
+    def __init__(self) -> None:
+        self.problems: list[tuple[str, ...]] = []
+
+    async def propose(self, turn: Turn) -> ActionProposal:
+        self.problems.append(turn.view.problems)
+        answer = '{"price": 3}' if turn.view.problems else "three"
+        return ActionProposal(Type(ref=1, text="bob"), raw="", then=(Parsed(Stop(answer=answer)),))
+
+
+@pytest.mark.browser
+@pytest.mark.usefixtures("shared_chromium")
+async def test_an_answer_after_further_actions_is_checked_before_any_of_them(shop: Shop, tmp_path: Path) -> None:
+    policy = FormThenStop()
+    run = await run_open(config(answer_schema=SCHEMA), "Price?", shop.url, tmp_path, policy=policy)
+    (episode,) = run.episodes
+    trace = read_trace(run.folder / episode.trace)
+    assert episode.answer == '{"price": 3}'
+    assert [step.intent.action.kind for step in trace.steps] == ["type", "stop"]
+    assert [event.name for event in trace.events] == ["parse_error"]
+    assert len(policy.problems) == 2 and "is not JSON" in policy.problems[1][0]

@@ -423,6 +423,18 @@ async def test_one_base_url_is_not_used_for_two_protocols(monkeypatch: pytest.Mo
     with pytest.raises(BadInput, match="set ANTHROPIC_BASE_URL"):
         async with open_components(made, "open"):
             pass
+    others = {
+        "policy": "openai:llama",
+        "planner": "litellm:mistral/m",
+        "judge": "none",
+        "base_url": "http://127.0.0.1:1",
+    }
+    says = (
+        "litellm:mistral/m needs the mistral protocol and openai:llama the OpenAI protocol: name models of one protocol"
+    )
+    with pytest.raises(BadInput, match=f"{says}$"):
+        async with open_components(parse_config(others), "open"):
+            pass
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:2")
     async with open_components(made, "open") as components:
         assert isinstance(components.policy, ToolsetPolicy) and components.needs_pictures

@@ -16,12 +16,12 @@ from agent.run.runner import resume, run_open, run_suite
 from envs.browser.chromium import Chromium
 from envs.core.actions import Click, Stop, Wait
 from envs.core.settings import SessionSettings
-from envs.core.tasks import Score, Suite, TaskSelection
+from envs.core.tasks import Environment, Score, Suite, TaskSelection
 from envs.core.trace import Degraded
 from envs.core.trace_store import Trace, read_trace
-from envs.suites.open_web import OpenEnvironment, OpenTaskSuite
+from envs.suites.open_web import OpenTaskSuite
 from envs.suites.webarena.evaluators import JudgeFailed
-from judges.fuzzy import ModelFuzzyJudge
+from judges.fuzzy import FuzzySettings, ModelFuzzyJudge
 from models.providers.scripted_model import ScriptedModel
 from tests.agent.roles import Role, Roles, ordered
 from tests.agent.shop import Shop, config, scripted
@@ -165,20 +165,16 @@ async def test_a_replan_that_cannot_be_read_keeps_the_plan(shop: Shop, tmp_path:
 def compared_by(judge: ModelFuzzyJudge, url: str) -> SuiteMaker:
     """An open task with a checker that compares the answer by meaning, as WebArena's do."""
 
-    class Environment(OpenEnvironment):
-        async def score(self, answer: str | None) -> Score | None:
-            try:
-                met = await judge("What did bob order?", "a lamp", answer or "")
-            except JudgeFailed as error:
-                return Score(status="broken", reward=0.0, evidence=f"not checked: {error}")
-            return Score(status="success" if met else "failure", reward=float(met), evidence="")
-
-    class World(OpenTaskSuite):
-        async def environment(self) -> OpenEnvironment:
-            return Environment(self._chromium, self._task)
+    async def check(answer: str | None, environment: Environment) -> Score:
+        try:
+            met = await judge("What did bob order?", "a lamp", answer or "")
+        except JudgeFailed as error:
+            return Score(status="broken", reward=0.0, evidence=f"not checked: {error}")
+        return Score(status="success" if met else "failure", reward=float(met), evidence="")
 
     def make(chromium: Chromium, folder: Path, settings: SessionSettings) -> Suite:
-        return World(chromium, folder, settings, instruction="What did bob order?", url=url)
+        task = "What did bob order?"
+        return OpenTaskSuite(chromium, folder, settings, instruction=task, url=url, checker=check)
 
     return make
 
@@ -196,3 +192,13 @@ async def test_a_comparison_that_cannot_be_read_breaks_nothing_for_good(shop: Sh
     assert [event.name for event in read_trace(run.folder / broken.trace).events] == [], "the world is not to blame"
     (again,) = (await resume(run.folder, **options)).episodes
     assert (again.outcome, again.answer, again.totals.steps) == ("success", "lamp", 1)
+
+
+async def test_a_comparison_has_the_time_of_the_episode_and_no_more(shop: Shop, tmp_path: Path) -> None:
+    model = ScriptedModel(['{"reason": "Both say lamp.", "agrees": true}'])
+    settings = config(planner="none", judge="none", limits={"max_seconds": 60})
+    judge = ModelFuzzyJudge(model, FuzzySettings(deadline_s=120))
+    options: dict[str, Any] = {"policy": scripted([Stop(answer="lamp")]), "suite": compared_by(judge, shop.url)}
+    run = await run_suite(settings, TaskSelection("open", ("task",), (0,)), tmp_path, **options)
+    assert run.episodes[0].outcome == "success"
+    assert [request.deadline_s <= 60 for request in model.requests] == [True]

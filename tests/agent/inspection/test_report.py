@@ -11,7 +11,9 @@ from agent.inspection.report import explain_failures, write_report
 from agent.run.run_store import RunFolder
 from envs.core.actions import Click, Type
 from envs.core.errors import BadInput
-from envs.core.trace import Failure, Loop
+from envs.core.tasks import Score
+from envs.core.trace import Failure, Footer, Loop, Totals
+from envs.core.trace_store import BlobStore, TraceWriter
 from tests.agent.episodes import Play, png, write_run
 
 HOSTILE = (
@@ -375,6 +377,26 @@ def test_long_texts_are_cut_and_say_so(tmp_path: Path) -> None:
 
 def test_an_unfinished_episode_names_resume(hostile: RunFolder) -> None:
     assert "resume the run to finish it" in write_report([hostile.path]).path.read_text()
+
+
+def test_the_verdict_is_that_of_who_judged(tmp_path: Path) -> None:
+    """With `outcome = "judge"` the checker's score is recorded beside the verdict."""
+    run = write_run(tmp_path / "r", [Play(outcome=None)])
+    score = Score(status="failure", reward=0.0, evidence="no order was found")
+    with TraceWriter(run.trace(Play().job.episode_id), BlobStore(run.blobs)) as trace:
+        trace.append(
+            Footer(
+                outcome="success",
+                ended_by="stop",
+                judged_by="judge",
+                score=score,
+                verdict="YES: it was ordered",
+                totals=Totals(),
+                at="",
+            )
+        )
+    text = write_report([run.path]).path.read_text()
+    assert "judged by judge: YES: it was ordered" in text and "judge: no order was found" not in text
 
 
 def test_without_traces_no_report_is_written(tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ def test_a_large_model_plans_and_judges_an_open_task(spec: str, roles: tuple[str
     assert (config.planner, config.judge) == roles
 
 
+EMBEDDED = ": this is a small model that knows short forms; a website needs a large one, e.g. --policy openai:gpt-4o"
 ROLES_SET: list[tuple[dict[str, str], tuple[str, str], str]] = [
     ({}, ("same", "same"), "--planner none --judge none switches it off"),
     ({"planner": "none"}, ("none", "same"), "--judge none switches it off"),
@@ -60,6 +61,8 @@ ROLES_SET: list[tuple[dict[str, str], tuple[str, str], str]] = [
     ({"planner": "reference", "judge": "state"}, ("reference", "state"), "planner reference, judge state"),
     ({"prompt_style": "compact"}, ("reference", "state"), "name a model with --planner and --judge"),
     ({"profile": "small"}, ("reference", "state"), "name a model with --planner and --judge"),
+    ({"policy": "embedded"}, ("reference", "state"), f"planner reference, judge state{EMBEDDED}"),
+    ({"policy": "embedded", "judge": "none"}, ("reference", "none"), f"planner reference, judge none{EMBEDDED}"),
     ({"profile": "large"}, ("same", "same"), "--planner none --judge none switches it off"),
 ]
 

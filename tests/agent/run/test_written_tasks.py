@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from agent.config import RunConfig
-from agent.inspection.replay import replay_trace
+from agent.inspection.replay import branch_trace, replay_trace
 from agent.run.runner import run_suite
 from envs.core.action_languages import PROGRAM
-from envs.core.actions import Click
+from envs.core.actions import Click, Stop
 from envs.core.tasks import TaskRef, TaskSelection
 from envs.core.trace_store import read_trace
+from tests.agent.shop import scripted
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("shared_chromium")]
 
@@ -45,3 +46,11 @@ async def test_a_written_task_is_judged_by_a_model_and_the_own_one_by_its_checke
 
     replay = await replay_trace(written.trace_path, may_act=True)
     assert replay.ok and replay.same_outcome is None, "the actions are compared; there is no checker"
+
+    only_stop = scripted([Click(ref=1), Stop(answer="pressed")])
+    branch = await branch_trace(
+        written.trace_path, only_stop, 2, out=tmp_path / "branch", judge="none", outcome="checker"
+    )
+    (branched,) = branch.episodes
+    assert (branched.task, branched.instruction) == (WRITTEN, WRITTEN.written)
+    assert (branched.outcome, branched.answer) == ("unjudged", "pressed"), "the own task's checker does not apply"

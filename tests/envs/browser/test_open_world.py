@@ -13,7 +13,7 @@ import pytest_asyncio
 from envs.browser.chromium import Chromium
 from envs.core.actions import Click, FocusTab, Goto, NewTab, Status, Stop, Type
 from envs.core.errors import BadInput, ResetFailed
-from envs.core.tasks import TaskRef
+from envs.core.tasks import Environment, Score, TaskRef
 from envs.security.secrets import SecretVault
 from envs.suites.open_web import OpenEnvironment, OpenTaskSuite
 from tests.envs.browser.browsing import QUICK, ref_of
@@ -206,3 +206,22 @@ async def test_what_cannot_be_opened_is_one_line(guarded: Chromium, tmp_path: Pa
         await (
             await OpenTaskSuite(guarded, tmp_path, bad, instruction="x", url="http://127.0.0.1:1234/").environment()
         ).reset(TASK)
+
+
+async def test_a_checker_of_the_user_scores_the_answer_and_the_page(
+    guarded: Chromium, web: Web, tmp_path: Path
+) -> None:
+    async def check(answer: str | None, environment: Environment) -> Score:
+        met = answer == "sent" and "thank you" in (await environment.observe()).text
+        return Score(status="success" if met else "failure", reward=float(met), evidence="")
+
+    web["/"], web["/sent"] = FORM, "<p>thank you</p>"
+    world = OpenTaskSuite(guarded, tmp_path, QUICK, instruction="send it", url=web.url(), checker=check)
+    assert [info.has_checker for info in world.tasks()] == [True]
+    environment = await world.environment()
+    await environment.reset(TASK)
+    early = await environment.score("sent")
+    await submit(environment)
+    late, unanswered = await environment.score("sent"), await environment.score(None)
+    await environment.close()
+    assert [score and score.status for score in (early, late, unanswered)] == ["failure", "success", "failure"]

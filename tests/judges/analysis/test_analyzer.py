@@ -13,6 +13,7 @@ from envs.core.trace import EndedBy
 from envs.core.trace_reader import Trace
 from judges.analysis import Analysis, Analyzer, Recorded
 from judges.analysis.meaning import MeaningFailed, ModelMeaning
+from models.base import ModelBusy
 from models.providers.scripted_model import ScriptedModel
 from tests.judges.analysis.episodes import NO_PAGES, checked, trace
 
@@ -163,6 +164,15 @@ async def test_an_answer_that_is_none_is_an_error_and_never_a_verdict():
     meaning = ModelMeaning(ScriptedModel(["yes, sure"] * 5))
     with pytest.raises(MeaningFailed, match="gave no verdict"):
         await analyzed(trace(*PARAPHRASE, ended_by="stop"), success(*WAY), meaning=meaning)
+
+
+async def test_a_judge_that_was_unreachable_is_not_asked_again():
+    model = ScriptedModel([ModelBusy("the server is away"), "perhaps"])
+    meaning = ModelMeaning(model)
+    for _ in range(2):
+        with pytest.raises(MeaningFailed, match="the server is away"):
+            await analyzed(trace(*PARAPHRASE, ended_by="stop"), success(*WAY), meaning=meaning)
+    assert len(model.requests) == 1
 
 
 @pytest.mark.parametrize("outcome", ["success", "unjudged"])

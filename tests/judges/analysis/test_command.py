@@ -188,10 +188,25 @@ def test_wrong_input_is_one_line(
     assert captured.out == "" and message in captured.err and len(captured.err.splitlines()) == 1
 
 
-def test_a_judge_that_cannot_be_read_ends_it(
+def test_episodes_without_the_judges_verdict_are_named_and_the_others_explained(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     script = tmp_path / "judge.json"
     script.write_text(json.dumps([{"when": "action one", "answer": "perhaps"}]))
-    assert mira(monkeypatch, "analyze", SET, "--references", REFERENCES, "--judge", f"scripted:{script}") == 2
+    words = (SET, "--references", REFERENCES)
+    alone = as_json(monkeypatch, capsys, *words)
+    judged = as_json(monkeypatch, capsys, *words, "--judge", f"scripted:{script}")
+    assert judged["problems"] and all("gave no verdict" in one["problem"] for one in judged["problems"])
+    assert len(alone["analyses"]) - len(judged["problems"]) == len(judged["analyses"]) > 0
+    assert all(one in alone["analyses"] for one in judged["analyses"])
+
+
+def test_a_failure_that_cannot_be_explained_at_all_has_an_exit_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    script = tmp_path / "judge.json"
+    script.write_text(json.dumps([{"when": "action one", "answer": "perhaps"}]))
+    words = (SET, "--references", REFERENCES, "--judge", f"scripted:{script}")
+    skipped = Path(as_json(monkeypatch, capsys, *words)["problems"][0]["trace"])
+    assert mira(monkeypatch, "analyze", skipped, *words[1:]) == 2
     assert "gave no verdict" in capsys.readouterr().err

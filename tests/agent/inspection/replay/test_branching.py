@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from agent.config import parse_config
 from agent.episode.policy import Turn
 from agent.inspection.replay import branch_trace
 from agent.progress import Event, StepDone
 from agent.results import RunResult
+from agent.run.prompt_profiles import with_profile
 from agent.run.runner import resume, run_task
 from envs.core.actions import Action, Click, Goto, Stop
 from envs.core.errors import BadInput
@@ -18,9 +22,14 @@ from envs.core.trace import Parent
 from envs.core.trace_store import Trace, read_trace
 from tests.agent.inspection.replay import orders as pages
 from tests.agent.inspection.replay.orders import Orders
+from tests.agent.roles import Roles
 from tests.agent.shop import scripted
+from tests.models.providers.servers import misbehaving_server
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("shared_chromium")]
+
+
+NO_ROLES: Mapping[str, Any] = {"planner": "none", "judge": "none"}
 
 
 async def parent(orders: Orders, out: Path) -> Path:
@@ -89,6 +98,26 @@ async def test_a_step_that_leads_elsewhere_ends_the_branch_as_broken(orders: Ord
     run = await branch_trace(path, scripted(ships_19), at=2, out=tmp_path / "branch", may_act=True)
     error = run.episodes[0].error
     assert error is not None and error.startswith("BranchLost: step 1 of") and "it led to 127.0.0.1/support" in error
+
+
+async def test_a_branch_with_another_policy_has_the_prompts_of_its_model(orders: Orders, tmp_path: Path) -> None:
+    """The small policy's prompt profile, which the trace records, would also leave out the verdict."""
+    small: Mapping[str, Any] = {"k": 2, "limits": {"max_steps": 1}, "fsync": False, "planner": "same", "judge": "same"}
+    begun = await run_task("Ship order 19", orders.url, policy="embedded", out=tmp_path / "parent", **small)
+    kept: Mapping[str, Any] = {"may_act": True, "limits": {"max_steps": 2}}
+    async with misbehaving_server(Roles()) as server:
+        path = begun.trace_path
+        options: Mapping[str, Any] = {**kept, "base_url": server.openai_url}
+        run = await branch_trace(path, "openai:m", at=1, out=tmp_path / "branch", **options)
+        own = await branch_trace(path, "openai:m", at=1, out=tmp_path / "own", profile="small", **options, **NO_ROLES)
+    fresh = with_profile(parse_config({"policy": "openai:m"}), "open")
+    set_by_profiles = ("profile", "language", "max_actions_per_turn", "max_notes")
+    recorded, config = read_trace(path).header.config, trace_of(run).header.config
+    assert recorded["profile"] == "compact"
+    assert {key: config[key] for key in set_by_profiles} == {key: getattr(fresh, key) for key in set_by_profiles}
+    assert (run.episodes[0].outcome, config["k"]) == ("success", 2), "the large model judges"
+    chosen = trace_of(own).header.config
+    assert (chosen["profile"], chosen["max_notes"]) == ("small", 0), "what the branch names itself counts"
 
 
 async def test_an_impossible_branch_is_refused_before_anything_is_written(orders: Orders, tmp_path: Path) -> None:

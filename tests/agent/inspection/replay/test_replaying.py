@@ -6,18 +6,22 @@ import json
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from agent.config import ActionClass
+from agent.episode.approval import ApprovalRequest
 from agent.inspection.replay import Replay, ReplayOptions, Verdict, replay_trace
 from agent.run.runner import run_suite, run_task
 from benchmarks.markup_changes import rebuilt
-from envs.core.actions import Action, Back, Click, Goto, Status, Stop, Type
+from envs.core.actions import Action, AnswerDialog, Back, Click, Goto, Scroll, Status, Stop, Type
 from envs.core.errors import BadInput
 from envs.core.tasks import TaskSelection
+from envs.core.trace_store import read_trace
 from tests.agent.inspection.replay import orders as pages
 from tests.agent.inspection.replay.orders import Orders, Rows
-from tests.agent.shop import config, scripted
+from tests.agent.shop import Shop, config, scripted
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("shared_chromium")]
 
@@ -148,3 +152,46 @@ def _assert_playwright_opens(path: Path) -> None:
     kinds = {line["type"] for line in lines}
     assert {"before", "after", "frame-snapshot"} <= kinds
     assert any(line.get("method") == "mouseClick" for line in lines)
+
+
+@pytest.mark.parametrize("approve", [("download",), ("all",)], ids=str)
+async def test_an_approved_download_is_replayed_and_a_declined_one_is_not(
+    shop: Shop, tmp_path: Path, approve: tuple[ActionClass, ...]
+) -> None:
+    """The script fetches the same file twice; only the first time is approved."""
+    shop.front = "<title>Prices</title><a href=/file download>Prices</a>"
+    asked: list[int] = []
+
+    async def first_only(request: ApprovalRequest) -> bool:
+        asked.append(request.step)
+        return request.step == 1
+
+    script = scripted((Click(ref=1), Click(ref=1), Stop()))
+    settings: dict[str, Any] = {"approve": approve, "fsync": False}
+    result = await run_task("Fetch", shop.url, policy=script, out=tmp_path, approver=first_only, **settings)
+    trace = read_trace(result.trace_path)
+    files = [step.commit is not None and len(step.commit.result.downloads) for step in trace.steps]
+    assert (asked, files) == ([1, 2], [1, 0, 0])
+    replay = await replay_trace(result.trace_path, may_act=True, out=tmp_path / "again")
+    assert verdicts(replay) == ["same"] * 3, replay.steps
+    assert [path.name for path in (tmp_path / "again" / "downloads").iterdir()] == ["prices.csv"]
+
+
+async def test_a_step_whose_request_was_declined_is_not_repeated_and_says_why(shop: Shop, tmp_path: Path) -> None:
+    shop.front = """<title>Forum</title><div style="height: 4000px"></div><script>
+        addEventListener('scroll', () => fetch('/act', {method: 'POST'}), {once: true})</script>"""
+    script = scripted((Scroll(direction="down"), Stop()))
+    result = await run_task("Read", shop.url, policy=script, out=tmp_path, approve=("submit",), fsync=False)
+    replay = await replay_trace(result.trace_path, may_act=True)
+    assert (replay.steps[0].status, replay.steps[0].verdict) == (None, Verdict.SAME) and shop.orders == []
+    assert replay.steps[0].note == "not sent: in the recording, a request that it caused was declined"
+
+
+async def test_dialogs_of_another_type_are_named(shop: Shop, tmp_path: Path) -> None:
+    shop.front = "<title>Shop</title><button onclick=\"alert('Sold out')\">Buy</button>"
+    script = scripted((Click(ref=1), AnswerDialog(accept=True), Stop()))
+    result = await run_task("Buy", shop.url, policy=script, out=tmp_path, fsync=False)
+    shop.front = shop.front.replace("alert", "confirm")
+    replay = await replay_trace(result.trace_path, QUICK, may_act=True)
+    assert replay.steps[0].verdict is Verdict.DIFFERENT
+    assert replay.steps[0].reason == "dialogs opened: confirm; recorded: alert"
