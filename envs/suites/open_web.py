@@ -21,6 +21,8 @@ from envs.core.tasks import EpisodeStart, MilestoneCheck, Restore, Score, TaskIn
 from envs.security.allowlist import Origins
 from envs.security.secrets import NO_SECRETS, SecretVault
 
+__all__ = ["SUITE", "TASK", "OpenEnvironment", "OpenTask", "OpenTaskSuite"]
+
 SUITE = "open"
 TASK = "task"
 

@@ -13,14 +13,15 @@ from typing import Any
 import pytest
 import typer
 
+import agent
 from agent.cli.app import application
 from agent.config import RunConfig
 from envs.suites.webarena.accounts import PUBLISHED_ACCOUNTS
 from envs.suites.webarena.sites import VARIABLES as SITES
-from scripts.docs.api_reference import SECTIONS, api_pages, identifiers
+from scripts.docs.api_reference import RULE, SECTIONS, api_pages, identifiers
 from scripts.docs.cli_reference import cli_page
 from scripts.docs.config_reference import FILES, config_page, keys
-from tests.docs.documented import ROOT
+from tests.docs.documented import ROOT, imported_names
 from tests.timing import HANG_S
 
 LOADED = re.compile(r"<(?:script|img|iframe|source)[^>]+src=\"(https?:[^\"]+)\"|<link[^>]+href=\"(https?:[^\"]+)\"")
@@ -60,6 +61,26 @@ def test_every_name_of_the_reference_can_be_imported() -> None:
         assert identifiers(module), f"{module} has nothing to show"
         for identifier in identifiers(module):
             assert hasattr(import_module(module), identifier.removeprefix(f"{module}."))
+
+
+def test_the_reference_has_every_name_that_documented_programs_import() -> None:
+    listed = {name for _, _, modules in SECTIONS for module in modules for name in identifiers(module)}
+    missing = {(str(path), name) for path, name in imported_names() if name not in listed}
+    assert missing == {("tests/data/acme/acme/suite.py", "envs.suites.miniwob.suite.MiniwobSuite")}
+
+
+def test_the_reference_has_the_modules_that_package_authors_need() -> None:
+    listed = {module for _, _, modules in SECTIONS for module in modules}
+    page = (ROOT / "docs/howto/extend.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"#.* ((?:envs|judges|models|planners|training)(?:\.[a-z_]+)+)", page))
+    assert len(named) >= 6
+    assert named <= listed
+
+
+def test_one_rule_says_what_is_stable() -> None:
+    assert RULE in " ".join((agent.__doc__ or "").split())
+    assert all(RULE in page for page in api_pages().values())
+    assert RULE in " ".join((ROOT / "docs/howto/extend.md").read_text(encoding="utf-8").split())
 
 
 def test_every_environment_variable_is_documented() -> None:

@@ -15,6 +15,8 @@ from envs.core.errors import BadInput
 from models.optional import install_command, missing_modules
 from training.data_sets.items import Corners, Picture, Size
 
+__all__ = ["Row", "rows_in"]
+
 _BATCH: Final = 16
 """Rows of parquet that are in memory at a time; each may hold a screenshot of megabytes."""
 
