@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from importlib import import_module
+from inspect import isclass, isfunction
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,24 @@ def test_the_reference_has_the_modules_that_package_authors_need() -> None:
     named = set(re.findall(r"#.* ((?:envs|judges|models|planners|training)(?:\.[a-z_]+)+)", page))
     assert len(named) >= 6
     assert named <= listed
+
+
+def test_every_class_and_function_of_the_reference_has_a_docstring() -> None:
+    modules = {module for _, _, listed in SECTIONS for module in listed}
+    values = {
+        name: getattr(import_module(module), name.rpartition(".")[2])
+        for module in modules
+        for name in identifiers(module)
+    }
+    found = {name: value for name, value in values.items() if isclass(value) or isfunction(value)}
+    assert len(found) > 100
+    assert {name for name, value in found.items() if not _own_docstring(value)} == set()
+
+
+def _own_docstring(value: Any) -> bool:
+    """Whether *value* has a docstring that is neither inherited nor the signature that `dataclass` writes."""
+    text = vars(value).get("__doc__") if isclass(value) else value.__doc__
+    return bool(text) and not text.startswith(f"{value.__name__}(")
 
 
 def test_one_rule_says_what_is_stable() -> None:
