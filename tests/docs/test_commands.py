@@ -111,6 +111,19 @@ def test_documented_extras_exist() -> None:
             assert set(group.split(",")) <= set(extras), path
 
 
+def test_no_page_and_no_message_installs_from_an_index() -> None:
+    """No version is published, so an extra is installed from the clone."""
+    code = [path for room in PACKAGES for path in (ROOT / room).rglob("*.py")]
+    found = [path for path in (*pages(), *code) if "mira-web[" in path.read_text(encoding="utf-8")]
+    assert found == []
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/tutorials/first-run.md"])
+def test_a_quick_start_begins_with_the_clone(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert 0 < text.find("git clone ADDRESS mira && cd mira") < text.find("make demo")
+
+
 def test_ci_runs_the_targets_that_contributors_run() -> None:
     workflow = (ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))

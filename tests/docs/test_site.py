@@ -28,7 +28,7 @@ from tests.timing import HANG_S
 LOADED = re.compile(r"<(?:script|img|iframe|source)[^>]+src=\"(https?:[^\"]+)\"|<link[^>]+href=\"(https?:[^\"]+)\"")
 VARIABLE = r"\b(?:ANTHROPIC|BROWSERGYM|GEMINI|GOOGLE|HF|MIRA|OPENAI|SSL|VLLM|WA|XDG)_[A-Z_]+\b"
 """Names of environment variables."""
-NO_MKDOCS = "mkdocs is not installed: the documentation site is not checked (pip install 'mira-web[docs]')"
+NO_MKDOCS = "mkdocs is not installed: the documentation site is not checked (pip install '.[docs]')"
 
 
 def _leaves(group: Any, path: str) -> list[tuple[str, Any]]:
