@@ -152,6 +152,11 @@ def test_the_site_builds_without_a_warning_and_loads_nothing_from_other_hosts(tm
         assert re.search(r":(func|class|mod|meth|attr):", text) is None, page
 
 
+def test_every_page_begins_with_a_heading() -> None:
+    pages = [*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")]
+    assert [str(page) for page in pages if not page.read_text(encoding="utf-8").startswith("# ")] == []
+
+
 def test_the_glossary_defines_each_term_once_and_in_order() -> None:
     text = (ROOT / "docs/glossary.md").read_text(encoding="utf-8")
     sections = [re.findall(r"^\*\*(.+)\*\*$", part, re.MULTILINE) for part in text.split("\n## ")[1:]]
