@@ -24,6 +24,7 @@ from scripts.docs.cli_reference import cli_page
 from scripts.docs.config_reference import FILES, config_page, keys
 from tests.docs.documented import ROOT, imported_names
 from tests.timing import HANG_S
+from training.loop.arms import ARMS
 
 LOADED = re.compile(r"<(?:script|img|iframe|source)[^>]+src=\"(https?:[^\"]+)\"|<link[^>]+href=\"(https?:[^\"]+)\"")
 VARIABLE = r"\b(?:ANTHROPIC|BROWSERGYM|GEMINI|GOOGLE|HF|MIRA|OPENAI|SSL|VLLM|WA|XDG)_[A-Z_]+\b"
@@ -150,6 +151,15 @@ def test_the_site_builds_without_a_warning_and_loads_nothing_from_other_hosts(tm
         text = page.read_text(encoding="utf-8")
         assert [url for match in LOADED.findall(text) for url in match if url] == [], page
         assert re.search(r":(func|class|mod|meth|attr):", text) is None, page
+
+
+def test_every_arm_has_a_row_and_an_unmeasured_one_says_so() -> None:
+    page = (ROOT / "docs/baselines.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \|", page.split("## All arms")[0], re.MULTILINE)
+    assert rows == list(ARMS)
+    results = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs/results").glob("*.md"))
+    assert "webrl_code" not in results, "measured now: say so in docs/baselines.md"
+    assert "has not been measured" in page.split("**`webrl_code`**")[1].split("\n\n")[0]
 
 
 def test_every_page_begins_with_a_heading() -> None:
