@@ -302,13 +302,16 @@ def main() -> int:
         if args.command == "play":
             play(args.config, args.arms.split(","), parse_seeds(args.seeds), args.out, args.set)
         else:
-            more = {
-                "added": args.add,
-                "variants": args.variant,
-                "strides": args.stride,
-                "heading": _heading(args.title),
-            }
-            table(args.out, args.write, args.phase, args.rival, **more)
+            table(
+                args.out,
+                args.write,
+                args.phase,
+                args.rival,
+                added=args.add,
+                variants=args.variant,
+                strides=args.stride,
+                heading=_heading(args.title),
+            )
     except BadInput as error:
         parser.error(str(error))
     except KeyboardInterrupt:

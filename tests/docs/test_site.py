@@ -153,6 +153,16 @@ def test_the_site_builds_without_a_warning_and_loads_nothing_from_other_hosts(tm
         assert re.search(r":(func|class|mod|meth|attr):", text) is None, page
 
 
+BANNED = ("below the model", "model that sees", "models that see", "the world or a model", "hopeless", "mira-web[")
+"""Phrases that readers did not understand, or that are wrong. The pages say environment, vision-language model, …"""
+
+
+def test_pages_use_standard_terms() -> None:
+    pages = [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "SECURITY.md", ROOT / "CONTRIBUTING.md"]
+    texts = {page: " ".join(page.read_text(encoding="utf-8").lower().split()) for page in pages}
+    assert {(page.name, phrase) for page, text in texts.items() for phrase in BANNED if phrase in text} == set()
+
+
 def test_every_arm_has_a_row_and_an_unmeasured_one_says_so() -> None:
     page = (ROOT / "docs/baselines.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \|", page.split("## All arms")[0], re.MULTILINE)
