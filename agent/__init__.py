@@ -1,8 +1,7 @@
 """The agent: the LangGraph loop, policies, the runner, resume, reports and the `mira` command.
 
-Public API: :func:`run_task`, :func:`run_suite`, :func:`run_open`, :func:`resume`, their configuration and results, and
-the progress events. Everything else in this package may change. Importing the package loads none of its modules: each
-name is imported on first use.
+Stable: the names on the Python API pages. Names that are not listed there can change in any version. Importing the
+package loads none of its modules: each name is imported on first use.
 """
 
 from importlib import import_module
@@ -10,15 +9,23 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agent.config import Limits, RunConfig
+    from agent.episode.approval import ApprovalRequest, Approver
+    from agent.episode.policy import ActionProposal, Policy, ScriptedPolicy, Turn
     from agent.inspection.report import write_report
     from agent.results import EpisodeResult, RunResult
     from agent.run.runner import resume, run_open, run_suite, run_task
 
 __all__ = [
+    "ActionProposal",
+    "ApprovalRequest",
+    "Approver",
     "EpisodeResult",
     "Limits",
+    "Policy",
     "RunConfig",
     "RunResult",
+    "ScriptedPolicy",
+    "Turn",
     "resume",
     "run_open",
     "run_suite",
@@ -27,10 +34,16 @@ __all__ = [
 ]
 
 _LAZY_IMPORTS = {
+    "ActionProposal": "agent.episode.policy",
+    "ApprovalRequest": "agent.episode.approval",
+    "Approver": "agent.episode.approval",
     "EpisodeResult": "agent.results",
     "Limits": "agent.config",
+    "Policy": "agent.episode.policy",
     "RunConfig": "agent.config",
     "RunResult": "agent.results",
+    "ScriptedPolicy": "agent.episode.policy",
+    "Turn": "agent.episode.policy",
     "resume": "agent.run.runner",
     "run_open": "agent.run.runner",
     "run_suite": "agent.run.runner",

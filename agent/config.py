@@ -180,12 +180,12 @@ class RunConfig(Record):
     """Seconds for which a call is retried while its server is away (connection refused or broken, 429 with or without
     Retry-After, 5xx), within `model_deadline_s` and the rest of `max_seconds`. 0 sends it once."""
     screenshots: Screenshots = "off"
-    """Pictures of the view, one a step: `steps` stores it, `plain` shows it to the policy as well, `marks` draws the
+    """Screenshots of the view, one a step: `steps` stores it, `plain` shows it to the policy as well, `marks` draws the
     numbers of the controls on it and shows it, `both` shows it without and with the numbers. Planner, AutoRater and
     judge are shown it where the policy is, except models that are known to read text only."""
     vision_profile: str = "auto"
-    """The family of a policy that sees, see :mod:`models.vision.profiles`: its coordinates and sizes of images. `auto`
-    recognizes it by the checkpoint or by the model's name."""
+    """The family of a vision-language policy, see :mod:`models.vision.profiles`: its coordinates and sizes of images.
+    `auto` recognizes it by the checkpoint or by the model's name."""
     approve: tuple[ActionClass, ...] = ()
     """Actions that a person must approve. If nobody can be asked they are declined, and the result counts them."""
     secrets: tuple[str, ...] = ()

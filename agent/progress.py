@@ -16,6 +16,8 @@ from envs.security.blocked_requests import BlockedOrigin
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
+    """A run begins, or continues. The first event."""
+
     run_id: str
     folder: Path
     planned: int
@@ -28,6 +30,8 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True)
 class EpisodeStarted:
+    """A worker begins an episode, or continues one that was interrupted."""
+
     episode_id: str
     task: TaskRef
     attempt: int
@@ -40,8 +44,11 @@ class EpisodeStarted:
 
 @dataclass(frozen=True, slots=True)
 class PlanMade:
+    """The planner made the first plan, or replaced it."""
+
     episode_id: str
     step: int
+    """1-based number of the step that follows."""
     cause: Cause
     milestones: tuple[str, ...]
     """Texts of the milestones, in order; empty without subgoals."""
@@ -49,6 +56,8 @@ class PlanMade:
 
 @dataclass(frozen=True, slots=True)
 class StepDone:
+    """A step is committed: its action was executed, refused or declined, and its result is in the trace."""
+
     episode_id: str
     step: int
     """1-based."""
@@ -60,7 +69,9 @@ class StepDone:
     milestone: str
     """Text of the current milestone; empty without subgoals or when all are achieved."""
     z: tuple[bool, ...]
+    """For each milestone, in order, whether it was rated as achieved before the action; empty without subgoals."""
     seconds: float
+    """Wall seconds of the step: observation, rating, the policy's calls and the action."""
     declined: str = ""
     """The declined action in words, and who declined it; empty if the action was sent."""
 
@@ -91,12 +102,16 @@ class RequestsRefused:
 
 @dataclass(frozen=True, slots=True)
 class EpisodeEnded:
+    """An episode has ended, and its result is on disk."""
+
     worker: int
     result: EpisodeResult
 
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
+    """All episodes have ended. The last event; a run that is interrupted has none."""
+
     result: RunResult
 
 

@@ -17,10 +17,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import shlex
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -90,8 +92,10 @@ def table(
     added: Sequence[Path] = (),
     variants: Sequence[str] = (),
     strides: Sequence[str] = (),
+    heading: str = "",
 ) -> None:
-    """Raises BadInput where there is nothing to compare, or *rival* was not played as far."""
+    """*heading*: Markdown that FILE.md begins with. Raises BadInput where there is nothing to compare, or *rival* was
+    not played as far."""
     measured, curves = list(trials(out)), list(_curves(out))
     names = [variant.partition("=")[0] for variant in variants]
     if twice := sorted(name for name, times in Counter(names).items() if times > 1):
@@ -103,6 +107,7 @@ def table(
             raise BadInput(f"--variant {variant!r} is no NAME=FOLDER of a folder that `play` wrote evaluations into")
         measured += played
         curves += _curves(Path(folder), f" {name}")
+    notes = "".join(_stride_notes(curves, strides))
     measured, curves = _in_strides(measured, curves, strides)
     for file in added:
         _add(file, measured, curves)
@@ -131,10 +136,23 @@ def table(
         "episodes": episodes,
     }
     write.with_suffix(".json").write_text(json.dumps(record, separators=(",", ":")) + "\n", encoding="utf-8")
-    text = markdown(made, rivals, curves, final) + "\n" + "\n".join(_by_task(rows)) + "\n"
+    text = heading + notes + markdown(made, rivals, curves, final) + "\n" + "\n".join(_by_task(rows)) + "\n"
     write.with_suffix(".md").write_text(text, encoding="utf-8")
     write_curves([phase_curve(*one) for one in curves if (one.arm, one.seed) in done], write.with_suffix(".svg"))
     print(text)
+
+
+def _stride_notes(curves: Iterable[Learned], strides: Sequence[str]) -> Iterator[str]:
+    """A paragraph for each arm of *strides* that was played."""
+    played = {curve.arm: curve for curve in curves}
+    for arm, _, number in (stride.partition("=") for stride in strides):
+        if arm in played:
+            phases = [phase for phase in played[arm].phases if phase.rollouts]
+            rollouts = max((phase.rollouts.episodes for phase in phases if phase.rollouts), default=0)
+            yield (
+                f"`{arm}` plays {len(phases)} phases of {rollouts} rollouts; {number} of them count as one phase of "
+                "the other arms.\n\n"
+            )
 
 
 def _in_strides(
@@ -247,6 +265,12 @@ def _by_task(rows: Sequence[Trial]) -> Iterator[str]:
         yield f"| {task} | {' | '.join(share(fmean(cells[arm])) if arm in cells else '' for arm in arms)} |"
 
 
+def _heading(title: str) -> str:
+    """Title, date, and the command of this process."""
+    command = shlex.join(["python", "-m", "benchmarks.arms", *sys.argv[1:]])
+    return f"# {title}\n\nWritten on {datetime.now(UTC):%Y-%m-%d} by:\n\n```sh\n{command}\n```\n\n"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -257,6 +281,7 @@ def main() -> int:
     playing.add_argument("--set", action="append", default=[])
     telling = commands.add_parser("table")
     telling.add_argument("--write", type=Path, required=True)
+    telling.add_argument("--title", default="Arms", help="heading of FILE.md")
     telling.add_argument("--phase", type=int, default=None)
     telling.add_argument("--add", type=Path, action="append", default=[], help="FILE.json of a table made before")
     telling.add_argument(
@@ -277,8 +302,16 @@ def main() -> int:
         if args.command == "play":
             play(args.config, args.arms.split(","), parse_seeds(args.seeds), args.out, args.set)
         else:
-            more = {"added": args.add, "variants": args.variant, "strides": args.stride}
-            table(args.out, args.write, args.phase, args.rival, **more)
+            table(
+                args.out,
+                args.write,
+                args.phase,
+                args.rival,
+                added=args.add,
+                variants=args.variant,
+                strides=args.stride,
+                heading=_heading(args.title),
+            )
     except BadInput as error:
         parser.error(str(error))
     except KeyboardInterrupt:

@@ -18,8 +18,7 @@ from typing import ClassVar
 from custom_policy import OrderPolicy
 from local_site import LAPTOPS, LocalShop
 
-from agent import RunConfig, run_suite
-from agent.episode.policy import ActionProposal, Turn
+from agent import ActionProposal, RunConfig, Turn, run_suite
 from envs.browser.chromium import Chromium
 from envs.browser.session import BrowserSession
 from envs.core.actions import Action, ActionResult

@@ -11,8 +11,7 @@ import argparse
 import asyncio
 from pathlib import Path
 
-from agent import RunConfig, RunResult, run_suite, write_report
-from agent.episode.policy import ScriptedPolicy, Turn
+from agent import RunConfig, RunResult, ScriptedPolicy, Turn, run_suite, write_report
 from agent.inspection.report import explain_failures
 from envs.core.action_languages import PROGRAM
 from envs.core.actions import Action, Scroll

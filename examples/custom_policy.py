@@ -13,8 +13,7 @@ import asyncio
 
 from local_site import LocalShop
 
-from agent import run_task
-from agent.episode.policy import ActionProposal, Turn
+from agent import ActionProposal, Turn, run_task
 from envs.core.action_languages import PROGRAM
 from envs.core.actions import Action, Click, Select, Stop, Type
 from envs.core.observation import Observation

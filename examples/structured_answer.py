@@ -16,8 +16,7 @@ from pathlib import Path
 from local_site import LocalShop
 from pydantic import BaseModel
 
-from agent import run_task
-from agent.episode.policy import ScriptedPolicy, Turn
+from agent import ScriptedPolicy, Turn, run_task
 from envs.core.action_languages import PROGRAM
 from envs.core.actions import Action, Stop
 

@@ -31,6 +31,8 @@ class Progress(StepContext):
 
 @dataclass(frozen=True, slots=True)
 class Rated:
+    """What the AutoRater found on one page, with the model's replies; no replies where state checkers decided."""
+
     rating: Rating
     replies: tuple[ChatReply, ...] = ()
     postponed: bool = False
@@ -38,7 +40,10 @@ class Rated:
 
 
 class AutoRater(Protocol):
+    """Verifies after each step which milestones are achieved."""
+
     spec: str
+    """Name or model spec, for traces."""
 
     async def rate(self, progress: Progress) -> Rated:
         """Returns z_t with evidence for every flip. Raises :class:`models.base.ModelError`."""
@@ -86,13 +91,19 @@ class Ending(StepContext):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
+    """What the outcome judge decided about an episode that has ended."""
+
     success: bool
     reason: str
+    """Why, in the judge's words."""
     reply: ChatReply
 
 
 class OutcomeJudge(Protocol):
+    """Decides at the end of an episode whether it succeeded. The score of a task's checker takes precedence."""
+
     spec: str
+    """Name or model spec, for traces."""
 
     async def judge(self, ending: Ending) -> Verdict:
         """Success or failure (MiRA paper, Fig. 17). Raises :class:`models.base.ModelError`; an answer that cannot be

@@ -7,6 +7,8 @@ from typing import Literal
 
 from envs.core.trace import Flip, Rating
 
+__all__ = ["Source", "make_rating"]
+
 Source = Literal["state", "model", "cheap", "none"]
 
 

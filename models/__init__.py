@@ -14,9 +14,11 @@ from models.base import (
     ModelError,
     ModelInvalidAnswer,
     ModelRejected,
+    ModelStatus,
     ModelTimeout,
     ModelTruncated,
     ModelUnavailable,
+    SampledTokens,
     Usage,
 )
 
@@ -30,8 +32,10 @@ __all__ = [
     "ModelError",
     "ModelInvalidAnswer",
     "ModelRejected",
+    "ModelStatus",
     "ModelTimeout",
     "ModelTruncated",
     "ModelUnavailable",
+    "SampledTokens",
     "Usage",
 ]

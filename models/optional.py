@@ -17,7 +17,8 @@ def missing_modules(*names: str) -> tuple[str, ...]:
 
 
 def install_command(extra: str) -> str:
-    return f"pip install 'mira-web[{extra}]'"
+    """How to install *extra*. No version is published, so the command takes the clone."""
+    return f"pip install '.[{extra}]' in the clone of Mira"
 
 
 def missing_line(feature: str, extra: str, *names: str) -> str:

@@ -13,7 +13,7 @@ class Extra(NamedTuple):
     name: str
     adds: str
     packages: tuple[str, ...]
-    """Distributions that `pip install 'mira-web[NAME]'` adds to the core; a test compares them with pyproject.toml."""
+    """Distributions that the extra adds to the core; a test compares them with pyproject.toml."""
 
 
 EXTRAS: Final[Sequence[Extra]] = (

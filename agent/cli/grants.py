@@ -20,6 +20,42 @@ Suite = Annotated[
     typer.Option(help="For a run of another machine: its suite, if that uses servers or code of this machine."),
 ]
 Parent = Annotated[Path | None, typer.Option(help="For a run of another machine: the trace that it branches from.")]
+Allow = Annotated[
+    list[str] | None,
+    typer.Option(help="For a run of another machine: allow requests to this origin besides --url's; repeatable."),
+]
+Secret = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="For a run of another machine: declare a secret as NAME=env:VARIABLE or NAME=file:PATH, optionally "
+        "followed by @ORIGIN; repeatable."
+    ),
+]
+StorageState = Annotated[
+    Path | None,
+    typer.Option(help="For a run of another machine: file of cookies and storage to start with (Playwright's format)."),
+]
+UploadFolder = Annotated[
+    str | None,
+    typer.Option(metavar="<path>", help="For a run of another machine: allow uploads of files below this folder only."),
+]
+"""A string, because the path of an empty one is the current folder."""
+Schema = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE|JSON",
+        help="For a run of another machine: JSON Schema that the answer must match, unless it is N/A: a file, or the "
+        "schema {…}.",
+    ),
+]
+LangSmith = Annotated[
+    bool,
+    typer.Option(
+        "--langsmith",
+        help="For a run of another machine: trace to LangSmith, which sends page text, prompts and answers to its "
+        "server.",
+    ),
+]
 Settings = Annotated[
     Path | None, typer.Option("--config", help="For a run of another machine: TOML file with the settings to grant.")
 ]

@@ -23,6 +23,7 @@ from agent.inspection.listing import EpisodeRow, episode_row
 from agent.run.discover_traces import EpisodeFile, discover_traces
 from envs.core.trace_store import Trace, edited_message
 from envs.security.blocked_requests import merge_blocked_origins
+from models.optional import install_command
 from models.registry import AddedEntry
 from models.specs import parse_spec, statuses
 
@@ -148,7 +149,7 @@ def doctor(as_json: options.Json = False) -> int:
     stdout.print(f"Chromium {version} starts", highlight=False)
     print_table(_extras_table(missing))
     if any(missing.values()):
-        stdout.print("to install one: pip install 'mira-web[EXTRA]'", highlight=False, markup=False)
+        stdout.print(f"to install one: {install_command('EXTRA')}", highlight=False, markup=False)
     if added:
         print_table(_added_table(added))
     return 0

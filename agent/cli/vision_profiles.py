@@ -13,7 +13,7 @@ def vision_table() -> FittedTable:
         Column("points in"),
         Column("a click, by its family", drop=1, wrap=24),
         Column("recognized by", wrap=24),
-        title="Models that see, for --screenshots plain, marks and both",
+        title="Vision-language models, for --screenshots plain, marks and both",
     )
     for profile in PROFILES:
         known = "every other model" if profile is GENERAL else ", ".join(profile.recognized_by)

@@ -39,6 +39,8 @@ from envs.core.past_actions import PastAction
 from envs.core.record import Record
 from envs.security.held_requests import HeldRequest, HoldCategory
 
+__all__ = ["ApprovalRequest", "Approver", "decline"]
+
 
 class ApprovalRequest(Record):
     """The question to a person about an action or its requests."""

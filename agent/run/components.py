@@ -273,7 +273,7 @@ def _grounder(config: RunConfig, models: _Models) -> ModelGrounder | None:
         return None
     spec = _spec_of(config, "grounder")
     if not spec:
-        raise BadInput(f"grounder {config.grounder!r} needs a model that sees pictures")
+        raise BadInput(f"grounder {config.grounder!r} needs a vision-language model")
     return make_grounder(config, spec, models.get(spec, "grounder"))
 
 

@@ -47,7 +47,7 @@ def grounding_form(config: RunConfig, spec: str) -> GroundingPrompt:
     declares (`mira train grpo` does); else without a thought. Raises as :func:`make_grounder`."""
     form = form_of_model(spec, config.grounder_profile)
     if form is None:
-        raise BadInput(f"--grounder: {spec} reads text only; name a model that sees pictures")
+        raise BadInput(f"--grounder: {spec} reads text only; name a vision-language model")
     return form
 
 

@@ -19,7 +19,7 @@ def policy_vision(config: RunConfig) -> VisionProfile | None:
     profile = vision_profile(config.policy, config.vision_profile)
     if profile is None:
         raise BadInput(
-            f"--screenshots {config.screenshots} shows pictures to the policy, and {config.policy} reads text only: "
+            f"--screenshots {config.screenshots} shows images to the policy, and {config.policy} reads text only: "
             "use --screenshots steps to store them, or off"
         )
     return profile

@@ -36,6 +36,8 @@ from envs.security.allowlist_proxy import AllowlistProxy
 from envs.security.secrets import NO_SECRETS, SecretVault
 from envs.security.tls_termination import proxy_certificate
 
+__all__ = ["Chromium", "find_chromium"]
+
 LAUNCH_S = 60.0
 """Timeout for the start of the driver, and of Chromium; MIRA_LAUNCH_S overrides it."""
 CLOSE_S = 5.0

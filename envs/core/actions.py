@@ -48,6 +48,8 @@ class Select(Record):
 
 
 class Hover(Record):
+    """Moves the pointer over an element."""
+
     kind: Literal["hover"] = "hover"
     ref: int
 
@@ -143,23 +145,33 @@ class AnswerDialog(Record):
 
 
 class Goto(Record):
+    """Opens an address in the active tab."""
+
     kind: Literal["goto"] = "goto"
     url: str
 
 
 class Back(Record):
+    """Goes one entry back in the history of the active tab."""
+
     kind: Literal["back"] = "back"
 
 
 class Forward(Record):
+    """Goes one entry forward in the history of the active tab."""
+
     kind: Literal["forward"] = "forward"
 
 
 class NewTab(Record):
+    """Opens an empty tab and brings it to the front."""
+
     kind: Literal["new_tab"] = "new_tab"
 
 
 class CloseTab(Record):
+    """Closes the active tab."""
+
     kind: Literal["close_tab"] = "close_tab"
 
 

@@ -115,6 +115,8 @@ class Surface:
 
 @dataclass(frozen=True, slots=True)
 class Tab:
+    """One open tab; `index` is 0-based."""
+
     index: int
     title: str
     url: str

@@ -12,11 +12,15 @@ from envs.security.held_requests import HoldCategory
 
 
 class Viewport(Record):
+    """Size of the page's view, in CSS pixels."""
+
     width: int = Field(default=1280, ge=100, le=8192)
     height: int = Field(default=800, ge=100, le=8192)
 
 
 class Geolocation(Record):
+    """The position that pages are told, in degrees (WGS 84)."""
+
     latitude: float = Field(ge=-90, le=90)
     longitude: float = Field(ge=-180, le=180)
 

@@ -173,6 +173,8 @@ class Parent(Record):
 
 
 class Header(Record):
+    """First line of a trace: the task, the run's configuration and the versions."""
+
     kind: Literal["header"] = "header"
     schema_version: int = SCHEMA_VERSION
     run_id: Unmasked
@@ -316,6 +318,8 @@ class Degraded(Record):
 
 
 class Totals(Record):
+    """What an episode spent: seconds, tokens of all roles and US dollars."""
+
     steps: int = 0
     seconds: float = 0.0
     tokens_in: int = 0
@@ -329,6 +333,8 @@ class Totals(Record):
 
 
 class Footer(Record):
+    """Last line of the trace of an episode that has ended: the outcome, who judged it, and what it spent."""
+
     kind: Literal["footer"] = "footer"
     outcome: Outcome
     ended_by: EndedBy

@@ -177,7 +177,7 @@ def _picture(path: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     if not data.startswith(_PNG):
-        raise BadInput(f"{path}: is not a PNG picture")
+        raise BadInput(f"{path}: is not a PNG image")
     return data
 
 

@@ -21,6 +21,8 @@ from envs.core.tasks import Environment, EpisodeStart, MilestoneCheck, Restore, 
 from envs.security.allowlist import Origins
 from envs.security.secrets import NO_SECRETS, SecretVault
 
+__all__ = ["SUITE", "TASK", "OpenEnvironment", "OpenTask", "OpenTaskSuite"]
+
 SUITE = "open"
 TASK = "task"
 Checker = Callable[[str | None, Environment], Awaitable[Score]]

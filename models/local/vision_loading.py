@@ -52,7 +52,7 @@ def templated_processor(folder: Path) -> Any:
         raise OSError(f"{str(folder)!r} has no image processor that transformers knows")
     processor.chat_template = processor.chat_template or processor.tokenizer.chat_template
     if processor.chat_template is None:
-        raise ValueError("it has no chat template, so the places of pictures in a prompt are not known")
+        raise ValueError("it has no chat template, so the positions of images in a prompt are not known")
     return processor
 
 

@@ -59,8 +59,8 @@ class VisionPrompts(PromptTokens):
         kept = max((place + 1 for place, own in enumerate(ids) if own == token), default=0)
         if room - kept < MIN_ROOM:
             raise ModelRejected(
-                f"the pictures and what precedes them take {kept} of the {room} tokens of a prompt: use a smaller "
-                "view, one picture instead of both, or a checkpoint with a larger context"
+                f"the images and what precedes them take {kept} of the {room} tokens of a prompt: use a smaller "
+                "view, one image instead of both, or a checkpoint with a larger context"
             )
         short = (*ids[:kept], *self.shortened(ids[kept:], room - kept))
         return EncodedPrompt(
@@ -92,4 +92,4 @@ def _opened(image: Image) -> Any:
         with Pillow.open(io.BytesIO(image.data)) as opened:
             return opened.convert("RGB")
     except (UnidentifiedImageError, OSError) as error:
-        raise ModelRejected(f"a picture cannot be read: {error}") from error
+        raise ModelRejected(f"an image cannot be read: {error}") from error

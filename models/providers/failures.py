@@ -37,7 +37,7 @@ def status_failure(status: int, reason: str, headers: Mapping[str, str], model: 
     elif status == 404:
         reason += f" (requested model {model!r} from {server})"
     elif 300 <= status < 400:
-        reason = f"redirects are not followed: set base_url to {headers.get('location', 'the new place')!r}"
+        reason = f"redirects are not followed: set base_url to {headers.get('location', 'the new address')!r}"
     return failure_of_status(status, reason, headers)
 
 

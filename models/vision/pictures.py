@@ -15,7 +15,7 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 def picture_size(png: bytes) -> Size:
     """Width and height of a PNG in pixels. Raises :class:`models.base.ModelRejected` if it is none."""
     if not png.startswith(_PNG) or len(png) < 24:
-        raise ModelRejected("the picture of the view is not a PNG")
+        raise ModelRejected("the image of the view is not a PNG")
     return Size(*struct.unpack(">II", png[16:24]))
 
 

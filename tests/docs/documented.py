@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
+PACKAGES = ("agent", "envs", "judges", "models", "planners", "training")
 SHELL = ("", "sh", "bash", "console", "text")
 """Languages of fenced blocks that may hold commands."""
 _FENCE = re.compile(r"^ *```(\w*)[^\n]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
@@ -63,6 +64,22 @@ def inline_commands(program: str) -> list[Command]:
 def python_blocks(path: Path) -> list[str]:
     """The Python programs in fenced blocks of a page."""
     return [match[2] for match in _FENCE.finditer(path.read_text(encoding="utf-8")) if match[1] == "python"]
+
+
+def python_programs() -> Iterator[tuple[Path, ast.Module]]:
+    """The Python of pages, examples and the example package, parsed."""
+    files = [*sorted((ROOT / "examples").glob("*.py")), *sorted((ROOT / "tests/data/acme/acme").glob("*.py"))]
+    texts = [(path, block) for path in pages() for block in python_blocks(path)]
+    for path, text in [*texts, *((path, path.read_text(encoding="utf-8")) for path in files)]:
+        yield path, compile(text, str(path), "exec", flags=ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+
+def imported_names() -> Iterator[tuple[Path, str]]:
+    """Each name of Mira that a documented program imports, with the program's path in the repository."""
+    for path, tree in python_programs():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in PACKAGES:
+                yield from ((path.relative_to(ROOT), f"{node.module}.{alias.name}") for alias in node.names)
 
 
 def _of_page(path: Path) -> Iterator[Command]:

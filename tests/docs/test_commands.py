@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import importlib.util
 import re
@@ -13,7 +12,16 @@ import pytest
 import typer
 
 from agent.cli.app import application
-from tests.docs.documented import ROOT, Command, block_commands, inline_commands, pages, python_blocks
+from tests.docs.documented import (
+    PACKAGES,
+    ROOT,
+    Command,
+    block_commands,
+    imported_names,
+    inline_commands,
+    pages,
+    python_programs,
+)
 
 MIN_MIRA = 90
 """Fewer `mira` commands in blocks than this means that the extraction is broken."""
@@ -103,6 +111,19 @@ def test_documented_extras_exist() -> None:
             assert set(group.split(",")) <= set(extras), path
 
 
+def test_no_page_and_no_message_installs_from_an_index() -> None:
+    """No version is published, so an extra is installed from the clone."""
+    code = [path for room in PACKAGES for path in (ROOT / room).rglob("*.py")]
+    found = [path for path in (*pages(), *code) if "mira-web[" in path.read_text(encoding="utf-8")]
+    assert found == []
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/tutorials/first-run.md"])
+def test_a_quick_start_begins_with_the_clone(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert 0 < text.find("git clone ADDRESS mira && cd mira") < text.find("make demo")
+
+
 def test_ci_runs_the_targets_that_contributors_run() -> None:
     workflow = (ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
@@ -111,7 +132,7 @@ def test_ci_runs_the_targets_that_contributors_run() -> None:
     assert {run.removeprefix("make ") for run in runs} <= targets
 
 
-ROOMS = "agent|envs|judges|models|planners|training"
+ROOMS = "|".join(PACKAGES)
 _PATH = re.compile(rf"`((?:{ROOMS}|benchmarks|docs|examples|scripts|tests)/[\w/.-]*\w/?)`")
 _NAME = re.compile(rf"`((?:{ROOMS})(?:\.\w+)+)(?:\(|`)")
 _OTHERS = {"docs/comparison.md"}
@@ -151,12 +172,11 @@ def _is_known(name: str) -> bool:
     return False
 
 
-def test_python_blocks_compile_and_import_what_exists() -> None:
-    blocks = [(page, block) for page in pages() for block in python_blocks(page)]
-    assert len(blocks) >= 5
-    for page, block in blocks:
-        tree = compile(block, str(page), "exec", flags=ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in ROOMS.split("|"):
-                module = importlib.import_module(node.module)
-                assert {alias.name for alias in node.names if not hasattr(module, alias.name)} == set(), page
+def test_python_programs_compile_and_import_what_exists() -> None:
+    programs = list(python_programs())
+    assert len([path for path, _ in programs if path.suffix == ".md"]) >= 5
+    names = [(path, *name.rpartition(".")[::2]) for path, name in imported_names()]
+    missing = {
+        (path, module, name) for path, module, name in names if not hasattr(importlib.import_module(module), name)
+    }
+    assert missing == set()

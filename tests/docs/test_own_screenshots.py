@@ -25,11 +25,11 @@ QUICK = [
 PAGE = "docs/howto/own-screenshots.md:"
 
 
-def labelled(folder: Path, count: int) -> None:
+def labelled(folder: Path, numbers: range) -> None:
     """Red squares on white, with their boxes."""
     folder.mkdir()
     lines = ["picture,instruction,left,top,right,bottom,role,platform"]
-    for number in range(count):
+    for number in numbers:
         image = Image.new("RGB", (84, 56), "white")
         ImageDraw.Draw(image).rectangle((number, 10, number + 20, 30), fill="red")
         image.save(folder / f"{number}.png")
@@ -41,8 +41,8 @@ def test_from_a_folder_to_a_play(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, site: Site
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    labelled(Path("shots"), 4)
-    labelled(Path("held-out"), 2)
+    labelled(Path("shots"), range(4))
+    labelled(Path("held-out"), range(4, 6))
     screenspot_v2(Path("published-points"))
     android_control(Path("published-steps"))
     start = FAMILIES["qwen2.5-vl"](tmp_path / "start")

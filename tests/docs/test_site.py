@@ -7,26 +7,29 @@ import re
 import subprocess
 import sys
 from importlib import import_module
+from inspect import isclass, isfunction
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 
+import agent
 from agent.cli.app import application
 from agent.config import RunConfig
 from envs.suites.webarena.accounts import PUBLISHED_ACCOUNTS
 from envs.suites.webarena.sites import VARIABLES as SITES
-from scripts.docs.api_reference import SECTIONS, api_pages, identifiers
+from scripts.docs.api_reference import RULE, SECTIONS, api_pages, identifiers
 from scripts.docs.cli_reference import cli_page
 from scripts.docs.config_reference import FILES, config_page, keys
-from tests.docs.documented import ROOT
+from tests.docs.documented import ROOT, imported_names
 from tests.timing import HANG_S
+from training.loop.arms import ARMS
 
 LOADED = re.compile(r"<(?:script|img|iframe|source)[^>]+src=\"(https?:[^\"]+)\"|<link[^>]+href=\"(https?:[^\"]+)\"")
 VARIABLE = r"\b(?:ANTHROPIC|BROWSERGYM|GEMINI|GOOGLE|HF|MIRA|OPENAI|SSL|VLLM|WA|XDG)_[A-Z_]+\b"
 """Names of environment variables."""
-NO_MKDOCS = "mkdocs is not installed: the documentation site is not checked (pip install 'mira-web[docs]')"
+NO_MKDOCS = "mkdocs is not installed: the documentation site is not checked (pip install '.[docs]')"
 
 
 def _leaves(group: Any, path: str) -> list[tuple[str, Any]]:
@@ -60,6 +63,44 @@ def test_every_name_of_the_reference_can_be_imported() -> None:
         assert identifiers(module), f"{module} has nothing to show"
         for identifier in identifiers(module):
             assert hasattr(import_module(module), identifier.removeprefix(f"{module}."))
+
+
+def test_the_reference_has_every_name_that_documented_programs_import() -> None:
+    listed = {name for _, _, modules in SECTIONS for module in modules for name in identifiers(module)}
+    missing = {(str(path), name) for path, name in imported_names() if name not in listed}
+    assert missing == {("tests/data/acme/acme/suite.py", "envs.suites.miniwob.suite.MiniwobSuite")}
+
+
+def test_the_reference_has_the_modules_that_package_authors_need() -> None:
+    listed = {module for _, _, modules in SECTIONS for module in modules}
+    page = (ROOT / "docs/howto/extend.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"#.* ((?:envs|judges|models|planners|training)(?:\.[a-z_]+)+)", page))
+    assert len(named) >= 6
+    assert named <= listed
+
+
+def test_every_class_and_function_of_the_reference_has_a_docstring() -> None:
+    modules = {module for _, _, listed in SECTIONS for module in listed}
+    values = {
+        name: getattr(import_module(module), name.rpartition(".")[2])
+        for module in modules
+        for name in identifiers(module)
+    }
+    found = {name: value for name, value in values.items() if isclass(value) or isfunction(value)}
+    assert len(found) > 100
+    assert {name for name, value in found.items() if not _own_docstring(value)} == set()
+
+
+def _own_docstring(value: Any) -> bool:
+    """Whether *value* has a docstring that is neither inherited nor the signature that `dataclass` writes."""
+    text = vars(value).get("__doc__") if isclass(value) else value.__doc__
+    return bool(text) and not text.startswith(f"{value.__name__}(")
+
+
+def test_one_rule_says_what_is_stable() -> None:
+    assert RULE in " ".join((agent.__doc__ or "").split())
+    assert all(RULE in page for page in api_pages().values())
+    assert RULE in " ".join((ROOT / "docs/howto/extend.md").read_text(encoding="utf-8").split())
 
 
 def test_every_environment_variable_is_documented() -> None:
@@ -110,6 +151,30 @@ def test_the_site_builds_without_a_warning_and_loads_nothing_from_other_hosts(tm
         text = page.read_text(encoding="utf-8")
         assert [url for match in LOADED.findall(text) for url in match if url] == [], page
         assert re.search(r":(func|class|mod|meth|attr):", text) is None, page
+
+
+BANNED = ("below the model", "model that sees", "models that see", "the world or a model", "hopeless", "mira-web[")
+"""Phrases that readers did not understand, or that are wrong. The pages say environment, vision-language model, …"""
+
+
+def test_pages_use_standard_terms() -> None:
+    pages = [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "SECURITY.md", ROOT / "CONTRIBUTING.md"]
+    texts = {page: " ".join(page.read_text(encoding="utf-8").lower().split()) for page in pages}
+    assert {(page.name, phrase) for page, text in texts.items() for phrase in BANNED if phrase in text} == set()
+
+
+def test_every_arm_has_a_row_and_an_unmeasured_one_says_so() -> None:
+    page = (ROOT / "docs/baselines.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \|", page.split("## All arms")[0], re.MULTILINE)
+    assert rows == list(ARMS)
+    results = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs/results").glob("*.md"))
+    assert "webrl_code" not in results, "measured now: say so in docs/baselines.md"
+    assert "has not been measured" in page.split("**`webrl_code`**")[1].split("\n\n")[0]
+
+
+def test_every_page_begins_with_a_heading() -> None:
+    pages = [*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")]
+    assert [str(page) for page in pages if not page.read_text(encoding="utf-8").startswith("# ")] == []
 
 
 def test_the_glossary_defines_each_term_once_and_in_order() -> None:

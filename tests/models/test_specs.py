@@ -110,10 +110,12 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         del name
 
     monkeypatch.setattr("models.optional.find_spec", find_nothing)
-    with pytest.raises(ModelUnavailable, match=r"^litellm:mistral/m needs litellm: pip install 'mira-web\[litellm\]'$"):
+    with pytest.raises(
+        ModelUnavailable, match=r"^litellm:mistral/m needs litellm: pip install '\.\[litellm\]' in the clone of Mira$"
+    ):
         make_model("litellm:mistral/m", environ={})
     row = next(row for row in statuses({}) if row.spec == "litellm:PROVIDER/MODEL")
-    assert not row.usable and "mira-web[litellm]" in row.detail
+    assert not row.usable and "'.[litellm]'" in row.detail
 
 
 def test_a_folder_without_a_checkpoint(tmp_path: Path) -> None:

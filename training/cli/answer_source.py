@@ -115,7 +115,7 @@ def answers_to(
     pictured = any(example.image is not None for example in examples)
     profile = vision_profile(policy, family) if pictured else None
     if pictured and profile is None:
-        raise BadInput(f"--policy: {policy} reads text only; name a model that sees pictures")
+        raise BadInput(f"--policy: {policy} reads text only; name a vision-language model")
     name, digest = "" if profile is None else profile.name, examples_digest(examples)
     asked = Asked(policy=policy, profile=name, max_tokens=max_tokens, examples=digest)
 

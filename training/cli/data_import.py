@@ -29,7 +29,7 @@ def import_examples(
         typer.Option(
             help="Question of an example. element: where is this; goal: where to click for this; step: the next "
             "action; choice: the letter of a mark; text: a text about the page. Default: step for episodes, goal for "
-            "benchmarks of places, choice for visualwebbench, element for a folder."
+            "benchmarks of positions, choice for visualwebbench, element for a folder."
         ),
     ] = None,
     split: Annotated[

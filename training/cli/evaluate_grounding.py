@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def evaluate_grounding(
     files: Annotated[list[Path], typer.Argument(help="JSON Lines files of examples.", metavar="EXAMPLES")],
-    policy: Annotated[str | None, typer.Option(help="Model spec of a model that sees.")] = None,
+    policy: Annotated[str | None, typer.Option(help="Model spec of a vision-language model.")] = None,
     predictions: Annotated[
         Path | None, typer.Option(help="Score this file of predictions instead: name, and point in pixels.")
     ] = None,
@@ -93,7 +93,7 @@ def _ask(
 
     form = form_of_model(spec, profile)
     if form is None:
-        raise BadInput(f"--policy: {spec} reads text only; name a model that sees pictures")
+        raise BadInput(f"--policy: {spec} reads text only; name a vision-language model")
     asked = Asked(
         policy=spec,
         profile=form.profile.name,

@@ -92,7 +92,7 @@ def profile_for(spec: str, declared: str, steps: Sequence[AskedStep]) -> VisionP
 
     profile = vision_profile(spec, declared)
     if profile is None and any(step.example.image is not None for step in steps):
-        raise BadInput(f"{spec} reads text only, and these examples show screenshots: name a model that sees pictures")
+        raise BadInput(f"{spec} reads text only, and these examples show screenshots: name a vision-language model")
     return profile or GENERAL
 
 

@@ -32,7 +32,7 @@ def grounding(
     variants: Annotated[
         int, typer.Option(min=1, max=10_000, help="Pages with different content for each template and size.")
     ] = 1,
-    per_page: Annotated[int, typer.Option(min=1, max=100, help="Maximum number of examples of one picture.")] = 6,
+    per_page: Annotated[int, typer.Option(min=1, max=100, help="Maximum number of examples of one screenshot.")] = 6,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of pages, instructions and splits.")] = 0,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Number of pages rendered in parallel.")] = 2,
     coordinates: Annotated[

@@ -189,7 +189,7 @@ def examples(
     coordinates: Coordinates = "pixels",
     answer: Annotated[
         AnswerShape,
-        typer.Option(help="Form of the answer to a question for a place; all but point are for GuirlVG's box rows."),
+        typer.Option(help="Form of the answer to a question for a position; all but point are for GuirlVG's box rows."),
     ] = AnswerShape.POINT,
     screenshots: Annotated[
         bool,
@@ -219,7 +219,7 @@ def examples(
     if ask != "step" and not screenshots:
         raise BadInput(f"--ask {ask} needs screenshots: omit --no-screenshots")
     if ask == "step" and answer is not AnswerShape.POINT:
-        raise BadInput(f"--answer {answer.value} is for questions for a place: --ask element, description or goal")
+        raise BadInput(f"--answer {answer.value} is for questions for a position: --ask element, description or goal")
     if out.is_dir():
         raise BadInput(f"--out {str(out)!r} is a folder: name a file")
     traces = [(one.read(), one.blobs) for one in discover_traces(runs)]

@@ -55,7 +55,7 @@ def _box(row: Row, size: Size) -> Corners:
         raise row.bad(f"the box {left:g}, {top:g}, {right:g}, {bottom:g} must be left, top, right, bottom in pixels")
     if left < 0 or top < 0 or right > size[0] or bottom > size[1]:
         raise row.bad(
-            f"the box {left:g}, {top:g}, {right:g}, {bottom:g} is outside of the picture, {size[0]} x {size[1]}"
+            f"the box {left:g}, {top:g}, {right:g}, {bottom:g} is outside of the image, {size[0]} x {size[1]}"
         )
     return left, top, right, bottom
 
@@ -70,4 +70,4 @@ def _pixels(row: Row, side: str) -> float:
         raise row.bad(f"{side!r} must be a number of pixels, not {value!r}") from None
 
 
-DATA_SET: Final = DataSet(read, "labels.csv or labels.jsonl, and the pictures that it names", ("element", "goal"))
+DATA_SET: Final = DataSet(read, "labels.csv or labels.jsonl, and the images that it names", ("element", "goal"))

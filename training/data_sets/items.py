@@ -126,18 +126,22 @@ class Item:
 
 
 def click(x: float, y: float) -> ClickAt:
+    """A click at a point, in pixels of the image."""
     return ClickAt(x=x, y=y)
 
 
 def long_press(x: float, y: float) -> ClickAt:
+    """A right click, for a long press at a point, in pixels of the image."""
     return ClickAt(x=x, y=y, button="right")
 
 
 def typed(text: str) -> Type:
+    """Types into the field that has the focus."""
     return Type(ref=FOCUSED, text=text)
 
 
 def open_app(name: str) -> Goto:
+    """Opens the app *name*: the address `app:NAME`."""
     return Goto(url=f"{APP}{name}")
 
 

@@ -15,6 +15,8 @@ from envs.core.errors import BadInput
 from models.optional import install_command, missing_modules
 from training.data_sets.items import Corners, Picture, Size
 
+__all__ = ["Row", "rows_in"]
+
 _BATCH: Final = 16
 """Rows of parquet that are in memory at a time; each may hold a screenshot of megabytes."""
 
@@ -83,7 +85,7 @@ class Row:
         found = next((path for folder in folders if (path := folder / name).is_file()), None)
         if found is None:
             looked = ", ".join(dict.fromkeys(str(folder) for folder in folders))
-            raise self.bad(f"the picture {name!r} is not in {looked}")
+            raise self.bad(f"the image {name!r} is not in {looked}")
         return found
 
     def picture(self, key: str, *folders: Path) -> Picture:
@@ -106,7 +108,7 @@ class Row:
             with Image.open(picture if isinstance(picture, Path) else io.BytesIO(picture)) as image:
                 return image.size
         except (OSError, SyntaxError, ValueError) as error:  # raised by Pillow for damaged files
-            raise self.bad(f"the picture cannot be read: {error}") from None
+            raise self.bad(f"the image cannot be read: {error}") from None
 
     def corners(self, key: str, *, wide: bool) -> Corners:
         """The box of *key*: left, top, width and height if *wide*, else left, top, right and bottom."""

@@ -34,7 +34,7 @@ def read(folder: Path, split: str | None) -> Iterator[Item | Exclusion]:
             picture = row.file("img_filename", home / "images", home)
             size = row.size(picture)
             if size != row.numbers("img_size", 2):
-                raise row.bad(f"'img_size' is not the size of the picture, {size[0]} x {size[1]}")
+                raise row.bad(f"'img_size' is not the size of the image, {size[0]} x {size[1]}")
             yield Item(
                 row.where,
                 f"screenspot-pro/{path.stem}/{number}",

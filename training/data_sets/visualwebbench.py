@@ -134,7 +134,7 @@ def _right(row: Row) -> int:
     """The place of the right one of 'options'."""
     right, count = row.number("answer"), len(row.items("options"))
     if not (right.is_integer() and 0 <= right < count):
-        raise row.bad(f"'answer' must be the place of one of {count} 'options', from 0, not {right:g}")
+        raise row.bad(f"'answer' must be the index of one of {count} 'options', from 0, not {right:g}")
     return int(right)
 
 

@@ -35,7 +35,7 @@ def asked_point(example: Example) -> AskedPoint:
     """What *example* asks for. Raises BadInput if it asks for no place, has no image, or is in no known words."""
     if not isinstance(example.target, PointTarget | ChoiceTarget) or example.image is None:
         raise BadInput(
-            f"example {example.name!r} asks for no place on an image: its target must be a point or a choice"
+            f"example {example.name!r} asks for no position on an image: its target must be a point or a choice"
         )
     if example.facts is not None and example.facts.subject:
         return AskedPoint(where_is=example.facts.question == "where_is", subject=example.facts.subject)

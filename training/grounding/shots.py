@@ -85,7 +85,7 @@ async def take(session: BrowserSession, known: Sequence[Control] | None, scale: 
     Raises EnvError if the page cannot be observed."""
     observation = await session.observe(screenshot=True)
     if observation.screenshot is None:
-        raise EnvError(f"the page cannot be shown: {observation.note or 'no picture'}")
+        raise EnvError(f"the page cannot be shown: {observation.note or 'no screenshot'}")
     wide, high = picture_size(observation.screenshot)
     observed = tuple(_observed(element) for element in observation.elements)
     by_id = {control.id: control for control in (observed if known is None else known)}

@@ -340,8 +340,8 @@ def _coordinate_warnings(examples: Sequence[Example], settings: GrpoSettings) ->
     if not steps or settings.reward.kind == "guirlvg" or any(has_places(example.target) for example in examples):
         return ()
     return (
-        f"warning: none of the {len(examples)} steps has a place, so reward {settings.reward.kind!r} tells right from "
-        "wrong alone; `mira train examples` of a run with `--screenshots steps` makes steps that have",
+        f"warning: none of the {len(examples)} steps has coordinates, so reward {settings.reward.kind!r} tells right "
+        "from wrong alone; `mira train examples` of a run with `--screenshots steps` makes steps that have",
     )
 
 

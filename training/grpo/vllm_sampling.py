@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from envs.core.errors import BadInput
+from models.optional import install_command
 from training.engine.replaced_attributes import replaced
 from training.grpo.evaluation import encode_prompts
 from training.grpo.examples import Example
@@ -29,7 +30,7 @@ def vllm_arguments(settings: GrpoSettings) -> dict[str, Any]:
     if vllm is None:
         return {"use_vllm": False}
     if find_spec("vllm") is None:
-        raise BadInput("vllm: sampling needs the package vllm in this environment: pip install 'mira-web[vllm]'")
+        raise BadInput(f"vllm: sampling needs the package vllm in this environment: {install_command('vllm')}")
     return {
         "use_vllm": True,
         "vllm_mode": vllm.mode,

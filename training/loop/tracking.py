@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from envs.core.errors import BadInput
+from models.optional import install_command
 from training.loop.metrics import CriticScores, GroupMetrics, PhaseMetrics, PlayedRun
 
 TENSORBOARD = "tensorboard"
@@ -17,7 +18,7 @@ TENSORBOARD = "tensorboard"
 def check_trackers(report_to: Sequence[str]) -> None:
     """Raises BadInput where TensorBoard is requested but not installed."""
     if TENSORBOARD in report_to and find_spec(TENSORBOARD) is None:
-        raise BadInput("report_to: tensorboard is not installed: pip install 'mira-web[training]'")
+        raise BadInput(f"report_to: tensorboard is not installed: {install_command('training')}")
 
 
 @contextmanager

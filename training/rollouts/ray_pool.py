@@ -35,6 +35,7 @@ from envs.core.errors import BadInput, EnvError
 from envs.core.tasks import TaskSelection
 from envs.core.trace_store import BlobStore, TraceWriter, has_header
 from models.base import ModelError
+from models.optional import install_command
 from training.rollouts.pool import Rollouts, split_selection
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class RayPool:
         try:
             import ray
         except ImportError:
-            raise BadInput("rollouts on a cluster need Ray: pip install 'mira-web[ray]'") from None
+            raise BadInput(f"rollouts on a cluster need Ray: {install_command('ray')}") from None
         if workers < 1 or shard_size < 1:
             raise BadInput(f"a pool needs at least one worker and one instance a shard, not {workers} and {shard_size}")
         self._workers, self._size, self._deadline_s = workers, shard_size, shard_deadline_s

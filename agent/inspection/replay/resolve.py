@@ -198,7 +198,7 @@ def _by_place(group: _Namesakes) -> _Choice:
         shares = [(_share(distinguishing, scope(group.now, element, group.candidates)), element) for element in new]
         best = max(share for share, _ in shares)
         if best < FITS:
-            return _Choice(None, f"no {key_text(target.key)} is in the recorded place")
+            return _Choice(None, f"no {key_text(target.key)} is at the recorded position")
         new = [element for share, element in shares if share > best - TIE]
         old = [element for element in old if _share(distinguishing, words[element]) > 1 - TIE]
         if len(old) == len(new) == 1:

@@ -37,10 +37,10 @@ class Gallery:
             with Image.open(io.BytesIO(data)) as image:
                 width, height = image.size
                 if width * height > _MOST_PIXELS:
-                    raise TraceError(f"picture {name} of {width}x{height} pixels is too large to show")
+                    raise TraceError(f"image {name} of {width}x{height} pixels is too large to show")
                 kind, shown = self._fitting(image, data)
         except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-            raise TraceError(f"blob {name} is not a picture: {type(error).__name__}") from None
+            raise TraceError(f"blob {name} is not an image: {type(error).__name__}") from None
         self.count += 1
         self.bytes += len(shown)
         return f"data:image/{kind};base64,{base64.b64encode(shown).decode()}", width, height

@@ -20,6 +20,7 @@ DESCRIBING: Final[Mapping[Literal["program", "id"], Language]] = {"program": DES
 
 
 def language(name: Literal["program", "id"]) -> Language:
+    """The action language of that name."""
     return LANGUAGES[name]
 
 

@@ -50,7 +50,7 @@ def golden_folder(name: SiteName) -> Path:
     Raises BadInput if the extra `sites` is not installed."""
     missing = missing_packages(name)
     if missing:
-        raise BadInput(f"the site {name} needs {', '.join(missing)}: pip install 'mira-web[sites]'")
+        raise BadInput(f"the site {name} needs {', '.join(missing)}: pip install '.[sites]' in the clone of Mira")
     return sites_home() / "golden" / f"{name}-{_fingerprint(name)}"
 
 

@@ -191,7 +191,7 @@ def test_a_missing_extra_is_one_line_that_names_it(
     problem = [line for line in done.stderr.splitlines() if line.startswith("mira: ")]
     assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr
     assert len(problem) == 1
-    assert problem[0].endswith(f": pip install 'mira-web[{extra}]'"), problem
+    assert problem[0].endswith(f": pip install '.[{extra}]' in the clone of Mira"), problem
 
 
 def test_an_adapter_without_peft_is_one_line(tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ def test_an_adapter_without_peft_is_one_line(tmp_path: Path) -> None:
     environ = without_modules(tmp_path, {"peft": ["peft"]})
     done = light_mira(tmp_path, "run", "--suite", "miniwob", "--policy", spec, "--out", "runs", environ=environ)
     assert done.returncode == 2
-    assert done.stderr.splitlines()[-1] == f"mira: {spec} needs peft: pip install 'mira-web[adapters]'"
+    assert done.stderr.splitlines()[-1] == f"mira: {spec} needs peft: pip install '.[adapters]' in the clone of Mira"
 
 
 @pytest.mark.heavy

@@ -337,7 +337,7 @@ async def test_a_person_approves_the_control_that_was_found(
         ({"policy": "openai:m", "profile": "small"}, "short prompts, which name controls by number"),
         ({"policy": "openai-computer:m"}, "acts with its vendor's tools"),
         ({"policy": "openai:m", "grounder": "embedded"}, "embedded reads text only"),
-        ({"policy": "openai:m", "grounder": "oracle"}, "needs a model that sees pictures"),
+        ({"policy": "openai:m", "grounder": "oracle"}, "needs a vision-language model"),
     ],
 )
 async def test_what_cannot_work_is_refused_in_one_line(

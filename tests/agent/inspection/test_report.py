@@ -365,7 +365,7 @@ def test_damage_is_listed_and_the_rest_is_written(tmp_path: Path) -> None:
 def test_a_blob_that_is_not_a_picture_is_left_out(tmp_path: Path) -> None:
     run = write_run(tmp_path / "r", [Play(picture=b"<svg onload=alert(1)>")])
     report = write_report([run.path])
-    assert report.pictures == 0 and "is not a picture" in report.problems[0]
+    assert report.pictures == 0 and "is not an image" in report.problems[0]
     assert "data:image/" not in report.path.read_text().replace("data:,", "")
 
 

@@ -195,6 +195,6 @@ async def test_a_click_in_the_coordinates_of_the_model_is_recorded_in_pixels(
 async def test_a_model_of_text_is_refused_before_anything_starts(tmp_path: Path, spec: str) -> None:
     policy = spec if spec == "embedded" else f"local:{save_checkpoint(tmp_path)}"
     shown = RunConfig.model_validate({"policy": policy, "planner": "none", "judge": "none", "screenshots": "plain"})
-    with pytest.raises(BadInput, match=r"--screenshots plain shows pictures to the policy, and .* reads text only"):
+    with pytest.raises(BadInput, match=r"--screenshots plain shows images to the policy, and .* reads text only"):
         async with open_components(shown, "open"):
             pass

@@ -199,7 +199,7 @@ def _two(folder: Path, _patch: pytest.MonkeyPatch) -> Path:
 
 
 WRONG = {
-    "no package": (_without_package, "a GGUF file needs the package gguf: pip install 'mira-web[gguf]'"),
+    "no package": (_without_package, "a GGUF file needs the package gguf: pip install '.[gguf]' in the clone of Mira"),
     "no room": (_without_room, "make room, or set XDG_CACHE_HOME"),
     "no GGUF": (_written("x.gguf", b"hello, world"), "x.gguf is not a GGUF file"),
     "empty": (_written("x.gguf", b""), "x.gguf is not a GGUF file"),

@@ -104,7 +104,7 @@ async def test_a_long_prompt_keeps_its_pictures(folders: Callable[[str], Path]) 
     marks = [field["mm_token_type_ids"] for field in (whole.inputs, short.inputs)]
     assert marks[1].shape == (1, len(short.ids)) and marks[0].sum() == marks[1].sum() > 0
     room = int(marks[0][0].nonzero()[-1]) + MIN_ROOM
-    with pytest.raises(ModelRejected, match=r"the pictures and what precedes them take \d+ of the \d+ tokens"):
+    with pytest.raises(ModelRejected, match=r"the images and what precedes them take \d+ of the \d+ tokens"):
         prompts.encode_pictures(request("x" * 900, PICTURE).messages, room)
 
 
@@ -128,7 +128,7 @@ async def test_a_model_of_text_refuses_a_picture_in_one_line(tmp_path: Path) -> 
 
 
 async def test_a_damaged_picture_is_refused_in_one_line(folders: Callable[[str], Path]) -> None:
-    with pytest.raises(ModelRejected, match="a picture cannot be read") as caught:
+    with pytest.raises(ModelRejected, match="an image cannot be read") as caught:
         await LocalModel.load(folders("gemma-3")).complete(request("Where?", Image(b"\x89PNG\r\n")))
     assert "\n" not in str(caught.value)
 

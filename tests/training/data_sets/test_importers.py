@@ -277,7 +277,7 @@ def test_a_row_of_visualwebbench_without_its_answer_is_named(tmp_path: Path) -> 
     path = tmp_path / "element_ground" / "test-00000-of-00001.parquet"
     (row,) = parquet.read_table(path).to_pylist()
     published.write_parquet(path, [row | {"answer": 8}])
-    with pytest.raises(BadInput, match=r"row 1: 'answer' must be the place of one of 8 'options', from 0, not 8"):
+    with pytest.raises(BadInput, match=r"row 1: 'answer' must be the index of one of 8 'options', from 0, not 8"):
         import_data("visualwebbench", path, ImportOptions(), tmp_path)
 
 

@@ -181,7 +181,7 @@ def _no_place(saved: Path, examples: Path) -> tuple[object, ...]:
         (_lacking, "lack the example '1'"),
         (_neither, "--policy, or a file of --predictions"),
         (_text_only, "reads text only"),
-        (_no_place, "asks for no place"),
+        (_no_place, "asks for no position"),
     ],
 )
 def test_bad_input_is_one_line(  # noqa: PLR0917

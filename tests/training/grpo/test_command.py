@@ -134,7 +134,7 @@ def test_reports_are_put_together_in_rows(count: int, rows: list[tuple[int, int]
 
 WRONG = [
     pytest.param(
-        ["examples", "run", "-o", "x", "--answer", "box"], "--answer box is for questions for a place", id="answer"
+        ["examples", "run", "-o", "x", "--answer", "box"], "--answer box is for questions for a position", id="answer"
     ),
     pytest.param(["puzzles", "chess", "-o", "x"], "unknown puzzle 'chess'", id="kind"),
     pytest.param(["puzzles", "maze", "-o", "."], "'.' is a folder", id="a folder"),

@@ -330,7 +330,7 @@ def test_a_policy_trained_on_steps_declares_their_prompt_style(tmp_path: Path) -
     options = {"steps": 1, "answer_tokens": 8, "compute": compute, "optimization": {"batch_rows": 16}}
     lines: list[str] = []
     config = train_grpo(result, "embedded", tmp_path / "compact", parse_settings(options, "here"), log=lines.append)
-    assert [line for line in lines if "none of the 4 steps has a place, so reward 'ssl' tells right from" in line]
+    assert [line for line in lines if "none of the 4 steps has coordinates, so reward 'ssl' tells right from" in line]
     assert declared_style(config.model) == "compact"
     full = [one.model_copy(update={"messages": (("system", completion), *one.messages)}) for one in result]
     config = train_grpo(full, "embedded", tmp_path / "full", parse_settings(options, "here"), log=lambda _: None)

@@ -206,9 +206,9 @@ def test_bad_input_is_one_line(
 @pytest.mark.parametrize(
     ("row", "says"),
     [
-        ("shots/none.png,x,0,0,9,9,,", "row 2: the picture 'shots/none.png' is not in folder"),
+        ("shots/none.png,x,0,0,9,9,,", "row 2: the image 'shots/none.png' is not in folder"),
         ("shots/cart.png,x,9,0,0,9,,", "row 2: the box 9, 0, 0, 9 must be left, top, right, bottom in pixels"),
-        ("shots/cart.png,x,0,0,900,9,,", "row 2: the box 0, 0, 900, 9 is outside of the picture, 200 x 100"),
+        ("shots/cart.png,x,0,0,900,9,,", "row 2: the box 0, 0, 900, 9 is outside of the image, 200 x 100"),
         ("shots/cart.png,x,a,0,9,9,,", "row 2: 'left' must be a number of pixels, not 'a'"),
         ("shots/cart.png,x,nan,0,9,9,,", "row 2: 'left' must be a number, not nan"),
         ("shots/cart.png,,0,0,9,9,,", "row 2: 'instruction' must be a text, not nothing"),

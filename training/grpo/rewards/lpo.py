@@ -88,7 +88,7 @@ class LpoReward(Record):
         """Scores each completion. Raises BadInput if the target is neither a step nor a point, or a *picture* is
         missing."""
         if not isinstance(target, PointTarget | StepTarget):
-            raise BadInput(f"reward 'lpo' is for steps and places on a screen, and one target is a {target.kind}")
+            raise BadInput(f"reward 'lpo' is for steps and positions on a screen, and one target is a {target.kind}")
         return [self._of(target, completion, picture) for completion in group]
 
     def _of(self, target: PointTarget | StepTarget, completion: ParsedCompletion, picture: Picture | None) -> Score:

@@ -17,6 +17,8 @@ Scores = NDArray[np.float64]
 
 
 class Similarity(Protocol):
+    """Compares instructions of failed tasks with those of a pool."""
+
     def scores(self, failed: Sequence[str], pool: Sequence[str]) -> Scores:
         """Scores of at most 1; higher is more similar, 0 and below is not similar. Equal texts give equal scores."""
         ...

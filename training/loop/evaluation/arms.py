@@ -28,6 +28,7 @@ import numpy as np
 from envs.core.errors import BadInput
 from envs.core.record import Record
 from judges.statistics import Estimate, Floats, resampled
+from models.optional import install_command
 from training.loop.evaluation.reading import PlayedEpisode
 
 Cluster = Literal["task", "template"]
@@ -239,5 +240,5 @@ def _student(freedom: float) -> float:
     try:
         from scipy.stats import t as student
     except ModuleNotFoundError:
-        raise BadInput("an interval over training seeds needs scipy: pip install 'mira-web[training]'") from None
+        raise BadInput(f"an interval over training seeds needs scipy: {install_command('training')}") from None
     return float(student.ppf(0.975, freedom))

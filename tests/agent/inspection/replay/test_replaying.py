@@ -67,7 +67,7 @@ async def test_a_missing_element_is_not_replaced_by_another(orders: Orders, tmp_
     replay = await replay_trace(trace, QUICK, may_act=True)
     assert verdicts(replay)[:3] == ["same", "same", "missing"]
     assert orders.shipped == [] and not replay.ok
-    assert replay.steps[2].status is None and "is in the recorded place" in replay.steps[2].reason
+    assert replay.steps[2].status is None and "is at the recorded position" in replay.steps[2].reason
 
 
 async def test_another_address_is_a_difference_and_can_end_it(orders: Orders, tmp_path: Path) -> None:

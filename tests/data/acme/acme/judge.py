@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from envs.core.trace import Flip
-from judges.base import Ending, Progress, Rated, Verdict
+from judges import Ending, Progress, Rated, Verdict
 from judges.entry import JudgeEntry
 from judges.ratings import make_rating
-from models.base import ChatReply, Usage
+from models import ChatReply, Usage
 
 
 class AcmeRater:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from envs.core.tasks import Milestone
-from planners.base import Plan, Situation
+from planners import Plan, Situation
 from planners.entry import PlannerEntry
 
 

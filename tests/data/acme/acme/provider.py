@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from models.base import ChatModel, ChatReply, ChatRequest, ModelStatus, Usage
+from models import ChatModel, ChatReply, ChatRequest, ModelStatus, Usage
 from models.provider import ModelOptions, ModelSpec, Provider
 
 

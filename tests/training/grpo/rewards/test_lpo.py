@@ -312,7 +312,7 @@ def test_the_text_of_a_step_is_that_of_its_action() -> None:
 
 @pytest.mark.parametrize("target", [MAZE, SUDOKU_4], ids=lambda it: it.kind)
 def test_what_is_not_on_a_screen_is_refused(target: Target) -> None:
-    with pytest.raises(BadInput, match="places on a screen"):
+    with pytest.raises(BadInput, match="positions on a screen"):
         score(target, "130 215")
 
 

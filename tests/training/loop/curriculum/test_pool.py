@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from envs.core.errors import BadInput
 from envs.core.tasks import TaskRef
-from envs.suites.sites.catalog import template
+from envs.suites.sites.catalog import template, templates
 from envs.suites.sites.splits import EVALUATION_SEEDS, split_of
 from envs.suites.sites.suite import InstanceSampler, pool
 from training.loop.curriculum import (
@@ -99,6 +99,8 @@ async def test_a_variant_of_a_miniwob_task_is_an_instance_above_every_one_played
 
 # The sites, from their golden states
 
+TRAINED = {name for name in templates() if split_of(name) == "train"}
+
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def sampler() -> InstanceSampler:
@@ -113,6 +115,8 @@ async def test_the_sites_pool_is_the_suites_own_with_every_instruction_known(sam
     assert {split_of(item.ref.name) for item in result} == {"train"}
     assert min(item.ref.seed for item in result) == EVALUATION_SEEDS
     assert all(item.known and item.instruction for item in result)
+    assert (len(TRAINED), TRAINED - {item.ref.name for item in result}) == (85, {"code-count-owned"})
+    assert len(await sampler.candidates(template("code-count-owned"))) == EVALUATION_SEEDS, "none is for training"
 
 
 @pytest.mark.slow

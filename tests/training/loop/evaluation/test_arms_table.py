@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.arms import table
+from benchmarks.arms import main, table
 from envs.core.errors import BadInput
 from envs.core.trace import Outcome
 from tests.agent.episodes import Play, write_run
@@ -85,12 +85,26 @@ def test_short_phases_of_an_arm_count_together(tmp_path: Path) -> None:
     assert result["episodes"] == {
         f"mgrpo seed 0 phase {phase}": [cell] for phase, cell in ((0, "0"), (3, "0"), (6, "1"))
     }
+    note = "`mgrpo` plays 24 phases of 4 rollouts; 4 of them count as one phase of the other arms.\n\nSuccess on"
+    assert (tmp_path / "after.md").read_text().startswith(note)
     (curve,) = result["curves"]
     assert [phase["phase"] for phase in curve["phases"]] == [1, 2, 3, 4, 5, 6]
     variant = f"b={tmp_path / 'runs'}"
     both = build_table(tmp_path, added=[], rival="mgrpo", strides=["mgrpo=4", "mgrpo b=4"], variants=[variant])
     assert sorted({name.partition(" seed")[0] for name in both["episodes"]}) == ["mgrpo", "mgrpo b"]
     assert both["phase"] == 6
+
+
+def test_the_page_begins_with_its_title_date_and_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["--out", str(tmp_path / "runs"), "--add", str(written(tmp_path)), "--rival", "awr"]
+    words += ["--write", str(tmp_path / "after"), "--title", "Short tasks"]
+    monkeypatch.setattr("sys.argv", ["arms.py", "table", *words])
+    assert main() == 0
+    title, empty, date, *_ = (tmp_path / "after.md").read_text().splitlines()
+    assert (title, empty) == ("# Short tasks", "") and date.startswith("Written on 2")
+    assert (
+        f"python -m benchmarks.arms table {' '.join(words[:-1])} 'Short tasks'" in (tmp_path / "after.md").read_text()
+    )
 
 
 @pytest.mark.parametrize(
