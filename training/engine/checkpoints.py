@@ -82,9 +82,7 @@ def _read_policy(folder: Path) -> tuple[Any, Any]:
         except ModelUnavailable as error:
             raise BadInput(str(error)) from error
         return read.model, read.tokenizer
-    if not (folder / "config.json").is_file():
-        raise BadInput(f"{str(folder)!r} is not a checkpoint: it holds no config.json")
-    check_weights(folder)
+    check_checkpoint(folder)
     try:
         tokenizer: Any = AutoTokenizer.from_pretrained(folder, **LOCAL)
         model: Any = AutoModelForCausalLM.from_pretrained(
@@ -93,6 +91,13 @@ def _read_policy(folder: Path) -> tuple[Any, Any]:
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise BadInput(f"{str(folder)!r} cannot be loaded: {' '.join(str(error).split())[:300]}") from error
     return model, tokenizer
+
+
+def check_checkpoint(folder: Path) -> None:
+    """Raises BadInput where *folder* is no checkpoint or adapter with safetensors, without loading its weights."""
+    if not (is_adapter(folder) or (folder / "config.json").is_file()):
+        raise BadInput(f"{str(folder)!r} is not a checkpoint: it holds no config.json")
+    check_weights(folder)
 
 
 def check_weights(folder: Path) -> None:

@@ -18,7 +18,7 @@ from envs.core.run_lock import RunLock, RunLocked
 from envs.core.tasks import TaskRef, TaskSelection
 from judges.registry import JUDGES
 from planners.registry import PLANNERS
-from training.engine.checkpoints import check_weights, is_adapter, policy_spec, read_config, weights_digest
+from training.engine.checkpoints import check_checkpoint, policy_spec, read_config, weights_digest
 from training.engine.tree_attention import check_layers
 from training.loop.parts import RunLocation, load_or_compute, run_location
 from training.loop.settings import EvaluationSettings, RaySettings, RolloutSettings
@@ -96,9 +96,7 @@ def models_named(settings: RolloutSettings, evaluation: EvaluationSettings) -> t
 
 def check_policy(folder: Path) -> None:
     """Raises BadInput where *folder* is no checkpoint that can be trained, without loading its weights."""
-    if not (is_adapter(folder) or (folder / "config.json").is_file()):
-        raise BadInput(f"{str(folder)!r} is not a checkpoint: it holds no config.json")
-    check_weights(folder)
+    check_checkpoint(folder)
     check_layers(read_config(folder))
 
 

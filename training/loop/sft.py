@@ -22,7 +22,7 @@ from training.data.rows import Row, RowEncoder, room_at_play
 from training.data.table import DataSummary, summarize
 from training.data.thoughts import declare_learned_thoughts, thoughts_in
 from training.data.trajectories import Decision, LeftOut, Selection, Trajectory, parsed_completion
-from training.engine.checkpoints import base_of, load_policy, weights_digest
+from training.engine.checkpoints import base_of, check_checkpoint, load_tokenizer, read_config, weights_digest
 from training.engine.early_stopping import ValidationScore, best_epoch, best_score, read_scores
 from training.engine.language_model import hidden_width
 from training.engine.learning_rate_check import UpdateBound, check_rate
@@ -116,11 +116,9 @@ def fine_tune(
     if not (out / BEGUN).exists() and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise BadInput(f"{str(out)!r} is not an empty folder and holds no fine-tuning: name another folder")
     policy = start_folder(start)
-    model, tokenizer = load_policy(policy)
-    room = room_at_play(model.config, tokenizer)
-    width = hidden_width(model.config)
-    del model
-    encoder = RowEncoder(tokenizer, settings.compute.max_tokens, room)
+    check_checkpoint(policy)
+    config, tokenizer = read_config(policy), load_tokenizer(policy)
+    encoder = RowEncoder(tokenizer, settings.compute.max_tokens, room_at_play(config, tokenizer))
     selection = read_runs(runs, texts=True)
     for notice in selection.provenance.notices():
         log(notice)
@@ -133,7 +131,7 @@ def fine_tune(
     encoded = encoder.encode(kept)
     if not encoded.rows:
         raise BadInput(_nothing_to_learn(selection, left_out))
-    check_rate(update_bound(settings, len(encoded.rows), width))
+    check_rate(update_bound(settings, len(encoded.rows), hidden_width(config)))
     validation_rows = _validation_rows(validation, encoded.rows, encoder, settings, log)
     begun = Begun(
         start=weights_digest(policy),
