@@ -32,7 +32,7 @@ from training.engine.sft import SupervisedJob, supervised
 from training.loop.curriculum import held_out, refusal
 from training.loop.curriculum.trainable import POOLED
 from training.loop.data import read_runs
-from training.loop.parts import begin_or_continue, write_record
+from training.loop.parts import check_folder, owning, write_record
 from training.loop.settings import SET, values_of
 from training.starts import start_folder
 
@@ -113,8 +113,7 @@ def fine_tune(
     was edited after it was written, and BadInput where there are no rows, the learning rate is too low, or *out* holds
     anything else.
     """
-    if not (out / BEGUN).exists() and out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise BadInput(f"{str(out)!r} is not an empty folder and holds no fine-tuning: name another folder")
+    check_folder(out, BEGUN, "fine-tuning")
     policy = start_folder(start)
     check_checkpoint(policy)
     config, tokenizer = read_config(policy), load_tokenizer(policy)
@@ -139,34 +138,34 @@ def fine_tune(
         validation=rows_digest(validation_rows) if validation_rows else "",
         settings=settings,
     )
-    begin_or_continue(out / BEGUN, begun, "a fine-tuning")
-    summary = summarize(Selection(kept, left_out), encoded)
-    write_record(out / "summary.json", summary)
-    write_trajectories(out / "trajectories.parquet", kept)
-    log(
-        f"{len(encoded.rows)} rows of {len(kept)} episodes"
-        + (f", {len(validation_rows)} to validate" if validation_rows else "")
-    )
-    job = SupervisedJob(
-        start=policy.resolve(),
-        optimization=settings.optimization,
-        compute=settings.compute,
-        seed=settings.seed,
-        patience=settings.patience,
-    )
-    model = supervised(job, encoded.rows, out, validation=validation_rows, launcher=settings.launcher, watch=watch)
-    _declare(model, kept, policy, log)
-    declare_precision(model, bf16=settings.compute.bf16)
-    losses = [row["loss"] for row in json.loads((out / "log.json").read_text(encoding="utf-8")) if "loss" in row]
-    first, last = (losses[0], losses[-1]) if losses else (None, None)
-    play = play_command(model, kept)
-    scores = read_scores(out) if validation_rows else ()
-    if scores and best_score(scores).step == 0:
+    with owning(out / BEGUN, begun, "a fine-tuning"):
+        summary = summarize(Selection(kept, left_out), encoded)
+        write_record(out / "summary.json", summary)
+        write_trajectories(out / "trajectories.parquet", kept)
         log(
-            f"warning: the start has a lower loss on the validation runs ({scores[0].loss:.3f}) than every epoch "
-            f"(at best {best_epoch(scores).loss:.3f}): compare both in play; the model is that of the best epoch"
+            f"{len(encoded.rows)} rows of {len(kept)} episodes"
+            + (f", {len(validation_rows)} to validate" if validation_rows else "")
         )
-    return FineTuned(model=model, data=summary, first_loss=first, last_loss=last, validation=scores, play=play)
+        job = SupervisedJob(
+            start=policy.resolve(),
+            optimization=settings.optimization,
+            compute=settings.compute,
+            seed=settings.seed,
+            patience=settings.patience,
+        )
+        model = supervised(job, encoded.rows, out, validation=validation_rows, launcher=settings.launcher, watch=watch)
+        _declare(model, kept, policy, log)
+        declare_precision(model, bf16=settings.compute.bf16)
+        losses = [row["loss"] for row in json.loads((out / "log.json").read_text(encoding="utf-8")) if "loss" in row]
+        first, last = (losses[0], losses[-1]) if losses else (None, None)
+        play = play_command(model, kept)
+        scores = read_scores(out) if validation_rows else ()
+        if scores and best_score(scores).step == 0:
+            log(
+                f"warning: the start has a lower loss on the validation runs ({scores[0].loss:.3f}) than every epoch "
+                f"(at best {best_epoch(scores).loss:.3f}): compare both in play; the model is that of the best epoch"
+            )
+        return FineTuned(model=model, data=summary, first_loss=first, last_loss=last, validation=scores, play=play)
 
 
 def update_bound(settings: SupervisedSettings, rows: int, width: int) -> UpdateBound:

@@ -14,6 +14,7 @@ from safetensors.torch import load_file
 from benchmarks.toy_models.puzzles import fresh_model
 from envs.core.actions import Click, ClickAt
 from envs.core.errors import BadInput
+from envs.core.run_lock import LOCK_NAME, RunLock, RunLocked
 from models.vision.coordinates import Size
 from models.vision.grounding import AnswerShape, GroundingPrompt, declared_form
 from tests.mira_command import mira
@@ -67,6 +68,15 @@ def test_a_question_is_answered_in_the_shape_that_it_asks_for(tmp_path: Path) ->
     result = imitate([boxed], str(start), tmp_path / "run", settings(steps=1), log=lambda _: None)
     tokens = load_start(start, vision=False)[1].encode("[100, 200, 160, 230]", add_special_tokens=False)
     assert result.tokens == len(tokens) + 1, "and the end"
+
+
+def test_of_two_concurrent_fine_tunings_one_is_refused(tmp_path: Path) -> None:
+    start = fresh_model(tmp_path / "start", width=32, layers=1)
+    out = tmp_path / "run"
+    out.mkdir()
+    with RunLock(out), pytest.raises(RunLocked, match="is in use by"):
+        imitate([example(POINT)], str(start), out, settings(steps=1), log=lambda _: None)
+    assert [path.name for path in out.iterdir()] == [LOCK_NAME]
 
 
 def settings(**changes: Any) -> ImitationSettings:
