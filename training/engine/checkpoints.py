@@ -20,6 +20,7 @@ from models.base import ModelUnavailable
 from models.local.gpu_attention import avoid_cudnn_attention
 from models.local.loading import read_checkpoint, reading_old_names
 from models.local.safe_loading import ADAPTER_CONFIG, LOCAL, WEIGHTS, weights_problem
+from models.vision.checkpoints import copy_processor
 from training.engine.language_model import encoder_layers, freeze_encoders
 from training.engine.packed_model import accept_packed
 from training.engine.settings import Compute, Lora
@@ -145,27 +146,16 @@ def write_folder_atomically(out: Path) -> Generator[Path]:
         raise
 
 
-PROCESSOR_FILES = (
-    "preprocessor_config.json",
-    "processor_config.json",
-    "video_preprocessor_config.json",
-    "chat_template.json",
-)
-"""Image preprocessing of a multimodal checkpoint. transformers and vLLM cannot load such a model without them."""
-
-
 def save_policy(model: Any, tokenizer: Any, out: Path, start: Path | None = None) -> None:
     """Writes the checkpoint *out* atomically: weights with any adapter merged, tokenizer, generation settings, and the
-    `PROCESSOR_FILES` of the checkpoint *start*."""
+    image processor of the checkpoint *start*, if it has one."""
     merged = model.merge_and_unload() if hasattr(model, "merge_and_unload") else model
     neutral_sampling(merged)
     with write_folder_atomically(out) as part:
         merged.save_pretrained(part)
         tokenizer.save_pretrained(part)
-        for name in PROCESSOR_FILES:
-            source = None if start is None else base_of(start) / name
-            if source is not None and source.is_file():
-                shutil.copyfile(source, part / name)
+        if start is not None:
+            copy_processor(part, start, base_of(start))
 
 
 def is_adapter(folder: Path) -> bool:
