@@ -17,8 +17,9 @@ from envs.core.errors import BadInput
 from envs.core.run_lock import RunLock, RunLocked
 from envs.core.tasks import TaskRef, TaskSelection
 from judges.registry import JUDGES
+from models.local.prompt_style import declared_thoughts
 from planners.registry import PLANNERS
-from training.engine.checkpoints import check_checkpoint, policy_spec, read_config, weights_digest
+from training.engine.checkpoints import base_of, check_checkpoint, policy_spec, read_config, weights_digest
 from training.engine.tree_attention import check_layers
 from training.loop.parts import RunLocation, load_or_compute, run_location
 from training.loop.settings import EvaluationSettings, RaySettings, RolloutSettings
@@ -37,7 +38,8 @@ class Interrupted(KeyboardInterrupt):
 
 
 def rollout_config(policy: Path, settings: RolloutSettings, seed: int) -> RunConfig:
-    """Planner, rater and outcome judge are those of *settings*: the suite's own, or models."""
+    """Planner, rater and outcome judge are those of *settings*: the suite's own, or models. The policy thinks as its
+    checkpoint declares, also where it is played on a server."""
     return RunConfig(
         policy=policy_spec(policy),
         planner=settings.planner,
@@ -51,6 +53,7 @@ def rollout_config(policy: Path, settings: RolloutSettings, seed: int) -> RunCon
         max_actions_per_turn=settings.max_actions_per_turn,
         constrained="on" if settings.constrained else "off",
         rationale=0,  # the completion is the action alone
+        thoughts=declared_thoughts(policy, base_of(policy)) or "none",
         temperature=settings.temperature,
         retry_temperature=0.0,  # training data and evaluations must come from the policy itself
         workers=settings.workers,

@@ -268,7 +268,7 @@ def byte_model(out: Path, context: int = 512) -> Path:
 async def test_play_reads_thoughts_of_what_was_trained_and_counts_their_tokens(tmp_path: Path) -> None:
     """A local model that has learned one answer by heart, with a thought and with an empty one."""
     from models.base import ChatRequest, Message
-    from models.local.prompt_style import thinks_in_tags
+    from models.local.prompt_style import thoughts_of_spec
     from models.specs import make_model
 
     byte_model(tmp_path / "start")
@@ -281,7 +281,7 @@ async def test_play_reads_thoughts_of_what_was_trained_and_counts_their_tokens(t
     easy = hard.model_copy(update={"name": "easy", "messages": (("user", "easy"),), "thought": ""})
     how = settings(optimization={"learning_rate": 5e-3, "batch_rows": 2, "schedule": "linear"}, steps=120)
     result = imitate([hard, easy], str(tmp_path / "start"), tmp_path / "run", how, log=lambda _: None)
-    assert thinks_in_tags(f"local:{result.model}") and not thinks_in_tags(f"local:{tmp_path / 'start'}")
+    assert thoughts_of_spec(f"local:{result.model}") and not thoughts_of_spec(f"local:{tmp_path / 'start'}")
     model = make_model(f"local:{result.model}")
     try:
         thoughtful, quick = [
