@@ -236,16 +236,15 @@ class Loop:
             )
         if not selection.tasks and part > 1:
             return ()
+        counts = selection.counts
+        why = counts.why_missing(len(pool), curriculum.value_band)
         if not selection.tasks:
             raise BadInput(
-                f"phase {number} has no task left to play: the pool of {len(pool)} is used up; set fewer phases, or"
-                " start in another folder with a larger pool.size"
+                f"phase {number} has no task left to play: {why}; set fewer phases, or start in another folder with a"
+                f" {'larger pool.size' if curriculum.value_band is None else 'larger pool.size or a wider band'}"
             )
-        if selection.counts.missing and part == 1:
-            self.log(
-                f"phase {number}: {selection.counts.missing} of {self.settings.rollouts.tasks} tasks are missing: the"
-                f" pool of {len(pool)} is used up (pool.size), or curriculum.max_new is reached"
-            )
+        if counts.missing and part == 1:
+            self.log(f"phase {number}: {counts.missing} of {self.settings.rollouts.tasks} tasks are missing: {why}")
         return load_or_compute(path, Selection, lambda: selection).refs
 
     async def _start_run(self, pool: Sequence[Candidate]) -> Path:
