@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +117,35 @@ def test_a_model_of_padded_rows_is_not_planned() -> None:
     settings, config = SupervisedSettings(), Lfm2Config(num_hidden_layers=2, layer_types=["conv", "full_attention"])
     with pytest.raises(BadInput, match="models of type lfm2 are fine-tuned on padded rows"):
         plan_fine_tuning(settings, config, "lfm", rows=None, gpus=None, gpu_bytes=80 * GB)
+
+
+def documented_fine_tunings() -> list[Any]:
+    """The commands `mira train sft` in the comments of the shipped configurations, by the configuration's name."""
+    found: list[Any] = []
+    for path in sorted(HERE.glob("*.toml")):
+        comment = re.sub(
+            r"^# *", "", "".join(re.findall(r"^#.*\n", path.read_text(encoding="utf-8"), re.M)), flags=re.M
+        )
+        for command in re.findall(r"mira train sft(?:'[^']*'|\\\n|[^`\n\\'])*", comment):
+            words = shlex.split(command.replace("\\\n", " "))
+            changes = [value for name, value in pairwise(words) if name == "--set"]
+            found.append(pytest.param(path.stem, changes, id=path.stem))
+    return found
+
+
+@pytest.mark.parametrize(("name", "changes"), documented_fine_tunings())
+def test_a_documented_fine_tuning_fits_its_gpus(name: str, changes: list[str]) -> None:
+    """That of every weight of 12 billion parameters had no launcher: 236 GB on one GPU of 80 GB."""
+    shipped = next((known for known in reversed(architectures()) if name.startswith(known)), None)
+    config, model = model_config(shipped, "embedded", "")
+    settings = SupervisedSettings.load(None, changes)
+    plan_fine_tuning(settings, config, model, rows=20_000, gpus=None, gpu_bytes=80 * GB).check()
+
+
+def test_documented_fine_tunings_are_found() -> None:
+    found = {case.id: case.values[1] for case in documented_fine_tunings()}
+    assert {"gemma3-12b", "gemma3-12b-full", "gemma3-270m", "smollm2", "tiny-miniwob"} <= set(found)
+    assert len(found["gemma3-12b"]) == 8 and not found["smollm2"]
 
 
 def plan_of(gpu_bytes: int, *peaks: Peak) -> TrainingPlan:
