@@ -85,6 +85,9 @@ WRONG = [
         id="demonstrations of evaluation",
     ),
     pytest.param([*SFT, "lost", "--set", "epochs=3"], "unknown key 'epochs'", id="unknown key of sft"),
+    pytest.param(
+        [*SFT, "measured", "--set", "optimization.epochs=0"], "optimization.epochs must be at least 1", id="no epoch"
+    ),
     pytest.param(["train", "sft", "-o", "full", "lost"], "'full' is not an empty folder", id="sft over something else"),
     pytest.param(
         ["train", "sft", "-o", "bad.toml", "lost"], "'bad.toml' is a file: name a folder", id="sft over a file"
