@@ -25,6 +25,7 @@ from training.loop.planning import (
     model_config,
     plan_fine_tuning,
     plan_training,
+    sharing_of,
     zero_stage,
 )
 from training.loop.settings import LoopSettings, load_settings
@@ -217,6 +218,40 @@ def test_architectures_are_known_by_the_names_of_configurations() -> None:
     assert {name for name in architectures() if "-vl-" not in name} <= {path.stem for path in HERE.glob("*.toml")}
     assert launched_processes(("torchrun", "--nproc_per_node", "4", "-m")) == 4
     assert launched_processes(()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "sharing"),
+    [
+        (("torchrun", "--nproc-per-node=8"), Sharing(processes=8, foreach=True)),
+        (("accelerate", "launch", "--num_processes=8", "--use_fsdp"), Sharing(processes=8, sharded=True, foreach=True)),
+        (
+            ("accelerate", "launch", "--num-processes", "4", "--use_deepspeed", "--zero_stage=1"),
+            Sharing(processes=4, zero=1, foreach=True),
+        ),
+        (
+            ("accelerate", "launch", "--config_file", "a.yaml", "--num_processes=2", "--multi_gpu"),
+            Sharing(processes=2, foreach=True),
+        ),
+    ],
+)
+def test_how_a_launcher_shares_a_model(words: tuple[str, ...], sharing: Sharing) -> None:
+    """Options with `=` were not recognised: eight processes were taken for one."""
+    assert sharing_of((*words, "-m"), None) == sharing
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("accelerate", "launch", "-m"), "no number of processes .*give --gpus"),
+        (("accelerate", "launch", "--config_file", "a.yaml", "-m"), "give --gpus"),
+        (("accelerate", "launch", "--config_file=a.yaml", "--num_processes=8", "-m"), "--config_file is not read"),
+        (("accelerate", "launch", "--num_processes=8", "--use_deepspeed", "--zero_stage=3"), "ZeRO 3 is not supported"),
+    ],
+)
+def test_a_launcher_that_does_not_say_how_it_shares_a_model_is_refused(words: tuple[str, ...], says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        sharing_of(words, None)
 
 
 def test_the_stage_of_zero_is_read_from_the_launcher() -> None:
