@@ -55,6 +55,7 @@ def test_the_command_shows_margins(
     assert mira(monkeypatch, "train", "plan", str(config)) == 0
     shown = capsys.readouterr().out
     assert "each with the whole model" in shown and "times the least" in shown
+    assert "of 80 GB are kept free; --gpu-memory plans for another GPU" in shown, "also where there is no GPU at all"
 
 
 def test_what_does_not_fit_is_one_line(
