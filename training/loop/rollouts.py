@@ -144,6 +144,11 @@ async def play_run(
     return folder.path
 
 
+def is_finished(mark: Path, episodes: int) -> bool:
+    """Whether the run that the file *mark* names has finished so many *episodes*; False without the file."""
+    return mark.exists() and _finished(run_location(mark)) == episodes
+
+
 def _finished(place: Path) -> int:
     """Number of finished episodes of the run at *place*, or of a cluster's runs below it."""
     begun = [run for run in find_runs(place) if run.manifest.exists()]
