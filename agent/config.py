@@ -122,6 +122,10 @@ class RunConfig(Record):
     without grammars ignore it."""
     policy_thinking: Thinking | None = None
     """How much the policy's model thinks, in the values of `thinking`; unset leaves the model's default."""
+    thoughts: Literal["auto", "none", "tags", "asked"] = "auto"
+    """How the policy was trained to think: its answers begin with a thought in `<think>` tags (`tags`), and prompts ask
+    for it (`asked`); or neither (`none`). `auto` is what a checkpoint declares in `mira.json`, and `none` for other
+    models. Training sets it for a policy on a server, whose name declares nothing."""
     show_plan: bool = True
     """Show the policy its milestones. If false, milestones are only checked: for rollouts in which milestones shape the
     reward and the policy explores without them. The prompts are then those of `planner = "none"`: the plan is made

@@ -113,6 +113,7 @@ TEXT_SITES = {
     "envs/browser/action_executor.py": ("'interrupted'", "_INTERRUPTED", "DOWNLOAD_STARTS"),  # Playwright's errors
     "envs/browser/isolated_world.py": ("NO_CONTEXT",),  # Chromium's error over the DevTools protocol
     "envs/core/older_results.py": ("UNAPPROVED",),  # traces from before `ActionResult.reason`
+    "training/data/trajectories.py": ("(None, REPEATS_NO_OP)",),  # a trace has the error of a call as text alone
 }
 """Sites that may decide by a text, because the other side reports these cases by text alone."""
 

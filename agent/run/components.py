@@ -34,13 +34,7 @@ from judges.outcome import JudgeSettings
 from judges.registry import JUDGES, make_judge, make_rater
 from models.base import Budget, ChatModel, ModelUnavailable, UnknownModel
 from models.effort import with_effort
-from models.local.prompt_style import (
-    RoleStyle,
-    answers_without_reasons,
-    is_asked_to_think,
-    style_of_spec,
-    thinks_in_tags,
-)
+from models.local.prompt_style import RoleStyle, Thoughts, answers_without_reasons, style_of_spec, thoughts_of_spec
 from models.prices import PRICES_VARIABLE
 from models.provider import ModelOptions
 from models.registry import Registry
@@ -243,7 +237,7 @@ def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
     check_grounder(config, profile, toolset=isinstance(model, ToolModel))
     if isinstance(model, ToolModel):
         return ToolsetPolicy(model, thinking=_policy_budget(config), deadline_s=config.deadline_s_of("policy"))
-    style = profile.style
+    style, thoughts = profile.style, _thoughts(config)
     return ModelPolicy(
         model,
         LANGUAGES[config.language],
@@ -257,11 +251,17 @@ def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
         rationale_chars=_rationale_chars(config, model, profile),
         thinking=_policy_budget(config),
         constrained=_is_constrained(config, style),
-        thoughts=thinks_in_tags(config.policy),
-        asks_thought=is_asked_to_think(config.policy),
+        thoughts=thoughts is not None,
+        asks_thought=thoughts == "asked",
         profile=profile,
         described=None if config.grounder is None else DESCRIBING[config.language],
     )
+
+
+def _thoughts(config: RunConfig) -> Thoughts | None:
+    if config.thoughts == "auto":
+        return thoughts_of_spec(config.policy)
+    return None if config.thoughts == "none" else config.thoughts
 
 
 def _policy_budget(config: RunConfig) -> Budget | None:

@@ -120,14 +120,9 @@ def declared_thoughts(*folders: Path) -> Thoughts | None:
     return None if first in (None, _NONE) else cast("Thoughts", first)
 
 
-def thinks_in_tags(spec: str) -> bool:
-    """Whether the checkpoint of a model spec, or its adapter first, declares thoughts in tags."""
-    return declared_thoughts(*checkpoint_folders(spec)) is not None
-
-
-def is_asked_to_think(spec: str) -> bool:
-    """Whether the checkpoint of a model spec, or its adapter first, declares that prompts asked for its thoughts."""
-    return declared_thoughts(*checkpoint_folders(spec)) == "asked"
+def thoughts_of_spec(spec: str) -> Thoughts | None:
+    """How the checkpoint of a model spec, or its adapter first, declares that it thinks."""
+    return declared_thoughts(*checkpoint_folders(spec))
 
 
 def copy_declarations(folder: Path, *sources: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -13,16 +14,34 @@ from models.local.prompt_style import declarations, declare
 from models.specs import parse_spec
 from models.vision.profiles import VisionProfile, profile_named, profile_of_config, profile_of_name, with_processor
 
-PROCESSOR_FILES: Final = ("processor_config.json", "preprocessor_config.json")
+_IMAGE_PROCESSOR: Final = ("processor_config.json", "preprocessor_config.json")
+"""Files with the settings of an image processor: newer and older checkpoints have one of them, or both."""
+PROCESSOR_FILES: Final = (*_IMAGE_PROCESSOR, "video_preprocessor_config.json", "chat_template.json")
+"""Files of a multimodal checkpoint's processor. transformers and vLLM cannot load such a model without them."""
 PROFILE_KEY: Final = "vision_profile"
 """Key of the profile's name in `mira.json`."""
 
 
 def is_vision_checkpoint(folder: Path) -> bool:
     """Whether the checkpoint in *folder* has an image encoder, and the processor that prepares its images. Without a
-    processor, as text training saves such models, it plays as a model of text."""
+    processor it plays as a model of text."""
     encoder = _json(folder / "config.json").get("vision_config")
-    return isinstance(encoder, Mapping) and any((folder / name).is_file() for name in PROCESSOR_FILES)
+    return isinstance(encoder, Mapping) and has_processor(folder)
+
+
+def has_processor(folder: Path) -> bool:
+    """Whether *folder*, of a checkpoint or of an adapter, has the settings of an image processor."""
+    return any((folder / name).is_file() for name in _IMAGE_PROCESSOR)
+
+
+def copy_processor(out: Path, *places: Path) -> None:
+    """Copies the processor of the first of *places* that has one to *out*: its `PROCESSOR_FILES`."""
+    source = next((place for place in places if has_processor(place)), None)
+    if source is None:
+        return
+    for name in PROCESSOR_FILES:
+        if (source / name).is_file():
+            shutil.copyfile(source / name, out / name)
 
 
 def vision_profile(spec: str, declared: str = "auto") -> VisionProfile | None:

@@ -215,7 +215,7 @@ def _play(
 def _compare(groups: Sequence[Group], baseline: str | None, method: _Method) -> ArmsTable:
     trials: list[Trial] = []
     for group in groups:
-        assert group.seed is not None, "arms_of gives each run one"
+        assert group.seed is not None, "parse_arms gives each run one"
         trials += trials_of(group.name, group.seed, method.read(group.files).played)
     try:
         return compare_arms(

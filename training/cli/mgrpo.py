@@ -9,7 +9,7 @@ import typer
 
 from agent.cli.options import Wide
 from training.cli.loop_run import run_loop
-from training.cli.messages import AsJson, Changes, NamedConfig, Out, changes_option, needs_extra
+from training.cli.messages import AsJson, Changes, NamedConfig, Out, changes_option, log, needs_extra
 
 
 def mgrpo(
@@ -38,7 +38,7 @@ def mgrpo(
     if suite is not None and config is None:
         own |= _evaluation_of(suite, every=tasks is None)
     options = [f"{key}={json.dumps(value)}" for key, value in own.items() if value is not None]
-    settings = load_settings(None if config is None else config_file(config), [*options, *(change or ())])
+    settings = load_settings(None if config is None else config_file(config), [*options, *(change or ())], log)
     return run_loop(settings, out, as_json=as_json)
 
 

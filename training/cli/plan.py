@@ -178,7 +178,10 @@ def _print(result: TrainingPlan) -> None:
         cells = (f"{number / GB:.1f}" for number in (*numbers, peak.total, result.usable - peak.total))
         table.row(peak.stage, *cells)
     print_table(table)
-    lines = [f"left: of {result.usable / GB:.1f} GB, {RESERVE:.0%} of {result.gpu_bytes / GB:.0f} GB are kept free"]
+    lines = [
+        f"left: of {result.usable / GB:.1f} GB, {RESERVE:.0%} of {result.gpu_bytes / GB:.0f} GB are kept free; "
+        "--gpu-memory plans for another GPU"
+    ]
     lines += [
         f"{rate.stage}: rate {rate.rate:g} changes a layer's output by at most {rate.change:.2g}, "
         f"{rate.times_least:.3g} times the least"

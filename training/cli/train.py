@@ -72,7 +72,7 @@ def mira(
     from training.configs import config_file
     from training.loop.settings import load_settings
 
-    settings = load_settings(None if config is None else config_file(config), change or ())
+    settings = load_settings(None if config is None else config_file(config), change or (), log)
     return run_loop(settings, out, as_json=as_json)
 
 

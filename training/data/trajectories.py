@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from pydantic import AliasChoices, Field, model_validator
 
-from agent.episode.policy import deciding_call
+from agent.episode.policy import REPEATS_NO_OP, deciding_call
 from envs.core.action_languages import LANGUAGES, Parsed, ParseError
 from envs.core.actions import Action
 from envs.core.record import Record
@@ -216,10 +216,10 @@ def _unreadable(trace: Trace) -> int:
 
 
 def _without_action(trace: Trace) -> list[tuple[int, Call]]:
-    """(step, call) of each answer of the policy without an action."""
+    """(step, call) of each answer of the policy without an action. One that repeats a no-op has an action."""
     calls = [(step.intent.step, call) for step in trace.steps for call in step.intent.calls]
     calls += [(event.step, call) for event in trace.events for call in event.calls]
-    return [(step, call) for step, call in calls if call.role == "policy" and call.error is not None]
+    return [(step, call) for step, call in calls if call.role == "policy" and call.error not in (None, REPEATS_NO_OP)]
 
 
 def _rejected(trace: Trace) -> tuple[Decision, ...]:

@@ -20,6 +20,7 @@ from models.base import ModelUnavailable
 from models.local.gpu_attention import avoid_cudnn_attention
 from models.local.loading import read_checkpoint, reading_old_names
 from models.local.safe_loading import ADAPTER_CONFIG, LOCAL, WEIGHTS, weights_problem
+from models.vision.checkpoints import copy_processor
 from training.engine.language_model import encoder_layers, freeze_encoders
 from training.engine.packed_model import accept_packed
 from training.engine.settings import Compute, Lora
@@ -82,9 +83,7 @@ def _read_policy(folder: Path) -> tuple[Any, Any]:
         except ModelUnavailable as error:
             raise BadInput(str(error)) from error
         return read.model, read.tokenizer
-    if not (folder / "config.json").is_file():
-        raise BadInput(f"{str(folder)!r} is not a checkpoint: it holds no config.json")
-    check_weights(folder)
+    check_checkpoint(folder)
     try:
         tokenizer: Any = AutoTokenizer.from_pretrained(folder, **LOCAL)
         model: Any = AutoModelForCausalLM.from_pretrained(
@@ -93,6 +92,13 @@ def _read_policy(folder: Path) -> tuple[Any, Any]:
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise BadInput(f"{str(folder)!r} cannot be loaded: {' '.join(str(error).split())[:300]}") from error
     return model, tokenizer
+
+
+def check_checkpoint(folder: Path) -> None:
+    """Raises BadInput where *folder* is no checkpoint or adapter with safetensors, without loading its weights."""
+    if not (is_adapter(folder) or (folder / "config.json").is_file()):
+        raise BadInput(f"{str(folder)!r} is not a checkpoint: it holds no config.json")
+    check_weights(folder)
 
 
 def check_weights(folder: Path) -> None:
@@ -140,27 +146,16 @@ def write_folder_atomically(out: Path) -> Generator[Path]:
         raise
 
 
-PROCESSOR_FILES = (
-    "preprocessor_config.json",
-    "processor_config.json",
-    "video_preprocessor_config.json",
-    "chat_template.json",
-)
-"""Image preprocessing of a multimodal checkpoint. transformers and vLLM cannot load such a model without them."""
-
-
 def save_policy(model: Any, tokenizer: Any, out: Path, start: Path | None = None) -> None:
     """Writes the checkpoint *out* atomically: weights with any adapter merged, tokenizer, generation settings, and the
-    `PROCESSOR_FILES` of the checkpoint *start*."""
+    image processor of the checkpoint *start*, if it has one."""
     merged = model.merge_and_unload() if hasattr(model, "merge_and_unload") else model
     neutral_sampling(merged)
     with write_folder_atomically(out) as part:
         merged.save_pretrained(part)
         tokenizer.save_pretrained(part)
-        for name in PROCESSOR_FILES:
-            source = None if start is None else base_of(start) / name
-            if source is not None and source.is_file():
-                shutil.copyfile(source, part / name)
+        if start is not None:
+            copy_processor(part, start, base_of(start))
 
 
 def is_adapter(folder: Path) -> bool:

@@ -109,7 +109,7 @@ async def make_data_set(
     *sites*: addresses of running copies by origin, for pages of sites.
 
     Raises BadInput if *out* has other settings, or if no page could be rendered."""
-    check_folder(out, SETTINGS)
+    check_folder(out, SETTINGS, "data set")
     begin_or_continue(out / SETTINGS, settings, "a data set")
     missing = [page for page in pages if not _result_file(out, page).is_file()]
     failed: Counter[str] = Counter()

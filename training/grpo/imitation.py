@@ -46,7 +46,7 @@ from training.grpo.recipes import Stage, layered, recipe_named
 from training.grpo.rewards import Scale
 from training.grpo.run import load_start, save_start
 from training.grpo.trainer import freeze_vision
-from training.loop.parts import begin_or_continue
+from training.loop.parts import check_folder, owning
 from training.loop.settings import SET, values_of
 from training.starts import start_folder
 
@@ -128,8 +128,7 @@ def imitate(
     watch: Watcher = unwatched,
 ) -> Imitated:
     """Trains *start* on the answers of *examples*; a killed run continues with the same arguments. Raises BadInput."""
-    if not (out / "imitation.json").exists() and out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise BadInput(f"{str(out)!r} is not an empty folder and holds no fine-tuning on examples: name another folder")
+    check_folder(out, "imitation.json", "fine-tuning on examples")
     examples = share_of(examples, settings.share, settings.seed)
     check_images(examples)
     policy = start_folder(start)
@@ -146,30 +145,30 @@ def imitate(
     inputs = ImitationInputs(
         start=weights_digest(policy), examples=examples_digest(examples, thoughts=True), settings=settings
     )
-    begin_or_continue(out / "imitation.json", inputs, "a fine-tuning")
-    answers = _Answers(processor, settings)
-    rows = [answers.tokens(example) for example in examples]
-    cut = 0
-    if not (out / "model").exists() and vision:
-        _train_vision(model, processor, examples, rows, start=policy, out=out, settings=settings, watch=watch)
-    elif not vision:
-        config = model.config
-        del model
-        cut = _train_text(
-            processor, examples, rows, policy=policy, out=out, settings=settings, watch=watch, config=config
+    with owning(out / "imitation.json", inputs, "a fine-tuning"):
+        answers = _Answers(processor, settings)
+        rows = [answers.tokens(example) for example in examples]
+        cut = 0
+        if not (out / "model").exists() and vision:
+            _train_vision(model, processor, examples, rows, start=policy, out=out, settings=settings, watch=watch)
+        elif not vision:
+            config = model.config
+            del model
+            cut = _train_text(
+                processor, examples, rows, policy=policy, out=out, settings=settings, watch=watch, config=config
+            )
+        thinks = any(example.thought is not None for example in examples)
+        declare_thoughts(out / "model", thoughts_of(examples, "tags" if thinks else None))
+        losses = [row["loss"] for row in json.loads((out / "log.json").read_text(encoding="utf-8")) if "loss" in row]
+        return Imitated(
+            model=out / "model",
+            examples=len(examples),
+            thoughts=sum(bool(example.thought) for example in examples),
+            tokens=sum(map(len, rows)),
+            cut=cut,
+            first_loss=losses[0] if losses else None,
+            last_loss=losses[-1] if losses else None,
         )
-    thinks = any(example.thought is not None for example in examples)
-    declare_thoughts(out / "model", thoughts_of(examples, "tags" if thinks else None))
-    losses = [row["loss"] for row in json.loads((out / "log.json").read_text(encoding="utf-8")) if "loss" in row]
-    return Imitated(
-        model=out / "model",
-        examples=len(examples),
-        thoughts=sum(bool(example.thought) for example in examples),
-        tokens=sum(map(len, rows)),
-        cut=cut,
-        first_loss=losses[0] if losses else None,
-        last_loss=losses[-1] if losses else None,
-    )
 
 
 class _Answers:

@@ -125,7 +125,7 @@ class StoredAnswers(Generic[A]):
         Raises BadInput if *out* holds other files, or answers to other questions."""
         if out is None:
             return cls({}, None)
-        check_folder(out, ASKED)
+        check_folder(out, ASKED, "evaluation")
         begin_or_continue(out / ASKED, asked, "an evaluation")
         file = out / "predictions.jsonl"
         if not file.is_file():

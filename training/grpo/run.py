@@ -65,7 +65,7 @@ from training.grpo.settings import GrpoSettings
 from training.grpo.trainer import adapters_of, build_rewarder, build_trainer, check_fit, count_updates, token_count
 from training.grpo.vision_models import load_vision_model
 from training.grpo.vllm_sampling import check_image_prompts
-from training.loop.parts import begin_or_continue, read_record, write_record
+from training.loop.parts import check_folder, owning, read_record, write_record
 from training.starts import start_folder
 
 Log = Callable[[str], None]
@@ -98,8 +98,7 @@ def train_grpo(
     holds anything else, if the examples do not fit the reward, the model or the length limit, and if held-out examples
     are also trained on; TrainingDiverged.
     """
-    if not (out / "grpo.json").exists() and out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise BadInput(f"{str(out)!r} is not an empty folder and holds no GRPO run: name another folder")
+    check_folder(out, "grpo.json", "GRPO run")
     if shared := count_shared_prompts(held_out, examples):
         raise BadInput(
             f"{shared} of {len(held_out)} held-out examples are also training examples: "
@@ -141,16 +140,16 @@ def train_grpo(
         held_out=examples_digest(held_out),
         settings=given,
     )
-    begin_or_continue(out / "grpo.json", inputs, "a GRPO run")
-    for line in () if (out / "model").exists() else warnings:
-        log(line)
-    if not (out / "model").exists() and settings.launcher:
-        del model
-        _launch(policy, examples, held_out, out, settings)
-    elif not (out / "model").exists():
-        job = _TrainingJob(policy, examples, held_out, out, settings, log, watch)
-        _train(model, processor, job)
-    return read_result(out)
+    with owning(out / "grpo.json", inputs, "a GRPO run"):
+        for line in () if (out / "model").exists() else warnings:
+            log(line)
+        if not (out / "model").exists() and settings.launcher:
+            del model
+            _launch(policy, examples, held_out, out, settings)
+        elif not (out / "model").exists():
+            job = _TrainingJob(policy, examples, held_out, out, settings, log, watch)
+            _train(model, processor, job)
+        return read_result(out)
 
 
 class LaunchedJob(Record):

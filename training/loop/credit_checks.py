@@ -9,6 +9,8 @@ from training.loop.settings import LoopSettings
 def check_credit(settings: LoopSettings) -> None:
     """Raises BadInput in one line that names the keys."""
     _check_critics(settings)
+    if settings.grouped:
+        _check_groups(settings)
     actor, targets = settings.actor, settings.targets
     if actor.failures_from != "start" and actor.keep == "successes":
         raise BadInput(
@@ -24,6 +26,22 @@ def check_credit(settings: LoopSettings) -> None:
         )
     if not settings.needs_value:
         raise BadInput(f"targets.group_weight changes advantages, and arm {settings.arm!r} uses none: set it to 0")
+
+
+def _check_groups(settings: LoopSettings) -> None:
+    """Raises BadInput for settings of the actor that an update within groups does not read. Those of critics are no
+    error: one file serves all arms, and arms without a critic leave them alone."""
+    default, given = LoopSettings().actor, settings.actor
+    names = [
+        f"actor.{name}"
+        for name in ("keep", "failures_from", "normalizer", "max_advantage")
+        if getattr(given, name) != getattr(default, name)
+    ]
+    if names:
+        raise BadInput(
+            f"{', '.join(names)}: no effect, because arm {settings.arm!r} has no critic and takes the advantage of a"
+            " whole episode; leave them out"
+        )
 
 
 def _check_critics(settings: LoopSettings) -> None:

@@ -39,11 +39,11 @@ from training.loop.curriculum.task_list import Selection
 from training.loop.data import read_runs
 from training.loop.evaluation_tasks import evaluation_refs
 from training.loop.metrics import PhaseMetrics, PlayedRun, played_in
-from training.loop.parts import changed_keys, load_or_compute, read_record, write_json, write_record
+from training.loop.parts import changed_keys, load_or_compute, read_record, run_location, write_json, write_record
 from training.loop.phase import METRICS, evaluate, evaluated, finished, run_phase
 from training.loop.phase_context import LogFunction, PhaseContext, phase_seed
 from training.loop.pretraining import pretraining_episodes
-from training.loop.rollouts import models_named, play_run, rollout_config
+from training.loop.rollouts import is_finished, models_named, play_run, rollout_config
 from training.loop.rounds import played_rounds, round_file
 from training.loop.settings import LoopSettings
 from training.loop.settings_checks import check_episodes, check_settings
@@ -213,7 +213,7 @@ class Loop:
         runs = [run for phase in range(1, number) for run in played_rounds(self.folder(phase))]
         runs += played_rounds(self.folder(number)) if part > 1 else ()
         if self.settings.curriculum.start_tasks:
-            runs.insert(0, await self._start_run(pool))
+            runs.insert(0, await self.start_run(pool))
         files = [file.path for run in runs for file in discover_traces([run])]
         for file in files:
             check_unedited(file, check_chain(file))
@@ -236,27 +236,29 @@ class Loop:
             )
         if not selection.tasks and part > 1:
             return ()
+        counts = selection.counts
+        why = counts.why_missing(len(pool), curriculum.value_band)
         if not selection.tasks:
             raise BadInput(
-                f"phase {number} has no task left to play: the pool of {len(pool)} is used up; set fewer phases, or"
-                " start in another folder with a larger pool.size"
+                f"phase {number} has no task left to play: {why}; set fewer phases, or start in another folder with a"
+                f" {'larger pool.size' if curriculum.value_band is None else 'larger pool.size or a wider band'}"
             )
-        if selection.counts.missing and part == 1:
-            self.log(
-                f"phase {number}: {selection.counts.missing} of {self.settings.rollouts.tasks} tasks are missing: the"
-                f" pool of {len(pool)} is used up (pool.size), or curriculum.max_new is reached"
-            )
+        if counts.missing and part == 1:
+            self.log(f"phase {number}: {counts.missing} of {self.settings.rollouts.tasks} tasks are missing: {why}")
         return load_or_compute(path, Selection, lambda: selection).refs
 
-    async def _start_run(self, pool: Sequence[Candidate]) -> Path:
+    async def start_run(self, pool: Sequence[Candidate]) -> Path:
         """The run of the start on some of the pool's tasks, whose failures are the first F."""
         settings = self.settings
         refs = [task.ref for task in pool]
         drawn = random.Random(f"start {settings.seed}").sample(refs, min(len(refs), settings.curriculum.start_tasks))
         once = settings.rollouts.model_copy(update={"attempts": 1})
+        mark = self.folder(1) / "start.json"
+        if is_finished(mark, len(drawn)):
+            return run_location(mark)
         self.log(f"phase 1: playing {len(drawn)} tasks with the start, to choose by its failures")
         return await play_run(
-            self.folder(1) / "start.json",
+            mark,
             rollout_config(self.policy(0), once, phase_seed(settings, 0)),
             self.policy(0),
             drawn,

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
 from envs.core.atomic_write import write_atomically
 from envs.core.errors import BadInput
 from envs.core.record import Record
+from envs.core.run_lock import LOCK_NAME, RunLock
 
 R = TypeVar("R", bound=Record)
 
@@ -62,12 +64,27 @@ def begin_or_continue(path: Path, inputs: Record, work: str, file: Path | None =
         raise BadInput(f"{str(place)!r} holds {work} with {differences}: restore this, or choose another {other}")
 
 
-def check_folder(out: Path, mark: str) -> None:
-    """Raises BadInput where *out* is a file, or a folder with files but without the file *mark* of earlier work."""
+@contextmanager
+def owning(path: Path, inputs: Record, work: str) -> Generator[None]:
+    """Locks the folder of *path* during the body, and begins or continues the *work* in it. Raises RunLocked, and
+    BadInput as `begin_or_continue` does."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with RunLock(path.parent):
+        begin_or_continue(path, inputs, work)
+        yield
+
+
+def check_folder(out: Path, mark: str, work: str) -> None:
+    """Raises BadInput where *out* is a file, or a folder with files but without the file *mark* of earlier *work*.
+    Files of work that was killed while it began, its lock and `*.part`, do not count."""
     if out.exists() and not out.is_dir():
         raise BadInput(f"{str(out)!r} is a file: name a folder")
-    if out.is_dir() and not (out / mark).is_file() and any(out.iterdir()):
-        raise BadInput(f"{str(out)!r} holds other files: name a new folder")
+    if (
+        out.is_dir()
+        and not (out / mark).is_file()
+        and any(path.name != LOCK_NAME and path.suffix != ".part" for path in out.iterdir())
+    ):
+        raise BadInput(f"{str(out)!r} is not an empty folder and holds no {work}: name another folder")
 
 
 def changed_keys(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

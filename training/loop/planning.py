@@ -27,7 +27,7 @@ from training.starts import start_folder
 
 ARCHITECTURES = HERE / "architectures"
 """Published shapes of models, which are not shipped themselves."""
-_COUNTS = ("--num_processes", "--nproc_per_node", "--nproc-per-node")
+_COUNTS = ("num_processes", "nproc_per_node")
 
 
 class RateMargin(Record):
@@ -135,9 +135,17 @@ def plan_fine_tuning(
 
 
 def sharing_of(launcher: tuple[str, ...], gpus: int | None) -> Sharing:
-    """How *gpus* processes, or those that *launcher* names, share a model. Raises BadInput."""
+    """How *gpus* processes, or those that *launcher* names, share a model. Raises BadInput where the launcher does not
+    say it: its configuration file is not read."""
     processes = gpus or launched_processes(launcher)
-    return Sharing(processes=processes, sharded=is_sharded(launcher), zero=zero_stage(launcher), foreach=True)
+    sharded, zero = is_sharded(launcher), zero_stage(launcher)
+    options = _options(launcher)
+    if "config_file" in options and not options.keys() & {"use_fsdp", "use_deepspeed", "multi_gpu"}:
+        raise BadInput(
+            "the launcher's --config_file is not read, and may shard the weights: name --use_fsdp, --use_deepspeed or"
+            " --multi_gpu (each process holds all weights) in the launcher, too"
+        )
+    return Sharing(processes=processes, sharded=sharded, zero=zero, foreach=True)
 
 
 def _margin(stage: str, bound: UpdateBound) -> RateMargin:
@@ -146,28 +154,41 @@ def _margin(stage: str, bound: UpdateBound) -> RateMargin:
 
 
 def launched_processes(launcher: tuple[str, ...]) -> int:
-    """Number of processes that the words of *launcher* name; 1 if they name none."""
-    for name, value in pairwise(launcher):
-        if name in _COUNTS and value.isdecimal():
-            return int(value)
-    return 1
+    """Number of processes that *launcher* names; 1 without a launcher. Raises BadInput where it names none."""
+    options = _options(launcher)
+    count = next((options[name] for name in _COUNTS if options.get(name, "").isdecimal()), None)
+    if launcher and count is None:
+        raise BadInput(f"the launcher names no number of processes (--{', --'.join(_COUNTS)}): give --gpus")
+    return int(count or 1)
 
 
 def is_sharded(launcher: tuple[str, ...]) -> bool:
     """Whether the processes of *launcher* each hold a part of the weights (FSDP)."""
-    return "--use_fsdp" in launcher
+    return "use_fsdp" in _options(launcher)
 
 
 def zero_stage(launcher: tuple[str, ...]) -> Literal[0, 1, 2]:
     """The stage of DeepSpeed's ZeRO that *launcher* names; 0 without DeepSpeed. Raises BadInput for a stage that is not
     supported."""
-    if "--use_deepspeed" not in launcher:
+    options = _options(launcher)
+    if "use_deepspeed" not in options:
         return 0
-    stage = next((value for name, value in pairwise(launcher) if name == "--zero_stage"), "2")  # accelerate's default
+    stage = options.get("zero_stage", "2")  # accelerate's default
     stages: dict[str, Literal[0, 1, 2]] = {"0": 0, "1": 1, "2": 2}
     if stage not in stages:
         raise BadInput(f"--zero_stage {stage!r} of the launcher: {ZERO_3}")
     return stages[stage]
+
+
+def _options(launcher: tuple[str, ...]) -> dict[str, str]:
+    """The options of *launcher*, `--name value` or `--name=value`, by name with `_` for `-`. Of a flag without a
+    value it is the word that follows."""
+    options: dict[str, str] = {}
+    for word, following in pairwise((*launcher, "")):
+        if word.startswith("--"):
+            name, equals, value = word[2:].partition("=")
+            options[name.replace("-", "_")] = value if equals else following
+    return options
 
 
 def model_config(model: str | None, start: str, config_name: str) -> tuple[Any, str]:

@@ -22,7 +22,8 @@ def check_rates(settings: LoopSettings, width: int) -> None:
 def rate_bounds(settings: LoopSettings, width: int) -> Iterator[tuple[CriticSettings | ActorSettings, UpdateBound]]:
     """The bound of each stage. A critic has at most the actor's rows, except for demonstrations in the first phase."""
     play = settings.rollouts
-    rows = math.ceil(play.tasks * play.attempts * play.limits.max_steps * (1 + settings.replay.per_new))
+    rounds = 1 + settings.groups.redraws if settings.grouped else 1
+    rows = math.ceil(rounds * play.tasks * play.attempts * play.limits.max_steps * (1 + settings.replay.per_new))
     lora = settings.compute.needed_lora if settings.compute.lean else settings.compute.lora
     stages: dict[str, CriticSettings | ActorSettings] = {"actor": settings.actor}
     stages |= {"potential": settings.potential} if settings.needs_potential else {}

@@ -17,8 +17,9 @@ from envs.core.errors import BadInput
 from envs.core.run_lock import RunLock, RunLocked
 from envs.core.tasks import TaskRef, TaskSelection
 from judges.registry import JUDGES
+from models.local.prompt_style import declared_thoughts
 from planners.registry import PLANNERS
-from training.engine.checkpoints import check_weights, is_adapter, policy_spec, read_config, weights_digest
+from training.engine.checkpoints import base_of, check_checkpoint, policy_spec, read_config, weights_digest
 from training.engine.tree_attention import check_layers
 from training.loop.parts import RunLocation, load_or_compute, run_location
 from training.loop.settings import EvaluationSettings, RaySettings, RolloutSettings
@@ -37,7 +38,8 @@ class Interrupted(KeyboardInterrupt):
 
 
 def rollout_config(policy: Path, settings: RolloutSettings, seed: int) -> RunConfig:
-    """Planner, rater and outcome judge are those of *settings*: the suite's own, or models."""
+    """Planner, rater and outcome judge are those of *settings*: the suite's own, or models. The policy thinks as its
+    checkpoint declares, also where it is played on a server."""
     return RunConfig(
         policy=policy_spec(policy),
         planner=settings.planner,
@@ -51,6 +53,7 @@ def rollout_config(policy: Path, settings: RolloutSettings, seed: int) -> RunCon
         max_actions_per_turn=settings.max_actions_per_turn,
         constrained="on" if settings.constrained else "off",
         rationale=0,  # the completion is the action alone
+        thoughts=declared_thoughts(policy, base_of(policy)) or "none",
         temperature=settings.temperature,
         retry_temperature=0.0,  # training data and evaluations must come from the policy itself
         workers=settings.workers,
@@ -96,9 +99,7 @@ def models_named(settings: RolloutSettings, evaluation: EvaluationSettings) -> t
 
 def check_policy(folder: Path) -> None:
     """Raises BadInput where *folder* is no checkpoint that can be trained, without loading its weights."""
-    if not (is_adapter(folder) or (folder / "config.json").is_file()):
-        raise BadInput(f"{str(folder)!r} is not a checkpoint: it holds no config.json")
-    check_weights(folder)
+    check_checkpoint(folder)
     check_layers(read_config(folder))
 
 
@@ -141,6 +142,11 @@ async def play_run(
     if not result.complete:
         raise Interrupted(f"interrupted after {len(result.episodes)} of {result.planned} episodes")
     return folder.path
+
+
+def is_finished(mark: Path, episodes: int) -> bool:
+    """Whether the run that the file *mark* names has finished so many *episodes*; False without the file."""
+    return mark.exists() and _finished(run_location(mark)) == episodes
 
 
 def _finished(place: Path) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -13,7 +13,7 @@ from agent.config import Limits
 from agent.profiles.names import profile_names
 from agent.profiles.profile import OF_STYLE
 from envs.core.errors import BadInput
-from envs.core.plain_values import Layer, checked, merged, read_toml, source_of
+from envs.core.plain_values import Layer, checked, flattened, merged, read_toml, source_of
 from envs.core.record import Record
 from training.engine.settings import Compute, Objective, Optimization
 from training.loop.arms import ARMS, Arm
@@ -265,9 +265,12 @@ def parse_settings(
     return checked(LoopSettings, settings, source, over)
 
 
-def load_settings(path: Path | None, changes: Sequence[str] = ()) -> LoopSettings:
+def load_settings(
+    path: Path | None, changes: Sequence[str] = (), log: Callable[[str], None] | None = None
+) -> LoopSettings:
     """Reads a TOML file, if any. The arm's changes override the file, the file's table `arms.NAME` overrides those, and
-    *changes*, `key=value` each, override all. Raises BadInput, also for a mistake in an arm that is not selected."""
+    *changes*, `key=value` each, override all. *log* gets a line for each value of the file that the arm overrides.
+    Raises BadInput, also for a mistake in an arm that is not selected."""
     source = str(path or SET)
     file, options = values_of(path, ()), values_of(None, changes)
     if "arms" in options:
@@ -282,7 +285,16 @@ def load_settings(path: Path | None, changes: Sequence[str] = ()) -> LoopSetting
         parse_settings({**table, "arm": arm}, f"{source}: arms.{arm}", file)
     arm = options.get("arm", file.get("arm", "mira"))
     table = own.get(arm, {}) if isinstance(arm, str) else {}
-    return parse_settings(merged(merged(table, options), {"arm": arm}), source, file, Layer(SET, options))
+    over = merged(merged(table, options), {"arm": arm})
+    settings = parse_settings(over, source, file, Layer(SET, options))
+    given, above = flattened(file), flattened(over)
+    for key, value in flattened(ARMS[settings.arm].changes).items():
+        if log is not None and key in given and key not in above and given[key] != value:
+            log(
+                f"arm {settings.arm!r} sets {key} to {value!r}, and {given[key]!r} of {source} has no effect: to change"
+                f" it, set it in the table [arms.{settings.arm}] or with {SET}"
+            )
+    return settings
 
 
 def values_of(path: Path | None, changes: Sequence[str]) -> dict[str, Any]:

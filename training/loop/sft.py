@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from agent.episode.profile_prompts import profile_of_messages
 from envs.core.errors import BadInput, ResetFailed
@@ -22,7 +22,7 @@ from training.data.rows import Row, RowEncoder, room_at_play
 from training.data.table import DataSummary, summarize
 from training.data.thoughts import declare_learned_thoughts, thoughts_in
 from training.data.trajectories import Decision, LeftOut, Selection, Trajectory, parsed_completion
-from training.engine.checkpoints import base_of, load_policy, weights_digest
+from training.engine.checkpoints import base_of, check_checkpoint, load_tokenizer, read_config, weights_digest
 from training.engine.early_stopping import ValidationScore, best_epoch, best_score, read_scores
 from training.engine.language_model import hidden_width
 from training.engine.learning_rate_check import UpdateBound, check_rate
@@ -32,7 +32,7 @@ from training.engine.sft import SupervisedJob, supervised
 from training.loop.curriculum import held_out, refusal
 from training.loop.curriculum.trainable import declared_seeds, training_seeds
 from training.loop.data import read_runs
-from training.loop.parts import begin_or_continue, write_record
+from training.loop.parts import check_folder, owning, write_record
 from training.loop.settings import SET, values_of
 from training.starts import start_folder
 
@@ -58,6 +58,13 @@ class SupervisedSettings(Record):
     def _has_one_model(self) -> Self:
         self.compute.check_one_model()
         return self
+
+    @field_validator("optimization")
+    @classmethod
+    def _trains(cls, optimization: Optimization) -> Optimization:
+        if not optimization.epochs:
+            raise ValueError("optimization.epochs must be at least 1: a fine-tuning of 0 epochs would be its start")
+        return optimization
 
     @classmethod
     def load(cls, path: Path | None, changes: Sequence[str]) -> SupervisedSettings:
@@ -113,14 +120,11 @@ def fine_tune(
     was edited after it was written, and BadInput where there are no rows, the learning rate is too low, or *out* holds
     anything else.
     """
-    if not (out / BEGUN).exists() and out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise BadInput(f"{str(out)!r} is not an empty folder and holds no fine-tuning: name another folder")
+    check_folder(out, BEGUN, "fine-tuning")
     policy = start_folder(start)
-    model, tokenizer = load_policy(policy)
-    room = room_at_play(model.config, tokenizer)
-    width = hidden_width(model.config)
-    del model
-    encoder = RowEncoder(tokenizer, settings.compute.max_tokens, room)
+    check_checkpoint(policy)
+    config, tokenizer = read_config(policy), load_tokenizer(policy)
+    encoder = RowEncoder(tokenizer, settings.compute.max_tokens, room_at_play(config, tokenizer))
     selection = read_runs(runs, texts=True)
     for notice in selection.provenance.notices():
         log(notice)
@@ -133,7 +137,7 @@ def fine_tune(
     encoded = encoder.encode(kept)
     if not encoded.rows:
         raise BadInput(_nothing_to_learn(selection, left_out))
-    check_rate(update_bound(settings, len(encoded.rows), width))
+    check_rate(update_bound(settings, len(encoded.rows), hidden_width(config)))
     validation_rows = _validation_rows(validation, encoded.rows, encoder, settings, log)
     begun = Begun(
         start=weights_digest(policy),
@@ -141,34 +145,34 @@ def fine_tune(
         validation=rows_digest(validation_rows) if validation_rows else "",
         settings=settings,
     )
-    begin_or_continue(out / BEGUN, begun, "a fine-tuning")
-    summary = summarize(Selection(kept, left_out), encoded)
-    write_record(out / "summary.json", summary)
-    write_trajectories(out / "trajectories.parquet", kept)
-    log(
-        f"{len(encoded.rows)} rows of {len(kept)} episodes"
-        + (f", {len(validation_rows)} to validate" if validation_rows else "")
-    )
-    job = SupervisedJob(
-        start=policy.resolve(),
-        optimization=settings.optimization,
-        compute=settings.compute,
-        seed=settings.seed,
-        patience=settings.patience,
-    )
-    model = supervised(job, encoded.rows, out, validation=validation_rows, launcher=settings.launcher, watch=watch)
-    _declare(model, kept, policy, log)
-    declare_precision(model, bf16=settings.compute.bf16)
-    losses = [row["loss"] for row in json.loads((out / "log.json").read_text(encoding="utf-8")) if "loss" in row]
-    first, last = (losses[0], losses[-1]) if losses else (None, None)
-    play = play_command(model, kept)
-    scores = read_scores(out) if validation_rows else ()
-    if scores and best_score(scores).step == 0:
+    with owning(out / BEGUN, begun, "a fine-tuning"):
+        summary = summarize(Selection(kept, left_out), encoded)
+        write_record(out / "summary.json", summary)
+        write_trajectories(out / "trajectories.parquet", kept)
         log(
-            f"warning: the start has a lower loss on the validation runs ({scores[0].loss:.3f}) than every epoch "
-            f"(at best {best_epoch(scores).loss:.3f}): compare both in play; the model is that of the best epoch"
+            f"{len(encoded.rows)} rows of {len(kept)} episodes"
+            + (f", {len(validation_rows)} to validate" if validation_rows else "")
         )
-    return FineTuned(model=model, data=summary, first_loss=first, last_loss=last, validation=scores, play=play)
+        job = SupervisedJob(
+            start=policy.resolve(),
+            optimization=settings.optimization,
+            compute=settings.compute,
+            seed=settings.seed,
+            patience=settings.patience,
+        )
+        model = supervised(job, encoded.rows, out, validation=validation_rows, launcher=settings.launcher, watch=watch)
+        _declare(model, kept, policy, log)
+        declare_precision(model, bf16=settings.compute.bf16)
+        losses = [row["loss"] for row in json.loads((out / "log.json").read_text(encoding="utf-8")) if "loss" in row]
+        first, last = (losses[0], losses[-1]) if losses else (None, None)
+        play = play_command(model, kept)
+        scores = read_scores(out) if validation_rows else ()
+        if scores and best_score(scores).step == 0:
+            log(
+                f"warning: the start has a lower loss on the validation runs ({scores[0].loss:.3f}) than every epoch "
+                f"(at best {best_epoch(scores).loss:.3f}): compare both in play; the model is that of the best epoch"
+            )
+        return FineTuned(model=model, data=summary, first_loss=first, last_loss=last, validation=scores, play=play)
 
 
 def update_bound(settings: SupervisedSettings, rows: int, width: int) -> UpdateBound:

@@ -23,6 +23,7 @@ from envs.core.errors import BadInput
 from models.local.loading import Checkpoint, declared_context, declared_ends, read_checkpoint
 from models.local.prompt_style import copy_declarations
 from models.local.safe_loading import ADAPTER_CONFIG, LOCAL, adapter_problem
+from models.vision.checkpoints import copy_processor
 from training.serving.adapters import check_servable
 from training.serving.artifact import Dtype, Kind, Manifest, hash_files, new_folder, write_manifest
 from training.serving.verify import Verification, verify
@@ -52,7 +53,7 @@ def export(
 
 
 def export_merged(base: Path, adapter: Path | None, out: Path, *, dtype: Dtype | None = None) -> Verification:
-    """Exports merged weights, tokenizer and generation config to one folder."""
+    """Exports merged weights, tokenizer, generation config and any image processor to one folder."""
     with new_folder(out) as folder:
         read = read_checkpoint(base, adapter, on_cpu=True)
         stored = dtype or _stored_dtype(base)
@@ -63,7 +64,9 @@ def export_merged(base: Path, adapter: Path | None, out: Path, *, dtype: Dtype |
         read.model.generation_config = _generation_config(read, ends)
         read.model.save_pretrained(folder)
         _save_tokenizer(read.tokenizer, folder, context)
-        copy_declarations(folder, *([adapter] if adapter else []), base)
+        places = (base,) if adapter is None else (adapter, base)
+        copy_processor(folder, *places)
+        copy_declarations(folder, *places)
         manifest = Manifest(
             kind="merged",
             base=str(base.resolve()),

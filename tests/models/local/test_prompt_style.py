@@ -16,9 +16,8 @@ from models.local.prompt_style import (
     declare_style,
     declare_thoughts,
     declared_style,
-    is_asked_to_think,
     style_of_spec,
-    thinks_in_tags,
+    thoughts_of_spec,
 )
 
 
@@ -57,7 +56,7 @@ def test_declarations_are_copied_with_the_adapters_first(base: Path, tmp_path: P
     declare_style(adapter, "compact")
     copy_declarations(merged, adapter, base)
     assert declaration(merged) == ("compact", "")
-    assert thinks_in_tags(f"local:{merged}") and answers_without_reasons(f"local:{merged}")
+    assert thoughts_of_spec(f"local:{merged}") and answers_without_reasons(f"local:{merged}")
     assert answers_without_reasons(f"local:{base}+{adapter}") and not answers_without_reasons(f"local:{base}")
 
 
@@ -65,9 +64,9 @@ def test_an_adapter_without_thoughts_comes_before_its_base(base: Path, tmp_path:
     adapter = tmp_path / "adapter"
     adapter.mkdir()
     declare_thoughts(base, "asked")
-    assert thinks_in_tags(f"local:{base}+{adapter}")
+    assert thoughts_of_spec(f"local:{base}+{adapter}")
     declare_no_thoughts(adapter)
-    assert not thinks_in_tags(f"local:{base}+{adapter}") and thinks_in_tags(f"local:{base}")
+    assert not thoughts_of_spec(f"local:{base}+{adapter}") and thoughts_of_spec(f"local:{base}")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"prompt_style": "short"}', '{"prompt_style": ["full"]}'])
@@ -93,7 +92,7 @@ def test_a_model_that_is_served_under_its_folders_name(base: Path, monkeypatch: 
     declare_thoughts(base, "asked")
     assert style_of_spec(form.format(base)) is None, "no checkpoint"
     (base / "config.json").write_text("{}")
-    assert style_of_spec(form.format(base)) == "compact" and is_asked_to_think(form.format(base))
+    assert style_of_spec(form.format(base)) == "compact" and thoughts_of_spec(form.format(base)) == "asked"
     monkeypatch.chdir(base.parent)
     assert style_of_spec(form.format(base.name)) == "compact"
     monkeypatch.chdir(base)

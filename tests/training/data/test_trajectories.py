@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from agent.episode.policy import REPEATS_NO_OP
 from envs.core.actions import ActionResult, Click, Status
 from envs.core.tasks import Milestone, MilestoneCheck, Score, TaskRef
 from envs.core.trace import (
@@ -125,6 +126,15 @@ def test_the_readable_answer_is_the_completion(tmp_path: Path, blobs: BlobStore)
     assert not isinstance(episode, LeftOut)
     assert episode.decisions[0].tokens is not None and episode.decisions[0].tokens.completion == (7, 8)
     assert episode.unreadable == 1, "counted, without a row"
+
+
+def test_an_answer_that_repeats_a_no_op_has_an_action(tmp_path: Path, blobs: BlobStore) -> None:
+    """It was sampled again, and counted among the answers without an action."""
+    repeated = call(prompt_token_ids=(1,), completion_token_ids=(9,), error=REPEATS_NO_OP)
+    record(tmp_path / "e.jsonl", blobs, ["", ""], calls=(repeated, SAMPLED))
+    episode = trajectory(read_trace(tmp_path / "e.jsonl"), blobs, rejected=True)
+    assert not isinstance(episode, LeftOut)
+    assert (episode.unreadable, episode.rejected, len(episode.decisions)) == (0, (), 1)
 
 
 def test_answers_without_an_action_are_kept_on_request(tmp_path: Path, blobs: BlobStore) -> None:

@@ -20,7 +20,7 @@ from training.engine.settings import Compute, Lora, Optimization
 from training.engine.stage_jobs import StageJob, launch, write_job
 from training.engine.trainer import rate_share, training_arguments
 from training.loop.loop import Loop
-from training.loop.rates import check_rates
+from training.loop.rates import check_rates, rate_bounds
 from training.loop.settings import LoopSettings, load_settings
 
 torch.set_num_threads(1)
@@ -112,6 +112,17 @@ def test_no_weight_moves_further_than_the_bound(tmp_path: Path) -> None:
         optimizer.step()
     bound = UpdateBound("stage", how, 60, 128, None).moved
     assert 0.9 * bound < weight.abs().max().item() <= bound * 1.001
+
+
+def test_the_redraws_of_groups_are_rows_of_a_phase() -> None:
+    """A phase of M-GRPO plays up to `groups.redraws` further rounds."""
+
+    def steps(*changes: str) -> int:
+        return next(bound.steps for _, bound in rate_bounds(load_settings(None, changes), 128))
+
+    once = steps("arm=mgrpo", "groups.redraws=0", "actor.optimization.batch_rows=1")
+    assert steps("arm=mgrpo", "groups.redraws=2", "actor.optimization.batch_rows=1") == 3 * once
+    assert steps("groups.redraws=2") == steps("groups.redraws=0"), "an arm without groups redraws nothing"
 
 
 ROWS = rows_of(16, longest=8)

@@ -13,7 +13,7 @@ from tests.mira_command import mira
     ("words", "says"),
     [
         (["file.txt"], "is a file: name a folder"),
-        (["full"], "holds other files"),
+        (["full"], "is not an empty folder and holds no data set"),
         (
             ["set", "--seed", "2", "--per-page", "3"],
             "a data set with other settings of per_page, seed: restore",

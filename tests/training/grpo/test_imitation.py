@@ -14,6 +14,7 @@ from safetensors.torch import load_file
 from benchmarks.toy_models.puzzles import fresh_model
 from envs.core.actions import Click, ClickAt
 from envs.core.errors import BadInput
+from envs.core.run_lock import LOCK_NAME, RunLock, RunLocked
 from models.vision.coordinates import Size
 from models.vision.grounding import AnswerShape, GroundingPrompt, declared_form
 from tests.mira_command import mira
@@ -67,6 +68,15 @@ def test_a_question_is_answered_in_the_shape_that_it_asks_for(tmp_path: Path) ->
     result = imitate([boxed], str(start), tmp_path / "run", settings(steps=1), log=lambda _: None)
     tokens = load_start(start, vision=False)[1].encode("[100, 200, 160, 230]", add_special_tokens=False)
     assert result.tokens == len(tokens) + 1, "and the end"
+
+
+def test_of_two_concurrent_fine_tunings_one_is_refused(tmp_path: Path) -> None:
+    start = fresh_model(tmp_path / "start", width=32, layers=1)
+    out = tmp_path / "run"
+    out.mkdir()
+    with RunLock(out), pytest.raises(RunLocked, match="is in use by"):
+        imitate([example(POINT)], str(start), out, settings(steps=1), log=lambda _: None)
+    assert [path.name for path in out.iterdir()] == [LOCK_NAME]
 
 
 def settings(**changes: Any) -> ImitationSettings:
@@ -258,7 +268,7 @@ def byte_model(out: Path, context: int = 512) -> Path:
 async def test_play_reads_thoughts_of_what_was_trained_and_counts_their_tokens(tmp_path: Path) -> None:
     """A local model that has learned one answer by heart, with a thought and with an empty one."""
     from models.base import ChatRequest, Message
-    from models.local.prompt_style import thinks_in_tags
+    from models.local.prompt_style import thoughts_of_spec
     from models.specs import make_model
 
     byte_model(tmp_path / "start")
@@ -271,7 +281,7 @@ async def test_play_reads_thoughts_of_what_was_trained_and_counts_their_tokens(t
     easy = hard.model_copy(update={"name": "easy", "messages": (("user", "easy"),), "thought": ""})
     how = settings(optimization={"learning_rate": 5e-3, "batch_rows": 2, "schedule": "linear"}, steps=120)
     result = imitate([hard, easy], str(tmp_path / "start"), tmp_path / "run", how, log=lambda _: None)
-    assert thinks_in_tags(f"local:{result.model}") and not thinks_in_tags(f"local:{tmp_path / 'start'}")
+    assert thoughts_of_spec(f"local:{result.model}") and not thoughts_of_spec(f"local:{tmp_path / 'start'}")
     model = make_model(f"local:{result.model}")
     try:
         thoughtful, quick = [

@@ -17,6 +17,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, TrainerCallback
 
 from benchmarks.toy_models.puzzles import fresh_model, reference_rows
 from envs.core.errors import BadInput
+from envs.core.run_lock import LOCK_NAME, RunLock, RunLocked
 from tests.training.engine.deepspeed_on_cpu import PARTITIONED, ZERO_2, needs_deepspeed
 from tests.training.engine.fsdp_on_cpu import SHARDED, TWO, WHAT_ACCELERATE_TELLS
 from training.engine.settings import Compute, Optimization
@@ -79,6 +80,7 @@ def test_a_run_writes_a_policy_and_its_evaluations(start: Path, tmp_path: Path) 
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
         "grpo.json",
         "held_out.jsonl",
+        "lease",
         "log.json",
         "model",
     ]
@@ -206,6 +208,13 @@ def test_a_folder_of_something_else(start: Path, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
+def test_of_two_concurrent_runs_one_is_refused(start: Path, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    with RunLock(tmp_path / "run"), pytest.raises(RunLocked, match="is in use by"):
+        train_grpo(TRAIN, str(start), tmp_path / "run", settings(steps=1), log=silent)
+    assert [path.name for path in (tmp_path / "run").iterdir()] == [LOCK_NAME]
+
+
 def test_a_reward_that_does_not_fit_leaves_nothing(start: Path, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="one target is a maze"):
         train_grpo(TRAIN, str(start), tmp_path / "run", settings(reward={"kind": "lpo"}), log=silent)
@@ -228,6 +237,7 @@ def test_two_processes_do_one_run(start: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
         "grpo.json",
         "held_out.jsonl",
+        "lease",
         "log.json",
         "model",
     ]

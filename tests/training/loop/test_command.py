@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from envs.core.errors import BadInput
-from envs.core.run_lock import RunLock, RunLocked
+from envs.core.run_lock import LOCK_NAME, RunLock, RunLocked
 from envs.suites.sites.golden import PACKAGES
 from models.embedded import embedded_dir
 from tests.agent.episodes import Play, write_run
@@ -85,8 +85,13 @@ WRONG = [
         id="demonstrations of evaluation",
     ),
     pytest.param([*SFT, "lost", "--set", "epochs=3"], "unknown key 'epochs'", id="unknown key of sft"),
+    pytest.param(
+        [*SFT, "measured", "--set", "optimization.epochs=0"], "optimization.epochs must be at least 1", id="no epoch"
+    ),
     pytest.param(["train", "sft", "-o", "full", "lost"], "'full' is not an empty folder", id="sft over something else"),
-    pytest.param(["train", "sft", "-o", "bad.toml", "lost"], "'bad.toml' is not an empty", id="sft over a file"),
+    pytest.param(
+        ["train", "sft", "-o", "bad.toml", "lost"], "'bad.toml' is a file: name a folder", id="sft over a file"
+    ),
     pytest.param(["train", "mira", "-o", "bad.toml"], "'bad.toml' is a file: name a folder", id="a file as folder"),
     pytest.param([*SFT, "measured", "--set", "compute.lean=true"], "compute.lean is for", id="sft in the lean mode"),
     pytest.param([*MIRA, "--set", 'arm=["mira"]'], "unknown arm ['mira']", id="an arm that is no word"),
@@ -234,7 +239,7 @@ def test_another_fine_tuning_is_not_resumed(
     write_record(tmp_path / "out" / BEGUN, Begun(start="0" * 16, rows="0" * 16, settings=SupervisedSettings()))
     assert mira(monkeypatch, *SFT, "won") == 2
     assert "holds a fine-tuning with another start, other rows: restore this, or" in capsys.readouterr().err
-    assert [path.name for path in (tmp_path / "out").iterdir()] == [BEGUN]
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {BEGUN, LOCK_NAME}
 
 
 @pytest.mark.slow

@@ -144,6 +144,10 @@ def test_progress_names_reward_groups_kl_clip_and_time(tmp_path: Path) -> None:
         (["actor.objective.kind=cloning"], "actor.objective.kind"),
         (["arm=mira", "actor.objective.kind=clipped"], "actor.objective.kind"),
         (["curriculum.value_band={}"], "needs a value critic"),
+        (["actor.keep=successes"], r"actor\.keep: no effect"),
+        (["actor.failures_from=key_step"], r"actor\.failures_from: no effect"),
+        (["actor.normalizer=trajectory"], r"actor\.normalizer: no effect"),
+        (["actor.max_advantage=5"], r"actor\.max_advantage: no effect"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(tmp_path: Path, changes: list[str], says: str) -> None:

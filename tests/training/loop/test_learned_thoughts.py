@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from models.embedded import embedded_dir
-from models.local.prompt_style import Thoughts, declare_thoughts, declared_thoughts, is_asked_to_think, thinks_in_tags
+from models.local.prompt_style import Thoughts, declare_thoughts, declared_thoughts, thoughts_of_spec
 from models.prompting.thought_request import THOUGHT_REQUEST
 from tests.agent.episodes import Play, write_run
 from tests.training.trajectories import embedded_tokenizer, rows_of, sampled, trajectory
@@ -92,7 +92,7 @@ def learned(policy: Path, folder: Path, page: str, answer: str, *changes: str) -
 def test_an_actor_keeps_the_thoughts_that_its_rollouts_were_asked_for(start: Path, tmp_path: Path) -> None:
     declare_thoughts(start, "asked")
     actor, lines = learned(start, tmp_path / "phase-1", f"page\n{THOUGHT_REQUEST}", THOUGHT)
-    assert is_asked_to_think(policy_spec(actor))
+    assert thoughts_of_spec(policy_spec(actor)) == "asked"
     assert not [line for line in lines if "declares thoughts" in line]
 
 
@@ -103,5 +103,5 @@ def test_an_actor_whose_rollouts_had_no_thoughts_declares_none(lean: str, start:
     lora = ("compute.lean=true", "compute.lora.rank=4") if lean == "true" else ()
     actor, lines = learned(start, tmp_path / "phase-1", "page", PLAIN, *lora)
     assert (actor / "adapter_config.json").exists() == (lean == "true")
-    assert not thinks_in_tags(policy_spec(actor)) and thinks_in_tags(f"local:{start}")
+    assert not thoughts_of_spec(policy_spec(actor)) and thoughts_of_spec(f"local:{start}")
     assert any("the start declares thoughts (tags)" in line and "have no thoughts" in line for line in lines)

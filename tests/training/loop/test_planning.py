@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +25,7 @@ from training.loop.planning import (
     model_config,
     plan_fine_tuning,
     plan_training,
+    sharing_of,
     zero_stage,
 )
 from training.loop.settings import LoopSettings, load_settings
@@ -51,6 +55,7 @@ def test_the_command_shows_margins(
     assert mira(monkeypatch, "train", "plan", str(config)) == 0
     shown = capsys.readouterr().out
     assert "each with the whole model" in shown and "times the least" in shown
+    assert "of 80 GB are kept free; --gpu-memory plans for another GPU" in shown, "also where there is no GPU at all"
 
 
 def test_what_does_not_fit_is_one_line(
@@ -114,6 +119,35 @@ def test_a_model_of_padded_rows_is_not_planned() -> None:
     settings, config = SupervisedSettings(), Lfm2Config(num_hidden_layers=2, layer_types=["conv", "full_attention"])
     with pytest.raises(BadInput, match="models of type lfm2 are fine-tuned on padded rows"):
         plan_fine_tuning(settings, config, "lfm", rows=None, gpus=None, gpu_bytes=80 * GB)
+
+
+def documented_fine_tunings() -> list[Any]:
+    """The commands `mira train sft` in the comments of the shipped configurations, by the configuration's name."""
+    found: list[Any] = []
+    for path in sorted(HERE.glob("*.toml")):
+        comment = re.sub(
+            r"^# *", "", "".join(re.findall(r"^#.*\n", path.read_text(encoding="utf-8"), re.M)), flags=re.M
+        )
+        for command in re.findall(r"mira train sft(?:'[^']*'|\\\n|[^`\n\\'])*", comment):
+            words = shlex.split(command.replace("\\\n", " "))
+            changes = [value for name, value in pairwise(words) if name == "--set"]
+            found.append(pytest.param(path.stem, changes, id=path.stem))
+    return found
+
+
+@pytest.mark.parametrize(("name", "changes"), documented_fine_tunings())
+def test_a_documented_fine_tuning_fits_its_gpus(name: str, changes: list[str]) -> None:
+    """That of every weight of 12 billion parameters had no launcher: 236 GB on one GPU of 80 GB."""
+    shipped = next((known for known in reversed(architectures()) if name.startswith(known)), None)
+    config, model = model_config(shipped, "embedded", "")
+    settings = SupervisedSettings.load(None, changes)
+    plan_fine_tuning(settings, config, model, rows=20_000, gpus=None, gpu_bytes=80 * GB).check()
+
+
+def test_documented_fine_tunings_are_found() -> None:
+    found = {case.id: case.values[1] for case in documented_fine_tunings()}
+    assert {"gemma3-12b", "gemma3-12b-full", "gemma3-270m", "smollm2", "tiny-miniwob"} <= set(found)
+    assert len(found["gemma3-12b"]) == 8 and not found["smollm2"]
 
 
 def plan_of(gpu_bytes: int, *peaks: Peak) -> TrainingPlan:
@@ -185,6 +219,40 @@ def test_architectures_are_known_by_the_names_of_configurations() -> None:
     assert {name for name in architectures() if "-vl-" not in name} <= {path.stem for path in HERE.glob("*.toml")}
     assert launched_processes(("torchrun", "--nproc_per_node", "4", "-m")) == 4
     assert launched_processes(()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "sharing"),
+    [
+        (("torchrun", "--nproc-per-node=8"), Sharing(processes=8, foreach=True)),
+        (("accelerate", "launch", "--num_processes=8", "--use_fsdp"), Sharing(processes=8, sharded=True, foreach=True)),
+        (
+            ("accelerate", "launch", "--num-processes", "4", "--use_deepspeed", "--zero_stage=1"),
+            Sharing(processes=4, zero=1, foreach=True),
+        ),
+        (
+            ("accelerate", "launch", "--config_file", "a.yaml", "--num_processes=2", "--multi_gpu"),
+            Sharing(processes=2, foreach=True),
+        ),
+    ],
+)
+def test_how_a_launcher_shares_a_model(words: tuple[str, ...], sharing: Sharing) -> None:
+    """Options with `=` were not recognised: eight processes were taken for one."""
+    assert sharing_of((*words, "-m"), None) == sharing
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("accelerate", "launch", "-m"), "no number of processes .*give --gpus"),
+        (("accelerate", "launch", "--config_file", "a.yaml", "-m"), "give --gpus"),
+        (("accelerate", "launch", "--config_file=a.yaml", "--num_processes=8", "-m"), "--config_file is not read"),
+        (("accelerate", "launch", "--num_processes=8", "--use_deepspeed", "--zero_stage=3"), "ZeRO 3 is not supported"),
+    ],
+)
+def test_a_launcher_that_does_not_say_how_it_shares_a_model_is_refused(words: tuple[str, ...], says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        sharing_of(words, None)
 
 
 def test_the_stage_of_zero_is_read_from_the_launcher() -> None:

@@ -100,6 +100,19 @@ def test_the_order_of_file_arm_its_table_and_the_command_line(tmp_path: Path) ->
     assert load_settings(path, ["targets.alpha=0.3"]).targets.alpha == 0.3
 
 
+def test_values_of_a_file_that_the_arm_overrides_are_named(tmp_path: Path) -> None:
+    """A file with 16 attempts of M-GRPO played 8, without a word."""
+    path = tmp_path / "own.toml"
+    path.write_text('arm = "mgrpo"\n[rollouts]\nattempts = 16\n[curriculum]\nexplore_share = 0.5\nrare_share = 0.0\n')
+    lines: list[str] = []
+    assert load_settings(path, ["curriculum.explore_share=0.7"], lines.append).curriculum.explore_share == 0.7
+    (line,) = lines
+    assert line.startswith("arm 'mgrpo' sets rollouts.attempts to 8, and 16 of ") and "[arms.mgrpo]" in line
+    path.write_text(f"{path.read_text()}[arms.mgrpo.rollouts]\nattempts = 16\n")
+    lines.clear()
+    assert load_settings(path, ["curriculum.explore_share=0.7"], lines.append).rollouts.attempts == 16 and not lines
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [

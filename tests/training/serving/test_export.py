@@ -17,7 +17,9 @@ from models.base import Message, ModelUnavailable
 from models.embedded import embedded_dir
 from models.local.loading import read_checkpoint
 from models.prompting.prompt_tokens import PromptTokens
+from models.vision.checkpoints import PROCESSOR_FILES, is_vision_checkpoint
 from tests.models.local.adapters import save_adapter
+from tests.training.engine.families import save_family
 from training.serving.adapters import check_servable, server_rank
 from training.serving.artifact import MANIFEST, read_manifest
 from training.serving.export import PLAIN_TEMPLATE, export
@@ -60,6 +62,17 @@ def test_files_that_a_server_reads_besides_the_weights(merged: Path) -> None:
     manifest = read_manifest(merged)
     assert manifest.dtype == "float16", "the base's own type, where none is asked for"
     assert manifest.serve_command(merged)[:3] == ("vllm", "serve", str(merged))
+
+
+def test_a_merged_multimodal_export_has_the_processor_of_its_base(tmp_path: Path) -> None:
+    """No server can load the model without it. Its export used to lack it."""
+    base = save_family("gemma3", tmp_path / "base")
+    trained = save_adapter(base, tmp_path / "lora")
+    manifest = export(base, trained, tmp_path / "out").manifest
+    assert is_vision_checkpoint(tmp_path / "out")
+    for name in set(PROCESSOR_FILES) & {path.name for path in base.iterdir()}:
+        assert (tmp_path / "out" / name).read_bytes() == (base / name).read_bytes()
+        assert name in {file.name for file in manifest.files}, "a later change of it is detected"
 
 
 def test_an_adapter_beside_its_base(adapter: Path, tmp_path: Path) -> None:

@@ -26,12 +26,15 @@ from agent.run.run_store import RunFolder
 from envs.core.errors import BadInput
 from envs.core.tasks import TaskRef
 from models.embedded import embedded_dir
+from models.local.prompt_style import Thoughts, declare_thoughts
+from models.prompting.thought_request import THOUGHT_REQUEST
 from tests.models.local.adapters import save_adapter
 from tests.timing import HANG_S, until
 from tests.training.serving.servers import free_port
 from tests.training.serving.stand_in import StandIn
 from training.data.trajectories import select
 from training.engine.checkpoints import load_tokenizer
+from training.loop.data import read_runs
 from training.loop.loop import Loop
 from training.loop.rollouts import play_run, rollout_config
 from training.loop.settings import LoopSettings, RolloutSettings
@@ -180,6 +183,8 @@ def test_a_server_does_not_outlive_a_killed_run(tmp_path: Path) -> None:
     words = f"""
 import asyncio, pathlib
 from models.embedded import embedded_dir
+from models.local.prompt_style import Thoughts, declare_thoughts
+from models.prompting.thought_request import THOUGHT_REQUEST
 from training.serving.rollout_server import ServerSettings, serving
 async def main():
     async with serving(ServerSettings(**{settings.model_dump()!r}), embedded_dir(), pathlib.Path({str(tmp_path)!r})):
@@ -232,6 +237,26 @@ async def test_a_server_that_dies_breaks_no_episode_and_another_plays_on(tmp_pat
     assert await playing(tmp_path, embedded_dir(), elsewhere) == run
     assert outcomes(run) == ["success"] * 2
     assert RunFolder(run).read_manifest().config.policy.startswith(f"vllm:{elsewhere.url}")
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("thoughts", ["asked", None])
+async def test_a_policy_on_a_server_is_asked_for_the_thoughts_that_it_declares(
+    tmp_path: Path, thoughts: Thoughts | None
+) -> None:
+    """Its name on the server declares nothing: a policy that learned to think was asked for the action only."""
+    policy = tmp_path / "policy"
+    shutil.copytree(embedded_dir(), policy)
+    declare_thoughts(policy, thoughts)
+    running = StandIn(policy)
+    run = await playing(tmp_path, policy, ServerSettings(url=running.url))
+    running.close()
+    prompts = [
+        "\n".join(text for _, text in decision.messages)
+        for episode in read_runs([run], texts=True).kept
+        for decision in episode.decisions
+    ]
+    assert prompts and all((THOUGHT_REQUEST in prompt) == (thoughts == "asked") for prompt in prompts)
 
 
 @pytest.mark.browser

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from envs.core.record import Record
 from envs.core.tasks import TaskRef
+from training.loop.curriculum.settings import ValueBand
 
 
 class Similar(Record):
@@ -74,6 +75,17 @@ class Counts(Record):
     """Tasks whose value is below the band; 0 without a band."""
     too_easy: int = 0
     """Tasks whose value is above the band."""
+
+    def why_missing(self, pool: int, band: ValueBand | None) -> str:
+        """Why tasks are missing, for a message: a *pool* of so many tasks is used up, `max_new` is reached, or the
+        values of tasks are outside *band*."""
+        reasons = f"the pool of {pool} is used up (pool.size), or curriculum.max_new is reached"
+        if band is None or not self.too_hard + self.too_easy:
+            return reasons
+        return (
+            f"curriculum.value_band from {band.low:g} to {band.high:g} leaves out {self.too_hard} tasks as too hard and"
+            f" {self.too_easy} as too easy, {reasons}"
+        )
 
 
 class Selection(Record):
