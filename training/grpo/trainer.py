@@ -1,7 +1,8 @@
-"""Extends TRL's GRPOTrainer in six ways: prompts are encoded as in rollouts, rewards are computed for entire groups,
+"""Extends TRL's GRPOTrainer in seven ways: prompts are encoded as in rollouts, rewards are computed for entire groups,
 the KL divergence can be weighted by reward (:mod:`training.grpo.kl`), the prompt of a group is computed once in a pass
-(:mod:`training.grpo.packed_logprobs`), batches are compared with single rows (:mod:`training.grpo.batch_check`), and
-groups without a learning signal do not change the weights (:mod:`training.grpo.groups`).
+(:mod:`training.grpo.packed_logprobs`), batches are compared with single rows (:mod:`training.grpo.batch_check`),
+groups without a learning signal do not change the weights (:mod:`training.grpo.groups`), and a resumed run has the
+order of prompts of an uninterrupted one (:mod:`training.grpo.epoch_order`).
 
 The overridden methods are private in TRL, which is pinned in pyproject.toml. Each has a contract test in
 `tests/training/grpo/test_trainer.py`. A completion is rewarded once, in the process that sampled it, together with its
@@ -28,6 +29,7 @@ from training.engine.half_weights import hold_frozen_in_bfloat16
 from training.engine.sharding import load_whole, settle_sharding, weights_are_sharded
 from training.engine.trainer import one_device, shared_arguments
 from training.grpo.batch_check import PER_TOKEN, check_fields, check_rows, padded_marks
+from training.grpo.epoch_order import EpochOrder
 from training.grpo.evaluation import chat_turns, template_opening, tokenizer_of
 from training.grpo.examples import Example, check_images
 from training.grpo.frames import AnswerFrames, limit_pixels
@@ -144,6 +146,9 @@ def group_trainer() -> Any:
             """Settles how weights are sharded before TRL shards the reference."""
             super().create_accelerator_and_postprocess()
             settle_sharding(self)
+
+        def _get_train_sampler(self, dataset: Any = None) -> Any:
+            return EpochOrder(super()._get_train_sampler(dataset), lambda: int(self.state.epoch or 0))
 
         def _tokenize_prompts(self, prompts: list[Any]) -> Any:
             if self._is_vlm:

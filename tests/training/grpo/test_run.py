@@ -106,13 +106,23 @@ def test_prompts_and_answers_fit_the_context_of_the_start(start: Path, tmp_path:
         train_grpo(long, str(tmp_path / "gpt2"), tmp_path / "other", wide, log=silent)
 
 
-@pytest.mark.parametrize(("reuse", "at"), [(1, 2), (2, 3)])
-def test_an_interrupted_run_continues_to_the_same_result(
-    start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reuse: int, at: int
+@pytest.mark.parametrize(
+    ("reuse", "at", "prompts"),
+    [
+        pytest.param(1, 2, 24, id="first epoch"),
+        pytest.param(2, 3, 24, id="batch used twice"),
+        pytest.param(1, 2, 8, id="start of the second epoch"),
+        pytest.param(1, 3, 8, id="second epoch"),
+        pytest.param(1, 3, 4, id="start of the fourth epoch"),
+    ],
+)
+def test_an_interrupted_run_continues_to_the_same_result(  # noqa: PLR0917 - fixtures
+    start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reuse: int, at: int, prompts: int
 ) -> None:
-    """Also in the middle of a batch that is used twice: training continues before that batch."""
+    """Also in the middle of a batch that is used twice: training continues before that batch. An epoch has an update
+    for every four prompts, and an order of its own."""
     config = settings(reuse=reuse, compute={**CPU, "save_minutes": 1e-9})
-    whole = train_grpo(TRAIN, str(start), tmp_path / "whole", config, log=silent)
+    whole = train_grpo(TRAIN[:prompts], str(start), tmp_path / "whole", config, log=silent)
 
     class Killed(Exception):
         pass
@@ -130,9 +140,9 @@ def test_an_interrupted_run_continues_to_the_same_result(
     with monkeypatch.context() as patch:
         patch.setattr(running, "build_trainer", killed)
         with pytest.raises(Killed):
-            train_grpo(TRAIN, str(start), tmp_path / "broken", config, log=silent)
+            train_grpo(TRAIN[:prompts], str(start), tmp_path / "broken", config, log=silent)
     assert not (tmp_path / "broken" / "model").exists()
-    result = train_grpo(TRAIN, str(start), tmp_path / "broken", config, log=silent)
+    result = train_grpo(TRAIN[:prompts], str(start), tmp_path / "broken", config, log=silent)
     assert result.updates == whole.updates == 4
     for name, value in weights(tmp_path / "whole").items():
         torch.testing.assert_close(weights(tmp_path / "broken")[name], value, rtol=0, atol=0)
