@@ -39,7 +39,7 @@ from training.grpo.packed_logprobs import PackedPasses
 from training.grpo.rewards import UNSCALED, Rewarder, Scale, Score, TokenCount, has_places
 from training.grpo.rewards.ssl import NEAR_MISS
 from training.grpo.settings import GrpoSettings
-from training.grpo.vllm_sampling import vllm_arguments, vllm_engine
+from training.grpo.vllm_sampling import send_merged_weights, vllm_arguments, vllm_engine
 
 VISION: Final = ("vision", "visual")
 """Parts of the names of image encoder weights: LLaVA, SmolVLM, Gemma; Qwen."""
@@ -139,6 +139,8 @@ def group_trainer() -> Any:
             self.begin_packing(options["model"], wanted=settings.packing and rewarding.example(0).image is None)
             super().__init__(reward_funcs=rewarding, **options)
             self.pack_reference()
+            if self.use_vllm:
+                send_merged_weights(self.vllm_generation)
             self._prompts = PromptTokens(self._tokenizer)
             self.add_callback(SkipIdleUpdates(self))
 

@@ -7,7 +7,7 @@ trainer: bfloat16 with `compute.bf16`, else float32.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from importlib import import_module
@@ -15,12 +15,17 @@ from importlib.util import find_spec
 from typing import Any
 
 import torch
+from accelerate.utils import is_peft_model
 
 from envs.core.errors import BadInput
 from training.engine.replaced_attributes import replaced
+from training.engine.sharding import weights_are_sharded
 from training.grpo.evaluation import encode_prompts
 from training.grpo.examples import Example
 from training.grpo.settings import GrpoSettings
+
+Named = tuple[str, torch.Tensor]
+"""A weight, and the name that vLLM knows it by."""
 
 
 def vllm_arguments(settings: GrpoSettings) -> dict[str, Any]:
@@ -73,6 +78,37 @@ def vllm_engine(settings: GrpoSettings, device: torch.device) -> Generator[None]
     engine: Any = partial(vars(vllm_generation)["LLM"], dtype=dtype, enforce_eager=on_cpu)
     with replaced(vllm_generation, "LLM", engine), _unpacked_weights() if on_cpu else nullcontext():
         yield
+
+
+def send_merged_weights(generation: Any) -> None:
+    """Lets TRL's *generation* send vLLM the weights of an adapted policy without a change of the policy.
+
+    TRL adds the adapters to the frozen weights in place and subtracts them again. The rounding of both remains, so that
+    policy and reference would drift with every update. Weights that FSDP divides are in float32 and stay with TRL.
+    """
+    if is_peft_model(generation.model) and not weights_are_sharded():
+        generation._iter_named_params = partial(_merged_weights, generation.model, generation._iter_named_params)
+
+
+def _merged_weights(model: Any, weights: Callable[[], Iterator[Named]]) -> Iterator[Named]:
+    """The named *weights* of TRL, those with adapters as a sum, one at a time."""
+    from peft.tuners.lora import LoraLayer
+
+    layers = {layer.weight.data_ptr(): layer for layer in model.modules() if isinstance(layer, LoraLayer)}
+    with replaced(model, "merge_adapter", _nothing), replaced(model, "unmerge_adapter", _nothing):
+        for name, weight in weights():
+            layer: Any = layers.get(weight.data_ptr())
+            yield name, weight if layer is None else _merged(weight, layer)
+
+
+def _merged(weight: torch.Tensor, layer: Any) -> torch.Tensor:
+    for adapter in layer.active_adapters:
+        weight = (weight + layer.get_delta_weight(adapter)).to(weight.dtype)
+    return weight
+
+
+def _nothing() -> None:
+    pass
 
 
 @contextmanager
