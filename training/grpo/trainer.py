@@ -39,7 +39,13 @@ from training.grpo.packed_logprobs import PackedPasses
 from training.grpo.rewards import UNSCALED, Rewarder, Scale, Score, TokenCount, has_places
 from training.grpo.rewards.ssl import NEAR_MISS
 from training.grpo.settings import GrpoSettings
-from training.grpo.vllm_sampling import send_merged_weights, vllm_arguments, vllm_engine
+from training.grpo.vllm_sampling import (
+    let_vllm_expand_images,
+    send_merged_weights,
+    unexpanded_prompts,
+    vllm_arguments,
+    vllm_engine,
+)
 
 VISION: Final = ("vision", "visual")
 """Parts of the names of image encoder weights: LLaVA, SmolVLM, Gemma; Qwen."""
@@ -134,6 +140,7 @@ def group_trainer() -> Any:
             self._by_reward = settings.kl_by_reward
             self._checked: set[bool] = set()
             self._marks: dict[str, Any] = {}
+            self._unexpanded: list[list[int]] = []
             self._groups: GroupStats | None = None
             self._counts: Counter[str] = Counter()
             self.begin_packing(options["model"], wanted=settings.packing and rewarding.example(0).image is None)
@@ -141,6 +148,7 @@ def group_trainer() -> Any:
             self.pack_reference()
             if self.use_vllm:
                 send_merged_weights(self.vllm_generation)
+                let_vllm_expand_images(self.vllm_generation, lambda: self._unexpanded)
             self._prompts = PromptTokens(self._tokenizer)
             self.add_callback(SkipIdleUpdates(self))
 
@@ -156,6 +164,8 @@ def group_trainer() -> Any:
             if self._is_vlm:
                 ids, images, fields = super()._tokenize_prompts(prompts)
                 self._marks = {name: fields[name] for name in PER_TOKEN if name in fields}
+                if self.use_vllm:
+                    self._unexpanded = unexpanded_prompts(self.processing_class, prompts)
                 return ids, images, fields
             return [list(self._prompts.encode(_messages(turns), self._room)) for turns in prompts], None, {}
 
@@ -248,7 +258,7 @@ def build_trainer(model: Any, processor: Any, examples: Sequence[Example], setti
     rewarding = GroupReward(examples, rewarder, settings.group, tokenizer_of(processor), opening, scale=scale)
     start = model.state_dict()
     arguments = trl_arguments(out, settings, len(examples))
-    with reading_old_names(), vllm_engine(settings, model.device):
+    with reading_old_names(), vllm_engine(settings, model.device, processor, out):
         trainer = group_trainer()(
             rewarding,
             settings,

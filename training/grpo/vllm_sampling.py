@@ -7,20 +7,24 @@ trainer: bfloat16 with `compute.bf16`, else float32.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import torch
+from accelerate import PartialState
 from accelerate.utils import is_peft_model
 
 from envs.core.errors import BadInput
+from training.engine.checkpoints import PROCESSOR_FILES
 from training.engine.replaced_attributes import replaced
 from training.engine.sharding import weights_are_sharded
-from training.grpo.evaluation import encode_prompts
+from training.grpo.evaluation import encode_prompts, tokenizer_of
 from training.grpo.examples import Example
 from training.grpo.settings import GrpoSettings
 
@@ -50,9 +54,16 @@ def vllm_arguments(settings: GrpoSettings) -> dict[str, Any]:
 
 
 def check_image_prompts(examples: Sequence[Example], settings: GrpoSettings, processor: Any) -> None:
-    """Raises BadInput if a prompt with its image leaves no room for an answer in the length that vLLM is started with.
-    Other prompts are cut; a server has a length of its own."""
-    if settings.vllm is None or settings.vllm.mode == "server" or examples[0].image is None:
+    """Raises BadInput if a prompt with its image leaves no room for an answer in the length that vLLM is started with,
+    or if a server would resize images to other limits. Other prompts are cut; a server has a length of its own."""
+    if settings.vllm is None or examples[0].image is None:
+        return
+    if settings.vllm.mode == "server":
+        if settings.min_pixels is not None or settings.max_pixels is not None:
+            raise BadInput(
+                "vllm: a server resizes images as its checkpoint says, not to min_pixels and max_pixels: write the "
+                "limits to the start's preprocessor_config.json and serve that, or sample with vllm.mode='colocate'"
+            )
         return
     lengths = ((one, encode_prompts(processor, [one], settings.room)["input_ids"].shape[1]) for one in examples)
     too_long = [(example, length) for example, length in lengths if length > settings.room]
@@ -66,8 +77,9 @@ def check_image_prompts(examples: Sequence[Example], settings: GrpoSettings, pro
 
 
 @contextmanager
-def vllm_engine(settings: GrpoSettings, device: torch.device) -> Generator[None]:
-    """In it TRL starts vLLM in the number format of the trainer, and on a CPU in a way that takes new weights."""
+def vllm_engine(settings: GrpoSettings, device: torch.device, processor: Any, out: Path) -> Generator[None]:
+    """In it TRL starts vLLM in the number format of the trainer, with the trainer's limits of images, and on a CPU in a
+    way that takes new weights. *out*: the run's folder of checkpoints."""
     if settings.vllm is None or settings.vllm.mode == "server":
         yield
         return
@@ -75,9 +87,58 @@ def vllm_engine(settings: GrpoSettings, device: torch.device) -> Generator[None]
     dtype = "bfloat16" if settings.compute.bf16 else "float32"
     from trl.generation import vllm_generation
 
-    engine: Any = partial(vars(vllm_generation)["LLM"], dtype=dtype, enforce_eager=on_cpu)
-    with replaced(vllm_generation, "LLM", engine), _unpacked_weights() if on_cpu else nullcontext():
+    engine: Any = vars(vllm_generation)["LLM"]
+
+    def start(*, model: str, **options: Any) -> Any:
+        if settings.min_pixels is not None or settings.max_pixels is not None:
+            model = str(_with_processor(Path(model), processor, out / f"sampler-{PartialState().process_index}"))
+        return engine(model=model, **options, dtype=dtype, enforce_eager=on_cpu)
+
+    with replaced(vllm_generation, "LLM", start), _unpacked_weights() if on_cpu else nullcontext():
         yield
+
+
+def _with_processor(start: Path, processor: Any, folder: Path) -> Path:
+    """Makes *folder* a checkpoint with the weights of *start* and the *processor* of the run, and returns it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    processor.save_pretrained(folder)
+    for path in start.iterdir():
+        if path.name not in PROCESSOR_FILES and not (folder / path.name).exists():
+            (folder / path.name).symlink_to(path.resolve())
+    return folder
+
+
+def unexpanded_prompts(processor: Any, conversations: Sequence[Any]) -> list[list[int]]:
+    """Token ids of *conversations* with one placeholder for an image, as the chat template writes it."""
+    tokenizer = tokenizer_of(processor)
+    texts: list[str] = processor.apply_chat_template(conversations, add_generation_prompt=True, tokenize=False)
+    begun = tokenizer.bos_token is not None and texts[0].startswith(tokenizer.bos_token)
+    return tokenizer(texts, add_special_tokens=not begun)["input_ids"]
+
+
+def let_vllm_expand_images(generation: Any, unexpanded: Callable[[], list[list[int]]]) -> None:
+    """Lets TRL's *generation* give vLLM the *unexpanded* prompts of a batch with images.
+
+    TRL gives it prompts in which each image has all of its tokens, and vLLM expands the first of them once more. A
+    server takes such prompts, because TRL tells it where the images are. The sampling raises BadInput where vLLM makes
+    other tokens of a prompt than the trainer.
+    """
+    if generation.mode == "server":
+        return
+    generate = generation.generate
+
+    def checked(prompts: list[list[int]], images: Any, **options: Any) -> Any:
+        if images is None:
+            return generate(prompts=prompts, images=images, **options)
+        seen, *answers = generate(prompts=unexpanded(), images=images, **options)
+        if other := sum(list(one) != list(two) for one, two in zip(seen, prompts, strict=True)):
+            raise BadInput(
+                f"vllm: {other} of {len(prompts)} prompts with images have other tokens in vLLM than in training; "
+                "its version processes images of this model otherwise: sample without it (vllm=none)"
+            )
+        return seen, *answers
+
+    generation.generate = checked
 
 
 def send_merged_weights(generation: Any) -> None:

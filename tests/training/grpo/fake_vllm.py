@@ -29,6 +29,9 @@ class FakeVllm:
         kind: Any = AutoModelForImageTextToText if sees else AutoModelForCausalLM
         self.model = kind.from_pretrained(model, dtype=getattr(torch, dtype), **WEIGHTS).eval()
         self.processor = load_processor(Path(model)) if sees else None
+        special = [] if self.processor is None else self.processor.tokenizer.all_special_ids
+        self._never = sorted({*special} - {self.model.generation_config.eos_token_id}) or None
+        """An answer of random weights with an image token could not be learned from."""
         self.received: list[list[int]] = []
         """Token ids of all prompts, as they were given to :meth:`generate`."""
         weights: Any = SimpleNamespace(load_weights=self._load)
@@ -61,6 +64,7 @@ class FakeVllm:
             inputs = self.processor(text=[text], images=images, add_special_tokens=False, return_tensors="pt")
         seen = inputs["input_ids"].shape[1]
         options = {"do_sample": True, "temperature": how.temperature, "top_k": 0, "max_new_tokens": how.max_tokens}
+        options["suppress_tokens"] = self._never
         out = self.model.generate(**inputs, **options, return_dict_in_generate=True, output_logits=True)
         tokens: list[int] = out.sequences[0, seen:].tolist()
         scores = [(step[0].float() / how.temperature).log_softmax(-1) for step in out.logits]
