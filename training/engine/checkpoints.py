@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from accelerate import PartialState
 
 from envs.core.disk_errors import writing
 from envs.core.errors import BadInput, NotWritten
@@ -22,6 +21,7 @@ from models.local.loading import read_checkpoint, reading_old_names
 from models.local.safe_loading import ADAPTER_CONFIG, LOCAL, WEIGHTS, weights_problem
 from training.engine.language_model import encoder_layers, freeze_encoders
 from training.engine.packed_model import accept_packed
+from training.engine.processes import process_state
 from training.engine.settings import Compute, Lora
 
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
@@ -230,7 +230,7 @@ def select_device(compute: Compute) -> torch.device:
         torch.set_num_threads(compute.threads)
         return torch.device("cpu")
     avoid_cudnn_attention()
-    device: Any = PartialState().device
+    device: Any = process_state().device
     return device  # the launched process's own; "cuda" would be the first GPU
 
 

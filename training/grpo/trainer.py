@@ -26,6 +26,7 @@ from models.local.vision_loading import pad_left
 from models.prompting.prompt_tokens import PromptTokens
 from training.engine.checkpoints import lora_config
 from training.engine.half_weights import hold_frozen_in_bfloat16
+from training.engine.processes import process_state
 from training.engine.sharding import load_whole, settle_sharding, weights_are_sharded
 from training.engine.trainer import one_device, shared_arguments
 from training.grpo.batch_check import PER_TOKEN, check_fields, check_rows, padded_marks
@@ -327,11 +328,10 @@ def micro_batch(settings: GrpoSettings, rows: int) -> int:
 def trl_arguments(out: Path, settings: GrpoSettings, examples: int) -> Any:
     """Builds TRL's arguments and sets every default explicitly. Raises BadInput if a step's groups cannot be divided
     evenly among the processes."""
-    from accelerate import PartialState
     from trl.trainer.grpo_config import GRPOConfig
 
     optimization, compute = settings.optimization, settings.compute
-    rows = rows_of_process(settings, PartialState(cpu=compute.cpu).num_processes)
+    rows = rows_of_process(settings, process_state(cpu=compute.cpu).num_processes)
     micro = micro_batch(settings, rows)
     steps = count_updates(settings, examples)
     arguments = GRPOConfig(

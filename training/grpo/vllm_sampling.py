@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from accelerate import PartialState
 from accelerate.utils import is_peft_model
 
 from envs.core.errors import BadInput
 from training.engine.checkpoints import PROCESSOR_FILES
+from training.engine.processes import process_state
 from training.engine.replaced_attributes import replaced
 from training.engine.sharding import weights_are_sharded
 from training.grpo.evaluation import encode_prompts, tokenizer_of
@@ -91,7 +91,7 @@ def vllm_engine(settings: GrpoSettings, device: torch.device, processor: Any, ou
 
     def start(*, model: str, **options: Any) -> Any:
         if settings.min_pixels is not None or settings.max_pixels is not None:
-            model = str(_with_processor(Path(model), processor, out / f"sampler-{PartialState().process_index}"))
+            model = str(_with_processor(Path(model), processor, out / f"sampler-{process_state().process_index}"))
         return engine(model=model, **options, dtype=dtype, enforce_eager=on_cpu)
 
     with replaced(vllm_generation, "LLM", start), _unpacked_weights() if on_cpu else nullcontext():

@@ -9,7 +9,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import accelerate
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -19,9 +18,11 @@ from benchmarks.toy_models.puzzles import fresh_model, reference_rows
 from envs.core.errors import BadInput
 from tests.training.engine.deepspeed_on_cpu import PARTITIONED, ZERO_2, needs_deepspeed
 from tests.training.engine.fsdp_on_cpu import SHARDED, TWO, WHAT_ACCELERATE_TELLS
+from training.engine.processes import PATIENCE
 from training.engine.settings import Compute, Optimization
 from training.engine.sft import SupervisedJob, supervised
 from training.grpo import run as running
+from training.grpo import trainer as trainer_module
 from training.grpo.evaluation import measure
 from training.grpo.puzzles import make_puzzles
 from training.grpo.results import read_held_out
@@ -308,6 +309,15 @@ def assert_learned_alike(
     assert learned > 1e-3
 
 
+@pytest.mark.slow
+def test_processes_wait_for_a_long_evaluation(start: Path, tmp_path: Path) -> None:
+    """The first one answers the held-out examples, which takes longer than PyTorch's timeout of ten minutes."""
+    config = settings(launcher=(*TWO, "tests.training.grpo.timed_processes"), steps=1)
+    train_grpo(TRAIN, str(start), tmp_path / "run", config, held_out=HELD_OUT, log=silent)
+    waits = {path.name: float(path.read_text()) for path in (tmp_path / "run").glob("wait-*")}
+    assert waits == dict.fromkeys(("wait-0", "wait-1"), PATIENCE.total_seconds())
+
+
 def test_a_launched_process_says_why_it_fails(start: Path, tmp_path: Path) -> None:
     launcher = (sys.executable, "-c", "import sys; print('no room', file=sys.stderr); sys.exit(3)")
     with pytest.raises(BadInput, match="ended with exit code 3"):
@@ -321,6 +331,6 @@ def test_groups_that_two_processes_cannot_share(start: Path, tmp_path: Path, mon
     def three(**_: object) -> SimpleNamespace:
         return SimpleNamespace(num_processes=3)
 
-    monkeypatch.setattr(accelerate, "PartialState", three)
+    monkeypatch.setattr(trainer_module, "process_state", three)
     with pytest.raises(BadInput, match="batch_rows 32 is not a multiple of 3 processes by groups of 8"):
         build_trainer(model, tokenizer, TRAIN, settings(), tmp_path)
