@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
+from accelerate.utils import DistributedType
 from torch import Tensor
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
@@ -119,10 +120,25 @@ class RowExclusion:
         self._base().log(logs, start_time)
 
 
+def skip_idle_backward(trainer: Any) -> None:
+    """Skips the backward passes of a batch whose advantages are all 0 (*trainer*`.idle`) under DeepSpeed, which makes
+    the optimizer step in the last of them, before any callback."""
+    accelerator = trainer.accelerator
+    if accelerator.distributed_type != DistributedType.DEEPSPEED:
+        return
+    backward = accelerator.backward
+
+    def unless_idle(loss: Tensor, **options: Any) -> None:
+        if not trainer.idle:
+            backward(loss, **options)
+
+    accelerator.backward = unless_idle
+
+
 class SkipIdleUpdates(TrainerCallback):
     """Skips the optimizer step if every advantage of a batch is 0 (*trainer*`.idle`). With a zero gradient, Adam's
     moments and the weight decay would still move the weights, and the KL divergence alone would move them back to the
-    start."""
+    start. DeepSpeed's step is skipped by :func:`skip_idle_backward`."""
 
     def __init__(self, trainer: Any) -> None:
         self._trainer = trainer

@@ -34,7 +34,7 @@ from training.grpo.epoch_order import EpochOrder
 from training.grpo.evaluation import chat_turns, template_opening, tokenizer_of
 from training.grpo.examples import Example, check_images
 from training.grpo.frames import AnswerFrames, limit_pixels
-from training.grpo.groups import GroupStats, RowExclusion, SkipIdleUpdates
+from training.grpo.groups import GroupStats, RowExclusion, SkipIdleUpdates, skip_idle_backward
 from training.grpo.kl import KL_WEIGHTS, kl_weighted_by_reward
 from training.grpo.packed_logprobs import PackedPasses
 from training.grpo.rewards import UNSCALED, Rewarder, Scale, Score, TokenCount, has_places
@@ -157,6 +157,7 @@ def group_trainer() -> Any:
             """Settles how weights are sharded before TRL shards the reference."""
             super().create_accelerator_and_postprocess()
             settle_sharding(self)
+            skip_idle_backward(self)
 
         def _get_train_sampler(self, dataset: Any = None) -> Any:
             return EpochOrder(super()._get_train_sampler(dataset), lambda: int(self.state.epoch or 0))
