@@ -111,13 +111,14 @@ def with_adapter(model: Any, lora: Lora | None) -> Any:
         return get_peft_model(model, lora_config(lora, model))
 
 
-def lora_config(lora: Lora, model: Any = None) -> Any:
-    """PEFT's configuration of *lora*; with a multimodal *model*, for its language model only."""
+def lora_config(lora: Lora, model: Any, *, freeze_vision: bool = True) -> Any:
+    """PEFT's configuration of *lora* for *model*: every layer with a name in `lora.targets`. With *freeze_vision*, as
+    training on text alone needs it, those of the language model only."""
     from peft import LoraConfig
 
     return LoraConfig(
         task_type="CAUSAL_LM",
-        exclude_modules=None if model is None else encoder_layers(model, lora.targets),
+        exclude_modules=encoder_layers(model, lora.targets) if freeze_vision else None,
         r=lora.rank,
         lora_alpha=lora.alpha,
         lora_dropout=lora.dropout,

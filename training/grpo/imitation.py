@@ -64,6 +64,7 @@ class ImitationSettings(Record):
     steps: Annotated[int | None, BeforeValidator(none_if_named)] = Field(default=None, ge=1)
     """Optimizer steps; None: as many as the epochs take."""
     freeze_vision: bool = False
+    """As in :attr:`training.grpo.settings.GrpoSettings.freeze_vision`."""
     optimization: Optimization = Optimization(learning_rate=1e-5, schedule="cosine", warmup=0.1, batch_rows=32)
     compute: Compute = Compute()
     seed: int = 0
@@ -289,7 +290,7 @@ def _trainable(model: Any, settings: ImitationSettings) -> Any:
     if settings.compute.lora is None:
         return model
     with reading_old_names():
-        return get_peft_model(model, lora_config(settings.compute.lora, model))
+        return get_peft_model(model, lora_config(settings.compute.lora, model, freeze_vision=settings.freeze_vision))
 
 
 def _arguments(out: Path, examples: int, settings: ImitationSettings) -> Any:

@@ -261,8 +261,9 @@ def _untrained(job: _TrainingJob) -> Any:
     """The start in float32, with new adapters if the run has adapters."""
     from peft import get_peft_model
 
-    exact, _ = load_start(job.start, vision=job.examples[0].image is not None)
-    adapters = adapters_of(job.settings)
+    sees = job.examples[0].image is not None
+    exact, _ = load_start(job.start, vision=sees)
+    adapters = adapters_of(job.settings, exact, sees=sees)
     if adapters is None:
         return exact
     with reading_old_names():

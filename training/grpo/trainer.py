@@ -250,7 +250,7 @@ def build_dataset(examples: Sequence[Example], processor: Any) -> Any:
 
 def build_trainer(model: Any, processor: Any, examples: Sequence[Example], settings: GrpoSettings, out: Path) -> Any:
     """Builds the trainer. *processor*: the tokenizer, or the processor of a vision model. Raises BadInput."""
-    adapters = adapters_of(settings)
+    adapters = adapters_of(settings, model, sees=examples[0].image is not None)
     if settings.freeze_vision and adapters is None:
         freeze_vision(model)
     pad_left(processor)
@@ -281,14 +281,12 @@ def build_trainer(model: Any, processor: Any, examples: Sequence[Example], setti
     return trainer
 
 
-def adapters_of(settings: GrpoSettings) -> Any:
-    """Returns PEFT's configuration of the run's adapters; None if every weight is trained."""
+def adapters_of(settings: GrpoSettings, model: Any, *, sees: bool) -> Any:
+    """Returns PEFT's configuration of the run's adapters; None if every weight is trained. *sees*: the examples have
+    images."""
     if settings.compute.lora is None:
         return None
-    adapters = lora_config(settings.compute.lora)
-    if settings.freeze_vision:
-        adapters.exclude_modules = rf".*({'|'.join(VISION)}).*"
-    return adapters
+    return lora_config(settings.compute.lora, model, freeze_vision=settings.freeze_vision or not sees)
 
 
 def freeze_vision(model: Any) -> None:
