@@ -38,7 +38,7 @@ from training.engine.sft import SupervisedJob, supervised
 from training.engine.trainer import SaveByTheClock, one_device, shared_arguments, train_on
 from training.grpo.completion_length import asked_shape, right_answer
 from training.grpo.declarations import form_of, profile_of_examples, style_of, thoughts_of
-from training.grpo.evaluation import encode_prompts, template_opening, tokenizer_of
+from training.grpo.evaluation import encode_prompts, template_opening, tokenizer_of, too_long_prompts
 from training.grpo.examples import Example, check_images, examples_digest, messages_of, share_of
 from training.grpo.frames import DECLARED_PROFILE, AnswerFrames, limit_pixels
 from training.grpo.prompts import PromptSettings, ask_as
@@ -147,9 +147,11 @@ def imitate(
     inputs = ImitationInputs(
         start=weights_digest(policy), examples=examples_digest(examples, thoughts=True), settings=settings
     )
-    begin_or_continue(out / "imitation.json", inputs, "a fine-tuning")
     answers = _Answers(processor, settings)
     rows = [answers.tokens(example) for example in examples]
+    if vision and not (out / "model").exists():
+        _check_lengths(processor, examples, rows, settings.compute.max_tokens)
+    begin_or_continue(out / "imitation.json", inputs, "a fine-tuning")
     cut = 0
     if not (out / "model").exists() and vision:
         _train_vision(model, processor, examples, rows, start=policy, out=out, settings=settings, watch=watch)
@@ -171,6 +173,19 @@ def imitate(
         first_loss=losses[0] if losses else None,
         last_loss=losses[-1] if losses else None,
     )
+
+
+def _check_lengths(
+    processor: Any, examples: Sequence[Example], answers: Sequence[tuple[int, ...]], max_tokens: int
+) -> None:
+    """Raises BadInput if a prompt with its image and its answer is longer than *max_tokens*: it is not cut."""
+    if too_long := too_long_prompts(processor, examples, [max_tokens - len(answer) for answer in answers]):
+        example, length = too_long[0]
+        raise BadInput(
+            f"{len(too_long)} of {len(examples)} examples have with image and answer more tokens than "
+            f"compute.max_tokens {max_tokens}; the prompt of {example.name!r} has {length}: raise "
+            "compute.max_tokens, or lower max_pixels"
+        )
 
 
 class _Answers:
@@ -338,11 +353,6 @@ class _Encoder:
         ((example, answer),) = rows
         inputs = dict(encode_prompts(self._processor, [example], self._max_tokens))
         prompt = inputs["input_ids"].shape[1]
-        if prompt + len(answer) > self._max_tokens:
-            raise BadInput(
-                f"example {example.name!r} has {prompt + len(answer)} tokens with its image, more than "
-                f"compute.max_tokens {self._max_tokens}: raise it, or lower max_pixels"
-            )
         completion = torch.tensor([answer])
         for name, values in list(inputs.items()):
             if name == "input_ids":

@@ -24,7 +24,7 @@ from training.engine.checkpoints import PROCESSOR_FILES
 from training.engine.processes import process_state
 from training.engine.replaced_attributes import replaced
 from training.engine.sharding import weights_are_sharded
-from training.grpo.evaluation import encode_prompts, tokenizer_of
+from training.grpo.evaluation import tokenizer_of, too_long_prompts
 from training.grpo.examples import Example
 from training.grpo.settings import GrpoSettings
 
@@ -65,10 +65,8 @@ def check_image_prompts(examples: Sequence[Example], settings: GrpoSettings, pro
                 "limits to the start's preprocessor_config.json and serve that, or sample with vllm.mode='colocate'"
             )
         return
-    lengths = ((one, encode_prompts(processor, [one], settings.room)["input_ids"].shape[1]) for one in examples)
-    too_long = [(example, length) for example, length in lengths if length > settings.room]
-    if too_long:
-        example, length = max(too_long, key=lambda pair: pair[1])
+    if too_long := too_long_prompts(processor, examples, [settings.room] * len(examples)):
+        example, length = too_long[0]
         raise BadInput(
             f"vllm: {len(too_long)} of {len(examples)} prompts with their images leave no room for answer_tokens "
             f"{settings.answer_tokens} in compute.max_tokens {settings.compute.max_tokens}; that of {example.name!r} "
