@@ -22,7 +22,6 @@ from envs.core.errors import BadInput
 from envs.core.plain_values import Layer, checked, merged
 from envs.core.record import Record
 from models.local.loading import declared_context, reading_old_names
-from models.local.prompt_style import declare_precision, declare_style, declare_thoughts
 from models.prompting.prompt_tokens import PromptTokens
 from models.vision.coordinates import CoordinateSpace
 from models.vision.grounding import AnswerShape
@@ -37,10 +36,10 @@ from training.engine.settings import Compute, Optimization, none_if_named
 from training.engine.sft import SupervisedJob, supervised
 from training.engine.trainer import SaveByTheClock, one_device, shared_arguments, train_on
 from training.grpo.completion_length import asked_shape, right_answer
-from training.grpo.declarations import form_of, profile_of_examples, style_of, thoughts_of
+from training.grpo.declarations import Training, declare_training
 from training.grpo.evaluation import encode_prompts, template_opening, tokenizer_of, too_long_prompts
 from training.grpo.examples import Example, check_images, examples_digest, messages_of, share_of
-from training.grpo.frames import DECLARED_PROFILE, AnswerFrames, limit_pixels
+from training.grpo.frames import AnswerFrames, limit_pixels
 from training.grpo.prompts import PromptSettings, ask_as
 from training.grpo.recipes import Stage, layered, recipe_named
 from training.grpo.rewards import Scale
@@ -161,8 +160,6 @@ def imitate(
         cut = _train_text(
             processor, examples, rows, policy=policy, out=out, settings=settings, watch=watch, config=config
         )
-    thinks = any(example.thought is not None for example in examples)
-    declare_thoughts(out / "model", thoughts_of(examples, "tags" if thinks else None))
     losses = [row["loss"] for row in json.loads((out / "log.json").read_text(encoding="utf-8")) if "loss" in row]
     return Imitated(
         model=out / "model",
@@ -248,8 +245,7 @@ def _train_text(
         steps=settings.steps,
     )
     model = supervised(job, rows, out, watch=watch)
-    declare_style(model, style_of(examples, policy), profile_of_examples(examples))
-    declare_precision(model, bf16=settings.compute.bf16)
+    declare_training(model, _training(examples, policy, settings))
     return prompts.cut
 
 
@@ -289,11 +285,20 @@ def _train_vision(
         learned,
         processor,
         out / "model",
-        profile=profile_of_examples(examples),
-        vision=DECLARED_PROFILE[settings.coordinates],
-        form=form_of(examples),
+        _training(examples, start, settings),
     )
     shutil.rmtree(out / "checkpoints", ignore_errors=True)
+
+
+def _training(examples: Sequence[Example], start: Path, settings: ImitationSettings) -> Training:
+    thinks = any(example.thought is not None for example in examples)
+    return Training(
+        examples,
+        start,
+        settings.coordinates,
+        bf16=settings.compute.bf16,
+        thoughts="tags" if thinks else None,
+    )
 
 
 def _trainable(model: Any, settings: ImitationSettings) -> Any:
