@@ -9,6 +9,16 @@ import torch
 from torch.utils.data import Sampler
 
 
+class EpochOrders:
+    """Mixin for TRL's GRPOTrainer that gives each epoch its :class:`EpochOrder`."""
+
+    state: Any
+
+    def _get_train_sampler(self, dataset: Any = None) -> Any:
+        trainer: Any = super()
+        return EpochOrder(trainer._get_train_sampler(dataset), lambda: int(self.state.epoch or 0))
+
+
 class EpochOrder(Sampler[int]):
     """Yields the indices of TRL's *repeated* sampler in an order that depends on the seed and the epoch only.
 

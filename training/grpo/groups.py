@@ -89,6 +89,10 @@ class RowExclusion:
         """Whether every advantage of the current batch is 0."""
         return self._groups is not None and self._groups.idle
 
+    def create_accelerator_and_postprocess(self) -> None:
+        self._base().create_accelerator_and_postprocess()
+        skip_idle_backward(self)
+
     def _calculate_rewards(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         """Rewards of all processes (N, F). Values that are not finite become NaN, which TRL excludes from the group's
         mean and deviation."""

@@ -30,23 +30,17 @@ from training.engine.processes import process_state
 from training.engine.sharding import load_whole, settle_sharding, weights_are_sharded
 from training.engine.trainer import one_device, shared_arguments
 from training.grpo.batch_check import PER_TOKEN, check_fields, check_rows, padded_marks
-from training.grpo.epoch_order import EpochOrder
+from training.grpo.epoch_order import EpochOrders
 from training.grpo.evaluation import chat_turns, template_opening, tokenizer_of
 from training.grpo.examples import Example, check_images
 from training.grpo.frames import AnswerFrames, limit_pixels
-from training.grpo.groups import GroupStats, RowExclusion, SkipIdleUpdates, skip_idle_backward
+from training.grpo.groups import GroupStats, RowExclusion, SkipIdleUpdates
 from training.grpo.kl import KL_WEIGHTS, kl_weighted_by_reward
 from training.grpo.packed_logprobs import PackedPasses
 from training.grpo.rewards import UNSCALED, Rewarder, Scale, Score, TokenCount, has_places
 from training.grpo.rewards.ssl import NEAR_MISS
 from training.grpo.settings import GrpoSettings
-from training.grpo.vllm_sampling import (
-    let_vllm_expand_images,
-    send_merged_weights,
-    unexpanded_prompts,
-    vllm_arguments,
-    vllm_engine,
-)
+from training.grpo.vllm_sampling import SentToVllm, vllm_arguments, vllm_engine
 
 VISION: Final = ("vision", "visual")
 """Parts of the names of image encoder weights: LLaVA, SmolVLM, Gemma; Qwen."""
@@ -131,7 +125,7 @@ def group_trainer() -> Any:
     """Returns the trainer class. It is created on demand because TRL takes seconds to import."""
     from trl.trainer.grpo_trainer import GRPOTrainer
 
-    class GroupTrainer(RowExclusion, PackedPasses, GRPOTrainer):
+    class GroupTrainer(RowExclusion, PackedPasses, EpochOrders, SentToVllm, GRPOTrainer):
         """TRL's trainer with the extensions of this module."""
 
         def __init__(self, rewarding: GroupReward, settings: GrpoSettings, **options: Any) -> None:
@@ -141,15 +135,12 @@ def group_trainer() -> Any:
             self._by_reward = settings.kl_by_reward
             self._checked: set[bool] = set()
             self._marks: dict[str, Any] = {}
-            self._unexpanded: list[list[int]] = []
             self._groups: GroupStats | None = None
             self._counts: Counter[str] = Counter()
             self.begin_packing(options["model"], wanted=settings.packing and rewarding.example(0).image is None)
             super().__init__(reward_funcs=rewarding, **options)
             self.pack_reference()
-            if self.use_vllm:
-                send_merged_weights(self.vllm_generation)
-                let_vllm_expand_images(self.vllm_generation, lambda: self._unexpanded)
+            self.begin_vllm()
             self._prompts = PromptTokens(self._tokenizer)
             self.add_callback(SkipIdleUpdates(self))
 
@@ -157,17 +148,11 @@ def group_trainer() -> Any:
             """Settles how weights are sharded before TRL shards the reference."""
             super().create_accelerator_and_postprocess()
             settle_sharding(self)
-            skip_idle_backward(self)
-
-        def _get_train_sampler(self, dataset: Any = None) -> Any:
-            return EpochOrder(super()._get_train_sampler(dataset), lambda: int(self.state.epoch or 0))
 
         def _tokenize_prompts(self, prompts: list[Any]) -> Any:
             if self._is_vlm:
                 ids, images, fields = super()._tokenize_prompts(prompts)
                 self._marks = {name: fields[name] for name in PER_TOKEN if name in fields}
-                if self.use_vllm:
-                    self._unexpanded = unexpanded_prompts(self.processing_class, prompts)
                 return ids, images, fields
             return [list(self._prompts.encode(_messages(turns), self._room)) for turns in prompts], None, {}
 

@@ -106,6 +106,29 @@ def _with_processor(start: Path, processor: Any, folder: Path) -> Path:
     return folder
 
 
+class SentToVllm:
+    """Mixin for TRL's GRPOTrainer that gives vLLM weights and prompts without a change of the policy and of prompts."""
+
+    use_vllm: bool
+    vllm_generation: Any
+    processing_class: Any
+    _unexpanded: list[list[int]]
+    """The prompts of the current batch, where they have images."""
+
+    def begin_vllm(self) -> None:
+        """Call it when TRL has started vLLM."""
+        if self.use_vllm:
+            send_merged_weights(self.vllm_generation)
+            let_vllm_expand_images(self.vllm_generation, lambda: self._unexpanded)
+
+    def _tokenize_prompts(self, prompts: list[Any]) -> Any:
+        """TRL's encoding of *prompts* with images."""
+        if self.use_vllm:
+            self._unexpanded = unexpanded_prompts(self.processing_class, prompts)
+        trainer: Any = super()
+        return trainer._tokenize_prompts(prompts)
+
+
 def unexpanded_prompts(processor: Any, conversations: Sequence[Any]) -> list[list[int]]:
     """Token ids of *conversations* with one placeholder for an image, as the chat template writes it."""
     tokenizer = tokenizer_of(processor)
