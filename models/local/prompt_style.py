@@ -87,7 +87,12 @@ def declare_no_reasons(folder: Path) -> None:
 
 def answers_without_reasons(spec: str) -> bool:
     """Whether the checkpoint of a model spec, or its adapter, declares answers without reasons."""
-    return any(declarations(folder).get(_REASONS) == _NONE for folder in checkpoint_folders(spec))
+    return declares_no_reasons(*checkpoint_folders(spec))
+
+
+def declares_no_reasons(*folders: Path) -> bool:
+    """Whether one of *folders* declares answers without reasons."""
+    return any(declarations(folder).get(_REASONS) == _NONE for folder in folders)
 
 
 def declare_precision(folder: Path, *, bf16: bool) -> None:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from accelerate import PartialState
 
 from envs.core.disk_errors import writing
 from envs.core.errors import BadInput, NotWritten
@@ -23,6 +22,7 @@ from models.local.safe_loading import ADAPTER_CONFIG, LOCAL, WEIGHTS, weights_pr
 from models.vision.checkpoints import copy_processor
 from training.engine.language_model import encoder_layers, freeze_encoders
 from training.engine.packed_model import accept_packed
+from training.engine.processes import process_state
 from training.engine.settings import Compute, Lora
 
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
@@ -117,13 +117,14 @@ def with_adapter(model: Any, lora: Lora | None) -> Any:
         return get_peft_model(model, lora_config(lora, model))
 
 
-def lora_config(lora: Lora, model: Any = None) -> Any:
-    """PEFT's configuration of *lora*; with a multimodal *model*, for its language model only."""
+def lora_config(lora: Lora, model: Any, *, freeze_vision: bool = True) -> Any:
+    """PEFT's configuration of *lora* for *model*: every layer with a name in `lora.targets`. With *freeze_vision*, as
+    training on text alone needs it, those of the language model only."""
     from peft import LoraConfig
 
     return LoraConfig(
         task_type="CAUSAL_LM",
-        exclude_modules=None if model is None else encoder_layers(model, lora.targets),
+        exclude_modules=encoder_layers(model, lora.targets) if freeze_vision else None,
         r=lora.rank,
         lora_alpha=lora.alpha,
         lora_dropout=lora.dropout,
@@ -225,7 +226,7 @@ def select_device(compute: Compute) -> torch.device:
         torch.set_num_threads(compute.threads)
         return torch.device("cpu")
     avoid_cudnn_attention()
-    device: Any = PartialState().device
+    device: Any = process_state().device
     return device  # the launched process's own; "cuda" would be the first GPU
 
 

@@ -21,6 +21,7 @@ from envs.core.errors import BadInput
 from models.local.loading import reading_old_names
 from training.data.rows import Row
 from training.engine.checkpoints import lora_config
+from training.engine.processes import process_state
 from training.engine.trainer import one_device, shared_arguments
 
 if TYPE_CHECKING:
@@ -132,11 +133,10 @@ def _dataset(rows: Sequence[Row]) -> Any:
 
 def _config(out: Path, rows: Sequence[Row], job: SupervisedJob) -> Any:
     """TRL's configuration. Raises BadInput where a step's rows cannot be split evenly over the processes."""
-    from accelerate import PartialState
     from trl.trainer.sft_config import SFTConfig
 
     optimization, compute = job.optimization, job.compute
-    processes = PartialState(cpu=compute.cpu).num_processes
+    processes = process_state(cpu=compute.cpu).num_processes
     own, left = divmod(optimization.batch_rows, processes)
     if left:
         raise BadInput(

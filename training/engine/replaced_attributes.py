@@ -7,13 +7,19 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from types import ModuleType
 
+from torch import nn
+
 
 @contextmanager
-def replaced(module: ModuleType, name: str, value: object) -> Generator[None]:
-    """In it the attribute *name* of *module* is *value*. Raises AttributeError where *module* has no such attribute."""
-    before = getattr(module, name)
-    setattr(module, name, value)
+def replaced(owner: ModuleType | nn.Module, name: str, value: object) -> Generator[None]:
+    """In it the attribute *name* of *owner* is *value*. Raises AttributeError where *owner* has no such attribute."""
+    before = getattr(owner, name)
+    own = name in vars(owner)
+    setattr(owner, name, value)
     try:
         yield
     finally:
-        setattr(module, name, before)
+        if own:
+            setattr(owner, name, before)
+        else:  # it was an attribute of the class
+            delattr(owner, name)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from accelerate import PartialState
 from accelerate.utils import gather_object
 
 from envs.core.atomic_write import replacing, write_atomically
@@ -22,6 +21,7 @@ from training.engine.annotate import score_completions, score_states, score_toke
 from training.engine.checkpoints import is_adapter, load_policy, select_device
 from training.engine.critic_model import Critic
 from training.engine.half_weights import hold_frozen_in_bfloat16
+from training.engine.processes import process_state
 from training.engine.progress import Watcher, unwatched
 from training.engine.settings import Compute
 from training.engine.shared_base_lora import SharedBaseCache
@@ -117,7 +117,7 @@ def run_scoring(folder: Path, watch: Watcher = unwatched, cache: SharedBaseCache
     except (OSError, ValueError) as error:
         raise BadInput(f"{str(folder / JOB)!r} cannot be read: {' '.join(str(error).split())[:200]}") from error
     rows, _ = read_rows(folder / "rows.parquet")
-    processes = PartialState(cpu=job.compute.cpu)
+    processes = process_state(cpu=job.compute.cpu)
     rank, world = processes.process_index, processes.num_processes
     own_watch = watch if rank == 0 else unwatched
     mine = rows[rank::world]

@@ -36,6 +36,7 @@ from envs.core.errors import BadInput, listed
 from training.data.columns import Column
 from training.data.packing import PackedSequence
 from training.engine.packed_model import precision, require_packed_support
+from training.engine.processes import PATIENCE
 from training.engine.progress import ReportSteps, Watcher, unwatched
 from training.engine.settings import Compute, Optimization
 from training.engine.sharding import accumulate_gradients
@@ -249,6 +250,7 @@ def shared_arguments(
         "fp16": False,
         "activation_checkpointing": compute.gradient_checkpointing,
         "use_cpu": compute.cpu or not torch.cuda.is_available(),
+        "ddp_timeout": int(PATIENCE.total_seconds()),
         "seed": seed,
         "data_seed": seed,
         "dataloader_pin_memory": False,

@@ -19,12 +19,11 @@ from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
-from accelerate import PartialState
-
 from envs.core.atomic_write import write_atomically
 from envs.core.errors import BadInput
 from envs.core.record import Record
 from training.engine.launcher import bound_to_us, launch_failure, release_gpu
+from training.engine.processes import process_state
 
 SESSION = "session.json"
 POLL_S = 0.05
@@ -128,7 +127,7 @@ def run_session(folder: Path, work: Callable[[Path], None]) -> None:
             return
         work(Path(job))
         release_gpu()
-        if PartialState().process_index == 0:
+        if process_state().process_index == 0:
             with suppress(FileNotFoundError):  # the session was ended meanwhile
                 session.done(folder, number).touch()
 

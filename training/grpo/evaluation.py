@@ -137,6 +137,16 @@ def encode_prompts(processor: Any, examples: Sequence[Example], room: int) -> An
     return BatchEncoding({"input_ids": padded, "attention_mask": mask})
 
 
+def too_long_prompts(processor: Any, examples: Sequence[Example], limits: Sequence[int]) -> list[tuple[Example, int]]:
+    """The *examples* with an image whose prompts have more tokens than their limits, and the tokens, most first."""
+    lengths = [
+        encode_prompts(processor, [one], limit)["input_ids"].shape[1]
+        for one, limit in zip(examples, limits, strict=True)
+    ]
+    over = [(one, length) for one, length, limit in zip(examples, lengths, limits, strict=True) if length > limit]
+    return sorted(over, key=lambda pair: -pair[1])
+
+
 def chat_turns(processor: Any, example: Example) -> list[dict[str, str]]:
     """Returns the messages of an example with an image in the chat template's format. Page text that looks like a
     special token, such as an image token, is broken up."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
+from accelerate.utils import DistributedType
 from torch import Tensor
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
@@ -88,6 +89,10 @@ class RowExclusion:
         """Whether every advantage of the current batch is 0."""
         return self._groups is not None and self._groups.idle
 
+    def create_accelerator_and_postprocess(self) -> None:
+        self._base().create_accelerator_and_postprocess()
+        skip_idle_backward(self)
+
     def _calculate_rewards(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         """Rewards of all processes (N, F). Values that are not finite become NaN, which TRL excludes from the group's
         mean and deviation."""
@@ -119,10 +124,25 @@ class RowExclusion:
         self._base().log(logs, start_time)
 
 
+def skip_idle_backward(trainer: Any) -> None:
+    """Skips the backward passes of a batch whose advantages are all 0 (*trainer*`.idle`) under DeepSpeed, which makes
+    the optimizer step in the last of them, before any callback."""
+    accelerator = trainer.accelerator
+    if accelerator.distributed_type != DistributedType.DEEPSPEED:
+        return
+    backward = accelerator.backward
+
+    def unless_idle(loss: Tensor, **options: Any) -> None:
+        if not trainer.idle:
+            backward(loss, **options)
+
+    accelerator.backward = unless_idle
+
+
 class SkipIdleUpdates(TrainerCallback):
     """Skips the optimizer step if every advantage of a batch is 0 (*trainer*`.idle`). With a zero gradient, Adam's
     moments and the weight decay would still move the weights, and the KL divergence alone would move them back to the
-    start."""
+    start. DeepSpeed's step is skipped by :func:`skip_idle_backward`."""
 
     def __init__(self, trainer: Any) -> None:
         self._trainer = trainer

@@ -22,7 +22,6 @@ from envs.core.errors import BadInput
 from envs.core.plain_values import Layer, checked, merged
 from envs.core.record import Record
 from models.local.loading import declared_context, reading_old_names
-from models.local.prompt_style import declare_precision, declare_style, declare_thoughts
 from models.prompting.prompt_tokens import PromptTokens
 from models.vision.coordinates import CoordinateSpace
 from models.vision.grounding import AnswerShape
@@ -37,10 +36,10 @@ from training.engine.settings import Compute, Optimization, none_if_named
 from training.engine.sft import SupervisedJob, supervised
 from training.engine.trainer import SaveByTheClock, one_device, shared_arguments, train_on
 from training.grpo.completion_length import asked_shape, right_answer
-from training.grpo.declarations import form_of, profile_of_examples, style_of, thoughts_of
-from training.grpo.evaluation import encode_prompts, template_opening, tokenizer_of
+from training.grpo.declarations import Training, declare_training
+from training.grpo.evaluation import encode_prompts, template_opening, tokenizer_of, too_long_prompts
 from training.grpo.examples import Example, check_images, examples_digest, messages_of, share_of
-from training.grpo.frames import DECLARED_PROFILE, AnswerFrames, limit_pixels
+from training.grpo.frames import AnswerFrames, limit_pixels
 from training.grpo.prompts import PromptSettings, ask_as
 from training.grpo.recipes import Stage, layered, recipe_named
 from training.grpo.rewards import Scale
@@ -64,6 +63,7 @@ class ImitationSettings(Record):
     steps: Annotated[int | None, BeforeValidator(none_if_named)] = Field(default=None, ge=1)
     """Optimizer steps; None: as many as the epochs take."""
     freeze_vision: bool = False
+    """As in :attr:`training.grpo.settings.GrpoSettings.freeze_vision`."""
     optimization: Optimization = Optimization(learning_rate=1e-5, schedule="cosine", warmup=0.1, batch_rows=32)
     compute: Compute = Compute()
     seed: int = 0
@@ -145,9 +145,11 @@ def imitate(
     inputs = ImitationInputs(
         start=weights_digest(policy), examples=examples_digest(examples, thoughts=True), settings=settings
     )
+    answers = _Answers(processor, settings)
+    rows = [answers.tokens(example) for example in examples]
+    if vision and not (out / "model").exists():
+        _check_lengths(processor, examples, rows, settings.compute.max_tokens)
     with owning(out / "imitation.json", inputs, "a fine-tuning"):
-        answers = _Answers(processor, settings)
-        rows = [answers.tokens(example) for example in examples]
         cut = 0
         if not (out / "model").exists() and vision:
             _train_vision(model, processor, examples, rows, start=policy, out=out, settings=settings, watch=watch)
@@ -157,8 +159,6 @@ def imitate(
             cut = _train_text(
                 processor, examples, rows, policy=policy, out=out, settings=settings, watch=watch, config=config
             )
-        thinks = any(example.thought is not None for example in examples)
-        declare_thoughts(out / "model", thoughts_of(examples, "tags" if thinks else None))
         losses = [row["loss"] for row in json.loads((out / "log.json").read_text(encoding="utf-8")) if "loss" in row]
         return Imitated(
             model=out / "model",
@@ -168,6 +168,19 @@ def imitate(
             cut=cut,
             first_loss=losses[0] if losses else None,
             last_loss=losses[-1] if losses else None,
+        )
+
+
+def _check_lengths(
+    processor: Any, examples: Sequence[Example], answers: Sequence[tuple[int, ...]], max_tokens: int
+) -> None:
+    """Raises BadInput if a prompt with its image and its answer is longer than *max_tokens*: it is not cut."""
+    if too_long := too_long_prompts(processor, examples, [max_tokens - len(answer) for answer in answers]):
+        example, length = too_long[0]
+        raise BadInput(
+            f"{len(too_long)} of {len(examples)} examples have with image and answer more tokens than "
+            f"compute.max_tokens {max_tokens}; the prompt of {example.name!r} has {length}: raise "
+            "compute.max_tokens, or lower max_pixels"
         )
 
 
@@ -231,8 +244,7 @@ def _train_text(
         steps=settings.steps,
     )
     model = supervised(job, rows, out, watch=watch)
-    declare_style(model, style_of(examples, policy), profile_of_examples(examples))
-    declare_precision(model, bf16=settings.compute.bf16)
+    declare_training(model, _training(examples, policy, settings))
     return prompts.cut
 
 
@@ -272,11 +284,21 @@ def _train_vision(
         learned,
         processor,
         out / "model",
-        profile=profile_of_examples(examples),
-        vision=DECLARED_PROFILE[settings.coordinates],
-        form=form_of(examples, settings.prompt),
+        _training(examples, start, settings),
     )
     shutil.rmtree(out / "checkpoints", ignore_errors=True)
+
+
+def _training(examples: Sequence[Example], start: Path, settings: ImitationSettings) -> Training:
+    thinks = any(example.thought is not None for example in examples)
+    return Training(
+        examples,
+        start,
+        settings.coordinates,
+        bf16=settings.compute.bf16,
+        thoughts="tags" if thinks else None,
+        prompt=settings.prompt,
+    )
 
 
 def _trainable(model: Any, settings: ImitationSettings) -> Any:
@@ -288,7 +310,7 @@ def _trainable(model: Any, settings: ImitationSettings) -> Any:
     if settings.compute.lora is None:
         return model
     with reading_old_names():
-        return get_peft_model(model, lora_config(settings.compute.lora, model))
+        return get_peft_model(model, lora_config(settings.compute.lora, model, freeze_vision=settings.freeze_vision))
 
 
 def _arguments(out: Path, examples: int, settings: ImitationSettings) -> Any:
@@ -336,11 +358,6 @@ class _Encoder:
         ((example, answer),) = rows
         inputs = dict(encode_prompts(self._processor, [example], self._max_tokens))
         prompt = inputs["input_ids"].shape[1]
-        if prompt + len(answer) > self._max_tokens:
-            raise BadInput(
-                f"example {example.name!r} has {prompt + len(answer)} tokens with its image, more than "
-                f"compute.max_tokens {self._max_tokens}: raise it, or lower max_pixels"
-            )
         completion = torch.tensor([answer])
         for name, values in list(inputs.items()):
             if name == "input_ids":

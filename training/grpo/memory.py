@@ -88,7 +88,7 @@ def grpo_peaks(
     shape = _Shape(rows, micro_batch(settings, rows), settings.group, prompt, settings.answer_tokens)
 
     def peaks(described: Any) -> tuple[Peak, ...]:
-        planner = _Planner(described, settings, shape, sharing)
+        planner = _Planner(described, settings, shape, sharing, sees=picture is not None)
         return tuple(planner.peaks())
 
     planned = for_all_layers(config, peaks)
@@ -118,11 +118,12 @@ class _Planner:
     """Plans the language model's passes for one configuration, with the mask that padded rows need. Scoring and
     updating are packed where training packs them."""
 
-    def __init__(self, config: Any, settings: GrpoSettings, shape: _Shape, sharing: Sharing) -> None:
+    def __init__(self, config: Any, settings: GrpoSettings, shape: _Shape, sharing: Sharing, *, sees: bool) -> None:
         self._config = config
         self._settings = settings
         self._shape = shape
         self._sharing = sharing
+        self._sees = sees
         self._vocabulary = int(config.get_text_config().vocab_size)
         self._cache = 0
         self._packed: PackedSequence | None = None
@@ -163,8 +164,8 @@ class _Planner:
     def _policy(self) -> nn.Module:
         from peft import get_peft_model
 
-        settings, adapters = self._settings, adapters_of(self._settings)
-        model = _built(self._config)
+        settings, model = self._settings, _built(self._config)
+        adapters = adapters_of(settings, model, sees=self._sees)
         if self._packed is not None:
             prepare_packed(model)
         utils.add_fused_lm_head(model, temperature=settings.temperature, outputs=("log_probs", "entropy"))
@@ -303,9 +304,10 @@ class _Encoder:
         """A model with *layers* layers in its encoder on the device `meta`, and the same with adapters, if any."""
         from peft import get_peft_model
 
-        shape, adapters = with_encoder_depth(with_layers(self._config, 1), layers), adapters_of(self._settings)
+        shape = with_encoder_depth(with_layers(self._config, 1), layers)
         with torch.device("meta"):
             base = _built(shape)
+            adapters = adapters_of(self._settings, base, sees=True)
             if self._settings.compute.gradient_checkpointing:
                 base.activation_checkpointing_enable()
             if adapters is not None:

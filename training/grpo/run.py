@@ -25,12 +25,12 @@ from envs.core.atomic_write import write_atomically
 from envs.core.errors import BadInput
 from envs.core.record import Record
 from models.local.loading import declared_context, reading_old_names
-from models.local.prompt_style import PromptStyle, declare_style, declare_thoughts, declared_thoughts
+from models.local.prompt_style import declared_thoughts
 from models.prompting.prompt_tokens import PromptTokens
 from models.vision.checkpoints import declare_profile
 from models.vision.coordinates import CoordinateSpace
-from models.vision.grounding import GroundingPrompt, declare_form
 from training.engine.checkpoints import (
+    base_of,
     load_policy,
     neutral_sampling,
     select_device,
@@ -46,7 +46,7 @@ from training.engine.sharding import weights_are_sharded, whole_model
 from training.engine.trainer import SaveByTheClock, train_on
 from training.grpo.callbacks import LogExcludedRows, PeriodicEvaluation, StopOnNonfinite
 from training.grpo.completion_length import check_completion_lengths
-from training.grpo.declarations import form_of, profile_of_examples, style_of, thoughts_of
+from training.grpo.declarations import Training, declare_training
 from training.grpo.evaluation import measure, tokenizer_of
 from training.grpo.examples import (
     Example,
@@ -240,12 +240,15 @@ def _train(model: Any, processor: Any, job: _TrainingJob) -> None:
             learned,
             processor,
             out / "model",
-            style_of(job.examples, job.start),
-            profile=profile_of_examples(job.examples),
-            vision=DECLARED_PROFILE[settings.coordinates],
-            form=form_of(job.examples, settings.prompt),
+            Training(
+                job.examples,
+                job.start,
+                settings.coordinates,
+                bf16=settings.compute.bf16,
+                thoughts=declared_thoughts(job.start, base_of(job.start)),
+                prompt=settings.prompt,
+            ),
         )
-        declare_thoughts(out / "model", thoughts_of(job.examples, declared_thoughts(job.start)))
         shutil.rmtree(out / "checkpoints", ignore_errors=True)
 
 
@@ -260,8 +263,9 @@ def _untrained(job: _TrainingJob) -> Any:
     """The start in float32, with new adapters if the run has adapters."""
     from peft import get_peft_model
 
-    exact, _ = load_start(job.start, vision=job.examples[0].image is not None)
-    adapters = adapters_of(job.settings)
+    sees = job.examples[0].image is not None
+    exact, _ = load_start(job.start, vision=sees)
+    adapters = adapters_of(job.settings, exact, sees=sees)
     if adapters is None:
         return exact
     with reading_old_names():
@@ -272,15 +276,11 @@ def save_start(
     model: Any,
     processor: Any,
     out: Path,
-    style: PromptStyle | None = None,
-    *,
-    profile: str = "",
-    vision: str = DECLARED_PROFILE[CoordinateSpace.PIXELS],
-    form: GroundingPrompt | None = None,
+    training: Training | None = None,
 ) -> None:
     """Writes a checkpoint to *out* for :func:`load_start` and servers: weights with any adapter merged, the tokenizer
-    or processor, the prompt *style* with its *profile*, the *vision* profile of a model that sees, and the *form* of
-    its questions."""
+    or processor, and the declarations of its *training*. A model that sees answers in pixels unless it was trained to
+    do otherwise."""
     merged = model.merge_and_unload() if hasattr(model, "merge_and_unload") else model
     neutral_sampling(merged)
     with write_folder_atomically(out) as part:
@@ -288,9 +288,9 @@ def save_start(
         processor.save_pretrained(part)
         if processor is not tokenizer_of(processor):
             tokenizer_of(processor).save_pretrained(part)
-            declare_profile(part, vision)
-        declare_style(part, style, profile)
-        declare_form(part, form)
+            declare_profile(part, DECLARED_PROFILE[CoordinateSpace.PIXELS])
+        if training is not None:
+            declare_training(part, training)
 
 
 def _within(settings: GrpoSettings, context: int) -> GrpoSettings:

@@ -93,7 +93,7 @@ class GrpoSettings(Record):
     scale_advantages: bool = True
     """Divide a group's advantages by their standard deviation; SSL does not (App. B.5)."""
     freeze_vision: bool = False
-    """Freeze the image encoder of a vision model. No adapters are added to it."""
+    """Freeze the image encoder of a vision model. No adapters are added outside of its language model."""
     micro_rows: int = Field(default=32, ge=1)
     """Maximum completions in one forward and backward pass; the largest divisor of a step's rows up to it is used."""
     packing: bool = True

@@ -1,7 +1,8 @@
-"""Extends TRL's GRPOTrainer in six ways: prompts are encoded as in rollouts, rewards are computed for entire groups,
+"""Extends TRL's GRPOTrainer in seven ways: prompts are encoded as in rollouts, rewards are computed for entire groups,
 the KL divergence can be weighted by reward (:mod:`training.grpo.kl`), the prompt of a group is computed once in a pass
-(:mod:`training.grpo.packed_logprobs`), batches are compared with single rows (:mod:`training.grpo.batch_check`), and
-groups without a learning signal do not change the weights (:mod:`training.grpo.groups`).
+(:mod:`training.grpo.packed_logprobs`), batches are compared with single rows (:mod:`training.grpo.batch_check`),
+groups without a learning signal do not change the weights (:mod:`training.grpo.groups`), and a resumed run has the
+order of prompts of an uninterrupted one (:mod:`training.grpo.epoch_order`).
 
 The overridden methods are private in TRL, which is pinned in pyproject.toml. Each has a contract test in
 `tests/training/grpo/test_trainer.py`. A completion is rewarded once, in the process that sampled it, together with its
@@ -25,9 +26,11 @@ from models.local.vision_loading import pad_left
 from models.prompting.prompt_tokens import PromptTokens
 from training.engine.checkpoints import lora_config
 from training.engine.half_weights import hold_frozen_in_bfloat16
+from training.engine.processes import process_state
 from training.engine.sharding import load_whole, settle_sharding, weights_are_sharded
 from training.engine.trainer import one_device, shared_arguments
 from training.grpo.batch_check import PER_TOKEN, check_fields, check_rows, padded_marks
+from training.grpo.epoch_order import EpochOrders
 from training.grpo.evaluation import chat_turns, template_opening, tokenizer_of
 from training.grpo.examples import Example, check_images
 from training.grpo.frames import AnswerFrames, limit_pixels
@@ -37,7 +40,7 @@ from training.grpo.packed_logprobs import PackedPasses
 from training.grpo.rewards import UNSCALED, Rewarder, Scale, Score, TokenCount, has_places
 from training.grpo.rewards.ssl import NEAR_MISS
 from training.grpo.settings import GrpoSettings
-from training.grpo.vllm_sampling import vllm_arguments, vllm_engine
+from training.grpo.vllm_sampling import SentToVllm, vllm_arguments, vllm_engine
 
 VISION: Final = ("vision", "visual")
 """Parts of the names of image encoder weights: LLaVA, SmolVLM, Gemma; Qwen."""
@@ -122,7 +125,7 @@ def group_trainer() -> Any:
     """Returns the trainer class. It is created on demand because TRL takes seconds to import."""
     from trl.trainer.grpo_trainer import GRPOTrainer
 
-    class GroupTrainer(RowExclusion, PackedPasses, GRPOTrainer):
+    class GroupTrainer(RowExclusion, PackedPasses, EpochOrders, SentToVllm, GRPOTrainer):
         """TRL's trainer with the extensions of this module."""
 
         def __init__(self, rewarding: GroupReward, settings: GrpoSettings, **options: Any) -> None:
@@ -137,6 +140,7 @@ def group_trainer() -> Any:
             self.begin_packing(options["model"], wanted=settings.packing and rewarding.example(0).image is None)
             super().__init__(reward_funcs=rewarding, **options)
             self.pack_reference()
+            self.begin_vllm()
             self._prompts = PromptTokens(self._tokenizer)
             self.add_callback(SkipIdleUpdates(self))
 
@@ -231,7 +235,7 @@ def build_dataset(examples: Sequence[Example], processor: Any) -> Any:
 
 def build_trainer(model: Any, processor: Any, examples: Sequence[Example], settings: GrpoSettings, out: Path) -> Any:
     """Builds the trainer. *processor*: the tokenizer, or the processor of a vision model. Raises BadInput."""
-    adapters = adapters_of(settings)
+    adapters = adapters_of(settings, model, sees=examples[0].image is not None)
     if settings.freeze_vision and adapters is None:
         freeze_vision(model)
     pad_left(processor)
@@ -241,7 +245,7 @@ def build_trainer(model: Any, processor: Any, examples: Sequence[Example], setti
     rewarding = GroupReward(examples, rewarder, settings.group, tokenizer_of(processor), opening, scale=scale)
     start = model.state_dict()
     arguments = trl_arguments(out, settings, len(examples))
-    with reading_old_names(), vllm_engine(settings, model.device):
+    with reading_old_names(), vllm_engine(settings, model.device, processor, out):
         trainer = group_trainer()(
             rewarding,
             settings,
@@ -262,14 +266,12 @@ def build_trainer(model: Any, processor: Any, examples: Sequence[Example], setti
     return trainer
 
 
-def adapters_of(settings: GrpoSettings) -> Any:
-    """Returns PEFT's configuration of the run's adapters; None if every weight is trained."""
+def adapters_of(settings: GrpoSettings, model: Any, *, sees: bool) -> Any:
+    """Returns PEFT's configuration of the run's adapters; None if every weight is trained. *sees*: the examples have
+    images."""
     if settings.compute.lora is None:
         return None
-    adapters = lora_config(settings.compute.lora)
-    if settings.freeze_vision:
-        adapters.exclude_modules = rf".*({'|'.join(VISION)}).*"
-    return adapters
+    return lora_config(settings.compute.lora, model, freeze_vision=settings.freeze_vision or not sees)
 
 
 def freeze_vision(model: Any) -> None:
@@ -310,11 +312,10 @@ def micro_batch(settings: GrpoSettings, rows: int) -> int:
 def trl_arguments(out: Path, settings: GrpoSettings, examples: int) -> Any:
     """Builds TRL's arguments and sets every default explicitly. Raises BadInput if a step's groups cannot be divided
     evenly among the processes."""
-    from accelerate import PartialState
     from trl.trainer.grpo_config import GRPOConfig
 
     optimization, compute = settings.optimization, settings.compute
-    rows = rows_of_process(settings, PartialState(cpu=compute.cpu).num_processes)
+    rows = rows_of_process(settings, process_state(cpu=compute.cpu).num_processes)
     micro = micro_batch(settings, rows)
     steps = count_updates(settings, examples)
     arguments = GRPOConfig(

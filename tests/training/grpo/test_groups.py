@@ -12,11 +12,11 @@ import pytest
 import torch
 
 from benchmarks.toy_models.puzzles import fresh_model
+from tests.training.engine.deepspeed_on_cpu import PARTITIONED, ZERO_2, needs_deepspeed
 from tests.training.engine.fsdp_on_cpu import TWO
 from training.engine.checkpoints import load_policy
 from training.grpo import groups as groups_module
 from training.grpo import run as running
-from training.grpo.examples import write_examples
 from training.grpo.groups import GroupStats, group_stats
 from training.grpo.puzzles import make_puzzles
 from training.grpo.report import read_reports
@@ -262,10 +262,19 @@ def test_excluded_rows_are_counted_and_logged(
 
 
 @pytest.mark.heavy
-def test_two_processes_count_one_batch(start: Path, tmp_path: Path) -> None:
-    """DDP: rewards and excluded rows are gathered. The start solves no maze: every reward is 0."""
-    write_examples(tmp_path / "train.jsonl", MAZES)
-    config = settings(launcher=TWO, steps=2, reward={"kind": "ssl", "proximity": "none"})
+@pytest.mark.parametrize(
+    ("launcher", "environ"),
+    [pytest.param(TWO, {}, id="DDP"), pytest.param(PARTITIONED, ZERO_2, id="ZeRO 2", marks=needs_deepspeed)],
+)
+def test_two_processes_count_one_batch(
+    start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, launcher: tuple[str, ...], environ: dict[str, str]
+) -> None:
+    """Rewards and excluded rows are gathered. The start solves no maze: every reward is 0, and weight decay alone would
+    move the weights."""
+    for key, value in environ.items():
+        monkeypatch.setenv(key, value)
+    decay = {**of(8), "weight_decay": 0.1}
+    config = settings(launcher=launcher, steps=2, optimization=decay, reward={"kind": "ssl", "proximity": "none"})
     result = train_grpo(MAZES, str(start), tmp_path / "run", config, log=print)
     assert result.equal_groups == 4 and result.nonfinite_rows == 0
     before, _ = load_policy(start, padded=True)

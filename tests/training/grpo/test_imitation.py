@@ -24,6 +24,7 @@ from training.engine.half_weights import hold_frozen_in_bfloat16
 from training.engine.settings import Compute
 from training.grpo import imitation
 from training.grpo.completion_length import asked_shape
+from training.grpo.evaluation import encode_prompts
 from training.grpo.examples import Example, holds_examples, write_examples
 from training.grpo.imitation import ImitationSettings, answer_to_imitate, imitate
 from training.grpo.prompts import PromptSettings
@@ -217,10 +218,17 @@ def test_the_baseline_of_guirlvg_asks_for_a_box_in_json(
     assert form is not None and (form.shape, form.think) == (AnswerShape.JSON_BOX, False)
 
 
-def test_too_long_rows_are_named(starts: Callable[[str], Path], images: Path, tmp_path: Path) -> None:
-    short = settings(compute={"max_tokens": 20, "threads": 1, "cpu": True})
-    with pytest.raises(BadInput, match=r"more than compute\.max_tokens 20"):
-        imitate(vision_examples(images)[:1], str(starts("Qwen2.5-VL")), tmp_path / "run", short, log=lambda _: None)
+def test_too_long_rows_are_named_before_training(starts: Callable[[str], Path], images: Path, tmp_path: Path) -> None:
+    """The last example is the longest: it would be reached after hours."""
+    examples, start = vision_examples(images), starts("Qwen2.5-VL")
+    _, processor = load_start(start, vision=True)
+    lengths = [encode_prompts(processor, [one], 1)["input_ids"].shape[1] for one in examples]
+    assert max(lengths[:-1]) < lengths[-1] - 1
+    short = settings(compute={"max_tokens": lengths[-1], "threads": 1, "cpu": True})
+    says = rf"1 of 8 .* more tokens than compute\.max_tokens {lengths[-1]}; the prompt of '7' has {lengths[-1]}: raise"
+    with pytest.raises(BadInput, match=says):
+        imitate(examples, str(start), tmp_path / "run", short, log=lambda _: None)
+    assert not (tmp_path / "run").exists()
 
 
 def test_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from envs.core.actions import ClickAt
 from envs.core.errors import BadInput
-from models.vision.coordinates import Size
+from models.vision.coordinates import Size, smart_resize
 from models.vision.grounding import AnswerShape, GroundingPrompt
 from tests.mira_command import mira
 from tests.training.grpo.rewards.examples import CLICK, GRID, POINT, TYPE, png, words
@@ -156,6 +156,15 @@ def test_the_first_stage_of_adagui_has_the_constants_of_the_paper() -> None:
     first = ImitationSettings.load(None, (), "adagui/sft")
     assert first.compute.needed_lora.model_dump(include={"rank", "alpha"}) == {"rank": 32, "alpha": 64}
     assert first.optimization.learning_rate == 5e-5
+
+
+@pytest.mark.parametrize("name", ["guirlvg/sft", "ssl/sft", "adagui/sft"])
+def test_a_supervised_recipe_has_room_for_a_screenshot(name: str) -> None:
+    """Of 1920 x 1080 pixels, as Qwen2.5-VL sees it, beside 512 tokens of question and answer."""
+    shown = smart_resize(Size(1920, 1080), factor=28, min_pixels=56 * 56, max_pixels=12_845_056)
+    tokens = shown.width * shown.height // 28**2
+    assert tokens == 2_691
+    assert ImitationSettings.load(None, (), name).compute.max_tokens >= tokens + 512
 
 
 def test_every_row_that_is_trained_is_compared_with_a_neighbour() -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import accelerate
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -20,9 +19,11 @@ from envs.core.errors import BadInput
 from envs.core.run_lock import LOCK_NAME, RunLock, RunLocked
 from tests.training.engine.deepspeed_on_cpu import PARTITIONED, ZERO_2, needs_deepspeed
 from tests.training.engine.fsdp_on_cpu import SHARDED, TWO, WHAT_ACCELERATE_TELLS
+from training.engine.processes import PATIENCE
 from training.engine.settings import Compute, Optimization
 from training.engine.sft import SupervisedJob, supervised
 from training.grpo import run as running
+from training.grpo import trainer as trainer_module
 from training.grpo.evaluation import measure
 from training.grpo.puzzles import make_puzzles
 from training.grpo.results import read_held_out
@@ -108,13 +109,23 @@ def test_prompts_and_answers_fit_the_context_of_the_start(start: Path, tmp_path:
         train_grpo(long, str(tmp_path / "gpt2"), tmp_path / "other", wide, log=silent)
 
 
-@pytest.mark.parametrize(("reuse", "at"), [(1, 2), (2, 3)])
-def test_an_interrupted_run_continues_to_the_same_result(
-    start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reuse: int, at: int
+@pytest.mark.parametrize(
+    ("reuse", "at", "prompts"),
+    [
+        pytest.param(1, 2, 24, id="first epoch"),
+        pytest.param(2, 3, 24, id="batch used twice"),
+        pytest.param(1, 2, 8, id="start of the second epoch"),
+        pytest.param(1, 3, 8, id="second epoch"),
+        pytest.param(1, 3, 4, id="start of the fourth epoch"),
+    ],
+)
+def test_an_interrupted_run_continues_to_the_same_result(  # noqa: PLR0917 - fixtures
+    start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reuse: int, at: int, prompts: int
 ) -> None:
-    """Also in the middle of a batch that is used twice: training continues before that batch."""
+    """Also in the middle of a batch that is used twice: training continues before that batch. An epoch has an update
+    for every four prompts, and an order of its own."""
     config = settings(reuse=reuse, compute={**CPU, "save_minutes": 1e-9})
-    whole = train_grpo(TRAIN, str(start), tmp_path / "whole", config, log=silent)
+    whole = train_grpo(TRAIN[:prompts], str(start), tmp_path / "whole", config, log=silent)
 
     class Killed(Exception):
         pass
@@ -132,9 +143,9 @@ def test_an_interrupted_run_continues_to_the_same_result(
     with monkeypatch.context() as patch:
         patch.setattr(running, "build_trainer", killed)
         with pytest.raises(Killed):
-            train_grpo(TRAIN, str(start), tmp_path / "broken", config, log=silent)
+            train_grpo(TRAIN[:prompts], str(start), tmp_path / "broken", config, log=silent)
     assert not (tmp_path / "broken" / "model").exists()
-    result = train_grpo(TRAIN, str(start), tmp_path / "broken", config, log=silent)
+    result = train_grpo(TRAIN[:prompts], str(start), tmp_path / "broken", config, log=silent)
     assert result.updates == whole.updates == 4
     for name, value in weights(tmp_path / "whole").items():
         torch.testing.assert_close(weights(tmp_path / "broken")[name], value, rtol=0, atol=0)
@@ -308,6 +319,15 @@ def assert_learned_alike(
     assert learned > 1e-3
 
 
+@pytest.mark.slow
+def test_processes_wait_for_a_long_evaluation(start: Path, tmp_path: Path) -> None:
+    """The first one answers the held-out examples, which takes longer than PyTorch's timeout of ten minutes."""
+    config = settings(launcher=(*TWO, "tests.training.grpo.timed_processes"), steps=1)
+    train_grpo(TRAIN, str(start), tmp_path / "run", config, held_out=HELD_OUT, log=silent)
+    waits = {path.name: float(path.read_text()) for path in (tmp_path / "run").glob("wait-*")}
+    assert waits == dict.fromkeys(("wait-0", "wait-1"), PATIENCE.total_seconds())
+
+
 def test_a_launched_process_says_why_it_fails(start: Path, tmp_path: Path) -> None:
     launcher = (sys.executable, "-c", "import sys; print('no room', file=sys.stderr); sys.exit(3)")
     with pytest.raises(BadInput, match="ended with exit code 3"):
@@ -321,6 +341,6 @@ def test_groups_that_two_processes_cannot_share(start: Path, tmp_path: Path, mon
     def three(**_: object) -> SimpleNamespace:
         return SimpleNamespace(num_processes=3)
 
-    monkeypatch.setattr(accelerate, "PartialState", three)
+    monkeypatch.setattr(trainer_module, "process_state", three)
     with pytest.raises(BadInput, match="batch_rows 32 is not a multiple of 3 processes by groups of 8"):
         build_trainer(model, tokenizer, TRAIN, settings(), tmp_path)

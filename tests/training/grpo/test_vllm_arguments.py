@@ -93,6 +93,9 @@ def test_image_prompts_that_leave_no_room_are_refused(
         check_image_prompts(examples, settings(longest + 5), processor)
     server = settings(longest + 5, mode="server", url="http://127.0.0.1:8000")
     check_image_prompts(examples, server, processor)
+    limited = server.model_copy(update={"max_pixels": 28 * 28 * 2})
+    with pytest.raises(BadInput, match="a server resizes images as its checkpoint says, not to min_pixels"):
+        check_image_prompts(examples, limited, processor)
     with pytest.raises(BadInput, match=r"that of '7' has .* or lower max_pixels"):
         train_grpo(examples, str(start), tmp_path / "run", settings(longest + 5), log=lambda _: None)
     assert not (tmp_path / "run").exists()
