@@ -23,6 +23,7 @@ from models.local.gpu_attention import avoid_cudnn_attention
 from models.local.prompt_style import is_trained_in_bfloat16
 from models.local.safe_loading import ADAPTER_CONFIG, LOCAL, WEIGHTS, adapter_problem, weights_problem
 from models.local.vision_loading import UNREADABLE, loading_error, templated_processor
+from models.prompting.prompt_tokens import turn_end
 from models.vision.checkpoints import PROCESSOR_FILES, is_vision_checkpoint
 
 MOST_THREADS = 8
@@ -221,10 +222,11 @@ def _set_threads(model: Any) -> None:
 
 
 def declared_ends(model: Any, tokenizer: Any) -> frozenset[int]:
-    """Tokens that end an answer: those of the generation config and the tokenizer's own."""
+    """Tokens that end an answer: those of the generation config, the tokenizer's own, and the one that the chat
+    template writes after an answer. GGUF files declare a single one: for Gemma and Phi-3 not that of the template."""
     declared = getattr(model.generation_config, "eos_token_id", None)
     ends = declared if isinstance(declared, list) else [declared]
-    return frozenset(token for token in [*ends, tokenizer.eos_token_id] if token is not None)
+    return frozenset(token for token in [*ends, tokenizer.eos_token_id, turn_end(tokenizer)] if token is not None)
 
 
 def declared_context(config: Any, tokenizer: Any) -> int:

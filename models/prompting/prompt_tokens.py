@@ -28,8 +28,8 @@ MIN_ROOM = 64
 """Tokens of a shortened prompt below which fences are not closed and reopened: too few for page text."""
 BREAKS = 4
 """Number of positions at which a control token is broken, one in each round, before it is spelled out."""
-_PROBE = "Rules of a probe"
-"""Text of a system message that shows whether a chat template writes it."""
+_PROBE = "Text of a probe"
+"""A message that shows what a chat template makes of it."""
 
 
 def prompt_room(context: int, answer: int) -> int:
@@ -220,6 +220,21 @@ def _control_ids(tokenizer: Any) -> frozenset[int]:
     """Ids of all control tokens except the unknown token, which also encodes ordinary characters."""
     added = {number for number, token in tokenizer.added_tokens_decoder.items() if _controls(token)}
     return frozenset(added - {tokenizer.unk_token_id})
+
+
+def turn_end(tokenizer: Any) -> int | None:
+    """The control token that the chat template writes after an answer; None without one."""
+    from jinja2 import TemplateError
+
+    if tokenizer.chat_template is None:
+        return None
+    turns = [{"role": "user", "content": "x"}, {"role": "assistant", "content": _PROBE}]
+    try:
+        _, found, after = tokenizer.apply_chat_template(turns, tokenize=False).rpartition(_PROBE)
+    except (TemplateError, ValueError):
+        return None
+    ids = tokenizer.encode(after, add_special_tokens=False) if found else []
+    return ids[0] if ids and ids[0] in _control_ids(tokenizer) else None
 
 
 def _has_byte_tokens(tokenizer: Any) -> bool:

@@ -70,6 +70,14 @@ def test_a_gguf_file_is_loaded_with_plain_weights(
     assert "converting 1 MB of GGUF once, 1 MB stay in" in log and str(copy) in log and "it/s" not in log
 
 
+def test_an_answer_ends_where_the_chat_template_ends_a_turn(tmp_path: Path) -> None:
+    """Symptom: GGUF files of Gemma and Phi-3 declare another end token than the template writes. Answers ran to the
+    limit of tokens, through turns that the model made up."""
+    write_gguf(tmp_path / "tiny.gguf", end="<|endoftext|>")
+    generator, _ = load_generator(tmp_path / "tiny.gguf", None, "local:tiny.gguf")
+    assert set(generator.tokenizer.convert_ids_to_tokens(sorted(generator.ends))) == {"<|endoftext|>", "<|im_end|>"}
+
+
 def test_a_copy_is_made_once_and_needs_neither_package_nor_conversion(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
