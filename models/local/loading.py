@@ -24,7 +24,7 @@ from models.local.prompt_style import is_trained_in_bfloat16
 from models.local.safe_loading import ADAPTER_CONFIG, LOCAL, WEIGHTS, adapter_problem, weights_problem
 from models.local.vision_loading import UNREADABLE, loading_error, templated_processor
 from models.prompting.prompt_tokens import turn_end
-from models.vision.checkpoints import PROCESSOR_FILES, is_vision_checkpoint
+from models.vision.checkpoints import has_processor, is_vision_checkpoint
 
 MOST_THREADS = 8
 DEFAULT_CONTEXT = 4_096
@@ -167,14 +167,14 @@ def _processor(folder: Path, adapter: Path | None) -> tuple[Any, str]:
     """(processor, ""), or (None, problem) where it cannot be read, such as without torchvision. Raises ValueError if it
     has no chat template."""
     try:
-        return templated_processor(_processor_folder(folder, adapter)), ""
+        return templated_processor(_processor_folder(folder, adapter), folder), ""
     except (OSError, ImportError, AttributeError, KeyError, TypeError) as error:
         return None, loading_error(error)
 
 
 def _processor_folder(folder: Path, adapter: Path | None) -> Path:
     """The folder of the processor: the adapter's if it brings one."""
-    return adapter if adapter is not None and any((adapter / name).is_file() for name in PROCESSOR_FILES) else folder
+    return adapter if adapter is not None and has_processor(adapter) else folder
 
 
 def _with_adapter(model: Any, adapter: Path) -> Any:

@@ -22,7 +22,12 @@ def is_vision_checkpoint(folder: Path) -> bool:
     """Whether the checkpoint in *folder* has an image encoder, and the processor that prepares its images. Without a
     processor, as text training saves such models, it plays as a model of text."""
     encoder = _json(folder / "config.json").get("vision_config")
-    return isinstance(encoder, Mapping) and any((folder / name).is_file() for name in PROCESSOR_FILES)
+    return isinstance(encoder, Mapping) and has_processor(folder)
+
+
+def has_processor(folder: Path) -> bool:
+    """Whether *folder* has the files of an image processor, as that of an adapter may."""
+    return any((folder / name).is_file() for name in PROCESSOR_FILES)
 
 
 def vision_profile(spec: str, declared: str = "auto") -> VisionProfile | None:
@@ -48,8 +53,9 @@ def declare_profile(folder: Path, name: str) -> None:
 
 
 def _of_checkpoint(folders: Sequence[Path], declared: str) -> VisionProfile:
-    """The declared profile, or that of the model's type, with the resizing of the checkpoint's own processor."""
-    processor = _image_processor(folders[-1])
+    """The declared profile, or that of the model's type, with the resizing of the processor that is loaded: the
+    adapter's if it brings one, else the checkpoint's."""
+    processor = _image_processor(next(filter(has_processor, folders), folders[-1]))
     in_files = (declarations(folder).get(PROFILE_KEY) for folder in folders)
     names = [declared] if declared != "auto" else [name for name in in_files if isinstance(name, str)]
     if names:
