@@ -155,6 +155,7 @@ def _read(folder: Path, adapter: Path | None, *, merge: bool, on_cpu: bool, half
             if not problem:
                 raise
             raise OSError(problem) from error
+    declare_turn_end(model, tokenizer)
     if adapter is not None:
         model = _with_adapter(model, adapter)
         model = model.merge_and_unload() if merge and model.dtype == torch.float32 else model
@@ -222,11 +223,19 @@ def _set_threads(model: Any) -> None:
 
 
 def declared_ends(model: Any, tokenizer: Any) -> frozenset[int]:
-    """Tokens that end an answer: those of the generation config, the tokenizer's own, and the one that the chat
-    template writes after an answer. GGUF files declare a single one: for Gemma and Phi-3 not that of the template."""
+    """Tokens that end an answer: those of the generation config and the tokenizer's own."""
     declared = getattr(model.generation_config, "eos_token_id", None)
     ends = declared if isinstance(declared, list) else [declared]
-    return frozenset(token for token in [*ends, tokenizer.eos_token_id, turn_end(tokenizer)] if token is not None)
+    return frozenset(token for token in [*ends, tokenizer.eos_token_id] if token is not None)
+
+
+def declare_turn_end(model: Any, tokenizer: Any) -> None:
+    """Adds the token that the chat template writes after an answer to the ends of the generation config, which play,
+    sampling for training and servers of saved checkpoints follow. GGUF files declare a single end: for Gemma and Phi-3
+    not that of the template."""
+    ends, end = declared_ends(model, tokenizer), turn_end(tokenizer)
+    if end is not None and end not in ends and model.generation_config is not None:
+        model.generation_config.eos_token_id = sorted({*ends, end})
 
 
 def declared_context(config: Any, tokenizer: Any) -> int:
