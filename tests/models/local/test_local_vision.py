@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -120,6 +121,22 @@ async def test_sampling_settings_of_a_checkpoint_do_not_change_its_answers(
     sent = request("Where?", PICTURE)
     first, second = [await LocalModel.load(one).complete(sent) for one in (folders("qwen2.5-vl"), folder)]
     assert (first.text, first.logprobs) == (second.text, second.logprobs)
+
+
+async def test_a_request_that_waited_past_its_deadline_is_not_computed(folders: Callable[[str], Path]) -> None:
+    """Symptom: where a queue was longer than the deadline, the pictures of each late request were computed all the
+    same, and made the next ones late."""
+    model = LocalModel.load(folders("qwen2.5-vl"))
+    generator: Any = model._generator
+    passes: list[int] = []
+    generator.model.register_forward_pre_hook(lambda *_: passes.append(1))
+    encoded = generator.prompts.encode_pictures(request("Where?", PICTURE).messages, 1_000)
+    sent = model._job_of(encoded.ids, request("Where?", PICTURE), 600.0)
+    late, on_time = (
+        replace(sent, inputs=encoded.inputs, ends_at=end) for end in (time.monotonic() - 1, time.monotonic() + 600)
+    )
+    assert [row.finish for row in generator.run([late])] == ["deadline"] and passes == []
+    assert [row.finish for row in generator.run([on_time])] == ["end"] and passes
 
 
 async def test_a_model_of_text_refuses_a_picture_in_one_line(tmp_path: Path) -> None:
