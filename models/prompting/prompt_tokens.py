@@ -123,7 +123,7 @@ class PromptTokens:
     def for_template(self, messages: Sequence[Message]) -> Sequence[Message]:
         """*messages* in roles that the chat template writes: where it writes no system message, the next message begins
         with its text, as a message of the user."""
-        if not messages or messages[0].role != "system" or self._writes_system:
+        if not messages or messages[0].role != "system" or self.writes_system:
             return messages
         system, *others = messages
         if not others or others[0].role == "assistant":
@@ -132,7 +132,7 @@ class PromptTokens:
         return (replace(first, text=f"{system.text}\n\n{first.text}", images=(*system.images, *first.images)), *rest)
 
     @cached_property
-    def _writes_system(self) -> bool:
+    def writes_system(self) -> bool:
         """Whether the chat template writes the text of a system message; some refuse it, some leave it out."""
         from jinja2 import TemplateError
 
