@@ -128,8 +128,12 @@ async def test_a_request_that_waited_past_its_deadline_is_not_computed(folders: 
     same, and made the next ones late."""
     model = LocalModel.load(folders("qwen2.5-vl"))
     generator: Any = model._generator
-    passes: list[int] = []
-    generator.model.register_forward_pre_hook(lambda *_: passes.append(1))
+    passes: list[object] = []
+
+    def note(_module: object, given: object) -> None:
+        passes.append(given)
+
+    generator.model.register_forward_pre_hook(note)
     encoded = generator.prompts.encode_pictures(request("Where?", PICTURE).messages, 1_000)
     sent = model._job_of(encoded.ids, request("Where?", PICTURE), 600.0)
     late, on_time = (
