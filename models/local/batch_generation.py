@@ -45,8 +45,7 @@ class Generator:
         self.model = model
         self.tokenizer = tokenizer
         self.ends = ends
-        pad = tokenizer.pad_token_id
-        self.pad: int = pad if pad is not None else next(iter(ends), 0)
+        self.pad = pad_token(model.config, tokenizer, ends)
         self.declared_answer: int | None = getattr(model.generation_config, "max_new_tokens", None)
         """Completion length in tokens that the checkpoint declares."""
         self._compiler: GrammarCompiler | None = None
@@ -187,6 +186,14 @@ class Generator:
             _refuse(row, error)
             return self.pad
         return token
+
+
+def pad_token(config: Any, tokenizer: Any, ends: frozenset[int]) -> int:
+    """A token for masked positions: the tokenizer's, an end, or the first one. Some tokenizers have a pad token beyond
+    the embeddings of their model."""
+    pad, vocabulary = tokenizer.pad_token_id, config.get_text_config().vocab_size
+    known = (token for token in (pad, *ends) if token is not None and token < vocabulary)
+    return next(known, 0)
 
 
 def _refuse(row: Row, error: GrammarError) -> None:

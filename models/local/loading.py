@@ -23,6 +23,7 @@ from models.local.gpu_attention import avoid_cudnn_attention
 from models.local.prompt_style import is_trained_in_bfloat16
 from models.local.safe_loading import ADAPTER_CONFIG, LOCAL, WEIGHTS, adapter_problem, weights_problem
 from models.local.vision_loading import UNREADABLE, loading_error, templated_processor
+from models.prompting.prompt_tokens import turn_end
 from models.vision.checkpoints import has_processor, is_vision_checkpoint
 
 MOST_THREADS = 8
@@ -154,6 +155,7 @@ def _read(folder: Path, adapter: Path | None, *, merge: bool, on_cpu: bool, half
             if not problem:
                 raise
             raise OSError(problem) from error
+    declare_turn_end(model, tokenizer)
     if adapter is not None:
         model = _with_adapter(model, adapter)
         model = model.merge_and_unload() if merge and model.dtype == torch.float32 else model
@@ -166,7 +168,7 @@ def _processor(folder: Path, adapter: Path | None) -> tuple[Any, str]:
     """(processor, ""), or (None, problem) where it cannot be read, such as without torchvision. Raises ValueError if it
     has no chat template."""
     try:
-        return templated_processor(_processor_folder(folder, adapter)), ""
+        return templated_processor(_processor_folder(folder, adapter), folder), ""
     except (OSError, ImportError, AttributeError, KeyError, TypeError) as error:
         return None, loading_error(error)
 
@@ -225,6 +227,15 @@ def declared_ends(model: Any, tokenizer: Any) -> frozenset[int]:
     declared = getattr(model.generation_config, "eos_token_id", None)
     ends = declared if isinstance(declared, list) else [declared]
     return frozenset(token for token in [*ends, tokenizer.eos_token_id] if token is not None)
+
+
+def declare_turn_end(model: Any, tokenizer: Any) -> None:
+    """Adds the token that the chat template writes after an answer to the ends of the generation config, which play,
+    sampling for training and servers of saved checkpoints follow. GGUF files declare a single end: for Gemma and Phi-3
+    not that of the template."""
+    ends, end = declared_ends(model, tokenizer), turn_end(tokenizer)
+    if end is not None and end not in ends and model.generation_config is not None:
+        model.generation_config.eos_token_id = sorted({*ends, end})
 
 
 def declared_context(config: Any, tokenizer: Any) -> int:

@@ -7,6 +7,7 @@ log-probabilities of the unconstrained distribution.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,6 +37,8 @@ class VisionGenerator(Generator):
     def _answered(self, job: Job) -> Row:
         row = Row(job)
         choice = _Choice(self, row, seeded_generator(job), self.grammar_state(row))
+        if row.finish is None and time.monotonic() > job.ends_at:  # before the costly pass of its pictures
+            row.finish = "deadline"
         if row.finish is None:
             device = self.model.device
             ids = torch.tensor([job.prompt], device=device)

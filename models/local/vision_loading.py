@@ -31,8 +31,9 @@ def loading_error(error: BaseException) -> str:
     return text
 
 
-def load_processor(folder: Path) -> Any:
-    """Loads the processor in *folder*, padding on the left. Raises the error of transformers if it cannot be read."""
+def load_processor(folder: Path, model: Path | None = None) -> Any:
+    """Loads the processor in *folder*, padding on the left. *model*: the folder of the model's configuration, if it is
+    another one, as for the processor of an adapter. Raises the error of transformers if it cannot be read."""
     from transformers import AutoProcessor
 
     _replace_number_words()
@@ -41,13 +42,13 @@ def load_processor(folder: Path) -> Any:
     except ImportError:
         if find_spec("torchvision") is not None:
             raise
-        return pad_left(_without_videos(folder))
+        return pad_left(_without_videos(folder, model or folder))
 
 
-def templated_processor(folder: Path) -> Any:
+def templated_processor(folder: Path, model: Path | None = None) -> Any:
     """Loads the processor in *folder* with a chat template. Raises ValueError if it has none, and the errors of
     :func:`load_processor`."""
-    processor = load_processor(folder)
+    processor = load_processor(folder, model)
     if not hasattr(processor, "image_processor"):  # transformers takes the tokenizer where it knows no processor
         raise OSError(f"{str(folder)!r} has no image processor that transformers knows")
     processor.chat_template = processor.chat_template or processor.tokenizer.chat_template
@@ -77,12 +78,13 @@ def pad_left(processor: Any) -> Any:
     return processor
 
 
-def _without_videos(folder: Path) -> Any:
-    """Loads the processor in *folder* with its video part replaced by the part's settings."""
+def _without_videos(folder: Path, model: Path) -> Any:
+    """Loads the processor in *folder* with its video part replaced by the part's settings. *model*: the folder of the
+    configuration that says which processor it is."""
     from transformers import AutoConfig
     from transformers.models.auto.processing_auto import PROCESSOR_MAPPING
 
-    config = AutoConfig.from_pretrained(folder, **LOCAL)
+    config = AutoConfig.from_pretrained(model, **LOCAL)
     kind = _for_images(PROCESSOR_MAPPING[type(config)])
     settings, _ = kind.get_processor_dict(folder, local_files_only=True)
     parts = [_part(name, folder) for name in kind.get_attributes()]

@@ -36,9 +36,10 @@ class VisionPrompts(PromptTokens):
         """At most *room* tokens, including the generation prompt. Raises ModelRejected if text of a message became a
         control token, if a picture cannot be read, and if the pictures leave no room for the text."""
         self.checked(messages)
+        written = self.for_template(messages)
         turns = [
             _content(turn, [_opened(image) for image in message.images])
-            for turn, message in zip(self.turns(messages), messages, strict=True)
+            for turn, message in zip(self.turns(written), written, strict=True)
         ]
         batch: Mapping[str, Any] = self._processor.apply_chat_template(
             [turns], add_generation_prompt=True, tokenize=True, return_dict=True, return_tensors="pt"

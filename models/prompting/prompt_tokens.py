@@ -7,12 +7,16 @@
   holds for every added token of the tokenizer, special or not, and for role markers that its template writes as text.
   Text that the tokenizer still encodes as a control token (after its normalisation, with blanks around it) is broken up
   as well. A prompt with more control tokens than the template writes for its roles is refused.
+* Where the chat template refuses or drops system messages (Gemma 2, Mistral 0.1, Phi-3), the first message of the user
+  begins with their text.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from models.base import Message, ModelRejected
@@ -24,6 +28,8 @@ MIN_ROOM = 64
 """Tokens of a shortened prompt below which fences are not closed and reopened: too few for page text."""
 BREAKS = 4
 """Number of positions at which a control token is broken, one in each round, before it is spelled out."""
+_PROBE = "Text of a probe"
+"""A message that shows what a chat template makes of it."""
 
 
 def prompt_room(context: int, answer: int) -> int:
@@ -114,13 +120,34 @@ class PromptTokens:
         closed = f"\n{OPEN}END {ends}{CLOSE}" if ends else ""
         return closed, f"{OPEN}DATA {begins}{CLOSE}\n" if begins else ""
 
+    def for_template(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """*messages* in roles that the chat template writes: where it writes no system message, the next message begins
+        with its text, as a message of the user."""
+        if not messages or messages[0].role != "system" or self.writes_system:
+            return messages
+        system, *others = messages
+        if not others or others[0].role == "assistant":
+            return (replace(system, role="user"), *others)
+        first, *rest = others
+        return (replace(first, text=f"{system.text}\n\n{first.text}", images=(*system.images, *first.images)), *rest)
+
+    @cached_property
+    def writes_system(self) -> bool:
+        """Whether the chat template writes the text of a system message; some refuse it, some leave it out."""
+        from jinja2 import TemplateError
+
+        try:
+            return _PROBE in self.template_text((Turn("system", _PROBE), Turn("user", "x")))
+        except (TemplateError, ValueError):
+            return False
+
     def turns(self, messages: Sequence[Message]) -> list[Turn]:
         """The messages without control tokens in their texts."""
         return [Turn(message.role, self.defused(message.text), len(message.images)) for message in messages]
 
     def checked(self, messages: Sequence[Message]) -> tuple[int, ...]:
         """The token ids of the whole prompt. Raises ModelRejected if text of a message became a control token."""
-        turns = self.turns(messages)
+        turns = self.turns(self.for_template(messages))
         ids = self._templated(turns)
         if (count := self._controls(ids)) != (own := self._written(turns)):
             raise ModelRejected(
@@ -193,6 +220,21 @@ def _control_ids(tokenizer: Any) -> frozenset[int]:
     """Ids of all control tokens except the unknown token, which also encodes ordinary characters."""
     added = {number for number, token in tokenizer.added_tokens_decoder.items() if _controls(token)}
     return frozenset(added - {tokenizer.unk_token_id})
+
+
+def turn_end(tokenizer: Any) -> int | None:
+    """The control token that the chat template writes after an answer; None without one."""
+    from jinja2 import TemplateError
+
+    if tokenizer.chat_template is None:
+        return None
+    turns = [{"role": "user", "content": "x"}, {"role": "assistant", "content": _PROBE}]
+    try:
+        _, found, after = tokenizer.apply_chat_template(turns, tokenize=False).rpartition(_PROBE)
+    except (TemplateError, ValueError):
+        return None
+    ids = tokenizer.encode(after, add_special_tokens=False) if found else []
+    return ids[0] if ids and ids[0] in _control_ids(tokenizer) else None
 
 
 def _has_byte_tokens(tokenizer: Any) -> bool:

@@ -67,8 +67,9 @@ def declare_profile(folder: Path, name: str) -> None:
 
 
 def _of_checkpoint(folders: Sequence[Path], declared: str) -> VisionProfile:
-    """The declared profile, or that of the model's type, with the resizing of the checkpoint's own processor."""
-    processor = _image_processor(folders[-1])
+    """The declared profile, or that of the model's type, with the resizing of the processor that is loaded: the
+    adapter's if it brings one, else the checkpoint's."""
+    processor = _image_processor(next(filter(has_processor, folders), folders[-1]))
     in_files = (declarations(folder).get(PROFILE_KEY) for folder in folders)
     names = [declared] if declared != "auto" else [name for name in in_files if isinstance(name, str)]
     if names:

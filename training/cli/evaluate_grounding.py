@@ -35,6 +35,12 @@ def evaluate_grounding(
         ),
     ] = None,
     vision_profile: Family = "auto",
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Maximum number of visible tokens of an answer; default: 128, or 640 if a thought is asked for."
+        ),
+    ] = None,
     limit: Limit = None,
     shown: Annotated[int, typer.Option(min=0, max=10_000, help="Examples in the report, wrong ones first.")] = 60,
     workers: Workers = 1,
@@ -59,7 +65,10 @@ def evaluate_grounding(
         check_predictions(answers, examples)
     else:
         assert policy is not None
-        answers, name = _ask(policy, vision_profile, base_url, examples, out, workers, quiet=as_json), policy
+        answers, name = (
+            _ask(policy, vision_profile, base_url, examples, out, max_tokens, workers, quiet=as_json),
+            policy,
+        )
     scored = score_all(examples, answers)
     score = summarise(name, scored)
     if out is not None:
@@ -81,6 +90,7 @@ def _ask(
     base_url: str | None,
     examples: Sequence[Example],
     out: Path | None,
+    max_tokens: int | None,
     workers: int,
     *,
     quiet: bool,
@@ -99,11 +109,12 @@ def _ask(
         profile=form.profile.name,
         think=form.think,
         resolution=form.resolution,
+        max_tokens=max_tokens,
         examples=examples_digest(examples),
     )
 
     async def answer(model: ChatModel, missing: Sequence[Example], keep: Callable[[Prediction], None]) -> None:
-        await answer_all(model, form, missing, keep, workers=workers)
+        await answer_all(model, form, missing, keep, max_tokens=max_tokens, workers=workers)
 
     stored = StoredAnswers.open(out, asked, Prediction)
     return ask_for_missing(

@@ -21,6 +21,7 @@ from models.vision.coordinates import Size as ViewSize
 from models.vision.grounding import GroundingPrompt
 from models.vision.profiles import profile_named
 from training.data_sets.items import Choices, Exclusion, Item, Picture, Step, TextQuestion
+from training.data_sets.pictures import upright
 from training.data_sets.prompts import choice_prompt, step_prompt, text_prompt
 from training.data_sets.registry import DATA_SETS, Ask
 from training.grpo.examples import Example, Facts
@@ -107,7 +108,10 @@ def _example(item: Item, source: str, ask: Ask, options: ImportOptions, images: 
     )
     messages: tuple[tuple[Literal["user"], str], ...] = (("user", storable(_question(item, ask, options))),)
     picture = item.choices.picture if ask == "choice" and item.choices is not None else item.picture
-    image = _stored(picture, images)
+    try:
+        image = _stored(upright(picture), images)
+    except (OSError, SyntaxError, ValueError) as error:  # raised by Pillow for damaged files
+        raise BadInput(f"{item.where}: the picture cannot be read: {error}") from None
     return Example(name=storable(item.name), messages=messages, target=target, image=image, facts=facts)
 
 

@@ -5,7 +5,8 @@
 
 `labels.csv` has these columns; `role` (text or icon) and `platform` may be missing or empty. `labels.jsonl` has an
 object a line: `{"picture": "shots/cart.png", "instruction": "the checkout button", "box": [812, 40, 930, 78]}`. Boxes
-are left, top, right and bottom in pixels of the picture file. Pictures are relative to the folder of the table.
+are left, top, right and bottom in pixels of the picture as viewers show it: turned as its EXIF data say. Pictures are
+relative to the folder of the table.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 from envs.core.errors import BadInput
 from models.optional import install_command, missing_modules
 from training.data_sets.items import Corners, Picture, Size
+from training.data_sets.pictures import picture_size
 
 __all__ = ["Row", "rows_in"]
 
@@ -101,12 +102,9 @@ class Row:
         return self.file(key, *folders)
 
     def size(self, picture: Picture) -> Size:
-        """Width and height of *picture* in pixels; reads no more than its header from a file."""
-        from PIL import Image
-
+        """Width and height of *picture* in pixels when it is upright; reads no more than its header from a file."""
         try:
-            with Image.open(picture if isinstance(picture, Path) else io.BytesIO(picture)) as image:
-                return image.size
+            return picture_size(picture)
         except (OSError, SyntaxError, ValueError) as error:  # raised by Pillow for damaged files
             raise self.bad(f"the image cannot be read: {error}") from None
 

@@ -17,7 +17,7 @@ from envs.core.disk_errors import writing
 from envs.core.errors import BadInput, NotWritten
 from models.base import ModelUnavailable
 from models.local.gpu_attention import avoid_cudnn_attention
-from models.local.loading import read_checkpoint, reading_old_names
+from models.local.loading import declare_turn_end, read_checkpoint, reading_old_names
 from models.local.safe_loading import ADAPTER_CONFIG, LOCAL, WEIGHTS, weights_problem
 from models.vision.checkpoints import copy_processor
 from training.engine.language_model import encoder_layers, freeze_encoders
@@ -91,6 +91,7 @@ def _read_policy(folder: Path) -> tuple[Any, Any]:
         )
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise BadInput(f"{str(folder)!r} cannot be loaded: {' '.join(str(error).split())[:300]}") from error
+    declare_turn_end(model, tokenizer)
     return model, tokenizer
 
 

@@ -12,7 +12,7 @@ from models.asking import answer_each
 from models.base import ChatModel, ChatRequest, Image, Message
 from models.prompting.prompt_text import message
 from models.vision.coordinates import Size
-from models.vision.grounding import GroundingPrompt, PointProblem, read_point, subject_of
+from models.vision.grounding import THINK, GroundingPrompt, PointProblem, read_point, subject_of
 from models.vision.pictures import picture_for, picture_size
 from training.grpo.answering import predict
 from training.grpo.examples import Example, messages_of, picture_as_png
@@ -55,28 +55,30 @@ async def answer_all(
     examples: Sequence[Example],
     store: Callable[[Prediction], None],
     *,
+    max_tokens: int | None = None,
     workers: int = 1,
     deadline_s: float = 300.0,
 ) -> None:
-    """Asks for the place of each of *examples* once, at temperature 0, and gives each answer to *store*.
+    """Asks for the place of each of *examples* once, at temperature 0, and gives each answer to *store*. *max_tokens*
+    of an answer: by default `ANSWER_TOKENS`, and `THOUGHT_TOKENS` more where the question asks for a thought.
 
     Raises :class:`models.base.ModelError` if the model cannot be reached; an answer that cannot be used counts."""
 
     async def answer(example: Example) -> Prediction:
-        return await _answer(model, form, example, deadline_s)
+        return await _answer(model, form, example, max_tokens, deadline_s)
 
     await answer_each(examples, answer, store, workers=workers)
 
 
-async def _answer(model: ChatModel, form: GroundingPrompt, example: Example, deadline_s: float) -> Prediction:
+async def _answer(
+    model: ChatModel, form: GroundingPrompt, example: Example, max_tokens: int | None, deadline_s: float
+) -> Prediction:
     png = await asyncio.to_thread(picture_as_png, example)
     size = picture_size(png)
     image, frame = await asyncio.to_thread(picture_for, form.profile, png, (int(size.width), int(size.height)))
-    request = ChatRequest(
-        messages=_messages(example, form, image, Size(*frame.image)),
-        max_tokens=ANSWER_TOKENS + (THOUGHT_TOKENS if form.think else 0),
-        deadline_s=deadline_s,
-    )
+    messages = _messages(example, form, image, Size(*frame.image))
+    usual = ANSWER_TOKENS + (THOUGHT_TOKENS if messages[-1].text.endswith(THINK) else 0)
+    request = ChatRequest(messages, max_tokens=max_tokens or usual, deadline_s=deadline_s)
     answered = await predict(model, example, request)
     if answered.problem:
         return answered

@@ -11,7 +11,8 @@ import torch
 
 from envs.core.record import Record
 from judges.statistics import Estimate, proportion
-from models.prompting.prompt_tokens import PromptTokens, processor_markers
+from models.local.vision_prompts import VisionPrompts
+from models.prompting.prompt_tokens import PromptTokens
 from models.vision.answers import OPEN
 from training.engine.checkpoints import neutral_sampling
 from training.engine.progress import Watcher, unwatched
@@ -150,8 +151,9 @@ def too_long_prompts(processor: Any, examples: Sequence[Example], limits: Sequen
 def chat_turns(processor: Any, example: Example) -> list[dict[str, str]]:
     """Returns the messages of an example with an image in the chat template's format. Page text that looks like a
     special token, such as an image token, is broken up."""
-    tokens = PromptTokens(tokenizer_of(processor), processor_markers(processor))
-    return [{"role": role, "content": tokens.defused(text)} for role, text in example.messages]
+    tokens = VisionPrompts(processor)
+    messages = tokens.for_template(messages_of(example))
+    return [{"role": message.role, "content": tokens.defused(message.text)} for message in messages]
 
 
 def _with_images(processor: Any, examples: Sequence[Example]) -> Any:

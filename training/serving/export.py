@@ -23,6 +23,7 @@ from envs.core.errors import BadInput
 from models.local.loading import Checkpoint, declared_context, declared_ends, read_checkpoint
 from models.local.prompt_style import copy_declarations
 from models.local.safe_loading import ADAPTER_CONFIG, LOCAL, adapter_problem
+from models.prompting.prompt_tokens import PromptTokens
 from models.vision.checkpoints import copy_processor
 from training.serving.adapters import check_servable
 from training.serving.artifact import Dtype, Kind, Manifest, hash_files, new_folder, write_manifest
@@ -30,6 +31,13 @@ from training.serving.verify import Verification, verify
 
 PLAIN_TEMPLATE: Final = "{% for message in messages %}{{ message.content }}\n\n{% endfor %}"
 """Chat template for a tokenizer without one, equal to the formatting of :mod:`models.prompting.prompt_tokens`."""
+FOLDED_SYSTEM: Final = (
+    "{% if messages[0]['role'] == 'system' %}{% if messages | length > 1 and messages[1]['role'] == 'user' %}"
+    "{% set messages = [{'role': 'user', 'content': messages[0]['content'] + '\\n\\n' + messages[1]['content']}]"
+    " + messages[2:] %}{% else %}"
+    "{% set messages = [{'role': 'user', 'content': messages[0]['content']}] + messages[1:] %}{% endif %}{% endif %}"
+)
+"""What precedes a chat template that writes no system messages, equal to `PromptTokens.for_template`."""
 
 _ADAPTER_WEIGHTS = "adapter_model.safetensors"
 
@@ -154,10 +162,18 @@ def _generation_config(read: Checkpoint, ends: frozenset[int]) -> Any:
     )
 
 
+def served_template(tokenizer: Any) -> Any:
+    """The chat template with which a server writes prompts as training and `local:` do: mostly the tokenizer's own."""
+    own = tokenizer.chat_template
+    if own is None:
+        return PLAIN_TEMPLATE
+    takes_system = not isinstance(own, str) or PromptTokens(tokenizer).writes_system
+    return own if takes_system else FOLDED_SYSTEM + own
+
+
 def _save_tokenizer(tokenizer: Any, folder: Path, context: int) -> None:
     tokenizer.model_max_length = context
-    if tokenizer.chat_template is None:
-        tokenizer.chat_template = PLAIN_TEMPLATE
+    tokenizer.chat_template = served_template(tokenizer)
     tokenizer.save_pretrained(folder, save_jinja_files=False)
 
 

@@ -27,7 +27,7 @@ from models.transport import RetryPolicy
 from training.engine.checkpoints import base_of, is_adapter, load_tokenizer, weights_digest
 from training.engine.launcher import bound_to_us, release_gpu
 from training.serving.adapters import server_rank
-from training.serving.export import PLAIN_TEMPLATE
+from training.serving.export import served_template
 from training.serving.reload import AdapterServer
 from training.serving.settings import ServerSettings
 
@@ -152,9 +152,11 @@ def _server_arguments(settings: ServerSettings, policy: Path, name: str, folder:
         rank = int(json.loads((policy / ADAPTER_CONFIG).read_text(encoding="utf-8"))["r"])
         words = [str(base_of(policy)), "--served-model-name", f"{name}-base", "--enable-lora"]
         words += ["--max-lora-rank", str(server_rank(rank)), "--lora-modules", f"{name}={policy.absolute()}"]
-    if load_tokenizer(policy).chat_template is None:  # the same format as in training and `mira export`
+    tokenizer = load_tokenizer(policy)
+    served = served_template(tokenizer)
+    if served != tokenizer.chat_template:  # the same format as in training and `mira export`
         template = (folder / "chat_template.jinja").absolute()
-        template.write_text(PLAIN_TEMPLATE, encoding="utf-8")
+        template.write_text(served, encoding="utf-8")
         words += ["--chat-template", str(template)]
     # a generation config beside the weights would change the sampling, e.g. by its top_p
     words += ["--generation-config", "vllm", "--host", str(url.hostname), "--port", str(url.port)]

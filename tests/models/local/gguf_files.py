@@ -31,8 +31,9 @@ _NAMES = {
 }
 
 
-def write_gguf(file: Path, *, kind: str = "Q8_0", seed: int = 0, parts: int = 1) -> Any:
-    """Writes *file* with matrices of *kind* (`Q8_0`, `Q4_0`, `F32`, …) and returns the model with its weights."""
+def write_gguf(file: Path, *, kind: str = "Q8_0", seed: int = 0, parts: int = 1, end: str = "<|im_end|>") -> Any:
+    """Writes *file* with matrices of *kind* (`Q8_0`, `Q4_0`, `F32`, …) and returns the model with its weights. *end*:
+    the end token that it declares; the chat template ends a turn with `<|im_end|>`."""
     tokens = [*sorted(pre_tokenizers.ByteLevel.alphabet()), "Ġt", *SPECIALS]
     torch.manual_seed(seed)
     config = Qwen2Config(
@@ -45,7 +46,7 @@ def write_gguf(file: Path, *, kind: str = "Q8_0", seed: int = 0, parts: int = 1)
         max_position_embeddings=CONTEXT,
         initializer_range=0.2,
         tie_word_embeddings=False,
-        eos_token_id=len(tokens) - 1,
+        eos_token_id=tokens.index(end),
         bos_token_id=None,
     )
     model: Any = Qwen2ForCausalLM(config).eval()
@@ -65,7 +66,7 @@ def write_gguf(file: Path, *, kind: str = "Q8_0", seed: int = 0, parts: int = 1)
     writer.add_token_list(tokens)
     writer.add_token_types([1] * (len(tokens) - len(SPECIALS)) + [3] * len(SPECIALS))
     writer.add_token_merges(["Ġ t"])
-    writer.add_eos_token_id(len(tokens) - 1)
+    writer.add_eos_token_id(tokens.index(end))
     writer.add_pad_token_id(len(tokens) - len(SPECIALS))
     writer.add_chat_template(TEMPLATE)
     if parts > 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 import torch
 from tokenizers import Tokenizer, decoders, pre_tokenizers
 from tokenizers import models as bpe
-from transformers import ByT5Tokenizer, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import AutoTokenizer, ByT5Tokenizer, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from models.base import ChatRequest, Image, Message, ModelRejected, ModelTimeout, ModelTruncated, ModelUnavailable
 from models.local.continuation import Job, Row
@@ -192,6 +193,21 @@ async def test_a_tokenizer_that_is_not_fast_answers_without_the_grammar(tmp_path
     bytewise.save_pretrained(folder)
     model = LocalModel.load(folder, spec="local:tiny")
     assert await answer_ids(model, request("hello", grammar=GRAMMAR)) == await answer_ids(model, request("hello"))
+
+
+async def test_a_pad_token_beyond_the_embeddings_is_not_computed(folder: Path, tmp_path: Path) -> None:
+    """Symptom: `IndexError: index out of range in self` for each batch whose answers have different lengths, where a
+    tokenizer got a `[PAD]` token and the model no row for it."""
+    copy = shutil.copytree(folder, tmp_path / "model")
+    tokenizer = AutoTokenizer.from_pretrained(copy, local_files_only=True)
+    tokenizer.add_special_tokens({"pad_token": "[PAD]"})
+    tokenizer.save_pretrained(copy)
+    sent = [request("hello", max_tokens=tokens) for tokens in (2, 9)]
+    answers = []
+    for place in (folder, copy):
+        model = LocalModel.load(place, spec="local:tiny")
+        answers.append(await asyncio.gather(*(answer_ids(model, one) for one in sent)))
+    assert answers[0] == answers[1]
 
 
 async def test_logprobs_beside_a_grammar_are_those_without_it(model: LocalModel) -> None:

@@ -28,6 +28,7 @@ from tests.models.local.adapters import save_adapter
 from tests.models.local.gguf_files import CONTEXT, write_gguf
 from tests.timing import HANG_S
 from training.data.rows import Row
+from training.engine.checkpoints import load_policy
 from training.engine.preflight import check_trainable
 from training.engine.settings import Compute, Lora, Optimization
 from training.engine.sft import SupervisedJob, supervised
@@ -68,6 +69,16 @@ def test_a_gguf_file_is_loaded_with_plain_weights(
     assert read.tokenizer.chat_template and read.model.config.max_position_embeddings == CONTEXT
     log = capfd.readouterr().err
     assert "converting 1 MB of GGUF once, 1 MB stay in" in log and str(copy) in log and "it/s" not in log
+
+
+def test_an_answer_ends_where_the_chat_template_ends_a_turn(tmp_path: Path) -> None:
+    """Symptom: GGUF files of Gemma and Phi-3 declare another end token than the template writes. Answers ran to the
+    limit of tokens, through turns that the model made up."""
+    write_gguf(tmp_path / "tiny.gguf", end="<|endoftext|>")
+    generator, _ = load_generator(tmp_path / "tiny.gguf", None, "local:tiny.gguf")
+    assert set(generator.tokenizer.convert_ids_to_tokens(sorted(generator.ends))) == {"<|endoftext|>", "<|im_end|>"}
+    learned, _ = load_policy(converted(tmp_path / "tiny.gguf", "local:tiny.gguf"))
+    assert set(learned.generation_config.eos_token_id) == generator.ends, "so does sampling in training"
 
 
 def test_a_copy_is_made_once_and_needs_neither_package_nor_conversion(

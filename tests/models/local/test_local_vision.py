@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 import torch
 
 from models.base import ChatReply, ChatRequest, Image, Message, ModelRejected, ModelUnavailable
+from models.local.vision_loading import load_processor
 from models.prompting.prompt_tokens import MIN_ROOM
 from models.providers.local_chat import LocalModel
 from tests.models.local.test_local import save_checkpoint
@@ -121,6 +123,26 @@ async def test_sampling_settings_of_a_checkpoint_do_not_change_its_answers(
     assert (first.text, first.logprobs) == (second.text, second.logprobs)
 
 
+async def test_a_request_that_waited_past_its_deadline_is_not_computed(folders: Callable[[str], Path]) -> None:
+    """Symptom: where a queue was longer than the deadline, the pictures of each late request were computed all the
+    same, and made the next ones late."""
+    model = LocalModel.load(folders("qwen2.5-vl"))
+    generator: Any = model._generator
+    passes: list[object] = []
+
+    def note(_module: object, given: object) -> None:
+        passes.append(given)
+
+    generator.model.register_forward_pre_hook(note)
+    encoded = generator.prompts.encode_pictures(request("Where?", PICTURE).messages, 1_000)
+    sent = model._job_of(encoded.ids, request("Where?", PICTURE), 600.0)
+    late, on_time = (
+        replace(sent, inputs=encoded.inputs, ends_at=end) for end in (time.monotonic() - 1, time.monotonic() + 600)
+    )
+    assert [row.finish for row in generator.run([late])] == ["deadline"] and passes == []
+    assert [row.finish for row in generator.run([on_time])] == ["end"] and passes
+
+
 async def test_a_model_of_text_refuses_a_picture_in_one_line(tmp_path: Path) -> None:
     model = LocalModel.load(save_checkpoint(tmp_path), spec="local:tiny")
     with pytest.raises(ModelRejected, match="local:tiny reads text only: use --screenshots off"):
@@ -140,17 +162,37 @@ def test_a_checkpoint_without_a_chat_template_says_so(folders: Callable[[str], P
         LocalModel.load(folder)
 
 
-async def test_an_adapter_on_a_model_that_sees(folders: Callable[[str], Path], tmp_path: Path) -> None:
+def adapter_of(base: Path, out: Path) -> Path:
+    """A random adapter of the checkpoint *base* in the folder *out*."""
     from peft import LoraConfig, get_peft_model
     from transformers import AutoModelForImageTextToText
 
-    base = folders("qwen3-vl")
     model: Any = AutoModelForImageTextToText.from_pretrained(base, dtype=torch.float32)
     lora = LoraConfig(r=2, target_modules=["q_proj", "v_proj"], init_lora_weights=False)
-    get_peft_model(model, lora).save_pretrained(str(tmp_path / "adapter"))
+    get_peft_model(model, lora).save_pretrained(str(out))
+    return out
+
+
+async def test_an_adapter_on_a_model_that_sees(folders: Callable[[str], Path], tmp_path: Path) -> None:
+    base = folders("qwen3-vl")
+    adapter = adapter_of(base, tmp_path / "adapter")
     sent = request("Where?", PICTURE)
-    plain, adapted = [await LocalModel.load(base, adapter=one).complete(sent) for one in (None, tmp_path / "adapter")]
+    plain, adapted = [await LocalModel.load(base, adapter=one).complete(sent) for one in (None, adapter)]
     assert plain.prompt_token_ids == adapted.prompt_token_ids and plain.logprobs != adapted.logprobs
+
+
+@pytest.mark.parametrize("name", ["qwen2.5-vl", "smolvlm"])
+async def test_an_adapter_brings_the_processor_that_it_was_trained_with(
+    folders: Callable[[str], Path], tmp_path: Path, name: str
+) -> None:
+    """Symptom: without torchvision it was "Unrecognized model", because an adapter's folder has no configuration of a
+    model."""
+    base = folders(name)
+    adapter = adapter_of(base, tmp_path / "adapter")
+    load_processor(base).save_pretrained(adapter)
+    sent = request("Where?", PICTURE)
+    plain, adapted = [await LocalModel.load(base, adapter=one).complete(sent) for one in (None, adapter)]
+    assert plain.prompt_token_ids == adapted.prompt_token_ids and adapted.text in ("left", "right", "up")
 
 
 def test_the_context_of_a_checkpoint_is_that_of_its_text(folders: Callable[[str], Path], tmp_path: Path) -> None:

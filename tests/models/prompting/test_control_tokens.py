@@ -193,3 +193,30 @@ def test_no_mixture_of_pieces_is_a_control_token(name: str, data: st.DataObject)
     pieces = st.sampled_from([*controls, *(c[:2] for c in controls), *(c[2:] for c in controls), " ", "x", "\n"])
     text = "".join(data.draw(st.lists(pieces, max_size=8)))
     assert controls_in(name, text) == controls_in(name, "x")
+
+
+DROPS_SYSTEM = (  # as the first template of Phi-3
+    "<s>{% for m in messages %}{% if m.role == 'user' %}<|user|>\n{{ m.content }}<|end|>\n<|assistant|>\n"
+    "{% elif m.role == 'assistant' %}{{ m.content }}<|end|>\n{% endif %}{% endfor %}"
+)
+
+
+@pytest.mark.parametrize("template", [GEMMA, MISTRAL, DROPS_SYSTEM], ids=["refuses", "writes elsewhere", "drops"])
+def test_a_model_without_system_messages_reads_the_rules(template: str) -> None:
+    """Symptom: `local:` ended with jinja2's TemplateError for Gemma 2, and Phi-3 never saw the instruction."""
+    tokenizer = tokenizer_of(FAMILIES["gemma3"])
+    tokenizer.chat_template = template
+    prompts = PromptTokens(tokenizer)
+    asked = (Message("user", "Page 1"), Message("assistant", "Click"), Message("user", "Page 2"))
+    folded = prompts.encode((Message("system", "Be brief."), *asked), 1_000)
+    text = str(tokenizer.decode(list(folded)))
+    assert 0 <= text.index("Be brief.") < text.index("Page 1") < text.index("Page 2")
+    if template is not MISTRAL:
+        merged = (Message("user", "Be brief.\n\nPage 1"), *asked[1:])
+        assert folded == prompts.encode(merged, 1_000)
+
+
+def test_a_model_with_system_messages_keeps_its_template() -> None:
+    tokenizer = TOKENIZERS["qwen2.5"]
+    text = tokenizer.decode(list(PromptTokens(tokenizer).encode((Message("system", "S"), Message("user", "U")), 1_000)))
+    assert text == "<|im_start|>system\nS<|im_end|>\n<|im_start|>user\nU<|im_end|>\n<|im_start|>assistant\n"

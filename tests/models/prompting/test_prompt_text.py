@@ -21,12 +21,10 @@ MAKES_MESSAGES = {
     "agent/episode/short_prompts.py": 1,  # the answer of a worked example, from a profile's file
     "training/data/trajectories.py": 1,  # prompts as they were recorded
     "training/grpo/adaptive/prompts.py": 1,  # a recorded prompt with a fenced thought
-    "training/grpo/adaptive/steps.py": 1,  # the picture added to a recorded prompt
     "training/grpo/examples.py": 2,  # prompts as they are in a file of examples
     "judges/short_autorater.py": 1,  # answers of the examples of this package
     "planners/short_planner.py": 1,  # answers of the examples of this package
     "training/grpo/trainer.py": 1,
-    "training/loop/task_values.py": 1,  # goals alone, for their vectors
     "training/serving/verify.py": 1,  # a fixed probe
 }
 """Places where a message is made of a string: text of a page is fenced before."""

@@ -84,6 +84,19 @@ def test_the_limits_of_a_checkpoint_are_those_of_its_processor(tmp_path: Path, p
     assert profile_of(f"local:{folder}", "ui-tars-1.5").resize == ResizeRule(28, 3136, 50_176)
 
 
+def test_the_limits_are_those_of_the_processor_that_an_adapter_brings(tmp_path: Path) -> None:
+    """Symptom: pictures were resized by the base's limits, and then by those of the adapter's processor, which is the
+    one that is loaded: coordinates were off by the ratio."""
+    base = write_checkpoint(tmp_path / "base", {"model_type": "qwen2_5_vl"})
+    adapter = tmp_path / "adapter"
+    adapter.mkdir()
+    whole = profile_of(f"local:{base}+{adapter}").sent_size(Size(1280, 800))
+    limits = {"patch_size": 14, "merge_size": 2, "size": {"shortest_edge": 3136, "longest_edge": 28 * 28 * 100}}
+    (adapter / "preprocessor_config.json").write_text(json.dumps(limits))
+    small = profile_of(f"local:{base}+{adapter}").sent_size(Size(1280, 800))
+    assert whole == Size(1288, 812) and small == Size(336, 196)
+
+
 def test_a_declaration_takes_precedence(tmp_path: Path) -> None:
     folder = write_checkpoint(tmp_path, {"model_type": "qwen2_5_vl"})
     (folder / "mira.json").write_text('{"prompt_style": "full"}')

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 from pyarrow import parquet
 
 from envs.core.action_languages import PROGRAM
@@ -296,6 +297,36 @@ def test_a_folder_of_ones_own(tmp_path: Path) -> None:
     (tmp_path / "published" / "more.jsonl").write_text(lines)
     other = import_data("folder", tmp_path / "published" / "more.jsonl", ImportOptions(), tmp_path)
     assert other.examples[0].target == examples[1].target
+
+
+@pytest.mark.parametrize(
+    ("orientation", "stored_by"),
+    [
+        (1, None),
+        (3, Image.Transpose.ROTATE_180),
+        (6, Image.Transpose.ROTATE_90),
+        (8, Image.Transpose.ROTATE_270),
+    ],
+)
+def test_a_picture_that_its_exif_data_turn_is_upright(
+    tmp_path: Path, orientation: int, stored_by: Image.Transpose | None
+) -> None:
+    """Symptom: boxes of a photo of a phone were read in the frame of its sensor, and training saw it turned, play did
+    not."""
+    shown = Image.new("RGB", (40, 120), "white")
+    shown.paste("red", (8, 80, 24, 96))
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    folder = tmp_path / "published"
+    folder.mkdir()
+    (shown if stored_by is None else shown.transpose(stored_by)).save(folder / "a.jpg", exif=exif, quality=100)
+    (folder / "labels.csv").write_text("picture,instruction,left,top,right,bottom\na.jpg,the button,8,80,24,96\n")
+    (example,) = imported("folder", tmp_path)
+    (point,) = points((example,))
+    assert point.size == (40, 120)
+    with Image.open(example.image or "") as stored:
+        red, green, _ = stored.convert("RGB").getpixel((16, 88))  # pyright: ignore[reportGeneralTypeIssues]
+        assert red > 200 and green < 50 and stored.getexif().get(0x0112, 1) == 1
 
 
 def test_what_a_prompt_offers_can_be_answered(tmp_path: Path) -> None:

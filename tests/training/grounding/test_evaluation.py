@@ -12,7 +12,7 @@ from PIL import Image
 
 from models.base import ChatReply, ChatRequest, ModelBusy, ModelTruncated, Usage
 from models.vision.coordinates import Size
-from models.vision.grounding import GroundingPrompt, subject_of
+from models.vision.grounding import THINK, GroundingPrompt, subject_of
 from models.vision.profiles import PROFILES, profile_named
 from tests.mira_command import mira
 from training.grounding.answering import answer_all
@@ -246,6 +246,18 @@ async def test_tokens_of_thoughts_are_separate(examples: tuple[Example, ...]) ->
     old = [each.model_copy(update={"thought_tokens": None}) for each in kept]
     unknown = summarise("scripted", score_all(examples[:3], {each.name: each for each in old}))
     assert unknown.thought_tokens.value is None
+
+
+async def test_a_question_that_asks_for_a_thought_leaves_room_for_it(examples: tuple[Example, ...]) -> None:
+    """Symptom: a choice that asks for a thought had the tokens of a bare letter, and models that think by themselves
+    could not be given more: their answers were cut, and wrong."""
+    (role, text), plain = examples[0].messages[0], examples[1]
+    choice = ChoiceTarget(boxes=((0, 0, 9, 9), (20, 0, 29, 9)), right=0, size=SIZE)
+    asked = examples[0].model_copy(update={"target": choice, "messages": ((role, f"{text}{THINK}"),)})
+    model = Scripted(*["A"] * 6)
+    for form, limit in ((GroundingPrompt(), None), (GroundingPrompt(think=True), None), (GroundingPrompt(), 2_000)):
+        await answer_all(model, form, [asked, plain], list[Prediction]().append, max_tokens=limit)
+    assert [request.max_tokens for request in model.asked] == [640, 128, 640, 640, 2_000, 2_000]
 
 
 def _asked(policy: str, form: GroundingPrompt, examples: tuple[Example, ...]) -> Asked:

@@ -22,7 +22,7 @@ from tests.models.local.adapters import save_adapter
 from tests.training.engine.families import save_family
 from training.serving.adapters import check_servable, server_rank
 from training.serving.artifact import MANIFEST, read_manifest
-from training.serving.export import PLAIN_TEMPLATE, export
+from training.serving.export import PLAIN_TEMPLATE, export, served_template
 from training.serving.verify import verify
 
 BASE = embedded_dir()
@@ -198,3 +198,19 @@ def test_a_tokenizer_without_a_template_gets_the_one_that_it_was_used_with() -> 
     plain = PromptTokens(tokenizer).encode(messages, 500)
     tokenizer.chat_template = PLAIN_TEMPLATE
     assert PromptTokens(tokenizer).encode(messages, 500) == plain
+
+
+@pytest.mark.parametrize("conversation", [("system", "user", "assistant", "user"), ("system",), ("user",)])
+def test_a_served_template_without_system_messages_writes_what_was_trained(conversation: tuple[Any, ...]) -> None:
+    """Symptom: servers refused each request of a policy with a system message for a model such as Gemma 2."""
+    messages = [Message(role, f"text {place}") for place, role in enumerate(conversation)]
+    tokenizer = AutoTokenizer.from_pretrained(BASE)
+    tokenizer.chat_template = (
+        "{% if messages[0]['role'] == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}"
+        "{% for m in messages %}<{{ m['role'] }}>\n{{ m['content'] | trim }}\n{% endfor %}"
+    )
+    trained = PromptTokens(tokenizer).encode(messages, 500)
+    tokenizer.chat_template = served_template(tokenizer)
+    turns = [{"role": message.role, "content": message.text} for message in messages]
+    assert tokenizer.apply_chat_template(turns, tokenize=False) == tokenizer.decode(list(trained))
+    assert PromptTokens(tokenizer).writes_system and served_template(tokenizer) == tokenizer.chat_template
