@@ -81,6 +81,13 @@ function pointOf(presses) {
   return sent(hover ? { ...reason, hover } : reason);
 }
 
+/** An uncovered point of `this` without scrolling: {x, y}, or null. */
+function pointNow() {
+  const shown = isConnected(this) ? drawnPart(this) : null;
+  const point = shown ? tryPoints(shown, this) : {};
+  return sent(point.x === undefined ? null : point);
+}
+
 /** An uncovered point of the drawn part `shown` of a target, after scrolling it into view: {x, y} or {by}. */
 function pointIn(shown, target) {
   scrollIntoView(shown, { block: 'nearest', inline: 'nearest', behavior: 'instant' });
