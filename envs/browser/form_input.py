@@ -25,6 +25,14 @@ REPLACED_BY_TYPING = ActionResult(
 )
 SECRET_MARK = "<secret>"
 MAX_LISTED = 40
+FORMATS = {
+    "date": "YYYY-MM-DD",
+    "time": "HH:MM (24 hours)",
+    "month": "YYYY-MM",
+    "week": "YYYY-Www",
+    "datetime-local": "YYYY-MM-DDTHH:MM",
+}
+"""The text that each type of field takes, whatever its appearance."""
 TYPED_ROLES = frozenset({"textbox", "searchbox", "spinbutton"})
 
 # The scripts are in `envs/observer/in_page/entering.js`, where each is described.
@@ -110,7 +118,9 @@ async def _fill(page: Page, entry: TextEntry, kind: str, text: str, action: Type
             return ActionResult(status=Status.NOT_ACTIONABLE, reason=Reason.READ_ONLY, message="the field is read-only")
         case "value":
             if not await entry.target.call(SET_VALUE, text):
-                return _wrong_control("the field takes no text of this form")
+                expected = FORMATS.get(entry.target.type)
+                message = "the field takes no text of this form"
+                return _wrong_control(f"{message}, only {expected}" if expected else message)
             return await entry.check(text, keys=False)
         case "keys" if entry.secret:
             return _wrong_control("a secret goes into a text field only")

@@ -8,7 +8,7 @@ function prepare(element) {
   if (!isConnected(element)) return 'gone';
   const tag = htmlTag(element);
   if (isDisabled(element)) return 'disabled';
-  if (tag === 'input' && FORMATTED.has(typeOf(element))) return 'value';
+  if (tag === 'input' && FORMATTED.has(typeOf(element))) return isReadOnly(element) ? 'readonly' : 'value';
   const text = tag === 'textarea' || (tag === 'input' && !NO_TEXT.has(typeOf(element)));
   if (!text && !editable(element)) return 'keys';
   if (isReadOnly(element)) return 'readonly';
@@ -47,12 +47,17 @@ function dispatchEntered(element) {
   dispatch(element, new Event('change', { bubbles: true }));
 }
 
-/** Sets the value of a field whose keyboard input depends on the locale; false if the value has the wrong format. */
+/** Sets the value of a field whose keyboard input depends on the locale. If the value has the wrong format, returns false;
+ *  the field then keeps what it had. */
 function fillValue(element, value) {
-  if (isReadOnly(element)) return false;
+  const before = valueOf(element);
   setValue(element, value);
+  if (value !== '' && valueOf(element) === '') {
+    setValue(element, before);
+    return false;
+  }
   dispatchEntered(element);
-  return value === '' || valueOf(element) !== '';
+  return true;
 }
 
 /** Inserts text into this element only, with trusted input events; false if it does not have the focus. */

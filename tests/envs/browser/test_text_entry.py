@@ -226,3 +226,34 @@ async def test_a_password_that_is_no_secret_is_not_reported(web: Web, opener: Op
     await visit(session, web.url())
     result = await enter(session)
     assert result.reason is Reason.FIELD_DIFFERS and "Hell" not in result.message
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("date", "2026-03-04", "03/05/2026", "YYYY-MM-DD"),
+        ("time", "14:30", "2:45 PM", "HH:MM (24 hours)"),
+        ("month", "2026-03", "April 2026", "YYYY-MM"),
+        ("week", "2026-W10", "week 11", "YYYY-Www"),
+        ("datetime-local", "2026-03-04T10:00", "tomorrow", "YYYY-MM-DDTHH:MM"),
+    ],
+)
+async def test_a_date_in_the_wrong_form_leaves_the_field_as_it_was(
+    web: Web, opener: Opener, case: tuple[str, str, str, str]
+) -> None:
+    kind, before, refused, expected = case
+    session = await opener()
+    web["/"] = f"""<label>F<input id=f type={kind} value="{before}"></label>
+        <script>f.oninput = f.onchange = () => document.title = 'told'</script>"""
+    await visit(session, web.url())
+    result = await enter(session, refused)
+    assert result.status is Status.NOT_ACTIONABLE and result.message.endswith(f", only {expected}"), result
+    assert await held(session) == before
+    assert await session.page.title() == ""
+
+
+async def test_a_date_field_that_is_read_only_says_so(web: Web, opener: Opener) -> None:
+    session = await opener()
+    web["/"] = "<label>F<input id=f type=date readonly></label>"
+    await visit(session, web.url())
+    assert (await enter(session, "2026-03-04")).reason is Reason.READ_ONLY
