@@ -20,6 +20,7 @@ from playwright.async_api import Page, Request, Response
 
 from envs.browser.bounded_calls import cancel
 from envs.browser.dialogs import Dialogs
+from envs.browser.dragging import drag, drag_onto
 from envs.browser.form_input import OK, choose, type_into
 from envs.browser.request_watch import is_for_tab
 from envs.browser.settle import differs_from_observation
@@ -57,11 +58,10 @@ from envs.core.actions import (
     Wait,
 )
 from envs.core.settings import SessionSettings
-from envs.observer.observer import Target
+from envs.observer.target import Point, Target
 from envs.security.allowlist import origin_of
 from envs.security.secret_guard import FOCUSED, POINTED, SUBMITS, SecretGuard
 
-DRAG_STEPS = 8
 SCROLL_SHARE = 0.8
 CHOOSER_S = 3.0
 FILES_LISTED = 10
@@ -151,6 +151,8 @@ async def _on_element(surface: ActionContext, action: Click | Hover | Type | Sel
             return await _upload(surface, target, action.path)
         case Type():
             return await _type(surface, target, action)
+        case Drag():
+            return await _drag_to(surface, target, action.to_ref)
         case Click() if surface.guard.vault and (refused := surface.guard.submission(await target.call(SUBMITS))):
             return refused
         case _:
@@ -165,8 +167,6 @@ async def _on_element(surface: ActionContext, action: Click | Hover | Type | Sel
             await mouse.click(point.x, point.y, button=action.button, click_count=action.count)
         case Hover():
             await mouse.move(point.x, point.y)
-        case Drag():
-            return await _drag_to(surface, point.x, point.y, action.to_ref)
     return OK
 
 
@@ -186,26 +186,11 @@ async def _type(surface: ActionContext, target: Target, action: Type) -> ActionR
         surface.typed.key, surface.typed.listened = target.key, entry.listened
 
 
-async def _drag_to(surface: ActionContext, x: float, y: float, to_ref: int) -> ActionResult:
+async def _drag_to(surface: ActionContext, source: Target, to_ref: int) -> ActionResult:
     target = await surface.tabs.front.observer.resolve(to_ref)
     if isinstance(target, ActionResult):
         return target
-    point = await target.point()
-    if isinstance(point, ActionResult):
-        return point
-    await _drag(surface, x, y, point.x, point.y)
-    return OK
-
-
-async def _drag(surface: ActionContext, x: float, y: float, to_x: float, to_y: float) -> None:
-    mouse = surface.page.mouse
-    await mouse.move(x, y)
-    await mouse.down()
-    try:
-        await mouse.move(to_x, to_y, steps=DRAG_STEPS)
-        await mouse.move(to_x, to_y)  # HTML5 drag and drop needs a second move to accept the drop
-    finally:
-        await mouse.up()
+    return await drag_onto(surface.page.mouse, source, target, surface.mark) or OK
 
 
 async def _upload(surface: ActionContext, target: Target, path: str) -> ActionResult:
@@ -270,7 +255,7 @@ async def _input(surface: ActionContext, action: Press | ClickAt | DragAt | Scro
                     return refused
             await page.mouse.click(action.x, action.y, button=action.button, click_count=action.count)
         case DragAt():
-            await _drag(surface, action.x, action.y, action.to_x, action.to_y)
+            await drag(page.mouse, Point(action.x, action.y), Point(action.to_x, action.to_y))
         case ScrollAt():
             await page.mouse.move(action.x, action.y)
             await page.mouse.wheel(action.dx, action.dy)

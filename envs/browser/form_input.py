@@ -25,7 +25,17 @@ REPLACED_BY_TYPING = ActionResult(
 )
 SECRET_MARK = "<secret>"
 MAX_LISTED = 40
+FORMATS = {
+    "date": "YYYY-MM-DD",
+    "time": "HH:MM (24 hours)",
+    "month": "YYYY-MM",
+    "week": "YYYY-Www",
+    "datetime-local": "YYYY-MM-DDTHH:MM",
+}
+"""The text that each type of field takes, whatever its appearance."""
 TYPED_ROLES = frozenset({"textbox", "searchbox", "spinbutton"})
+UNTYPED_ROLES = {"checkbox": "click it", "radio": "click it", "switch": "click it", "slider": "press its arrow keys"}
+"""Roles of controls that take no text, not even after a click, with what to do instead."""
 
 # The scripts are in `envs/observer/in_page/entering.js`, where each is described.
 PREPARE = "function () { return mira.prepare(this); }"
@@ -43,6 +53,9 @@ async def type_into(page: Page, entry: TextEntry, action: Type, guard: SecretGua
     if isinstance(text, ActionResult):
         return text
     entry.secret = text != action.text
+    instead = UNTYPED_ROLES.get(entry.target.role)
+    if instead is not None and entry.target.type != "range":
+        return _wrong_control(f"this {entry.target.role} takes no text: {instead} instead")
     point = await entry.target.point(page.mouse.move)
     if isinstance(point, ActionResult):
         return point
@@ -110,8 +123,12 @@ async def _fill(page: Page, entry: TextEntry, kind: str, text: str, action: Type
             return ActionResult(status=Status.NOT_ACTIONABLE, reason=Reason.READ_ONLY, message="the field is read-only")
         case "value":
             if not await entry.target.call(SET_VALUE, text):
-                return _wrong_control("the field takes no text of this form")
+                expected = FORMATS.get(entry.target.type)
+                message = "the field takes no text of this form"
+                return _wrong_control(f"{message}, only {expected}" if expected else message)
             return await entry.check(text, keys=False)
+        case "none":
+            return _wrong_control(f"this {entry.target.role} takes no text: it was only clicked")
         case "keys" if entry.secret:
             return _wrong_control("a secret goes into a text field only")
         case "keys":

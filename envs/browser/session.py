@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 from typing import Any, Self
 
-from playwright.async_api import Browser, BrowserContext, FileChooser, Page
+from playwright.async_api import Browser, BrowserContext, Page
 from playwright.async_api import Error as PlaywrightError
 
 from envs.browser import action_executor, outcomes, playwright_trace
@@ -37,6 +37,7 @@ from envs.browser.tabs import OpenTab, Tabs, step_back
 from envs.browser.text_entry import TypedText
 from envs.browser.traffic import Traffic
 from envs.browser.unread_view import unread_view
+from envs.browser.uploads import FileChoosers
 from envs.core.actions import (
     DOWNLOADS,
     Action,
@@ -51,6 +52,7 @@ from envs.core.actions import (
     Status,
     Stop,
     Type,
+    Upload,
     Wait,
 )
 from envs.core.errors import EnvError, PageCrashed, PageHung, ResetFailed, SessionNotOpened
@@ -124,6 +126,7 @@ class BrowserSession:
         self._held: asyncio.Task[ActionResult] | None = None
         """The action that cannot return while a dialog is open."""
         self._visits = RefusedVisits(boundary, self.allowed)
+        self._choosers = FileChoosers()
         self._refused_windows = 0
         """Those of `tabs.refused` that were reported."""
         self._between: tuple[DialogReport, ...] = ()
@@ -231,6 +234,7 @@ class BrowserSession:
         if not isinstance(action, _OPENING):
             self.holding.acted()
         self.boundary.unreachable.clear()
+        self._choosers.drain()
         acted = self.tabs.front if self.tabs.all else None
         self._between = tuple(dialog for dialog in self.dialogs.drain() if dialog.answer != "open")
         try:
@@ -255,6 +259,8 @@ class BrowserSession:
         elif result.ok and self.tabs.all and self.url.startswith(ERROR_PAGE) and self.boundary.unreachable:
             message = "; ".join(filter(None, (result.message, connection_failure("", self.boundary.unreachable))))
             result = result.model_copy(update={"reason": result.reason or Reason.UNREACHABLE, "message": message})
+        if isinstance(action, Upload):
+            self._choosers.drain()  # it was given the file
         return self._complete(result, time.monotonic() - started, opened)
 
     async def storage(self) -> dict[str, Any]:
@@ -390,7 +396,7 @@ class BrowserSession:
         coming = (f"download {name!r} is under way" for name in self.downloads.in_progress())
         done = ": it was downloaded" if kept and result.reason is Reason.ADDRESS_IS_FILE else ""
         held = self.holding.drain()
-        lines = (result.message + done, *refused, *coming, *refusal_messages(held), *self.guard.outgoing.drain())
+        told = (*self._choosers.drain(), *refused, *coming, *refusal_messages(held), *self.guard.outgoing.drain())
         status, reason = outcomes.status_and_reason(result, unapproved, held)
         dialogs = (*self._between, *self.dialogs.drain())
         new_tabs = self.tabs.opened - opened
@@ -398,7 +404,7 @@ class BrowserSession:
             update={
                 "status": status,
                 "reason": reason,
-                "message": storable("; ".join(filter(None, lines))),
+                "message": storable("; ".join(filter(None, (result.message + done, *told)))),
                 "url": self.url if self.tabs.all else BLANK,
                 "dialogs": dialogs,
                 "downloads": kept,
@@ -482,9 +488,4 @@ class BrowserSession:
         tab.page.on("close", self.dialogs.forget)
         tab.page.on("download", self.downloads.arrived)
         tab.page.on("websocket", self.requests.web_socket)
-        # A listener makes Playwright intercept file choosers; adding it at the click could be too late.
-        tab.page.on("filechooser", _ignore_chooser)
-
-
-def _ignore_chooser(_: FileChooser) -> None:
-    """Leaves a chooser empty that no upload opened."""
+        tab.page.on("filechooser", self._choosers.arrived)

@@ -1,4 +1,4 @@
-"""Checks and lists the files that may be uploaded."""
+"""Checks and lists the files that may be uploaded; reports the file choosers that no upload opened."""
 
 from __future__ import annotations
 
@@ -6,10 +6,30 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from playwright.async_api import FileChooser
+
 from envs.core.record import storable
 
 SEARCHED = 2_000
 """Maximum number of files that are examined for a listing."""
+
+CHOOSER_OPENED = "it opened a file chooser, which was left empty: upload a file to this control instead"
+
+
+class FileChoosers:
+    """Leaves the file choosers empty that pages open. While it listens, Playwright intercepts choosers; listening from
+    the click on would be too late."""
+
+    def __init__(self) -> None:
+        self._opened = 0
+
+    def arrived(self, _: FileChooser) -> None:
+        self._opened += 1
+
+    def drain(self) -> tuple[str, ...]:
+        """The report of choosers that opened since the last call; empty if there were none."""
+        opened, self._opened = self._opened, 0
+        return (CHOOSER_OPENED,) if opened else ()
 
 
 def allowed_upload(folder: Path | None, path: str) -> Path | None:

@@ -10,8 +10,9 @@ import re
 from enum import StrEnum
 from typing import Annotated, Final, Literal
 
-from pydantic import Field, FiniteFloat, TypeAdapter
+from pydantic import AfterValidator, Field, FiniteFloat, TypeAdapter
 
+from envs.core.key_names import named_keys
 from envs.core.record import Record, Unmasked
 from envs.security.blocked_requests import BlockedOrigin
 from envs.security.held_requests import HeldRequest
@@ -55,10 +56,11 @@ class Hover(Record):
 
 
 class Press(Record):
-    """Presses a key or chord in Playwright's notation, for example `Enter` or `Control+A`."""
+    """Presses a key or chord in Playwright's notation, for example `Enter` or `Control+A`. Other common names (`ctrl`,
+    `esc`, `return`, `down`) are replaced by Playwright's."""
 
     kind: Literal["press"] = "press"
-    keys: str
+    keys: Annotated[str, AfterValidator(named_keys)]
 
 
 class Scroll(Record):

@@ -79,6 +79,14 @@ class Target:
             return ActionResult(status=status, reason=_REASONS[status], message=message)
         return await self._through_holders(Point(float(answer["x"]), float(answer["y"])))
 
+    async def point_now(self) -> Point | None:
+        """Returns a point of the element that is not covered; None if there is none without scrolling."""
+        answer = json.loads(str(await self.call(_POINT_NOW)))
+        if answer is None:
+            return None
+        point = await self._through_holders(Point(float(answer["x"]), float(answer["y"])))
+        return None if isinstance(point, ActionResult) else point
+
     async def _point_in_frame(self, presses: bool) -> dict[str, Any]:
         return json.loads(str(await self.call(_POINT, presses)))
 
@@ -137,6 +145,7 @@ _REASONS = {
 }
 """Reasons of the statuses that `pointOf` in `in_page/target.js` returns."""
 _POINT = "function (presses) { return mira.pointOf.call(this, presses); }"
+_POINT_NOW = "function () { return mira.pointNow.call(this); }"
 _SCROLL = "function () { mira.showHolder(this); }"
 _DRAWN = (
     "function () { return new Promise(done => { setTimeout(done, 200, false); "

@@ -39,9 +39,10 @@ PARTS = (
 )
 _CALLS = (
     "observe, relayOut, forgetAppearances, find, lines, tellLines, expand, hosts, frameHolder, frameOrigin, "
-    "adoptRoots, adoptListeners, adoptHovering, adoptListenerGroups, resolve, facts, pointOf, untilShown, showHolder, "
-    "throughHolder, prepare, selectAll, caretToEnd, fillValue, insert, chooseOption, pageAddress, isFileInput, "
-    "scrollAround, scrollPage, controlAt, differs, listensToText, focusState, resumeEntry, readBack, enterAtOnce"
+    "adoptRoots, adoptListeners, adoptHovering, adoptListenerGroups, resolve, facts, pointOf, pointNow, untilShown, "
+    "showHolder, throughHolder, prepare, selectAll, caretToEnd, fillValue, insert, chooseOption, pageAddress, "
+    "isFileInput, scrollAround, scrollPage, controlAt, differs, listensToText, focusState, resumeEntry, "
+    "readBack, enterAtOnce"
 )
 _WORLD = "mira"
 _OBJECTS = "mira-objects"

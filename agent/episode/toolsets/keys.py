@@ -2,51 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Sequence
 
-_NAMES: Final[Mapping[str, str]] = {
-    "return": "Enter",
-    "enter": "Enter",
-    "kp_enter": "Enter",
-    "tab": "Tab",
-    "escape": "Escape",
-    "esc": "Escape",
-    "backspace": "Backspace",
-    "delete": "Delete",
-    "del": "Delete",
-    "insert": "Insert",
-    "space": "Space",
-    "up": "ArrowUp",
-    "down": "ArrowDown",
-    "left": "ArrowLeft",
-    "right": "ArrowRight",
-    "arrowup": "ArrowUp",
-    "arrowdown": "ArrowDown",
-    "arrowleft": "ArrowLeft",
-    "arrowright": "ArrowRight",
-    "home": "Home",
-    "end": "End",
-    "pageup": "PageUp",
-    "page_up": "PageUp",
-    "prior": "PageUp",
-    "pagedown": "PageDown",
-    "page_down": "PageDown",
-    "next": "PageDown",
-    "ctrl": "Control",
-    "control": "Control",
-    "shift": "Shift",
-    "alt": "Alt",
-    "option": "Alt",
-    "cmd": "Meta",
-    "command": "Meta",
-    "meta": "Meta",
-    "super": "Meta",
-    "win": "Meta",
-    "minus": "-",
-    "plus": "+",
-    **{f"f{number}": f"F{number}" for number in range(1, 13)},
-}
+from envs.core.key_names import KEY_NAMES
 
 
 def chord(names: Sequence[str]) -> str | None:
@@ -73,4 +31,4 @@ def _split(word: str) -> list[str]:
 def _key(name: str) -> str | None:
     if len(name) == 1 and name.isprintable():
         return "Space" if name == " " else name
-    return _NAMES.get(name.strip().lower())
+    return KEY_NAMES.get(name.strip().lower())

@@ -11,10 +11,11 @@ const WORD_GAP = 0.15; // ems between two pieces of text that separate words
 
 /** One computation of a name. */
 class Naming {
-  constructor(limit, { loose = false, drawn = false } = {}) {
+  constructor(limit, { loose = false, drawn = false, entered = false } = {}) {
     this.limit = limit; // about as many characters of a content are read
     this.loose = loose; // whether text is included that only assistive technology does not get (aria-hidden)
     this.drawn = drawn; // whether the named element is known to be drawn
+    this.entered = entered; // whether words of style sheets, such as a placeholder, are left out
     this.seen = new Set(); // elements that a reference used or that are being named
     this.referring = false; // an aria-labelledby inside a referenced element is not followed
   }
@@ -168,6 +169,11 @@ function contentText(element, limit, all = false) {
   return contentOf(element, new Naming(limit, { loose: true }), { all });
 }
 
+/** The same without the words of style sheets: what an editor holds. */
+function enteredText(element, limit) {
+  return contentOf(element, new Naming(limit, { loose: true, entered: true }), {});
+}
+
 class Content {
   constructor(naming, all, without, embeds, role) {
     this.naming = naming;
@@ -182,7 +188,7 @@ class Content {
   }
 
   of(element, drawn) {
-    this.selector = selectorOfWords(element);
+    this.selector = this.naming.entered ? '' : selectorOfWords(element);
     if (this.holdsOneText(element) && (drawn || this.all || getComputedStyle(element).visibility === 'visible')) this.addText(firstChild(element));
     else this.enter(element, getComputedStyle(element), '');
     for (let left = CONTENT_NODES; left && this.stack.length && this.text.length < 2 * this.naming.limit + 200; left--) {

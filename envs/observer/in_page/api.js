@@ -155,9 +155,8 @@ const frameHolder = (index) => latest.frames[index].element;
 /** The position of the content of a cross-process iframe, in CSS pixels of this process's top viewport. */
 function frameOrigin(index) {
   const frame = frameHolder(index);
-  const [left, top] = offsetOf(frame);
-  const box = boxOf(frame);
-  return sent([left + box.left + clientLeft(frame), top + box.top + clientTop(frame)]);
+  const [left, top] = outOf(frame, 0, 0);
+  return sent(toTop(frame, left, top));
 }
 
 function adoptRoots(...pairs) {

@@ -16,6 +16,7 @@ class PageObservation extends PageWalk {
   addControl(element, tag, role, style, context, inner) {
     if (tag === 'label') return this.enterLabel(element, inner);
     if (isControl(role, tag)) {
+      if (isCopy(element, tag, style)) return false;
       if (this.isTooDeep(inner)) return true;
       if (!this.hasPlace(element, role, inner.placed, inner.reveal) && !this.enterRevealed(element, 'size', context, inner)) inner.text = false;
       else if (inner.visible) this.addWidget(element, tag, role, inner);
@@ -83,7 +84,12 @@ class PageObservation extends PageWalk {
     if (tag === 'html' || tag === 'body') return '';
     const bare = !hasAttributes(element);
     const inWidget = context.control !== null && context.control.role !== 'clickable';
+    if (context.rows && context.rows === flatParent(element)) return 'listener';
     if (listening.has(element) || (!bare && hasHandler(element))) {
+      if (context.control === null && style.cursor !== 'pointer' && listensForRows(element, tag)) {
+        inner.rows = element;
+        return '';
+      }
       if (style.cursor === 'pointer' && !context.pointer && isListOfRows(element, tag, role)) {
         inner.pointer = false;
         return '';
@@ -161,6 +167,10 @@ class PageObservation extends PageWalk {
     return control;
   }
 }
+
+/** Whether it only holds the value of a custom control for the form: no pointer, key, label or assistive technology gets there. */
+const isCopy = (element, tag, style) => style.pointerEvents === 'none' && LEAVES.has(tag) && attr(element, 'aria-hidden') === 'true' &&
+  tabIndexOf(element) < 0 && labelsAround(element).length === 0;
 
 /** The accessible name; a control that is hidden until a hover is named as if it were shown. */
 function fullName(element, tag, role, limit, reveal) {

@@ -3,18 +3,28 @@
 const FORMATTED = new Set(['date', 'time', 'month', 'week', 'datetime-local', 'range', 'color']);
 const NO_TEXT = new Set(['checkbox', 'radio', 'button', 'submit', 'reset', 'image', 'file', 'hidden']);
 
-/** Returns the kind of a field and focuses it, because a click on a label or wrapper may not have done so. */
+const PRESSED_ONLY = new Set('button link tab menuitem menuitemcheckbox menuitemradio'.split(' '));
+
+/** Returns the kind of a field and focuses it, because a click on a label or wrapper may not have done so. 'none' is a
+ *  control that takes no text and whose click led to no other: a blank would press it again. */
 function prepare(element) {
   if (!isConnected(element)) return 'gone';
   const tag = htmlTag(element);
   if (isDisabled(element)) return 'disabled';
-  if (tag === 'input' && FORMATTED.has(typeOf(element))) return 'value';
+  if (tag === 'input' && FORMATTED.has(typeOf(element))) return isReadOnly(element) ? 'readonly' : 'value';
   const text = tag === 'textarea' || (tag === 'input' && !NO_TEXT.has(typeOf(element)));
-  if (!text && !editable(element)) return 'keys';
+  if (!text && !editable(element)) return PRESSED_ONLY.has(roleOf(element, tag)) && !hasMovedFocus(element) ? 'none' : 'keys';
   if (isReadOnly(element)) return 'readonly';
   const active = activeOf(getRootNode(element));
   if (active !== element && !(active && contains(element, active))) focusOn(element);
   return tag === 'input' ? 'line' : 'lines';
+}
+
+/** Whether a click on a control gave the focus to a field for text, or to something outside the control. */
+function hasMovedFocus(element) {
+  const focused = focusNear(element);
+  if (!focused || htmlTag(focused) === 'body') return false;
+  return isTextField(focused) || !(contains(element, focused) || contains(focused, element));
 }
 
 /** Selects the content of a field; false if it is empty. */
@@ -47,12 +57,17 @@ function dispatchEntered(element) {
   dispatch(element, new Event('change', { bubbles: true }));
 }
 
-/** Sets the value of a field whose keyboard input depends on the locale; false if the value has the wrong format. */
+/** Sets the value of a field whose keyboard input depends on the locale. If the value has the wrong format, returns false;
+ *  the field then keeps what it had. */
 function fillValue(element, value) {
-  if (isReadOnly(element)) return false;
+  const before = valueOf(element);
   setValue(element, value);
+  if (value !== '' && valueOf(element) === '') {
+    setValue(element, before);
+    return false;
+  }
   dispatchEntered(element);
-  return value === '' || valueOf(element) !== '';
+  return true;
 }
 
 /** Inserts text into this element only, with trusted input events; false if it does not have the focus. */

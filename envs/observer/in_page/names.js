@@ -63,8 +63,16 @@ const isControl = (role, tag) => WIDGETS.has(role) || (tag === 'input' && role !
 /** The uncut name: by accname; for a control without one by what is drawn in it, then by a technical identifier. */
 function nameOf(element, tag, role, limit) {
   return statedName(element, tag, role, new Naming(limit, { drawn: true })) ||
-    clean(attr(element, 'placeholder') || attr(element, 'aria-placeholder')) || tooltipOf(element) ||
+    placeholderOf(element) || tooltipOf(element) ||
     drawnName(element, tag, role, limit) || describedName(element, tag, role);
+}
+
+/** What a field shows while it is empty. Editors state it on themselves or on their first paragraph, for a style sheet. */
+function placeholderOf(element) {
+  const stated = clean(attr(element, 'placeholder') || attr(element, 'aria-placeholder'));
+  if (stated || !isEditingHost(element)) return stated;
+  const first = firstElement(element);
+  return clean(attr(element, 'data-placeholder') || (first ? attr(first, 'data-placeholder') : ''));
 }
 
 const TOOLTIPS = ('aria-description data-original-title data-bs-original-title data-bs-title data-tooltip data-tooltip-content ' +
@@ -200,7 +208,9 @@ function readValue(control, settings) {
     }
     const list = listOf(element);
     if (list) setOptions(control, optionsOf(list), (option) => clean(optionLabel(option) || valueOf(option)), settings);
-  } else if (isEditingHost(element) || role === 'combobox') {
+  } else if (isEditingHost(element)) {
+    control.value = cut(enteredText(element, settings.nameChars), settings.nameChars);
+  } else if (role === 'combobox') {
     control.value = cut(contentText(element, settings.nameChars), settings.nameChars);
   } else if (hasAttr(element, 'aria-valuetext') || hasAttr(element, 'aria-valuenow')) {
     control.value = cut(clean(attr(element, 'aria-valuetext') || attr(element, 'aria-valuenow')), settings.nameChars);

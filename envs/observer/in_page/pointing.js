@@ -13,7 +13,7 @@ function controlAt(x, y) {
     const frame = hit ? latest.frames.findIndex((one) => one.element === hit) : -1;
     if (frame < 0) return sent(idOf(hit, ids));
     const box = boxOf(hit);
-    const scale = offsetWidth(hit) ? box.width / offsetWidth(hit) : 1;
+    const scale = scaleOf(hit, box);
     [x, y] = [(x - box.left) / scale - clientLeft(hit), (y - box.top) / scale - clientTop(hit)];
     const inner = documentOf(hit);
     if (!inner) return sent({ frame, x, y });

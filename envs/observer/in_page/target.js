@@ -43,21 +43,26 @@ function search(key, context, count) {
 function topBox(element) {
   const box = boxOf(element);
   if (!box.width && !box.height) return null;
-  const offset = offsetOf(element);
-  const values = [box.left, box.top, box.width, box.height].map((value, i) => Math.round((value + (offset[i] ?? 0)) * 10) / 10);
+  const [left, top] = toTop(element, box.left, box.top);
+  const [right, bottom] = toTop(element, box.right, box.bottom);
+  const values = [left, top, right - left, bottom - top].map((value) => Math.round(value * 10) / 10);
   return values.every(Number.isFinite) ? values : null; // a transform may overflow
 }
 
-/** The position of the viewport of an element's document in that of this process's top document. */
-function offsetOf(element) {
-  let [left, top] = [0, 0];
-  for (let holder = holderOf(element); holder; holder = holderOf(holder)) {
-    const box = boxOf(holder);
-    left += box.left + clientLeft(holder);
-    top += box.top + clientTop(holder);
-  }
-  return [left, top];
+/** Converts a point of the viewport of an element's document to that of this process's top document. */
+function toTop(element, x, y) {
+  for (let holder = holderOf(element); holder; holder = holderOf(holder)) [x, y] = outOf(holder, x, y);
+  return [x, y];
 }
+
+/** Converts a point of the viewport in an iframe, which may be drawn smaller or larger, to the viewport around it. */
+function outOf(frame, x, y) {
+  const box = boxOf(frame);
+  const scale = scaleOf(frame, box);
+  return [box.left + (clientLeft(frame) + x) * scale, box.top + (clientTop(frame) + y) * scale];
+}
+
+const scaleOf = (frame, box) => (offsetWidth(frame) ? box.width / offsetWidth(frame) : 1);
 
 function holderOf(element) {
   const view = viewOf(ownerDocument(element));
@@ -79,6 +84,13 @@ function pointOf(presses) {
     { status: 'not_actionable', message: 'the element has no visible box' };
   const hover = isRevealed(this) ? hoverSpot(this) : null;
   return sent(hover ? { ...reason, hover } : reason);
+}
+
+/** An uncovered point of `this` without scrolling: {x, y}, or null. */
+function pointNow() {
+  const shown = isConnected(this) ? drawnPart(this) : null;
+  const point = shown ? tryPoints(shown, this) : {};
+  return sent(point.x === undefined ? null : point);
 }
 
 /** An uncovered point of the drawn part `shown` of a target, after scrolling it into view: {x, y} or {by}. */
@@ -140,7 +152,6 @@ const EDGE_POINTS = [0.05, 0.35, 0.65, 0.95].flatMap((f) => [[0.03, f], [0.97, f
 
 /** An uncovered point: {x, y}, else {by}. A point on another control inside the target is used only if there is no other. */
 function tryPoints(shown, target) {
-  const [left, top] = offsetOf(shown);
   const view = viewOf(ownerDocument(shown));
   const inner = controlsIn(target);
   let by = 'another element';
@@ -155,7 +166,8 @@ function tryPoints(shown, target) {
       const [x, y] = [x0 + width * fx, y0 + height * fy];
       const hit = deepest(ownerDocument(shown), x, y);
       if (hit && reaches(hit, shown, target) && holdersShow(shown, x, y)) {
-        const point = { x: x + left, y: y + top };
+        const [left, top] = toTop(shown, x, y);
+        const point = { x: left, y: top };
         if (!isInside(hit, target, inner)) return point;
         shared ??= point;
       } else if (hit) by = described(hit);
@@ -205,9 +217,7 @@ const flatUp = (node) => slotOf(node) ?? flatParent(node);
 /** Whether the iframe is on top at the point in every outer document of this process. */
 function holdersShow(element, x, y) {
   for (let holder = holderOf(element); holder; holder = holderOf(holder)) {
-    const box = boxOf(holder);
-    x += box.left + clientLeft(holder);
-    y += box.top + clientTop(holder);
+    [x, y] = outOf(holder, x, y);
     if (deepest(ownerDocument(holder), x, y) !== holder) return false;
   }
   return true;
@@ -226,12 +236,9 @@ function showHolder(frame) {
 
 /** Converts a point of a cross-process frame's viewport to this viewport; 'null' if the frame is covered there. */
 function throughHolder(frame, x, y) {
-  const box = boxOf(frame);
-  const scale = offsetWidth(frame) ? box.width / offsetWidth(frame) : 1;
-  const [left, top] = [box.left + (clientLeft(frame) + x) * scale, box.top + (clientTop(frame) + y) * scale];
+  const [left, top] = outOf(frame, x, y);
   if (deepest(ownerDocument(frame), left, top) !== frame || !holdersShow(frame, left, top)) return 'null';
-  const [outerLeft, outerTop] = offsetOf(frame);
-  return sent([left + outerLeft, top + outerTop]);
+  return sent(toTop(frame, left, top));
 }
 
 /** The tag, input type and current states of a resolved element. */

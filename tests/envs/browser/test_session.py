@@ -177,6 +177,10 @@ async def test_hover_and_press(web: Web, opener: Opener) -> None:
     assert (await session.execute(Press(keys="Control+A"))).status is Status.OK
     await session.execute(Press(keys="Backspace"))
     assert await value(session, "#n") == ""
+    await session.execute(Press(keys="x"))
+    assert (await session.execute(Press(keys="ctrl+a"))).status is Status.OK
+    assert (await session.execute(Press(keys="del"))).status is Status.OK
+    assert await value(session, "#n") == ""
     unknown = await session.execute(Press(keys="NoSuchKey"))
     assert unknown.status is Status.FAILED and "NoSuchKey" in unknown.message
 

@@ -226,3 +226,76 @@ async def test_a_password_that_is_no_secret_is_not_reported(web: Web, opener: Op
     await visit(session, web.url())
     result = await enter(session)
     assert result.reason is Reason.FIELD_DIFFERS and "Hell" not in result.message
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("date", "2026-03-04", "03/05/2026", "YYYY-MM-DD"),
+        ("time", "14:30", "2:45 PM", "HH:MM (24 hours)"),
+        ("month", "2026-03", "April 2026", "YYYY-MM"),
+        ("week", "2026-W10", "week 11", "YYYY-Www"),
+        ("datetime-local", "2026-03-04T10:00", "tomorrow", "YYYY-MM-DDTHH:MM"),
+    ],
+)
+async def test_a_date_in_the_wrong_form_leaves_the_field_as_it_was(
+    web: Web, opener: Opener, case: tuple[str, str, str, str]
+) -> None:
+    kind, before, refused, expected = case
+    session = await opener()
+    web["/"] = f"""<label>F<input id=f type={kind} value="{before}"></label>
+        <script>f.oninput = f.onchange = () => document.title = 'told'</script>"""
+    await visit(session, web.url())
+    result = await enter(session, refused)
+    assert result.status is Status.NOT_ACTIONABLE and result.message.endswith(f", only {expected}"), result
+    assert await held(session) == before
+    assert await session.page.title() == ""
+
+
+async def test_a_date_field_that_is_read_only_says_so(web: Web, opener: Opener) -> None:
+    session = await opener()
+    web["/"] = "<label>F<input id=f type=date readonly></label>"
+    await visit(session, web.url())
+    assert (await enter(session, "2026-03-04")).reason is Reason.READ_ONLY
+
+
+TEXTLESS = [
+    ("<button onclick='note()'>F</button>", ["note"], "it was only clicked"),
+    ("<a href=# onclick='note()'>F</a>", ["note"], "it was only clicked"),
+    ("<div role=tab tabindex=0 onclick='note()'>F</div>", ["note"], "it was only clicked"),
+    ("<label>F<input type=checkbox onclick='note()'></label>", [], "click it instead"),
+    ("<div role=switch tabindex=0 aria-label=F onclick='note()'>on</div>", [], "click it instead"),
+    (
+        "<div role=slider tabindex=0 aria-label=F onclick='note()' style='width:90px;height:9px'></div>",
+        [],
+        "press its arrow keys instead",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", TEXTLESS)
+async def test_a_control_that_takes_no_text_says_so(web: Web, opener: Opener, case: tuple[str, list[str], str]) -> None:
+    html, noted, instead = case
+    session = await opener()
+    web["/"] = f"<script>var notes = []; const note = () => notes.push('note')</script>{html}"
+    await visit(session, web.url())
+    result = await enter(session, "a b ", enter=True)
+    assert (result.status, result.reason) == (Status.NOT_ACTIONABLE, Reason.WRONG_CONTROL), result
+    assert result.message.endswith(instead)
+    assert await session.page.evaluate("notes") == noted
+
+
+LEADING = [
+    ("<button onclick='f.hidden = false; f.focus()'>F</button><input id=f hidden>", "opens a search field"),
+    ("<div tabindex=0 aria-label=F onkeydown='f.value += event.key'>cell</div><input id=f>", "a cell of a sheet"),
+]
+
+
+@pytest.mark.parametrize("html", [case[0] for case in LEADING], ids=[case[1] for case in LEADING])
+async def test_keys_go_where_the_click_led(web: Web, opener: Opener, html: str) -> None:
+    session = await opener()
+    web["/"] = html
+    seen = await visit(session, web.url())
+    result = await session.execute(Type(ref=seen.elements[0].ref, text=TEXT))
+    assert result.status is Status.OK
+    assert await held(session) == TEXT

@@ -132,3 +132,17 @@ def test_a_title_is_a_part_of_its_control() -> None:
     )
     assert line.roles == ("checkbox", "button")
     assert not line.is_idle
+
+
+EDITORS = """<style>.empty::before {{ content: attr(data-placeholder); float: left; height: 0 }}</style>
+    <div contenteditable><p class=empty data-placeholder="Write something">{}</p></div>
+    <div contenteditable class="empty blank" data-placeholder="Compose">{}</div>
+    <div contenteditable aria-label=Notes><p class=empty data-placeholder="Your notes">{}</p></div>"""
+
+
+async def test_the_placeholder_of_an_editor_is_its_name_and_not_what_it_holds(page: Page) -> None:
+    seen = await observe(page, EDITORS.format("<br>", "<br>", "<br>"))
+    assert seen.text.splitlines() == ['[1] textbox "Write something"', '[2] textbox "Compose"', '[3] textbox "Notes"']
+    assert [element.value for element in seen.elements] == ["", "", ""]
+    seen = await observe(page, EDITORS.format("one", "two", "three"))
+    assert [element.value for element in seen.elements] == ["one", "two", "three"]

@@ -162,6 +162,22 @@ CASES = [
         ],
     ),
     (
+        "copies-of-custom-controls-for-the-form",
+        "<style>input { position: absolute; pointer-events: none; opacity: 0 }</style>"
+        "<form><button type=button role=switch aria-checked=true aria-label=Dark></button>"
+        "<input type=checkbox aria-hidden=true tabindex=-1 checked>"
+        "<div tabindex=0 role=combobox aria-expanded=false aria-label=Age>Ten</div>"
+        "<input aria-hidden=true tabindex=-1 value=10>"
+        "<label><input type=checkbox aria-hidden=true tabindex=-1>Own</label>"
+        "<p><input type=checkbox aria-label=Kept></form>",
+        [
+            '[1] switch "Dark" checked',
+            '[2] combobox "Age" = "Ten" collapsed',
+            '[3] checkbox "Own"',
+            '[4] checkbox "Kept"',
+        ],
+    ),
+    (
         "what-lies-behind-a-modal-dialog-is-counted",
         "<button>Behind</button><dialog id=d><button>Inside</button></dialog><script>d.showModal()</script>",
         ['[1] button "Inside" focused', "--- behind the dialog: 1 control, not usable until it is closed"],

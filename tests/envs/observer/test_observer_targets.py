@@ -161,6 +161,26 @@ async def test_points_in_frames_of_both_kinds(page: Page, site: Site) -> None:
     assert await page.evaluate("window.got") == [same, cross]
 
 
+@pytest.mark.parametrize(
+    "style", ["transform:scale(.4);transform-origin:0 0", "zoom:.5", "transform:scale(1.5) translate(90px)"]
+)
+async def test_points_in_frames_that_are_drawn_at_another_size(page: Page, site: Site, style: str) -> None:
+    frame = f"<iframe style='{style};border:5px solid' width=800 height=500 src='{{}}'></iframe>"
+    button = "<button style='position:absolute;left:500px;top:400px;width:60px;height:20px'>In</button>"
+    script = "<script>onclick = e => top.postMessage(e.target.innerText, '*')</script>"
+    for host in ("127.0.0.1", "localhost"):
+        site.pages = {"/": frame.format(site.url("/in", host=host)), "/in": button + script}
+        await page.goto(site.url())
+        await page.evaluate("addEventListener('message', e => window.got = e.data)")
+        observer = await observed(page)
+        target = await observer.resolve(1)
+        assert isinstance(target, Target)
+        point = await target.point()
+        assert not isinstance(point, ActionResult), point
+        await page.mouse.click(*point)
+        await page.wait_for_function("window.got === 'In'", timeout=HANG_S * 1000)
+
+
 async def test_rows_collapse_viewport_first_and_none_is_lost(page: Page) -> None:
     await page.set_content(TABLE)
     observer = Observer(page, ObserveSettings(max_chars=4000, timeout_s=30))
