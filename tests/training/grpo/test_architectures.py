@@ -134,6 +134,6 @@ def test_a_processor_that_cannot_do_without_torchvision_says_what_to_install(
     (folder / "preprocessor_config.json").write_text(
         json.dumps({**config, "image_processor_type": "Sam2ImageProcessor"})  # it has no counterpart for Pillow
     )
-    with pytest.raises(BadInput, match=r"needs torchvision.*pip install 'mira-web\[vision\]'") as caught:
+    with pytest.raises(BadInput, match=r"needs torchvision.*pip install '\.\[vision\]'") as caught:
         load_start(folder, vision=True)
     assert "\n" not in str(caught.value)

@@ -235,7 +235,7 @@ def test_how_many_updates_there_are(changes: dict[str, Any], updates: int) -> No
 def test_sampling_with_vllm_needs_the_package(start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vllm_sampling, "find_spec", {}.get)
     model, tokenizer = load_policy(start, padded=True)
-    with pytest.raises(BadInput, match=r"needs the package vllm in this environment: pip install 'mira-web\[vllm\]'"):
+    with pytest.raises(BadInput, match=r"needs the package vllm in this environment: pip install '\.\[vllm\]'"):
         build_trainer(model, tokenizer, MAZES, settings(vllm={}), tmp_path)
 
 

@@ -114,7 +114,7 @@ async def test_a_server_is_started_and_ended(tmp_path: Path, adapter: Path, lora
     [
         ({"options": ["--fail", "no room"]}, "ended with exit code 1: RuntimeError: no room"),
         ({"command": ["no-such-vllm", "serve"]}, "'no-such-vllm' cannot be started: No such file"),
-        ({"command": ["no/such/vllm", "serve"]}, r"No such file or directory: pip install 'mira-web\[vllm\]'"),
+        ({"command": ["no/such/vllm", "serve"]}, r"No such file or directory: pip install '\.\[vllm\]'"),
         ({"command": [sys.executable, "-c", "import time; time.sleep(60)"], "ready_s": 0.5}, "did not answer in time"),
     ],
     ids=["fails", "is not there", "vLLM is not there", "hangs"],
