@@ -54,7 +54,7 @@ from envs.core.actions import (
     Type,
     Wait,
 )
-from envs.core.errors import EnvError, PageCrashed, PageHung, ResetFailed, SessionNotOpened
+from envs.core.errors import BrowserDied, EnvError, PageCrashed, PageHung, ResetFailed, SessionNotOpened
 from envs.core.observation import Element, Observation
 from envs.core.record import storable
 from envs.core.settings import SessionSettings
@@ -202,9 +202,11 @@ class BrowserSession:
         return browser is not None and browser.is_connected() and not driver_ended
 
     async def observe(self, *, screenshot: bool = False) -> Observation:
-        """Observes the front tab. An open dialog is shown instead of the page that it blocks."""
+        """Observes the front tab. An open dialog is shown instead of the page that it blocks. Raises BrowserDied."""
         await self.holding.wait_until_decided()
         seen = dataclasses.replace(await self._observe(screenshot), blocked=self.requests.take())
+        if not self.alive:
+            raise BrowserDied("the browser died")
         seen = masked_observation(seen, self.secrets)
         self._elements = seen.elements
         return seen

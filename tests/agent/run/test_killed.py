@@ -25,6 +25,7 @@ from agent.episode.policy import Turn
 from agent.run.oracle import miniwob_oracle
 from agent.run.runner import resume, run_open, run_suite
 from envs.browser.chromium import Chromium
+from envs.browser.driver_process import drivers
 from envs.core.actions import Action, Click, Stop
 from envs.core.errors import ResetFailed
 from envs.core.tasks import EpisodeStart, TaskSelection
@@ -238,15 +239,16 @@ def test_ctrl_c_ends_at_a_step_boundary_and_can_be_resumed(shop: Shop, tmp_path:
     assert shop.orders == ["who=bob"]
 
 
+@pytest.mark.parametrize("program", ["browser", "driver"])
 async def test_a_browser_that_dies_is_replaced_and_the_episode_continues(
-    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch, program: str
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(home))
     killed: list[int] = []
 
     def kill_the_browser_once(turn: Turn) -> Action:
         if turn.step == 2 and not killed:
-            killed.extend(browsers_of(home))
+            killed.extend(browsers_of(home) if program == "browser" else drivers())
             for pid in killed:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
