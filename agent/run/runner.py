@@ -267,10 +267,12 @@ async def _run(
         is_new = begun is None or begun.policy != manifest.config.policy
         if is_new and inputs.policy is None and inputs.suite is None:
             check_solvable(manifest.config, manifest.suite, [job.task.name for job in manifest.jobs()], suite.tasks())
+        lock = RunLock(folder.path)
+        stack.callback(lock.release)
         if fresh:
-            folder.create(manifest)
+            folder.create(manifest, lock)
             stack.enter_context(_discarded_if_refused(folder))
-        stack.enter_context(RunLock(folder.path))
+        lock.acquire()
         executor = RunExecutor(
             manifest=manifest,
             folder=folder,

@@ -327,6 +327,18 @@ async def test_two_owners_of_one_run(shop: Shop, tmp_path: Path) -> None:
         await resume(run.folder, policy=scripted([Stop()]))
 
 
+async def test_a_second_run_of_the_same_id_leaves_the_first_one_alone(shop: Shop, tmp_path: Path) -> None:
+    """The other process has made the folder, and has not written `run.json` yet."""
+    folder = tmp_path / "r"
+    (folder / "episodes").mkdir(parents=True)
+    with RunLock(folder):
+        with pytest.raises(RunLocked):
+            await run_open(config(), "x", shop.url, tmp_path, run_id="r", policy=scripted([Stop()]))
+        assert sorted(names_in(folder)) == ["blobs", "downloads", "episodes", "lease"]
+    run = await run_open(config(), "x", shop.url, tmp_path, run_id="r", policy=scripted([Stop()]))
+    assert run.complete
+
+
 async def test_a_run_that_is_cancelled_leaves_a_resumable_trace(shop: Shop, tmp_path: Path) -> None:
     shop.slow_order.clear()
     running = asyncio.create_task(run_open(config(), "x", shop.url, tmp_path, run_id="r", policy=scripted(ORDER)))
