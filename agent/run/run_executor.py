@@ -32,6 +32,7 @@ from envs.core.trace import Event as TraceEvent
 from envs.core.trace_store import BlobStore, TraceWriter, has_header, now
 from envs.core.written_tasks import environment_of
 from envs.security.secrets import SecretVault
+from envs.suites.browsergym.names import keeps_effects
 
 log = logging.getLogger(__name__)
 
@@ -109,16 +110,16 @@ def header_of(manifest: Manifest, job: Job, start: EpisodeStart = NOT_STARTED, s
     )
 
 
-def _not_restored(error: EnvError, recovered: RecoveredEpisode) -> Footer:
-    """The footer of an episode whose environment could not be restored. One that had ended can still be continued: no
-    action was sent since. One that a limit ended keeps its result."""
+def _not_restored(error: EnvError, recovered: RecoveredEpisode, *, resumable: bool) -> Footer:
+    """The footer of an episode whose environment could not be restored. One that a limit ended keeps its result; any
+    other one is broken."""
     ended = recovered.ended
     if ended is not None and not ended.resumable:
         failed = f"not continued: {error_line(error)}"
         return ended.model_copy(update={"calls": (), "error": failed, "at": now()})
     broken = broken_start(error, recovered.usage_tracker.totals(recovered.step, 0.0))
     changed = recovered.config if recovered.config != recovered.header.config else None
-    return broken.model_copy(update={"config": changed, "resumable": ended is not None})
+    return broken.model_copy(update={"config": changed, "resumable": resumable})
 
 
 @dataclass(slots=True)
@@ -166,6 +167,7 @@ class RunExecutor:
         """Runs one episode. A lost environment is replaced once, and the episode continues from its trace. An exception
         that is no EnvError (an environment of a user's suite may raise any) counts as a lost environment."""
         lost = EnvError()
+        begun = has_header(self.folder.trace(job.episode_id))
         for may_retry in (True, False):
             try:
                 result = await self._attempt(job, worker, await worker_environment.get(), may_retry=may_retry)
@@ -177,7 +179,7 @@ class RunExecutor:
                 lost = self._lost(error, job)
                 self._raise_if_fatal(lost, job, again=may_retry)
         else:
-            result = self._never_started(job, lost)
+            result = self._never_started(job, lost, begun=begun)
         self._keep(job, worker, result)
         if result.outcome == "broken":
             await worker_environment.close()
@@ -294,15 +296,20 @@ class RunExecutor:
         fsync = durable and self.manifest.config.fsync
         return TraceWriter(path, BlobStore(self.folder.blobs, self.vault, fsync=fsync), self.vault, fsync=fsync)
 
-    def _never_started(self, job: Job, error: EnvError) -> EpisodeResult:
-        """Records a broken episode whose environment could not be reset or restored."""
+    def _never_started(self, job: Job, error: EnvError, *, begun: bool) -> EpisodeResult:
+        """Records a broken episode whose environment could not be reset or restored. One that had *begun* before this
+        process can still be continued, because its server may only be away now, unless it can never be restored."""
         path = self.folder.trace(job.episode_id)
         recovered = read_unfinished(path)
         with self._writer(path, durable=False) as trace:
             header = recovered.header if recovered else header_of(self.manifest, job)
             if recovered is None:
                 trace.append(header)
-            footer = broken_start(error) if recovered is None else _not_restored(error, recovered)
+            if recovered is None:
+                footer = broken_start(error)
+            else:
+                later = begun and not keeps_effects(self.manifest.suite, job.task.name)
+                footer = _not_restored(error, recovered, resumable=later or recovered.ended is not None)
             if recovered is not None and recovered.ended is not None:
                 trace.append(TraceEvent(step=recovered.step, name="not_resumed", detail=error_line(error), at=now()))
             trace.append(footer)
