@@ -311,6 +311,13 @@ async def test_unknown_task_leaves_nothing_behind(tmp_path: Path, name: str, say
     assert names_in(tmp_path) == []
 
 
+@pytest.mark.parametrize("names", [("a b", "a_b"), ("x" * 80 + "1", "x" * 80 + "2")], ids=["characters", "length"])
+async def test_two_tasks_never_share_a_trace(tmp_path: Path, names: tuple[str, str]) -> None:
+    with pytest.raises(BadInput, match="have the same episode id"):
+        await run_suite(config(), TaskSelection("miniwob", names, (0,)), tmp_path, policy=scripted([Stop()]))
+    assert names_in(tmp_path) == []
+
+
 async def test_unreachable_address_leaves_nothing_behind(tmp_path: Path) -> None:
     gone = Shop()
     gone.close()
