@@ -45,7 +45,8 @@ class EpisodeResult(Record):
     """Errors of planner and rater, without whose answers the episode went on."""
     error: str | None = None
     resumable: bool = False
-    """A model failed: `mira resume` continues the episode, or judges it again."""
+    """A model failed, or a resume could not restore the environment: `mira resume` continues the episode, or judges it
+    again."""
     refused: Role | None = None
     """See :attr:`envs.core.trace.Footer.refused`."""
     blocked_requests: tuple[BlockedOrigin, ...] = ()
@@ -116,7 +117,7 @@ class RunResult:
 
     @property
     def resumable(self) -> int:
-        """Number of episodes that a model broke and that `mira resume` continues."""
+        """Number of episodes that were cut off (`EpisodeResult.resumable`) and that `mira resume` continues."""
         return sum(episode.resumable for episode in self.episodes)
 
     @property

@@ -367,7 +367,7 @@ def finish(result: RunResult, as_json: bool) -> int:
             done = f"{len(result.episodes)} of {result.planned} episodes are done"
             stdout.print(Text(f"{done}; continue with: mira resume {result.folder}"), soft_wrap=True)
         elif result.resumable:
-            missing = f"{result.resumable} of {result.planned} episodes lack a model's answer"
+            missing = f"{result.resumable} of {result.planned} episodes lack a model's answer or their page"
             stdout.print(Text(f"{missing}{_continuation(result)}"), soft_wrap=True)
     return EXIT_OK if result.complete else EXIT_INTERRUPTED
 

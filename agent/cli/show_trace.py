@@ -70,7 +70,7 @@ def _show_end(header: Header, footer: Footer) -> None:
         failed = f"planner {footer.degraded.planner}, rater {footer.degraded.rater}"
         _print_field("degraded", f"errors of the {failed}: the episode continued without their answer", "yellow")
     if footer.resumable:
-        stdout.print("a model gave no answer: resume the run to continue from here")
+        stdout.print("no answer of a model, or no page: resume the run to continue from here")
 
 
 def _show_refused(trace: Trace) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
@@ -39,6 +40,18 @@ FROM_START = Entry(State())
 
 
 async def run_episode(graph: Graph, episode: Episode, approver: Approver, entry: Entry = FROM_START) -> Footer:
+    """Runs the episode as :func:`_to_footer` does. Model calls that no line of the trace holds yet are kept in an event
+    if it ends without a footer, so that their usage counts when it continues."""
+    try:
+        return await _to_footer(graph, episode, approver, entry)
+    except BaseException:
+        if episode.calls:
+            with suppress(EnvError):  # the disk is full: the error that is raised says so
+                episode.note(len(episode.steps) + 1, "cut_off", "calls of a step that was not taken")
+        raise
+
+
+async def _to_footer(graph: Graph, episode: Episode, approver: Approver, entry: Entry) -> Footer:
     """Runs the episode to its end and writes the footer.
 
     A model call that is pending when `max_seconds` have passed ends the episode by that limit. Any other failure of the

@@ -7,13 +7,14 @@ not affect the next one, which starts in a sound environment.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from agent.episode.approval import Approver
-from agent.episode.episode import AgentComponents, Episode, Identity, Interrupted
+from agent.episode.episode import AgentComponents, Episode, Identity, Interrupted, WorldLost
 from agent.episode.graph import Graph
 from agent.episode.run_episode import Entry, broken_start, error_line, run_episode
 from agent.progress import EpisodeEnded, EpisodeStarted, Event, Listener
@@ -31,6 +32,9 @@ from envs.core.trace import Event as TraceEvent
 from envs.core.trace_store import BlobStore, TraceWriter, has_header, now
 from envs.core.written_tasks import environment_of
 from envs.security.secrets import SecretVault
+from envs.suites.browsergym.names import keeps_effects
+
+log = logging.getLogger(__name__)
 
 NOT_STARTED: Final = EpisodeStart(instruction="", category="")
 """Start of an episode whose environment could not be reset."""
@@ -78,10 +82,14 @@ class WorkerEnvironment:
         return self._environment
 
     async def close(self) -> None:
-        """Closes the environment; the next episode gets a new one. Safe to call twice."""
+        """Closes the environment; the next episode gets a new one. Safe to call twice. One that cannot be closed, as it
+        may be damaged, is left to the end of the run."""
         environment, self._environment = self._environment, None
         if environment is not None:
-            await environment.close()
+            try:
+                await environment.close()
+            except Exception as error:  # noqa: BLE001 - a user's environment may raise anything
+                log.error("an environment could not be closed: %s", type(error).__name__)
 
 
 def header_of(manifest: Manifest, job: Job, start: EpisodeStart = NOT_STARTED, start_url: str = "") -> Header:
@@ -102,16 +110,16 @@ def header_of(manifest: Manifest, job: Job, start: EpisodeStart = NOT_STARTED, s
     )
 
 
-def _not_restored(error: EnvError, recovered: RecoveredEpisode) -> Footer:
-    """The footer of an episode whose environment could not be restored. One that had ended can still be continued: no
-    action was sent since. One that a limit ended keeps its result."""
+def _not_restored(error: EnvError, recovered: RecoveredEpisode, *, resumable: bool) -> Footer:
+    """The footer of an episode whose environment could not be restored. One that a limit ended keeps its result; any
+    other one is broken."""
     ended = recovered.ended
     if ended is not None and not ended.resumable:
         failed = f"not continued: {error_line(error)}"
         return ended.model_copy(update={"calls": (), "error": failed, "at": now()})
     broken = broken_start(error, recovered.usage_tracker.totals(recovered.step, 0.0))
     changed = recovered.config if recovered.config != recovered.header.config else None
-    return broken.model_copy(update={"config": changed, "resumable": ended is not None})
+    return broken.model_copy(update={"config": changed, "resumable": resumable})
 
 
 @dataclass(slots=True)
@@ -156,28 +164,42 @@ class RunExecutor:
             await worker_environment.close()
 
     async def _episode(self, job: Job, worker: int, worker_environment: WorkerEnvironment) -> None:
-        """Runs one episode. A lost environment is replaced once, and the episode continues from its trace."""
+        """Runs one episode. A lost environment is replaced once, and the episode continues from its trace. An exception
+        that is no EnvError (an environment of a user's suite may raise any) counts as a lost environment."""
         lost = EnvError()
+        begun = has_header(self.folder.trace(job.episode_id))
         for may_retry in (True, False):
             try:
                 result = await self._attempt(job, worker, await worker_environment.get(), may_retry=may_retry)
                 break
-            except EnvError as error:
+            except Interrupted:
+                raise
+            except Exception as error:  # noqa: BLE001 - a user's environment may raise anything
                 await worker_environment.close()
-                self._raise_if_fatal(error, job, again=may_retry)
-                lost = error
+                lost = self._lost(error, job)
+                self._raise_if_fatal(lost, job, again=may_retry)
         else:
-            result = self._never_started(job, lost)
+            result = self._never_started(job, lost, begun=begun)
         self._keep(job, worker, result)
         if result.outcome == "broken":
             await worker_environment.close()
 
-    def _raise_if_fatal(self, error: EnvError, job: Job, *, again: bool) -> None:
-        """Re-raises errors that every other episode would meet too: wrong input, no browser, a full disk, a trace that
-        cannot be written. Without another attempt (*again* is false) these include a browser that does not start, and
-        an open task's address that does not open."""
+    def _lost(self, error: Exception, job: Job) -> EnvError:
+        """Returns *error*, or WorldLost in its place. Only its type is logged: its message may hold a secret. Raises
+        NotWritten if the disk refused a write."""
         if refused := disk_refusal(error, self.folder.path):
             raise refused from error
+        if isinstance(error, EnvError):
+            return error
+        log.error("the environment of episode %s failed: %s", job.episode_id, type(error).__name__)
+        lost = WorldLost(error_line(error))
+        lost.__cause__ = error
+        return lost
+
+    def _raise_if_fatal(self, error: EnvError, job: Job, *, again: bool) -> None:
+        """Re-raises errors that every other episode would meet too: wrong input, no browser, a trace that cannot be
+        written. Without another attempt (*again* is false) these include a browser that does not start, and an open
+        task's address that does not open."""
         if isinstance(error, BadInput | TraceError) or (isinstance(error, BrowserNotStarted) and not again):
             raise error
         if self.manifest.open_task is not None and not again and not has_header(self.folder.trace(job.episode_id)):
@@ -207,8 +229,17 @@ class RunExecutor:
                 trace.append(header)
                 footer = await run_episode(self.graph, episode, self.approver)
         if self.manifest.config.trace_zip and isinstance(opened, TracedEnvironment):
-            await opened.save_playwright_trace(self.folder.zip(job.episode_id))
+            await self._save_zip(job, opened)
         return EpisodeResult.of(header, footer)
+
+    async def _save_zip(self, job: Job, environment: TracedEnvironment) -> None:
+        """Writes Playwright's trace. The episode has its footer, so it is not played again where that fails."""
+        try:
+            await environment.save_playwright_trace(self.folder.zip(job.episode_id))
+        except Exception as error:
+            if refused := disk_refusal(error, self.folder.path):
+                raise refused from error
+            log.error("Playwright's trace of episode %s was not saved: %s", job.episode_id, type(error).__name__)
 
     async def _continue(self, episode: Episode, recovered: RecoveredEpisode) -> Footer:
         """Continues after the last committed step. Records in the trace how an open intent was resolved."""
@@ -265,15 +296,20 @@ class RunExecutor:
         fsync = durable and self.manifest.config.fsync
         return TraceWriter(path, BlobStore(self.folder.blobs, self.vault, fsync=fsync), self.vault, fsync=fsync)
 
-    def _never_started(self, job: Job, error: EnvError) -> EpisodeResult:
-        """Records a broken episode whose environment could not be reset or restored."""
+    def _never_started(self, job: Job, error: EnvError, *, begun: bool) -> EpisodeResult:
+        """Records a broken episode whose environment could not be reset or restored. One that had *begun* before this
+        process can still be continued, because its server may only be away now, unless it can never be restored."""
         path = self.folder.trace(job.episode_id)
         recovered = read_unfinished(path)
         with self._writer(path, durable=False) as trace:
             header = recovered.header if recovered else header_of(self.manifest, job)
             if recovered is None:
                 trace.append(header)
-            footer = broken_start(error) if recovered is None else _not_restored(error, recovered)
+            if recovered is None:
+                footer = broken_start(error)
+            else:
+                later = begun and not keeps_effects(self.manifest.suite, job.task.name)
+                footer = _not_restored(error, recovered, resumable=later or recovered.ended is not None)
             if recovered is not None and recovered.ended is not None:
                 trace.append(TraceEvent(step=recovered.step, name="not_resumed", detail=error_line(error), at=now()))
             trace.append(footer)

@@ -41,7 +41,7 @@ from envs.core.errors import BadInput, NotWritten
 from envs.core.record import Record
 from envs.core.tasks import TaskRef, TaskSelection
 from envs.core.trace import Footer, Header, Parent
-from envs.core.trace_store import has_header, read_summary
+from envs.core.trace_store import RunLock, has_header, read_summary
 
 MANIFEST_VERSION = 1
 
@@ -172,11 +172,11 @@ class RunFolder:
     def saved(self, episode_id: str) -> Path:
         return self.path / "state" / episode_id
 
-    def create(self, manifest: Manifest) -> None:
-        """Creates the folder. Raises BadInput if it already holds a run or cannot be written. If the disk is full, the
-        incomplete folder is removed and NotWritten is raised."""
-        if self.manifest.exists():
-            raise BadInput(f"{str(self.path)!r} already holds a run: resume it, or choose another run id")
+    def create(self, manifest: Manifest, lock: RunLock | None = None) -> None:
+        """Creates the folder, and acquires its *lock* before `run.json` is written. Raises BadInput if it already holds
+        a run, another process is creating one (RunLocked), or it cannot be written. If the disk is full, the incomplete
+        folder is removed and NotWritten is raised."""
+        self._check_free()
         new = not self.path.exists()
         try:
             with writing(self.path):
@@ -184,6 +184,9 @@ class RunFolder:
                 self.path.chmod(0o700)  # other users must not read pages, cookies and answers
                 for folder in (self.path / "episodes", self.blobs, self.downloads):
                     folder.mkdir(mode=0o700, exist_ok=True)
+            if lock is not None:
+                lock.acquire()
+                self._check_free()
             self.write_manifest(manifest)
         except NotWritten:
             if new:
@@ -191,6 +194,10 @@ class RunFolder:
             raise
         except OSError as error:
             raise BadInput(f"run folder {str(self.path)!r} cannot be written: {error.strerror}") from None
+
+    def _check_free(self) -> None:
+        if self.manifest.exists():
+            raise BadInput(f"{str(self.path)!r} already holds a run: resume it, or choose another run id")
 
     def write_manifest(self, manifest: Manifest) -> None:
         """Replaces `run.json`, marked as written on this machine."""

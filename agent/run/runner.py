@@ -231,6 +231,16 @@ def _manifest(config: RunConfig, selection: TaskSelection, run_id: str | None) -
     )
 
 
+def _check_episode_ids(manifest: Manifest) -> None:
+    """Raises BadInput for two task instances whose episodes would have one trace: an id holds the first 80 characters
+    of a task's name, as a file name."""
+    first: dict[str, str] = {}
+    for job in manifest.jobs():
+        other = first.setdefault(job.episode_id, job.task.id)
+        if other != job.task.id:
+            raise BadInput(f"tasks {other!r} and {job.task.id!r} have the same episode id: play them in two runs")
+
+
 @dataclass(frozen=True, slots=True)
 class _Inputs:
     """Python objects of a run that no configuration holds."""
@@ -250,6 +260,8 @@ async def _run(
     task = manifest.open_task
     vault = SecretVault.declare(manifest.config.secrets, task.url if task else None)
     _check_no_secret(manifest, vault, fresh=fresh)
+    if fresh:
+        _check_episode_ids(manifest)
     _check_input(manifest, folder, vault)
     begun = None if fresh else folder.read_manifest().config
     if manifest.branch is None:
@@ -267,10 +279,12 @@ async def _run(
         is_new = begun is None or begun.policy != manifest.config.policy
         if is_new and inputs.policy is None and inputs.suite is None:
             check_solvable(manifest.config, manifest.suite, [job.task.name for job in manifest.jobs()], suite.tasks())
+        lock = RunLock(folder.path)
+        stack.callback(lock.release)
         if fresh:
-            folder.create(manifest)
+            folder.create(manifest, lock)
             stack.enter_context(_discarded_if_refused(folder))
-        stack.enter_context(RunLock(folder.path))
+        lock.acquire()
         executor = RunExecutor(
             manifest=manifest,
             folder=folder,

@@ -17,7 +17,6 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -28,6 +27,7 @@ from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from envs.browser import chromium_guard
+from envs.browser.driver_process import DriverProcess, driver_of, drivers
 from envs.browser.session import BrowserSession
 from envs.core.errors import BadInput, BrowserMissing, BrowserNotStarted
 from envs.core.settings import SessionSettings
@@ -105,6 +105,7 @@ class Chromium:
         self._playwright: Playwright | None = None
         self._browser: Browser | None = None
         self._home: Path | None = None
+        self._driver: DriverProcess | None = None
         self._starting = asyncio.Lock()
 
     @classmethod
@@ -119,7 +120,9 @@ class Chromium:
 
     @property
     def alive(self) -> bool:
-        return self._browser is not None and self._browser.is_connected()
+        """Whether the browser runs and Playwright's driver, which controls it, too."""
+        driver_ended = self._driver is not None and self._driver.ended
+        return self._browser is not None and self._browser.is_connected() and not driver_ended
 
     @property
     def version(self) -> str:
@@ -174,17 +177,26 @@ class Chromium:
         assert self._browser is not None and self._home is not None
         arriving = self._home / "tmp"
         return await BrowserSession.open(
-            self._browser, settings, boundary, folder, secrets, arriving=arriving, device_scale=device_scale
+            self._browser,
+            settings,
+            boundary,
+            folder,
+            secrets,
+            arriving=arriving,
+            device_scale=device_scale,
+            driver=self._driver,
         )
 
     async def close(self) -> None:
         """Ends the browser; safe to call twice. The watchdog kills processes that do not end in time."""
-        browser, playwright, home = self._browser, self._playwright, self._home
-        self._browser = self._playwright = self._home = None
+        browser, playwright, home, driver = self._browser, self._playwright, self._home, self._driver
+        self._browser = self._playwright = self._home = self._driver = None
         if browser is not None:
             await _within(CLOSE_S, browser.close())
         if playwright is not None:
             await _within(CLOSE_S, playwright.stop())
+        if driver is not None:
+            driver.close()
         if home is not None:
             shutil.rmtree(home, ignore_errors=True)  # the watchdog also removes it
 
@@ -208,6 +220,7 @@ class Chromium:
                 handle_sighup=False,
                 timeout=launch_s() * 1000,
             )
+            self._driver = driver_of(self._home)
         except PlaywrightTimeout:
             raise BrowserNotStarted(not_started(f"Chromium at {chromium}", launch_s())) from None
         except PlaywrightError as error:
@@ -239,27 +252,27 @@ def not_started(program: str, seconds: float) -> str:
 async def _start_playwright() -> Playwright:
     """Starts Playwright's driver. Raises BrowserNotStarted if it times out, BrowserMissing if it exits; the driver is
     then killed."""
-    manager, seconds, running = async_playwright(), launch_s(), set(_drivers())
+    manager, seconds, running = async_playwright(), launch_s(), set(drivers())
     try:
         async with asyncio.timeout(seconds):
             return await manager.start()
     except TimeoutError:
         await _within(CLOSE_S, manager.__aexit__())
-        await _end_drivers(set(_drivers()) - running)
+        await _end_drivers(set(drivers()) - running)
         raise BrowserNotStarted(not_started("Playwright's driver", seconds)) from None
     except Exception as error:  # Playwright raises a bare Exception if its driver has ended
         reason = _reason(str(error))
         raise BrowserMissing(f"Playwright's driver does not start: {reason}; install playwright again") from error
 
 
-async def _end_drivers(drivers: set[int]) -> None:
+async def _end_drivers(doomed: set[int]) -> None:
     """Kills drivers that have not answered and so cannot be stopped normally. Returns after asyncio has noticed that
     they and their pipes are closed."""
-    for driver in drivers:
+    for driver in doomed:
         with suppress(ProcessLookupError):
             os.kill(driver, signal.SIGKILL)
     for _ in range(int(CLOSE_S / POLL_S)):
-        if not _any_left(drivers):
+        if not _any_left(doomed):
             break
         await asyncio.sleep(POLL_S)
     await asyncio.sleep(POLL_S)
@@ -268,15 +281,6 @@ async def _end_drivers(drivers: set[int]) -> None:
 def _any_left(processes: set[int]) -> bool:
     """Whether any of these child processes still exists."""
     return any(Path(f"/proc/{process}").exists() for process in processes)
-
-
-def _drivers() -> Iterator[int]:
-    """Yields the ids of the Playwright driver processes that this process started."""
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):  # it has ended meanwhile
-            parent = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[1]
-            if parent == str(os.getpid()) and b"run-driver" in stat.with_name("cmdline").read_bytes().split(b"\0"):
-                yield int(stat.parent.name)
 
 
 def _switches(headed: bool) -> list[str]:

@@ -20,7 +20,7 @@ from envs.browser.context import stored_origins
 from envs.browser.session import BrowserSession
 from envs.core.actions import Action, ActionResult, Goto, NewTab, Reason, Status
 from envs.core.atomic_write import write_atomically
-from envs.core.errors import BadInput, ResetFailed
+from envs.core.errors import BadInput, BrowserDied, ResetFailed
 from envs.core.observation import Observation
 from envs.core.record import Record
 from envs.core.settings import SessionSettings
@@ -84,9 +84,13 @@ class LiveSession:
         await self._begin(self)
 
     async def observe(self, *, screenshot: bool = False) -> Observation:
-        """Observes the page. A browser that died is first restarted at the last saved state."""
+        """Observes the page. A browser that died, or dies meanwhile, is restarted at the last saved state."""
         await self.revive()
-        return await self.session.observe(screenshot=screenshot)
+        try:
+            return await self.session.observe(screenshot=screenshot)
+        except BrowserDied:
+            await self.revive()
+            return await self.session.observe(screenshot=screenshot)
 
     async def revive(self) -> None:
         """Restarts a browser that died, at the last saved state. Raises ResetFailed."""

@@ -31,6 +31,7 @@ from envs.browser.context import LOCAL_STORAGE, new_context, stored_origins
 from envs.browser.dialogs import Dialogs
 from envs.browser.download_limit import DownloadFolders, DownloadLimit, DownloadLimits
 from envs.browser.downloads import Downloads
+from envs.browser.driver_process import DriverProcess
 from envs.browser.refused_visits import ERROR_PAGE, RefusedVisits
 from envs.browser.request_watch import RequestWatch
 from envs.browser.tabs import OpenTab, Tabs, step_back
@@ -55,7 +56,7 @@ from envs.core.actions import (
     Upload,
     Wait,
 )
-from envs.core.errors import EnvError, PageCrashed, PageHung, ResetFailed, SessionNotOpened
+from envs.core.errors import BrowserDied, EnvError, PageCrashed, PageHung, ResetFailed, SessionNotOpened
 from envs.core.observation import Element, Observation
 from envs.core.record import storable
 from envs.core.settings import SessionSettings
@@ -90,8 +91,11 @@ class BrowserSession:
         boundary: AllowlistProxy,
         folder: Path,
         secrets: SecretVault = NO_SECRETS,
+        *,
+        driver: DriverProcess | None = None,
     ) -> None:
         self.context = context
+        self._driver = driver
         self.secrets = secrets
         self.guard = SecretGuard.at(boundary, secrets)
         self.settings = settings
@@ -149,9 +153,10 @@ class BrowserSession:
         *,
         arriving: Path,
         device_scale: float = 1.0,
+        driver: DriverProcess | None = None,
     ) -> Self:
         """Opens a new context with one blank tab. *arriving* is the folder to which the browser writes downloads,
-        *device_scale* the pixels of a screenshot per CSS pixel.
+        *device_scale* the pixels of a screenshot per CSS pixel, *driver* the process that controls *browser*.
 
         Raises BadInput (storage state, secrets in a traced context), or ResetFailed, in particular SessionNotOpened.
         """
@@ -165,7 +170,7 @@ class BrowserSession:
             raise SessionNotOpened(NO_SESSION) from None
         except PlaywrightError as error:
             raise ResetFailed(f"no browser session could be opened: {outcomes.error_line(error)}") from error
-        session = cls(context, settings, boundary, folder, secrets)
+        session = cls(context, settings, boundary, folder, secrets, driver=driver)
         session._storage = stored
         try:
             if settings.playwright_trace:
@@ -195,13 +200,16 @@ class BrowserSession:
 
     @property
     def alive(self) -> bool:
-        browser = self.context.browser
-        return browser is not None and browser.is_connected()
+        """Whether the browser runs and Playwright's driver, which controls it, too."""
+        browser, driver_ended = self.context.browser, self._driver is not None and self._driver.ended
+        return browser is not None and browser.is_connected() and not driver_ended
 
     async def observe(self, *, screenshot: bool = False) -> Observation:
-        """Observes the front tab. An open dialog is shown instead of the page that it blocks."""
+        """Observes the front tab. An open dialog is shown instead of the page that it blocks. Raises BrowserDied."""
         await self.holding.wait_until_decided()
         seen = dataclasses.replace(await self._observe(screenshot), blocked=self.requests.take())
+        if not self.alive:
+            raise BrowserDied("the browser died")
         seen = masked_observation(seen, self.secrets)
         self._elements = seen.elements
         return seen

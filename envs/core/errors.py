@@ -6,6 +6,7 @@
     ├── BrowserNotStarted      the start timed out: the machine is busy, the input is valid (exit code 1)
     ├── PageHung               the page did not answer in time and was closed
     ├── PageCrashed            the renderer process died
+    ├── BrowserDied            the browser ended, and its pages with it
     ├── ResetFailed            a task did not reach its first observation
     │   └── SessionNotOpened   the browser was too busy to open a session
     ├── NotWritten             the disk refused a write: full, over quota, failing (exit code 1, resumable)
@@ -49,6 +50,10 @@ class PageHung(EnvError):
 
 class PageCrashed(EnvError):
     """The renderer process died; the page was closed and replaced by a blank one."""
+
+
+class BrowserDied(EnvError):
+    """The browser or its driver ended: the session cannot be used again."""
 
 
 class ResetFailed(EnvError):

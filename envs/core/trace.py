@@ -355,8 +355,9 @@ class Footer(Record):
     """Errors of planner and rater in this episode, each of which is an event, too."""
     error: str | None = None
     resumable: bool = False
-    """A model (policy or judge; in older traces planner or rater, too) did not answer. `mira resume` continues the
-    episode after its last committed step, or judges it again if only the verdict is missing."""
+    """A model (policy or judge; in older traces planner or rater, too) did not answer, or a resume could not restore
+    the environment. `mira resume` continues the episode after its last committed step, or judges it again if only the
+    verdict is missing."""
     refused: Role | None = None
     """The role whose model's server refused the request that is missing (4xx: a wrong name or key, a spent quota): a
     resume needs another model or key. None in other cases, and in older traces."""

@@ -15,7 +15,6 @@ computed in one pass with the token before them (jump-forward decoding).
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -120,7 +119,7 @@ class Generator:
         cache: Any = None
         for row in rows:
             prompt = row.job.prompt
-            if row.finish is None and time.monotonic() > row.job.ends_at:
+            if row.finish is None and row.job.over:
                 row.finish = "deadline"
             if row.finish is not None:
                 prompt = prompt[:1]
@@ -172,7 +171,7 @@ class Generator:
         """Picks and appends the row's next token; returns padding for a row that has ended."""
         if row.finish is not None:
             return self.pad
-        if time.monotonic() > row.job.ends_at:
+        if row.job.over:
             row.finish = "deadline"
             return self.pad
         logprobs = torch.log_softmax(logits.double(), -1)

@@ -6,12 +6,14 @@ embedded model with ONNX Runtime. Nothing here imports either.
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 Finish = Literal["end", "stop", "length", "deadline", "refused"]
-"""`refused`: the grammar of the job is invalid or too complex; `Row.text` is the reason."""
+"""`deadline`: see `Job.over`. `refused`: the grammar of the job is invalid or too complex; `Row.text` is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,13 @@ class Job:
     """GBNF that limits the tokens; a runtime without grammars ignores it."""
     inputs: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Inputs of a vision-language model besides the tokens, see :mod:`models.local.vision_prompts`."""
+    unwanted: threading.Event = field(default_factory=threading.Event)
+    """Set once nobody waits for the answer any more."""
+
+    @property
+    def over(self) -> bool:
+        """Whether no more tokens are wanted: the deadline has passed, or nobody waits."""
+        return self.unwanted.is_set() or time.monotonic() > self.ends_at
 
 
 @dataclass(slots=True)

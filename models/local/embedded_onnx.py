@@ -21,7 +21,6 @@ from __future__ import annotations
 import json
 import math
 import random
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -137,7 +136,7 @@ class OnnxGenerator:
 
     def _advance(self, row: Row, logits: _Floats, draw: random.Random | None) -> None:
         """Picks the row's next token, or ends the row at its deadline."""
-        if time.monotonic() > row.job.ends_at:
+        if row.job.over:
             row.finish = "deadline"
             return
         logprobs = _log_softmax(logits.astype(np.float64))

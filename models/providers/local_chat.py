@@ -128,7 +128,7 @@ class LocalModel:
             return await checked_reply(request, ask, call, self.spec)
 
     async def aclose(self) -> None:
-        """Cancels pending requests and releases the thread; the current batch ends by itself."""
+        """Cancels pending requests and releases the thread; the current batch ends at its next token."""
         if self._pump is not None:
             self._pump.cancel()
         for waiting in self._queue:
@@ -202,7 +202,11 @@ class LocalModel:
         self._queue.append(waiting)
         if self._pump is None or self._pump.done():
             self._pump = loop.create_task(self._run_batches())
-        return await waiting.answer
+        try:
+            return await waiting.answer
+        except asyncio.CancelledError:
+            job.unwanted.set()  # else the thread generates until the deadline, before the next batch or the exit
+            raise
 
     async def _run_batches(self) -> None:
         """Runs batches until the queue is empty."""
@@ -217,6 +221,7 @@ class LocalModel:
                 rows = await loop.run_in_executor(self._thread, self._generator.run, [w.job for w in batch])
             except asyncio.CancelledError:
                 for waiting in batch:
+                    waiting.job.unwanted.set()
                     waiting.answer.cancel()
                 raise
             except Exception as error:  # noqa: BLE001 - each caller of the batch gets the model's error

@@ -66,7 +66,10 @@ async def _last_rating(state: State, episode: Episode) -> Rating:
 
 async def _score(state: State, episode: Episode) -> Score | None:
     """Returns the checker's score. A missing answer of the checker's model is not a failure of the environment, and
-    neither is one that came too late."""
+    neither is one that came too late. Raises EnvError where the browser died and is not restarted: a checker would take
+    its pages for ones that the policy left."""
+    if episode.session is not None and not episode.session.alive:
+        await episode.environment.observe()
     with comparisons() as compared, episode.calling("judge"):
         try:
             score = await episode.environment.score(state.answer)

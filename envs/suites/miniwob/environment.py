@@ -100,7 +100,9 @@ class MiniwobEnvironment:
         return await self._session.save_playwright_trace(path)
 
     async def close(self) -> None:
+        """Closes the session and its proxy."""
         await self._session.close()
+        await self._session.boundary.close()
 
     async def _start(self, task: TaskRef) -> tuple[str, PageState]:
         page = self._session.page

@@ -50,7 +50,11 @@ class MiniwobSuite:
         folder = self._folder / f"miniwob-{next(self._numbers)}"
         proxy = await AllowlistProxy(Origins.parse([self._server.origin])).start()
         self._proxies.append(proxy)
-        session = await self._chromium.session(self._settings, proxy, folder)
+        try:
+            session = await self._chromium.session(self._settings, proxy, folder)
+        except BaseException:
+            await proxy.close()
+            raise
         return MiniwobEnvironment(session, self._server)
 
     async def close(self) -> None:

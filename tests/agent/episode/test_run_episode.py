@@ -311,6 +311,13 @@ async def test_unknown_task_leaves_nothing_behind(tmp_path: Path, name: str, say
     assert names_in(tmp_path) == []
 
 
+@pytest.mark.parametrize("names", [("a b", "a_b"), ("x" * 80 + "1", "x" * 80 + "2")], ids=["characters", "length"])
+async def test_two_tasks_never_share_a_trace(tmp_path: Path, names: tuple[str, str]) -> None:
+    with pytest.raises(BadInput, match="have the same episode id"):
+        await run_suite(config(), TaskSelection("miniwob", names, (0,)), tmp_path, policy=scripted([Stop()]))
+    assert names_in(tmp_path) == []
+
+
 async def test_unreachable_address_leaves_nothing_behind(tmp_path: Path) -> None:
     gone = Shop()
     gone.close()
@@ -325,6 +332,18 @@ async def test_two_owners_of_one_run(shop: Shop, tmp_path: Path) -> None:
         from agent.run.runner import resume
 
         await resume(run.folder, policy=scripted([Stop()]))
+
+
+async def test_a_second_run_of_the_same_id_leaves_the_first_one_alone(shop: Shop, tmp_path: Path) -> None:
+    """The other process has made the folder, and has not written `run.json` yet."""
+    folder = tmp_path / "r"
+    (folder / "episodes").mkdir(parents=True)
+    with RunLock(folder):
+        with pytest.raises(RunLocked):
+            await run_open(config(), "x", shop.url, tmp_path, run_id="r", policy=scripted([Stop()]))
+        assert sorted(names_in(folder)) == ["blobs", "downloads", "episodes", "lease"]
+    run = await run_open(config(), "x", shop.url, tmp_path, run_id="r", policy=scripted([Stop()]))
+    assert run.complete
 
 
 async def test_a_run_that_is_cancelled_leaves_a_resumable_trace(shop: Shop, tmp_path: Path) -> None:

@@ -25,7 +25,8 @@ from agent.episode.policy import Turn
 from agent.run.oracle import miniwob_oracle
 from agent.run.runner import resume, run_open, run_suite
 from envs.browser.chromium import Chromium
-from envs.core.actions import Action, Click, Stop
+from envs.browser.driver_process import drivers
+from envs.core.actions import Action, Click, Goto, Stop
 from envs.core.errors import ResetFailed
 from envs.core.tasks import EpisodeStart, TaskSelection
 from envs.core.trace import Intent
@@ -209,6 +210,34 @@ async def test_usage_is_reported_if_an_environment_cannot_be_restored(
     assert again.totals.seconds > 0
 
 
+async def test_a_site_that_is_away_at_the_resume_loses_no_episode(shop: Shop, tmp_path: Path) -> None:
+    def cut_off(turn: Turn) -> Action:
+        if turn.step == 2:
+            running.cancel()
+        return Goto(url=f"{shop.url}about")
+
+    running = asyncio.ensure_future(
+        run_open(config(), "Read", shop.url, tmp_path, run_id="r", policy=scripted(cut_off))
+    )
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    policy, page = scripted(lambda turn: Stop(answer=f"step {turn.step}")), shop.page
+
+    def away(path: str) -> str:
+        raise ConnectionError
+
+    shop.page = away
+    for _ in range(2):
+        (lost,) = (await resume(tmp_path / "r", policy=policy)).episodes
+        assert (lost.outcome, lost.resumable, lost.totals.steps) == ("broken", True, 1)
+        assert lost.error is not None and "could not be opened" in lost.error
+    shop.page = page
+    (again,) = (await resume(tmp_path / "r", policy=policy)).episodes
+    assert (again.outcome, again.answer, again.totals.steps) == ("unjudged", "step 2", 2)
+    trace = read_trace(again.trace_path)
+    assert [event.name for event in trace.events] == ["not_resumed", "resumed"]
+
+
 async def test_a_finished_run_is_only_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def no_browser(_: Chromium) -> None:
         raise AssertionError("a finished run needs no browser")
@@ -238,15 +267,16 @@ def test_ctrl_c_ends_at_a_step_boundary_and_can_be_resumed(shop: Shop, tmp_path:
     assert shop.orders == ["who=bob"]
 
 
+@pytest.mark.parametrize("program", ["browser", "driver"])
 async def test_a_browser_that_dies_is_replaced_and_the_episode_continues(
-    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch, program: str
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(home))
     killed: list[int] = []
 
     def kill_the_browser_once(turn: Turn) -> Action:
         if turn.step == 2 and not killed:
-            killed.extend(browsers_of(home))
+            killed.extend(browsers_of(home) if program == "browser" else drivers())
             for pid in killed:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)

@@ -322,7 +322,7 @@ def test_the_command_reports_missing_answers_and_exits_with_1(shop: Shop, tmp_pa
     done = mira(*words, "--out", str(tmp_path / "runs"))
     message = " ".join(done.stdout.split())
     assert done.returncode == 1 and "not JSON for Judgement" in message
-    assert "1 of 1 episodes lack a model's answer; continue with: mira resume" in message
+    assert "1 of 1 episodes lack a model's answer or their page; continue with: mira resume" in message
     (trace,) = (tmp_path / "runs").glob("*/episodes/*.jsonl")
     assert "resume the run to continue from here" in mira("show", str(trace)).stdout
     verdict = {"reason": "It is done.", "unmet": [], "success": True}

@@ -15,8 +15,12 @@ from playwright.async_api import Browser, Page
 from envs.browser import chromium_guard
 from envs.browser.chromium import Chromium, find_chromium
 from envs.core.errors import BrowserMissing
+from envs.core.settings import SessionSettings
+from envs.security.allowlist import Origins
+from envs.security.allowlist_proxy import AllowlistProxy
 from tests.conftest import Site
 from tests.envs.browser.processes import Living, all_ended, all_gone, belonging, kill
+from tests.timing import until_async
 
 pytestmark = pytest.mark.browser
 
@@ -129,6 +133,25 @@ async def test_a_browser_that_died_is_noticed_and_started_again() -> None:
         second = str(chromium.home)
     assert second != first
     assert await all_gone(second)
+
+
+async def test_a_driver_that_died_is_noticed_and_the_browser_started_again(tmp_path: Path) -> None:
+    """Playwright reports that a browser ended, but not that its own driver did."""
+    async with Chromium.launch() as chromium, Chromium.launch() as other, AllowlistProxy(Origins.parse([])) as boundary:
+        first = str(chromium.home)
+        session = await chromium.session(SessionSettings(), boundary, tmp_path)
+        parents = {one.process.ppid() for one in belonging(first)}
+        (driver,) = parents & {child.pid for child in psutil.Process().children()}
+        psutil.Process(driver).kill()
+        assert await until_async(lambda: not chromium.alive and not session.alive)
+        assert other.alive, "each browser has its own driver"
+        await session.close()
+        again = await chromium.session(SessionSettings(), boundary, tmp_path)
+        assert chromium.alive and again.alive
+        second = str(chromium.home)
+        await again.close()
+    assert second != first
+    assert await all_gone(first) and await all_gone(second)
 
 
 async def test_no_debugging_port_is_open() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import psutil
 import pytest
 import pytest_asyncio
 
@@ -16,6 +17,7 @@ from envs.suites.miniwob.harness import HARD_RESET
 from envs.suites.miniwob.milestones import MILESTONES
 from envs.suites.miniwob.suite import task_infos
 from tests.envs.contract import check_environment
+from tests.timing import until_async
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
@@ -61,6 +63,19 @@ async def test_is_a_suite_and_lists_every_page(suite: MiniwobSuite) -> None:
     assert all(info.has_checker for info in infos)
     assert sum(info.milestones > 1 for info in infos) >= 30
     assert set(MILESTONES) <= {info.name for info in task_infos()}
+
+
+def listening() -> int:
+    return sum(each.status == psutil.CONN_LISTEN for each in psutil.Process().net_connections())
+
+
+async def test_a_closed_environment_leaves_no_socket(suite: MiniwobSuite) -> None:
+    """A run replaces the environment of every broken episode: with its proxy it would reach the limit on files."""
+    before = listening()
+    environment = await suite.environment()
+    assert listening() == before + 1
+    await environment.close()
+    assert await until_async(lambda: listening() == before)
 
 
 async def test_the_instruction_is_one_line_and_not_repeated_on_the_page(environment: MiniwobEnvironment) -> None:

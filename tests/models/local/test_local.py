@@ -6,6 +6,8 @@ import asyncio
 import math
 import re
 import shutil
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from models.base import ChatRequest, Image, Message, ModelRejected, ModelTimeout
 from models.local.continuation import Job, Row
 from models.local.grammar_masks import GrammarState
 from models.providers.local_chat import LocalModel
-from tests.timing import Bound
+from tests.timing import HANG_S, Bound, until_async
 
 TEMPLATE = (
     "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}"
@@ -135,6 +137,32 @@ async def test_the_deadline_ends_a_call(tmp_path: Path) -> None:
     model = LocalModel.load(save_checkpoint(tmp_path, context=8_192))
     with Bound(0.2, 10.0), pytest.raises(ModelTimeout):
         await model.complete(request("hello", max_tokens=2_000, deadline_s=0.2))
+    await model.aclose()
+
+
+async def test_a_cancelled_call_ends_its_generation(tmp_path: Path) -> None:
+    """Else the thread generates until the deadline: the next batch, and the exit after Ctrl-C, would wait for it."""
+    model = LocalModel.load(save_checkpoint(tmp_path, context=8_192))
+    generator: Any = model._generator
+    run, started, goes_on = generator.run, threading.Event(), threading.Event()
+    ended: list[Row] = []
+
+    def watched(jobs: Sequence[Job]) -> list[Row]:
+        started.set()
+        assert goes_on.wait(HANG_S)
+        rows: list[Row] = run(jobs)
+        ended.extend(rows)
+        return rows
+
+    generator.run = watched
+    call = asyncio.create_task(model.complete(request("hello", max_tokens=2_000, deadline_s=HANG_S)))
+    assert await asyncio.to_thread(started.wait, HANG_S)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    goes_on.set()
+    assert await until_async(lambda: bool(ended))
+    assert ended[0].tokens == []
     await model.aclose()
 
 
