@@ -190,6 +190,19 @@ def menu(
 
 _SHELLS: Final = ("bash", "zsh", "fish", "powershell", "pwsh")
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
+_WRONG_PLACE: Final = frozenset(
+    {
+        errno.EACCES,
+        errno.EEXIST,
+        errno.EISDIR,
+        errno.ELOOP,
+        errno.ENAMETOOLONG,
+        errno.ENOENT,
+        errno.ENOTDIR,
+        errno.EPERM,
+    }
+)
+"""Error numbers of a file or folder that the user named and that cannot be used."""
 
 
 def _open_closed_streams() -> None:
@@ -229,6 +242,9 @@ def main() -> None:
         print_problem(str(error))
         sys.exit(EXIT_FAILED if isinstance(error, BrowserNotStarted | NotWritten) else EXIT_BAD_INPUT)
     except OSError as error:
+        if error.errno in _WRONG_PLACE and isinstance(error.filename, str):
+            print_problem(f"{error.filename}: {error.strerror}; name another place")
+            sys.exit(EXIT_BAD_INPUT)
         if error.errno not in _NO_ROOM:
             raise
         target = error.filename or "output"

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from agent.cli.output import print_problem, stdout
+from agent.cli.outputs import output_folder
 from agent.config import OPTIONS, RunConfig, check_retry_window, load_config, outdated_key_hints, parse_config
 from agent.run.oracle_tasks import check_solvable, plays_oracle, unsolvable
 from envs.core.errors import BadInput, listed
@@ -184,7 +185,7 @@ Temperature = Annotated[
     float | None, typer.Option(min=0, max=2, help="Sampling temperature of the policy; default: 0.")
 ]
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="TOML file with settings; options override it.")]
-Out = Annotated[Path, typer.Option(help="Folder in which the run's folder is created.")]
+Out = Annotated[Path, output_folder("Folder in which the run's folder is created.")]
 Json = Annotated[bool, typer.Option("--json", help="Print only the result, as JSON, on stdout.")]
 
 

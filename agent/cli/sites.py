@@ -12,6 +12,7 @@ from rich.text import Text
 
 from agent.cli import options
 from agent.cli.output import EXIT_FAILED, print_json, print_table, stderr, stdout
+from agent.cli.outputs import output_file
 from agent.cli.tables import Column, FittedTable
 from envs.core.errors import BadInput
 from envs.suites.sites import farm
@@ -74,7 +75,7 @@ def verify(
     workers: Annotated[int, typer.Option(min=1, max=16, help="Number of instances in parallel.")] = 2,
     out: Annotated[
         Path | None,
-        typer.Option(help="Append proofs to this JSON Lines file, and skip instances that it already has."),
+        output_file("Append proofs to this JSON Lines file, and skip instances that it already has."),
     ] = None,
     wide: options.Wide = False,
     as_json: options.Json = False,

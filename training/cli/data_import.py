@@ -8,6 +8,7 @@ from typing import Annotated, cast, get_args
 import typer
 
 from agent.cli.output import EXIT_OK, print_json, stdout
+from agent.cli.outputs import output_file
 from envs.core.errors import BadInput
 from training.cli.messages import AsJson, log
 from training.cli.question_options import Coordinates, Resolution, Think
@@ -23,7 +24,7 @@ def import_examples(
         str, typer.Argument(help=f"Data set: {NAMES} (your own screenshots), or one of a package.", metavar="NAME")
     ],
     folder: Annotated[Path, typer.Argument(help="Folder or file as it is published, unpacked.", metavar="FOLDER")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Output file, e.g. train.jsonl.")],
+    out: Annotated[Path, output_file("Output file, e.g. train.jsonl.")],
     ask: Annotated[
         str | None,
         typer.Option(
@@ -52,8 +53,6 @@ def import_examples(
 
     if ask is not None and ask not in get_args(Ask):
         raise BadInput(f"--ask {ask!r}: use {', '.join(get_args(Ask))}")
-    if out.is_dir():
-        raise BadInput(f"--out {str(out)!r} is a folder: name a file")
     options = ImportOptions(
         cast("Ask | None", ask), split, limit, low, think, resolution, parse_coordinates(coordinates)
     )

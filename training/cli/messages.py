@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.cli.output import stderr
+from agent.cli.outputs import output_folder
 from envs.core.disk_errors import writing
 from envs.core.errors import SAME_COMMAND, BadInput, NotWritten
 from envs.core.wait_notices import waiting_for
@@ -28,7 +29,7 @@ NamedConfig = Annotated[
         "--config", "-c", help="TOML file, or the name of a built-in one, e.g. smoke; an unknown name lists them."
     ),
 ]
-Out = Annotated[Path, typer.Option("--out", "-o", help="Folder of the run; an interrupted run continues.")]
+Out = Annotated[Path, output_folder("Folder of the run; an interrupted run continues.")]
 Changes = list[str] | None
 """Values of `--set`."""
 

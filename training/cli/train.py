@@ -19,6 +19,7 @@ from agent.cli.output import (
     stderr,
     stdout,
 )
+from agent.cli.outputs import output_file, output_folder
 from agent.cli.tables import Column, FittedTable
 from envs.core.errors import BadInput
 from training.cli import grpo as group_policy
@@ -82,7 +83,7 @@ def sft(
         list[Path],
         typer.Argument(help="Runs, folders of runs, or traces to learn from; or files of examples.", metavar="RUN"),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the result; an interrupted run continues.")],
+    out: Annotated[Path, output_folder("Folder of the result; an interrupted run continues.")],
     start: Annotated[
         str, typer.Option(help="Checkpoint to start from: a folder, a GGUF file, or `embedded`.")
     ] = "embedded",
@@ -159,9 +160,7 @@ def show(
     groups: Annotated[
         bool, typer.Option("--groups", help="For mgrpo: show by task how many groups had different rewards.")
     ] = False,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Write learning curves of the runs to this .svg file.")
-    ] = None,
+    out: Annotated[Path | None, output_file("Write learning curves of the runs to this .svg file.")] = None,
     wide: Wide = False,
     as_json: AsJson = False,
 ) -> int:

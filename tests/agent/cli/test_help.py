@@ -130,6 +130,13 @@ def test_help_is_one_imperative_sentence_a_line(command: Any) -> None:
         assert text and text[0] in "`ABCDEFGHIJKLMNOPQRSTUVWXYZ" and text.endswith("."), (parameter.name, text)
 
 
+@pytest.mark.parametrize("command", HELP.values(), ids=HELP)
+def test_each_option_for_an_output_has_the_same_names(command: Any) -> None:
+    """Symptom: `-o` was known to `mira train`, and not to `mira run`, `report`, `import` and `eval`."""
+    names = [set(option.opts) for option in command.params if option.name in ("out", "to") and option.opts[0] != "out"]
+    assert all({"--out", "-o"} <= given for given in names)
+
+
 def test_help_lists_every_command() -> None:
     output = mira("--help").stdout
     for name, place in COMMANDS.items():
