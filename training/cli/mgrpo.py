@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from agent.cli.options import Wide
+from agent.cli.options import Wide, chosen_names
 from training.cli.loop_run import run_loop
 from training.cli.messages import AsJson, Changes, NamedConfig, Out, changes_option, needs_extra
 
@@ -33,17 +33,14 @@ def mgrpo(
     from training.configs import config_file
     from training.loop.settings import load_settings
 
-    own: dict[str, Any] = {"arm": "mgrpo", "start": start, "rollouts.attempts": group, "pool.names": _names(tasks)}
-    own |= {"evaluation.names": _names(tasks), "pool.suite": suite, "evaluation.suite": suite}
+    names = chosen_names(tasks, "--tasks")
+    own: dict[str, Any] = {"arm": "mgrpo", "start": start, "rollouts.attempts": group, "pool.names": names}
+    own |= {"evaluation.names": names, "pool.suite": suite, "evaluation.suite": suite}
     if suite is not None and config is None:
         own |= _evaluation_of(suite, every=tasks is None)
     options = [f"{key}={json.dumps(value)}" for key, value in own.items() if value is not None]
     settings = load_settings(None if config is None else config_file(config), [*options, *(change or ())])
     return run_loop(settings, out, as_json=as_json)
-
-
-def _names(tasks: str | None) -> list[str] | None:
-    return None if tasks is None else [name.strip() for name in tasks.split(",") if name.strip()]
 
 
 def _evaluation_of(suite: str, *, every: bool) -> dict[str, Any]:
