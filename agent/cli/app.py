@@ -19,7 +19,7 @@ from typing import Annotated, Final, NamedTuple
 import typer
 from typer.exceptions import Abort, TyperException
 
-from agent.cli.output import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, print_problem
+from agent.cli.output import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, print_problem
 from agent.cli.terminal import drop_output
 from envs.core.errors import BadInput, BrowserNotStarted, EnvError, NotWritten
 
@@ -236,7 +236,9 @@ def main() -> None:
             _check_shell()
         code = application(words)(standalone_mode=False, prog_name="mira")
     except TyperException as error:
-        print_problem(f"{error.format_message()} (see mira --help)")
+        if not (message := error.format_message()):
+            sys.exit(EXIT_OK)  # a group without a command printed its help, as `mira` does
+        print_problem(f"{message} (see mira --help)")
         sys.exit(EXIT_BAD_INPUT)
     except EnvError as error:
         print_problem(str(error))

@@ -300,7 +300,7 @@ def number_or_auto(text: str | None, option: str, unit: str) -> int | str | None
     """Parses an *option* that is `auto` or a number of *unit*; None if it is not set."""
     if text is None or text == "auto":
         return text
-    if not text.isdigit():
+    if not re.fullmatch(r"[0-9]{1,9}", text):
         raise BadInput(f"{option} {text!r} is not a number of {unit} or auto")
     return int(text)
 

@@ -23,7 +23,9 @@ from envs.suites.sites.kinds import KINDS, SiteName
 if TYPE_CHECKING:
     from envs.suites.sites.proof import Proof
 
-app = typer.Typer(help="Manage the web applications of the suite `sites`: shop, forum, code site, CMS, map.")
+app = typer.Typer(
+    help="Manage the web applications of the suite `sites`: shop, forum, code site, CMS, map.", no_args_is_help=True
+)
 
 Names = Annotated[str | None, typer.Option("--sites", help="Comma-separated sites; default: all five.")]
 

@@ -36,7 +36,7 @@ Rows = Annotated[
     typer.Option(min=1, help="For `mira train sft`: number of training rows, to check the learning rate."),
 ]
 Gpus = Annotated[int | None, typer.Option(min=1, help="Number of GPUs; default: the launcher's processes.")]
-GpuMemory = Annotated[float, typer.Option(min=0.1, help="Memory of one GPU in GB (10⁹ bytes).")]
+GpuMemory = Annotated[float, typer.Option(min=0.1, max=100_000, help="Memory of one GPU in GB (10⁹ bytes).")]
 ImageSize = Annotated[
     str | None, typer.Option("--image", help="For GRPO: size of the screenshots, e.g. 1280x800; default: no images.")
 ]
