@@ -162,7 +162,9 @@ Rationale = Annotated[
 MaxActionsPerTurn = Annotated[
     int | None,
     typer.Option(
-        help="Maximum number of actions in one answer of the policy, with the profiles small and large; default: 8."
+        min=1,
+        max=20,
+        help="Maximum number of actions in one answer of the policy, with the profiles small and large; default: 8.",
     ),
 ]
 Profile = Annotated[
@@ -179,7 +181,8 @@ Constrained = Annotated[
     ),
 ]
 Milestones = Annotated[
-    int | None, typer.Option("--milestones", help="Number of milestones in a plan of a model planner; default: 4.")
+    int | None,
+    typer.Option("--milestones", min=1, max=20, help="Number of milestones in a plan of a model planner; default: 4."),
 ]
 Temperature = Annotated[
     float | None, typer.Option(min=0, max=2, help="Sampling temperature of the policy; default: 0.")

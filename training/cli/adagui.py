@@ -42,7 +42,8 @@ def adagui_data(
         str, typer.Option(help="Model that writes thoughts, and judges whether they lead to the right action.")
     ],
     recipe: Annotated[
-        str | None, typer.Option(help="Row of AdaGUI-R1's table: adagui/full, no-revision or all-thoughts.")
+        str | None,
+        typer.Option(help="Row of AdaGUI-R1's table: adagui/full, no-revision or all-thoughts; default: none."),
     ] = None,
     config: Config = None,
     change: Annotated[Changes, changes_option("samples=4")] = None,

@@ -30,7 +30,9 @@ ScoreFolder = Annotated[
     Path | None,
     output_folder("Folder for predictions.jsonl and score.json; an interrupted evaluation continues."),
 ]
-Limit = Annotated[int | None, typer.Option(min=1, help="Number of examples to use, from the start of the files.")]
+Limit = Annotated[
+    int | None, typer.Option(min=1, help="Number of examples to use, from the start of the files; default: all.")
+]
 Workers = Annotated[int, typer.Option(min=1, max=256, help="Number of questions in parallel.")]
 Family = Annotated[
     str,

@@ -34,9 +34,11 @@ def import_examples(
         ),
     ] = None,
     split: Annotated[
-        str | None, typer.Option(help="Part of the data set, as it names it; an unknown name lists them.")
+        str | None, typer.Option(help="Part of the data set, as it names it; an unknown name lists them; default: all.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of examples, from the start.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Maximum number of examples, from the start; default: all.")
+    ] = None,
     low: Annotated[
         bool, typer.Option("--low", help="Also show the instruction of the single step (AndroidControl-Low).")
     ] = False,

@@ -22,11 +22,17 @@ if TYPE_CHECKING:
     from agent.cli.display import RunDisplay
     from training.engine.progress import Watcher
 
-Config = Annotated[Path | None, typer.Option("--config", "-c", help="TOML file with settings.")]
+Config = Annotated[
+    Path | None,
+    typer.Option("--config", "-c", help="TOML file with settings; default: none, each setting has its default."),
+]
 NamedConfig = Annotated[
     str | None,
     typer.Option(
-        "--config", "-c", help="TOML file, or the name of a built-in one, e.g. smoke; an unknown name lists them."
+        "--config",
+        "-c",
+        help="TOML file, or the name of a built-in one, e.g. smoke; an unknown name lists them; default: none, each "
+        "setting has its default.",
     ),
 ]
 Out = Annotated[Path, output_folder("Folder of the run; an interrupted run continues.")]

@@ -16,13 +16,21 @@ def mgrpo(
     out: Out,
     config: NamedConfig = None,
     start: Annotated[
-        str | None, typer.Option(help="Checkpoint to start from: a folder, a GGUF file, or `embedded`.")
+        str | None,
+        typer.Option(help="Checkpoint to start from: a folder, a GGUF file, or embedded; default: embedded."),
     ] = None,
     suite: Annotated[
-        str | None, typer.Option(help="Suite of the training and evaluation tasks: miniwob, sites or an added one.")
+        str | None,
+        typer.Option(
+            help="Suite of the training and evaluation tasks: miniwob, sites or an added one; default: miniwob."
+        ),
     ] = None,
-    tasks: Annotated[str | None, typer.Option(help="Names of the tasks, separated by commas.")] = None,
-    group: Annotated[int | None, typer.Option(help="Attempts at each task instance.", min=2)] = None,
+    tasks: Annotated[
+        str | None, typer.Option(help="Comma-separated names of the tasks; default: all of the suite.")
+    ] = None,
+    group: Annotated[
+        int | None, typer.Option(help="Number of attempts at each task instance; default: 8.", min=2)
+    ] = None,
     change: Annotated[Changes, changes_option("rollouts.tasks=100")] = None,
     wide: Wide = False,
     as_json: AsJson = False,
