@@ -13,14 +13,14 @@ import logging
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from importlib import import_module
 from typing import Annotated, Final, NamedTuple
 
 import typer
 from typer.exceptions import Abort, TyperException
 
-from agent.cli.output import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, print_problem
+from agent.cli.output import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, print_problem
+from agent.cli.terminal import drop_output
 from envs.core.errors import BadInput, BrowserNotStarted, EnvError, NotWritten
 
 
@@ -190,12 +190,27 @@ def menu(
 
 _SHELLS: Final = ("bash", "zsh", "fish", "powershell", "pwsh")
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
+_WRONG_PLACE: Final = frozenset(
+    {
+        errno.EACCES,
+        errno.EEXIST,
+        errno.EISDIR,
+        errno.ELOOP,
+        errno.ENAMETOOLONG,
+        errno.ENOENT,
+        errno.ENOTDIR,
+        errno.EPERM,
+    }
+)
+"""Error numbers of a file or folder that the user named and that cannot be used."""
 
 
-def _drop_output() -> None:
-    """Discards stdout's buffer, which cannot be written either; else the interpreter reports an error when it exits."""
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _open_closed_streams() -> None:
+    """Opens the null device for each standard stream that the caller closed (`>&-`), in the order of their numbers, so
+    that no file of a run gets one of them."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
 
 
 def _version() -> str:
@@ -208,11 +223,12 @@ def _version() -> str:
 
 
 def main() -> None:
-    """Runs the command line. Exit codes: 0 done; 1 the open task failed, the browser did not start, or a file could
-    not be written; 2 wrong input, or stdout could not be written; 3 the policy answers that the open task cannot be
-    done; 130 interrupted."""
+    """Runs the command line. Exit codes: 0 done; 1 the open task failed, the browser did not start, or the disk is
+    full; 2 wrong input; 3 the policy answers that the open task cannot be done; 130 interrupted, or the program that
+    read stdout ended."""
     # Errors are recorded in the trace, masked. Log lines of libraries on the terminal would not be masked.
     logging.basicConfig(handlers=[logging.NullHandler()])
+    _open_closed_streams()
     words = completed_words(os.environ) if COMPLETE in os.environ else sys.argv[1:]
     atexit.register(gc.freeze)  # else the last garbage collection walks through all of torch, for a second
     try:
@@ -220,19 +236,24 @@ def main() -> None:
             _check_shell()
         code = application(words)(standalone_mode=False, prog_name="mira")
     except TyperException as error:
-        print_problem(f"{error.format_message()} (see mira --help)")
+        if not (message := error.format_message()):
+            sys.exit(EXIT_OK)  # a group without a command printed its help, as `mira` does
+        print_problem(f"{message} (see mira --help)")
         sys.exit(EXIT_BAD_INPUT)
     except EnvError as error:
         print_problem(str(error))
         sys.exit(EXIT_FAILED if isinstance(error, BrowserNotStarted | NotWritten) else EXIT_BAD_INPUT)
     except OSError as error:
+        if error.errno in _WRONG_PLACE and isinstance(error.filename, str):
+            print_problem(f"{error.filename}: {error.strerror}; name another place")
+            sys.exit(EXIT_BAD_INPUT)
         if error.errno not in _NO_ROOM:
             raise
         target = error.filename or "output"
         print_problem(
             f"{target}: {error.strerror}; make room, then continue with: mira resume RUN, or the same command"
         )
-        _drop_output()
+        drop_output()
         sys.exit(EXIT_FAILED)
     except (KeyboardInterrupt, Abort):
         print_problem("interrupted")

@@ -14,7 +14,7 @@ from agent.cli.tables import Column, FittedTable
 from agent.inspection.compare import MEASURES, Arm, Comparison, Difference
 from agent.inspection.compare import compare as compare_runs
 from agent.run.discover_traces import discover_traces
-from envs.core.errors import listed
+from envs.core.errors import BadInput, listed
 from judges.statistics import Estimate
 
 RunA = Annotated[Path, typer.Argument(help="Baseline run.", metavar="RUN_A")]
@@ -24,12 +24,15 @@ RunB = Annotated[Path, typer.Argument(help="Run to compare with the baseline.", 
 def compare(
     run_a: RunA,
     run_b: RunB,
-    seed: Annotated[int, typer.Option(help="Random seed of the bootstrap.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the bootstrap.")] = 0,
     wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:
     """Compare two runs: success with a paired test on common tasks, pass@k, failures, steps, tokens, time, cost."""
     result = compare_runs(discover_traces([run_a]), discover_traces([run_b]), seed=seed)
+    for run, arm in ((run_a, result.a), (run_b, result.b)):
+        if len(arm.damaged) == arm.episodes:
+            raise BadInput(f"no trace of {str(run)!r} could be read: {arm.damaged[0]}")
     if as_json:
         print_json(result.model_dump(mode="json"))
         return 0

@@ -6,6 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -16,8 +17,9 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from agent.cli.output import print_problem
 from agent.cli.tables import Column, FittedTable
-from agent.cli.terminal import printable
+from agent.cli.terminal import OutputClosed, printable
 from agent.cli.wait_notices import Notices
 from agent.config import Limits
 from agent.episode.refused_origins import kinds_of, name_of, news
@@ -67,6 +69,8 @@ class _Board:
     limits: Limits | None = None
     wins: int = 0
     ended: int = 0
+    folder: Path | None = None
+    """Folder of the run; None before it starts and after it ended."""
     refused: list[BlockedOrigin] = field(default_factory=list[BlockedOrigin])
     """Refused origins that were shown."""
 
@@ -123,6 +127,8 @@ class RunDisplay:
     ) -> None:
         self._erase()
         self._notices.__exit__(kind, error, trace)
+        if isinstance(error, OutputClosed) and self._board.folder is not None:
+            print_problem(f"the output was closed; continue with: mira resume {self._board.folder}")
 
     @contextmanager
     def paused(self) -> Generator[Console]:
@@ -161,7 +167,7 @@ class RunDisplay:
         self._notices.clear()
         match event:
             case RunStarted():
-                self._board = _Board(limits=event.limits)
+                self._board = _Board(limits=event.limits, folder=event.folder)
                 self._progress.reset(
                     self._bar,
                     total=event.planned,
@@ -185,6 +191,7 @@ class RunDisplay:
                 self._ended(event)
             case RunEnded():
                 self._board.rows.clear()
+                self._board.folder = None
                 self._progress.update(self._bar, visible=False)
 
     def _row(self, episode_id: str) -> _Row:

@@ -10,6 +10,7 @@ import typer
 
 from agent.cli import options
 from agent.cli.output import print_json, stdout
+from agent.cli.outputs import output_folder
 from envs.core.errors import BadInput
 from envs.core.trace_store import read_summary
 from envs.importing import READERS, Format, import_folder
@@ -20,7 +21,7 @@ def import_traces(
         str, typer.Argument(metavar="FORMAT", help="`webarena` (render_*.html) or `agentlab` (BrowserGym).")
     ],
     results: Annotated[Path, typer.Argument(metavar="RESULTS", help="Folder with the results of the other harness.")],
-    out: Annotated[Path, typer.Option(help="New folder for the traces.")],
+    out: Annotated[Path, output_folder("New folder for the traces.")],
     as_json: options.Json = False,
 ) -> int:
     """Convert logs of other harnesses to traces.

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from agent.cli.output import print_problem, stdout
+from agent.cli.outputs import output_folder
 from agent.config import OPTIONS, RunConfig, check_retry_window, load_config, outdated_key_hints, parse_config
 from agent.run.oracle_tasks import check_solvable, plays_oracle, unsolvable
 from envs.core.errors import BadInput, listed
@@ -161,7 +162,9 @@ Rationale = Annotated[
 MaxActionsPerTurn = Annotated[
     int | None,
     typer.Option(
-        help="Maximum number of actions in one answer of the policy, with the profiles small and large; default: 8."
+        min=1,
+        max=20,
+        help="Maximum number of actions in one answer of the policy, with the profiles small and large; default: 8.",
     ),
 ]
 Profile = Annotated[
@@ -178,13 +181,14 @@ Constrained = Annotated[
     ),
 ]
 Milestones = Annotated[
-    int | None, typer.Option("--milestones", help="Number of milestones in a plan of a model planner; default: 4.")
+    int | None,
+    typer.Option("--milestones", min=1, max=20, help="Number of milestones in a plan of a model planner; default: 4."),
 ]
 Temperature = Annotated[
     float | None, typer.Option(min=0, max=2, help="Sampling temperature of the policy; default: 0.")
 ]
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="TOML file with settings; options override it.")]
-Out = Annotated[Path, typer.Option(help="Folder in which the run's folder is created.")]
+Out = Annotated[Path, output_folder("Folder in which the run's folder is created.")]
 Json = Annotated[bool, typer.Option("--json", help="Print only the result, as JSON, on stdout.")]
 
 
@@ -299,7 +303,7 @@ def number_or_auto(text: str | None, option: str, unit: str) -> int | str | None
     """Parses an *option* that is `auto` or a number of *unit*; None if it is not set."""
     if text is None or text == "auto":
         return text
-    if not text.isdigit():
+    if not re.fullmatch(r"[0-9]{1,9}", text):
         raise BadInput(f"{option} {text!r} is not a number of {unit} or auto")
     return int(text)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from agent.cli.tables import FittedTable
-from agent.cli.terminal import Terminal, printable
+from agent.cli.terminal import INTERRUPTED, OutputClosed, Terminal, printable
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -20,7 +20,7 @@ the disk is full."""
 EXIT_BAD_INPUT = 2
 EXIT_IMPOSSIBLE = 3
 """The policy ended an open task with the answer `N/A`: it says that the task cannot be done."""
-EXIT_INTERRUPTED = 130
+EXIT_INTERRUPTED = INTERRUPTED
 """Stopped by the user; `mira resume` continues."""
 
 stdout = Terminal(soft_wrap=False)
@@ -34,14 +34,18 @@ def print_table(table: FittedTable) -> None:
 
 def print_json(value: Any) -> None:
     """Prints one JSON value on stdout; all non-ASCII and control characters are escaped."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=True, indent=2) + "\n")
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(json.dumps(value, ensure_ascii=True, indent=2) + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise OutputClosed from None
 
 
 def print_problem(message: str) -> None:
     """Prints *message* on stderr as one line."""
     line = printable(" ".join(message.split()))
-    sys.stderr.write(f"mira: {line}\n")
+    with suppress(BrokenPipeError):
+        sys.stderr.write(f"mira: {line}\n")
 
 
 @contextmanager

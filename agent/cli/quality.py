@@ -29,7 +29,7 @@ def quality(
         typer.Option("--without-last", help="Exclude each trace's last milestone, which is often the outcome itself."),
     ] = False,
     resamples: Annotated[int, typer.Option(min=100, max=100_000, help="Number of bootstrap resamples.")] = 2000,
-    seed: Annotated[int, typer.Option(help="Random seed of the bootstrap.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the bootstrap.")] = 0,
     wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:

@@ -15,6 +15,7 @@ from rich.text import Text
 from agent.cli import grants, options
 from agent.cli import run as running
 from agent.cli.output import EXIT_FAILED, EXIT_OK, print_json, print_table, printable, stderr, stdout
+from agent.cli.outputs import output_folder
 from agent.cli.tables import Column, FittedTable
 from agent.cli.wait_notices import Notices
 from agent.inspection.replay.records import Replay, ReplayedStep, Verdict
@@ -30,7 +31,10 @@ _REPLAY_DEFAULTS = (1, None, "continue", 5.0)
 """Defaults of --from, --until, --on-difference and --patience."""
 
 TracePath = Annotated[Path, typer.Argument(help="Trace, or folder of a run of one episode.", metavar="TRACE")]
-Out = Annotated[Path | None, typer.Option(help="Folder for the run of a branch, or for the files of a replay.")]
+Out = Annotated[
+    Path | None,
+    output_folder("Folder for the run of a branch, default: runs; or for the files of a replay, default: none kept."),
+]
 From = Annotated[int, typer.Option("--from", min=1, help="First step to list; earlier steps are repeated silently.")]
 Until = Annotated[int | None, typer.Option("--until", min=1, help="Last step to repeat.")]
 OnDifference = Annotated[str, typer.Option(help="On a missing or different step: continue or stop.")]

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from agent.cli import options
 from agent.cli.output import counting, print_json, stderr, stdout
+from agent.cli.outputs import output_file
 from agent.inspection.report import Report, Screenshots, explain_failures, write_report
 from agent.run.discover_traces import discover_traces
 
@@ -18,7 +19,7 @@ References = Annotated[
     list[Path] | None, typer.Option(help="Also show successes of this run next to failures; repeatable.")
 ]
 Out = Annotated[
-    Path | None, typer.Option(help="HTML file; default: report.html in the run's folder, or here for several runs.")
+    Path | None, output_file("HTML file; default: report.html in the run's folder, or here for several runs.")
 ]
 Pictures = Annotated[
     Screenshots,

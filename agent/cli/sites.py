@@ -12,6 +12,7 @@ from rich.text import Text
 
 from agent.cli import options
 from agent.cli.output import EXIT_FAILED, print_json, print_table, stderr, stdout
+from agent.cli.outputs import output_file
 from agent.cli.tables import Column, FittedTable
 from envs.core.errors import BadInput
 from envs.suites.sites import farm
@@ -22,7 +23,9 @@ from envs.suites.sites.kinds import KINDS, SiteName
 if TYPE_CHECKING:
     from envs.suites.sites.proof import Proof
 
-app = typer.Typer(help="Manage the web applications of the suite `sites`: shop, forum, code site, CMS, map.")
+app = typer.Typer(
+    help="Manage the web applications of the suite `sites`: shop, forum, code site, CMS, map.", no_args_is_help=True
+)
 
 Names = Annotated[str | None, typer.Option("--sites", help="Comma-separated sites; default: all five.")]
 
@@ -74,7 +77,7 @@ def verify(
     workers: Annotated[int, typer.Option(min=1, max=16, help="Number of instances in parallel.")] = 2,
     out: Annotated[
         Path | None,
-        typer.Option(help="Append proofs to this JSON Lines file, and skip instances that it already has."),
+        output_file("Append proofs to this JSON Lines file, and skip instances that it already has."),
     ] = None,
     wide: options.Wide = False,
     as_json: options.Json = False,

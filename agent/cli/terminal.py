@@ -6,12 +6,32 @@ returns, bidirectional overrides) are escaped or replaced before they are writte
 
 from __future__ import annotations
 
+import os
 import sys
 import unicodedata
 from collections.abc import Iterable
+from contextlib import suppress
+from typing import Final
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+
+INTERRUPTED: Final = 130
+"""Exit code of a command that was stopped from outside."""
+
+
+class OutputClosed(SystemExit):
+    """The program that read the output ended, such as `head`: the command ends, too, as if it was interrupted."""
+
+    def __init__(self) -> None:
+        drop_output()
+        super().__init__(INTERRUPTED)
+
+
+def drop_output() -> None:
+    """Discards stdout's buffer, which cannot be written; else the interpreter reports an error when it exits."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class Terminal(Console):
@@ -24,6 +44,11 @@ class Terminal(Console):
         for segment in super().render(renderable, options):
             harmless = segment.control or segment.text.isprintable() or segment.text == "\n"
             yield segment if harmless else Segment(_of_same_width(segment.text), segment.style)
+
+    def on_broken_pipe(self) -> None:
+        """Raises OutputClosed."""
+        self.quiet = True
+        raise OutputClosed
 
 
 def printable(text: str) -> str:

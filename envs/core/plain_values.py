@@ -32,6 +32,8 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise BadInput(f"config file {str(path)!r} does not exist") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise BadInput(f"config file {str(path)!r} cannot be read: {_one_line(str(error))}") from None
+    except RecursionError:
+        raise BadInput(f"config file {str(path)!r} cannot be read: it is nested too deeply") from None
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -156,7 +156,7 @@ def _migration(path: Path, first: bytes) -> _Migrate:
     try:
         header = json.loads(first)
         kind, version = header["kind"], header["schema_version"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         kind = version = None
     if kind != "header":
         raise TraceError(f"{path}:1: kind: this is not a trace, or its header is torn")
@@ -186,7 +186,7 @@ def _parse(path: Path, number: int | None, raw: bytes, migrate: _Migrate) -> Lin
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         field_path = ".".join(str(part) for part in first["loc"]) or "line"
         raise TraceError(f"{place}: {field_path}: {first['msg']}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise TraceError(f"{place}: line: {error}") from None
 
 

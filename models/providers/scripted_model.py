@@ -100,7 +100,7 @@ def _entries(path: Path) -> list[Any]:
         )
     except OSError as error:
         raise ModelUnavailable(f"script {str(path)!r} cannot be read: {error.strerror}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ModelUnavailable(f"script {str(path)!r} is not JSON: {error}") from None
     if not isinstance(entries, list):
         raise ModelUnavailable(

@@ -11,6 +11,7 @@ import typer
 
 from agent.cli.options import BaseUrl
 from agent.cli.output import EXIT_FAILED, EXIT_OK, print_json, print_problem, stderr, stdout
+from agent.cli.outputs import output_file
 from envs.core.errors import BadInput
 from training.cli.grpo import Examples
 from training.cli.messages import (
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 def adagui_data(
     examples: Examples,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Output file; an interrupted command continues.")],
+    out: Annotated[Path, output_file("Output file; an interrupted command continues.")],
     policy: Annotated[
         str, typer.Option(help="Model whose sampled answers measure the difficulty of a step: the start of the SFT.")
     ],
@@ -41,7 +42,8 @@ def adagui_data(
         str, typer.Option(help="Model that writes thoughts, and judges whether they lead to the right action.")
     ],
     recipe: Annotated[
-        str | None, typer.Option(help="Row of AdaGUI-R1's table: adagui/full, no-revision or all-thoughts.")
+        str | None,
+        typer.Option(help="Row of AdaGUI-R1's table: adagui/full, no-revision or all-thoughts; default: none."),
     ] = None,
     config: Config = None,
     change: Annotated[Changes, changes_option("samples=4")] = None,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from agent.cli.output import EXIT_OK, counting, print_json, print_table, stdout
+from agent.cli.outputs import output_folder
 from agent.cli.tables import FittedTable
 from envs.core.errors import BadInput
 
@@ -27,11 +28,11 @@ Policy = Annotated[str | None, typer.Option(help="Model spec.")]
 Predictions = Annotated[Path | None, typer.Option(help="Score this file of predictions instead: name and answer.")]
 ScoreFolder = Annotated[
     Path | None,
-    typer.Option(
-        "--out", "-o", help="Folder for predictions.jsonl and score.json; an interrupted evaluation continues."
-    ),
+    output_folder("Folder for predictions.jsonl and score.json; an interrupted evaluation continues."),
 ]
-Limit = Annotated[int | None, typer.Option(min=1, help="Number of examples to use, from the start of the files.")]
+Limit = Annotated[
+    int | None, typer.Option(min=1, help="Number of examples to use, from the start of the files; default: all.")
+]
 Workers = Annotated[int, typer.Option(min=1, max=256, help="Number of questions in parallel.")]
 Family = Annotated[
     str,

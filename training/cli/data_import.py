@@ -8,6 +8,7 @@ from typing import Annotated, cast, get_args
 import typer
 
 from agent.cli.output import EXIT_OK, print_json, stdout
+from agent.cli.outputs import output_file
 from envs.core.errors import BadInput
 from training.cli.messages import AsJson, log
 from training.cli.question_options import Coordinates, Resolution, Think
@@ -23,7 +24,7 @@ def import_examples(
         str, typer.Argument(help=f"Data set: {NAMES} (your own screenshots), or one of a package.", metavar="NAME")
     ],
     folder: Annotated[Path, typer.Argument(help="Folder or file as it is published, unpacked.", metavar="FOLDER")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Output file, e.g. train.jsonl.")],
+    out: Annotated[Path, output_file("Output file, e.g. train.jsonl.")],
     ask: Annotated[
         str | None,
         typer.Option(
@@ -33,9 +34,11 @@ def import_examples(
         ),
     ] = None,
     split: Annotated[
-        str | None, typer.Option(help="Part of the data set, as it names it; an unknown name lists them.")
+        str | None, typer.Option(help="Part of the data set, as it names it; an unknown name lists them; default: all.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of examples, from the start.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Maximum number of examples, from the start; default: all.")
+    ] = None,
     low: Annotated[
         bool, typer.Option("--low", help="Also show the instruction of the single step (AndroidControl-Low).")
     ] = False,
@@ -52,8 +55,6 @@ def import_examples(
 
     if ask is not None and ask not in get_args(Ask):
         raise BadInput(f"--ask {ask!r}: use {', '.join(get_args(Ask))}")
-    if out.is_dir():
-        raise BadInput(f"--out {str(out)!r} is a folder: name a file")
     options = ImportOptions(
         cast("Ask | None", ask), split, limit, low, think, resolution, parse_coordinates(coordinates)
     )

@@ -13,6 +13,7 @@ import typer
 from agent.cli import options
 from agent.cli.default_command import GroupWithDefault
 from agent.cli.output import EXIT_INTERRUPTED, EXIT_OK, counting, print_json, print_problem, print_table, stderr, stdout
+from agent.cli.outputs import output_file
 from agent.config import RunConfig
 from agent.inspection.compare import PASS_AT
 from agent.run.discover_traces import EpisodeFile, discover_traces
@@ -65,7 +66,7 @@ Critics = Annotated[
 ]
 Out = Annotated[
     Path | None,
-    typer.Option(help="Write the heat maps of --phases (.svg, .html) or the drawing of --curves (.svg) to this file."),
+    output_file("Write the heat maps of --phases (.svg, .html) or the drawing of --curves (.svg) to this file."),
 ]
 Play = Annotated[bool, typer.Option("--play", help="First play tasks of --suite with --policy, like `mira run`.")]
 PlayedInto = Annotated[Path, typer.Option("--runs", help="Folder in which --play creates its run.")]

@@ -10,6 +10,7 @@ import typer
 
 from agent.cli import options
 from agent.cli.output import EXIT_OK, print_json, print_table, stdout
+from agent.cli.outputs import output_folder
 from agent.cli.tables import Column, FittedTable
 from envs.core.errors import BadInput
 from training.cli.answer_source import Family, Limit, Workers, ask_for_missing, check_source
@@ -30,9 +31,7 @@ def evaluate_grounding(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out", "-o", help="Folder for answers, numbers, plot and report; an interrupted evaluation continues."
-        ),
+        output_folder("Folder for answers, numbers, plot and report; an interrupted evaluation continues."),
     ] = None,
     vision_profile: Family = "auto",
     max_tokens: Annotated[

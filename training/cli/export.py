@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Source = Annotated[
     str, typer.Argument(help="Checkpoint DIR or DIR+ADAPTER; with --check, an export.", metavar="CHECKPOINT")
 ]
-To = Annotated[Path | None, typer.Option("--to", help="New folder for the export.")]
+To = Annotated[Path | None, typer.Option("--to", "--out", "-o", help="New folder for the export.")]
 KindOption = Annotated[Kind, typer.Option("--kind", help="Merged model, or an adapter with a reference to its base.")]
 DtypeOption = Annotated[
     Dtype | None, typer.Option("--dtype", help="Data type of merged weights; default: that of the base model.")

@@ -10,6 +10,7 @@ import typer
 
 from agent.cli.options import Wide
 from agent.cli.output import EXIT_FAILED, EXIT_OK, print_json, print_problem, print_table, stderr, stdout
+from agent.cli.outputs import output_file
 from agent.cli.tables import Column, FittedTable
 from envs.core.errors import BadInput
 from models.vision.grounding import AnswerShape
@@ -17,6 +18,7 @@ from training.cli.messages import (
     AsJson,
     Changes,
     Config,
+    Out,
     changes_option,
     importing,
     log,
@@ -34,12 +36,12 @@ if TYPE_CHECKING:
     from training.grpo.results import HeldOutEvaluation
 
 Examples = Annotated[list[Path], typer.Argument(help="JSON Lines files of examples.", metavar="EXAMPLES")]
-File = Annotated[Path, typer.Option("--out", "-o", help="Output file, e.g. train.jsonl.")]
+File = Annotated[Path, output_file("Output file, e.g. train.jsonl.")]
 
 
 def grpo(
     examples: Examples,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the run; an interrupted run continues.")],
+    out: Out,
     start: Annotated[
         str, typer.Option(help="Checkpoint to start from: a folder, a GGUF file, or `embedded`.")
     ] = "embedded",
@@ -131,8 +133,6 @@ def puzzles(
         parse_puzzle_kind,
     )
 
-    if out.is_dir():
-        raise BadInput(f"--out {str(out)!r} is a folder: name a file")
     known = read_example_files(apart_from) if apart_from else ()
     if arc := arc_kind(kind):
         if generator is not None or percolation is not None:
@@ -220,8 +220,6 @@ def examples(
         raise BadInput(f"--ask {ask} needs screenshots: omit --no-screenshots")
     if ask == "step" and answer is not AnswerShape.POINT:
         raise BadInput(f"--answer {answer.value} is for questions for a position: --ask element, description or goal")
-    if out.is_dir():
-        raise BadInput(f"--out {str(out)!r} is a folder: name a file")
     traces = [(one.read(), one.blobs) for one in discover_traces(runs)]
     held = {} if allow_evaluation else asyncio.run(held_out(trace.header.task for trace, _ in traces))
     question = ExampleOptions(ask, think, resolution, frozenset(held), units, screenshots, answer)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.cli.output import stderr
+from agent.cli.outputs import output_folder
 from envs.core.disk_errors import writing
 from envs.core.errors import SAME_COMMAND, BadInput, NotWritten
 from envs.core.wait_notices import waiting_for
@@ -21,14 +22,20 @@ if TYPE_CHECKING:
     from agent.cli.display import RunDisplay
     from training.engine.progress import Watcher
 
-Config = Annotated[Path | None, typer.Option("--config", "-c", help="TOML file with settings.")]
+Config = Annotated[
+    Path | None,
+    typer.Option("--config", "-c", help="TOML file with settings; default: none, each setting has its default."),
+]
 NamedConfig = Annotated[
     str | None,
     typer.Option(
-        "--config", "-c", help="TOML file, or the name of a built-in one, e.g. smoke; an unknown name lists them."
+        "--config",
+        "-c",
+        help="TOML file, or the name of a built-in one, e.g. smoke; an unknown name lists them; default: none, each "
+        "setting has its default.",
     ),
 ]
-Out = Annotated[Path, typer.Option("--out", "-o", help="Folder of the run; an interrupted run continues.")]
+Out = Annotated[Path, output_folder("Folder of the run; an interrupted run continues.")]
 Changes = list[str] | None
 """Values of `--set`."""
 

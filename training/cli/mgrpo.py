@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from agent.cli.options import Wide
+from agent.cli.options import Wide, chosen_names
 from training.cli.loop_run import run_loop
 from training.cli.messages import AsJson, Changes, NamedConfig, Out, changes_option, log, needs_extra
 
@@ -16,13 +16,21 @@ def mgrpo(
     out: Out,
     config: NamedConfig = None,
     start: Annotated[
-        str | None, typer.Option(help="Checkpoint to start from: a folder, a GGUF file, or `embedded`.")
+        str | None,
+        typer.Option(help="Checkpoint to start from: a folder, a GGUF file, or embedded; default: embedded."),
     ] = None,
     suite: Annotated[
-        str | None, typer.Option(help="Suite of the training and evaluation tasks: miniwob, sites or an added one.")
+        str | None,
+        typer.Option(
+            help="Suite of the training and evaluation tasks: miniwob, sites or an added one; default: miniwob."
+        ),
     ] = None,
-    tasks: Annotated[str | None, typer.Option(help="Names of the tasks, separated by commas.")] = None,
-    group: Annotated[int | None, typer.Option(help="Attempts at each task instance.", min=2)] = None,
+    tasks: Annotated[
+        str | None, typer.Option(help="Comma-separated names of the tasks; default: all of the suite.")
+    ] = None,
+    group: Annotated[
+        int | None, typer.Option(help="Number of attempts at each task instance; default: 8.", min=2)
+    ] = None,
     change: Annotated[Changes, changes_option("rollouts.tasks=100")] = None,
     wide: Wide = False,
     as_json: AsJson = False,
@@ -33,17 +41,14 @@ def mgrpo(
     from training.configs import config_file
     from training.loop.settings import load_settings
 
-    own: dict[str, Any] = {"arm": "mgrpo", "start": start, "rollouts.attempts": group, "pool.names": _names(tasks)}
-    own |= {"evaluation.names": _names(tasks), "pool.suite": suite, "evaluation.suite": suite}
+    names = chosen_names(tasks, "--tasks")
+    own: dict[str, Any] = {"arm": "mgrpo", "start": start, "rollouts.attempts": group, "pool.names": names}
+    own |= {"evaluation.names": names, "pool.suite": suite, "evaluation.suite": suite}
     if suite is not None and config is None:
         own |= _evaluation_of(suite, every=tasks is None)
     options = [f"{key}={json.dumps(value)}" for key, value in own.items() if value is not None]
     settings = load_settings(None if config is None else config_file(config), [*options, *(change or ())], log)
     return run_loop(settings, out, as_json=as_json)
-
-
-def _names(tasks: str | None) -> list[str] | None:
-    return None if tasks is None else [name.strip() for name in tasks.split(",") if name.strip()]
 
 
 def _evaluation_of(suite: str, *, every: bool) -> dict[str, Any]:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from agent.cli.options import Wide
-from agent.cli.output import EXIT_OK, print_json, print_table, stdout
+from agent.cli.output import EXIT_OK, print_json, print_table, stderr, stdout
 from agent.cli.tables import Column, FittedTable
+from agent.cli.wait_notices import Notices
 from envs.core.errors import BadInput
 from training.cli.messages import AsJson, Changes, changes_option, importing, needs_extra
 from training.cli.recipes import RecipeName, with_recipe
@@ -36,7 +37,7 @@ Rows = Annotated[
     typer.Option(min=1, help="For `mira train sft`: number of training rows, to check the learning rate."),
 ]
 Gpus = Annotated[int | None, typer.Option(min=1, help="Number of GPUs; default: the launcher's processes.")]
-GpuMemory = Annotated[float, typer.Option(min=0.1, help="Memory of one GPU in GB (10⁹ bytes).")]
+GpuMemory = Annotated[float, typer.Option(min=0.1, max=100_000, help="Memory of one GPU in GB (10⁹ bytes).")]
 ImageSize = Annotated[
     str | None, typer.Option("--image", help="For GRPO: size of the screenshots, e.g. 1280x800; default: no images.")
 ]
@@ -69,22 +70,25 @@ def plan(
             "nothing to plan: name a CONFIG, a --recipe of `mira train grpo`, or a --start of `mira train sft`"
         )
     path = None if config is None else config_file(config)
-    importing("torch", "transformers")
-    from training.engine.memory_plan import GB
+    with Notices(None if as_json else stderr):
+        importing("torch", "transformers")
+        from training.engine.memory_plan import GB
 
-    changes = with_recipe(recipe, change)
-    gpu_bytes = round(gpu_memory * GB)
-    command = _command(path, recipe, start)
-    if command != "grpo" and (image is not None or prompt_tokens is not None):
-        raise BadInput("--image and --prompt-tokens are for configurations of `mira train grpo`")
-    if command != "sft" and rows is not None:
-        raise BadInput("--rows is for `mira train sft`: name its --start, too")
-    if command == "grpo":
-        result = _plan_grpo(path, changes, model, _size(image), prompt=prompt_tokens, gpus=gpus, gpu_bytes=gpu_bytes)
-    elif command == "sft":
-        result = _plan_fine_tuning(path, changes, model, start, rows=rows, gpus=gpus, gpu_bytes=gpu_bytes)
-    else:
-        result = _plan_loop(path, changes, model, gpus=gpus, gpu_bytes=gpu_bytes)
+        changes = with_recipe(recipe, change)
+        gpu_bytes = round(gpu_memory * GB)
+        command = _command(path, recipe, start)
+        if command != "grpo" and (image is not None or prompt_tokens is not None):
+            raise BadInput("--image and --prompt-tokens are for configurations of `mira train grpo`")
+        if command != "sft" and rows is not None:
+            raise BadInput("--rows is for `mira train sft`: name its --start, too")
+        if command == "grpo":
+            result = _plan_grpo(
+                path, changes, model, _size(image), prompt=prompt_tokens, gpus=gpus, gpu_bytes=gpu_bytes
+            )
+        elif command == "sft":
+            result = _plan_fine_tuning(path, changes, model, start, rows=rows, gpus=gpus, gpu_bytes=gpu_bytes)
+        else:
+            result = _plan_loop(path, changes, model, gpus=gpus, gpu_bytes=gpu_bytes)
     if as_json:
         print_json(result.model_dump(mode="json"))
     else:

@@ -16,7 +16,9 @@ from training.grpo.recipes import PAPERS, Recipe, Stage, data_settings, layered,
 RecipeName = Annotated[
     str | None,
     typer.Option(
-        "--recipe", help="A reward, or a row of a paper's table, e.g. guirlvg/in-box; `mira train recipes` lists them."
+        "--recipe",
+        help="A reward, or a row of a paper's table, e.g. guirlvg/in-box; `mira train recipes` lists them; default: "
+        "ssl, for `mira train sft` none.",
     ),
 ]
 

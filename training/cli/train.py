@@ -19,7 +19,9 @@ from agent.cli.output import (
     stderr,
     stdout,
 )
+from agent.cli.outputs import output_file, output_folder
 from agent.cli.tables import Column, FittedTable
+from agent.cli.wait_notices import Notices
 from envs.core.errors import BadInput
 from training.cli import grpo as group_policy
 from training.cli.adagui import adagui_data
@@ -82,7 +84,7 @@ def sft(
         list[Path],
         typer.Argument(help="Runs, folders of runs, or traces to learn from; or files of examples.", metavar="RUN"),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the result; an interrupted run continues.")],
+    out: Annotated[Path, output_folder("Folder of the result; an interrupted run continues.")],
     start: Annotated[
         str, typer.Option(help="Checkpoint to start from: a folder, a GGUF file, or `embedded`.")
     ] = "embedded",
@@ -159,9 +161,7 @@ def show(
     groups: Annotated[
         bool, typer.Option("--groups", help="For mgrpo: show by task how many groups had different rewards.")
     ] = False,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Write learning curves of the runs to this .svg file.")
-    ] = None,
+    out: Annotated[Path | None, output_file("Write learning curves of the runs to this .svg file.")] = None,
     wide: Wide = False,
     as_json: AsJson = False,
 ) -> int:
@@ -196,7 +196,8 @@ def _show_runs(runs: Sequence[str], out: Path | None, as_json: bool) -> int:
             )
         group_policy.show_group_runs(named, out, as_json=as_json)
         return EXIT_OK
-    progress = [_progress(name, folder) for name, folder in named]
+    with Notices(None if as_json else stderr):
+        progress = [_progress(name, folder) for name, folder in named]
     if odd := _first_incomparable([folder for _, folder in named]):
         print_problem(
             f"{odd} was measured on other tasks than {named[0][1]}: their held-out numbers are not comparable; show the"
@@ -223,11 +224,12 @@ def _named(word: str) -> tuple[str, Path]:
 
 def _progress(name: str, folder: Path) -> Progress:
     """Reads the progress of the run in *folder*; *name*, if any, replaces its arm. Raises BadInput."""
+    if not (folder / "progress.json").exists():
+        raise BadInput(f"{str(folder)!r} holds no training run with an evaluation of its start")
+    importing("torch")
     from training.loop.loop import Progress
     from training.loop.parts import read_record
 
-    if not (folder / "progress.json").exists():
-        raise BadInput(f"{str(folder)!r} holds no training run with an evaluation of its start")
     result = read_record(folder / "progress.json", Progress)
     return result.model_copy(update={"arm": name}) if name else result
 

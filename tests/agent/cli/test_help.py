@@ -19,6 +19,8 @@ from agent.cli.app import COMMANDS, Place, application, command_name, completed_
 from agent.cli.run import run
 from agent.config import RunConfig
 from tests.timing import HANG_S
+from training.grpo.settings import load_settings as load_grpo
+from training.loop.settings import load_settings as load_loop
 
 ROOT = Path(__file__).parents[3]
 MIRA = "import sys; sys.argv[0] = 'mira'; from agent.cli import main; main()"
@@ -32,6 +34,15 @@ HEAVY = (
     "agent.config",
     "models.base",
 )
+
+
+def _leaves(group: Any, path: str = "mira") -> Iterator[tuple[str, Any]]:
+    for name, command in getattr(group, "commands", {}).items():
+        yield f"{path} {name}", command
+        yield from _leaves(command, f"{path} {name}")
+
+
+HELP = dict(_leaves(typer.main.get_command(application())))
 
 
 def mira(*words: str, **environ: str) -> subprocess.CompletedProcess[str]:
@@ -92,6 +103,31 @@ def test_the_help_of_run_states_the_defaults_of_the_configuration() -> None:
         assert text == (f"{default:g}" if isinstance(default, int | float) else default), name
 
 
+def test_the_help_of_training_states_the_defaults_of_its_settings() -> None:
+    """Symptom: `mira train mgrpo --help` named neither the start, the suite nor the number of attempts of a plain
+    command."""
+    loop, grpo = load_loop(None, ('arm="mgrpo"',)), load_grpo(None, ())
+    expected = {
+        ("mgrpo", "start"): loop.start,
+        ("mgrpo", "suite"): loop.pool.suite,
+        ("mgrpo", "tasks"): "all of the suite" if not loop.pool.names else "",
+        ("mgrpo", "group"): str(loop.rollouts.attempts),
+        ("grpo", "recipe"): grpo.recipe,
+        ("plan", "recipe"): grpo.recipe,
+    }
+    for (command, option), default in expected.items():
+        (text,) = (param.help for param in HELP[f"mira train {command}"].params if param.name == option)
+        stated = re.search(r"default: ([^,;]+?)[.,;]", text)
+        assert stated is not None and stated[1] == default, (command, option, text)
+
+
+@pytest.mark.parametrize("command", [name for name in HELP if name.startswith("mira train ")])
+def test_configurations_and_recipes_state_what_holds_without_them(command: str) -> None:
+    for param in HELP[command].params:
+        if param.name in ("config", "recipe") and param.param_type_name == "option":
+            assert "default" in param.help, (command, param.name)
+
+
 @pytest.mark.parametrize("module", sorted({place.module for place in COMMANDS.values()}))
 def test_the_help_of_a_command_imports_no_heavy_library(module: str) -> None:
     code = f"import sys, {module}; print([m for m in {HEAVY[1:5]} if m in sys.modules])"
@@ -108,15 +144,6 @@ def test_a_summary_is_the_first_paragraph_of_the_help(place: Place) -> None:
     assert " ".join((text or "").split("\n\n")[0].split()) == place.summary
 
 
-def _leaves(group: Any, path: str = "mira") -> Iterator[tuple[str, Any]]:
-    for name, command in getattr(group, "commands", {}).items():
-        yield f"{path} {name}", command
-        yield from _leaves(command, f"{path} {name}")
-
-
-HELP = dict(_leaves(typer.main.get_command(application())))
-
-
 @pytest.mark.parametrize("command", HELP.values(), ids=HELP)
 def test_help_is_one_imperative_sentence_a_line(command: Any) -> None:
     """Symptom: help mixed imperatives, third persons, fragments and questions."""
@@ -128,6 +155,13 @@ def test_help_is_one_imperative_sentence_a_line(command: Any) -> None:
     for parameter in command.params:
         text = parameter.help
         assert text and text[0] in "`ABCDEFGHIJKLMNOPQRSTUVWXYZ" and text.endswith("."), (parameter.name, text)
+
+
+@pytest.mark.parametrize("command", HELP.values(), ids=HELP)
+def test_each_option_for_an_output_has_the_same_names(command: Any) -> None:
+    """Symptom: `-o` was known to `mira train`, and not to `mira run`, `report`, `import` and `eval`."""
+    names = [set(option.opts) for option in command.params if option.name in ("out", "to") and option.opts[0] != "out"]
+    assert all({"--out", "-o"} <= given for given in names)
 
 
 def test_help_lists_every_command() -> None:

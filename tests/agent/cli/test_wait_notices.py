@@ -168,3 +168,29 @@ def test_settings_of_training_are_read_without_torch() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_S, check=True, cwd=ROOT
     )
     assert done.stdout == "False\n"
+
+
+@pytest.mark.slow
+def test_a_plan_says_that_it_imports_torch() -> None:
+    """Symptom: `mira train plan` was silent for ten seconds and more."""
+    done = run_mira("train", "plan", "tiny")
+    assert done.returncode == 0 and done.stderr == "importing torch and transformers\n"
+    assert run_mira("train", "plan", "tiny", "--json").stderr == ""
+
+
+def test_a_folder_without_training_is_refused_before_torch_is_imported(tmp_path: Path) -> None:
+    """Symptom: `mira train show` took ten seconds, without a word, to say that there is no run."""
+    code = "import atexit, sys; sys.argv = ['mira', 'train', 'show', 'nothing']; "
+    code += "atexit.register(lambda: print('torch' in sys.modules)); from agent.cli import main; main()"
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=HANG_S,
+        check=False,
+        cwd=tmp_path,
+        env=environ,
+    )
+    assert (done.returncode, done.stdout) == (2, "False\n")
+    assert done.stderr == "mira: 'nothing' holds no training run with an evaluation of its start\n"

@@ -90,7 +90,7 @@ WRONG = [
     ),
     pytest.param(["train", "sft", "-o", "full", "lost"], "'full' is not an empty folder", id="sft over something else"),
     pytest.param(
-        ["train", "sft", "-o", "bad.toml", "lost"], "'bad.toml' is a file: name a folder", id="sft over a file"
+        ["train", "sft", "-o", "bad.toml", "lost"], "--out 'bad.toml' is a file: name a folder", id="sft over a file"
     ),
     pytest.param(["train", "mira", "-o", "bad.toml"], "'bad.toml' is a file: name a folder", id="a file as folder"),
     pytest.param([*SFT, "measured", "--set", "compute.lean=true"], "compute.lean is for", id="sft in the lean mode"),

@@ -55,6 +55,16 @@ def test_a_file_of_another_arm_is_played_as_groups(monkeypatch: pytest.MonkeyPat
     assert settings.evaluation.seeds == (0, 1), "the file's"
 
 
+@pytest.mark.parametrize("tasks", ["", " , "])
+def test_tasks_that_name_nothing_are_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tasks: str
+) -> None:
+    """Symptom: with an empty shell variable, `--tasks "$TASKS"` trained on all tasks of the suite."""
+    assert mira(monkeypatch, "train", "mgrpo", "-o", "out", "--suite", "miniwob", "--tasks", tasks) == 2
+    assert f"--tasks {tasks!r} names nothing: give a name, or omit it" in capsys.readouterr().err
+    assert not Path("out").exists()
+
+
 def test_a_suite_without_training_tasks_is_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
