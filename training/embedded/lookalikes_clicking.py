@@ -8,15 +8,19 @@ _NAMES = ("submit", "yes", "ok", "okay", "no", "previous", "next", "cancel")
 BUTTONS = (*_NAMES, *(name.capitalize() for name in _NAMES))
 
 
-def paragraph(page: Sketch, wanted: str | None, chance: float = 0.2, count: int = 20) -> int:
+LINKED = 0.2
+"""Share of the words of a paragraph that are links."""
+
+
+def paragraph(page: Sketch, wanted: str | None) -> int:
     """Adds text with links in one line; returns the number of the link called *wanted*, 0 if None."""
-    words = page.lorem(page.rng.randint(max(4, count // 2), count))
+    words = page.lorem(page.rng.randint(10, 20))
     place = page.rng.randrange(len(words)) if wanted else -1
     parts: list[str] = []
     text: list[str] = []
     found = 0
     for i, word in enumerate(words):
-        if i != place and (page.rng.random() >= chance or word == wanted):
+        if i != place and (page.rng.random() >= LINKED or word == wanted):
             text.append(word)
             continue
         if text:

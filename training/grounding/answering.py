@@ -21,6 +21,8 @@ from training.grpo.rewards import ChoiceTarget, PointTarget
 
 ANSWER_TOKENS: Final = 128
 THOUGHT_TOKENS: Final = 512
+DEADLINE_S: Final = 300.0
+"""Of one answer."""
 
 
 class AskedPoint(Record):
@@ -56,26 +58,25 @@ async def answer_all(
     store: Callable[[Prediction], None],
     *,
     workers: int = 1,
-    deadline_s: float = 300.0,
 ) -> None:
     """Asks for the place of each of *examples* once, at temperature 0, and gives each answer to *store*.
 
     Raises :class:`models.base.ModelError` if the model cannot be reached; an answer that cannot be used counts."""
 
     async def answer(example: Example) -> Prediction:
-        return await _answer(model, form, example, deadline_s)
+        return await _answer(model, form, example)
 
     await answer_each(examples, answer, store, workers=workers)
 
 
-async def _answer(model: ChatModel, form: GroundingPrompt, example: Example, deadline_s: float) -> Prediction:
+async def _answer(model: ChatModel, form: GroundingPrompt, example: Example) -> Prediction:
     png = await asyncio.to_thread(picture_as_png, example)
     size = picture_size(png)
     image, frame = await asyncio.to_thread(picture_for, form.profile, png, (int(size.width), int(size.height)))
     request = ChatRequest(
         messages=_messages(example, form, image, Size(*frame.image)),
         max_tokens=ANSWER_TOKENS + (THOUGHT_TOKENS if form.think else 0),
-        deadline_s=deadline_s,
+        deadline_s=DEADLINE_S,
     )
     answered = await predict(model, example, request)
     if answered.problem:
