@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from models.prompting.prompt_text import cut
 from training.embedded.synthetic import Sketch, click_answer
 
 _NAMES = ("submit", "yes", "ok", "okay", "no", "previous", "next", "cancel")
@@ -179,7 +180,7 @@ def dialog(page: Sketch) -> tuple[str, str]:
     text = " ".join(page.lorem(rng.randint(2, 10)))
     buttons = rng.choice(([], ["Cancel", "OK"], ["Cancel", "OK"], ["OK", "Cancel"]))
     if rng.random() < 0.7:
-        page.control("clickable", _cut(" ".join(["Close", text, *buttons]), 60))
+        page.control("clickable", cut(" ".join(["Close", text, *buttons]), 60))
         page.control("clickable", "Close")
     close = page.control("button", "Close", states="" if buttons else rng.choice(("focused", "")))
     page.text(text)
@@ -188,7 +189,3 @@ def dialog(page: Sketch) -> tuple[str, str]:
         return 'Close the dialog box by clicking the "x".', click_answer(close)
     wanted = rng.choice([*buttons, "x"])
     return f'Click the button in the dialog box labeled "{wanted}".', click_answer(refs.get(wanted, close))
-
-
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: limit - 1] + "…"
