@@ -108,11 +108,13 @@ def _named(text: str) -> list[Place]:
 
 
 def _sized(named: dict[str, float], x: str, y: str) -> Place | None:
-    """The box from the corner *x*, *y* on; None without its size. A size before the corner is that of the screen."""
+    """The box at its corner or centre *x*, *y*; None without its size. A size before them is that of the screen."""
     order = list(named)
     for wide, high in _SIZES:
         if wide in named and high in named and order.index(wide) > order.index(y):
-            return (named[x], named[y], named[x] + named[wide], named[y] + named[high])
+            width, height = named[wide], named[high]
+            left, top = (named[x] - width / 2, named[y] - height / 2) if x == "cx" else (named[x], named[y])
+            return (left, top, left + width, top + height)
     return None
 
 
