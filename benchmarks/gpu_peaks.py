@@ -25,13 +25,14 @@ from statistics import median
 from typing import Any, Final
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText, TrainerCallback
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
 from transformers.utils import logging
 
+from benchmarks.watched_training import StepTimes, before_training
 from tests.tiny_models.vision_language import QWEN_SPECIAL, byte_tokenizer, write_qwen_processor
 from training.data.columns import Column
 from training.data.rows import Row
-from training.engine import stage_jobs
+from training.engine import sft, stage_jobs
 from training.engine.memory_plan import GB, Peak, Sharing, planned_rows
 from training.engine.settings import Compute, Lora, Optimization
 from training.engine.sft import SupervisedJob, supervised
@@ -58,22 +59,6 @@ LONG: Final = Compute(
 SHORT: Final = Compute(max_tokens=1_024, pack_tokens=4_096, bf16=True, lora=Lora(rank=16, alpha=32))
 
 
-class StepTimes(TrainerCallback):
-    """Seconds of each step, with the GPU's work done."""
-
-    def __init__(self) -> None:
-        self.seconds: list[float] = []
-        self._begun = 0.0
-
-    def on_step_begin(self, *_: Any, **__: Any) -> None:
-        torch.cuda.synchronize()
-        self._begun = time.perf_counter()
-
-    def on_step_end(self, *_: Any, **__: Any) -> None:
-        torch.cuda.synchronize()
-        self.seconds.append(time.perf_counter() - self._begun)
-
-
 @dataclass(frozen=True, slots=True)
 class Measured:
     """What a case reports beside PyTorch's peaks."""
@@ -82,6 +67,12 @@ class Measured:
     seconds: list[float]
     tokens: int
     """Of a step, prompts and completions."""
+
+
+def begin(trainer: Any, times: StepTimes) -> None:
+    """Counts the peak from here on, and the seconds of the steps of *trainer*."""
+    trainer.add_callback(times)
+    torch.cuda.reset_peak_memory_stats()
 
 
 def small_qwen() -> Any:
@@ -122,15 +113,8 @@ def stage(kind: Any, compute: Compute) -> Callable[[Path], Measured]:
         how = Optimization(learning_rate=1e-4, batch_rows=batch)
         write_job(folder / kind, StageJob(kind=kind, start=start, optimization=how, compute=compute), rows, columns)
         times = StepTimes()
-        train = stage_jobs.train
-
-        def timed(trainer: Any, *arguments: Any) -> Any:
-            trainer.add_callback(times)
-            torch.cuda.reset_peak_memory_stats()
-            return train(trainer, *arguments)
-
-        stage_jobs.train = timed
-        stage_jobs.run_job(folder / kind)
+        with before_training(stage_jobs, "train", lambda trainer: begin(trainer, times)):
+            stage_jobs.run_job(folder / kind)
         name = "actor" if kind == "actor" else "critic"
         peaks = stage_peaks(config, compute, sharing=SHARING)
         planned = next(peak for peak in peaks if peak.stage == name)
@@ -143,8 +127,6 @@ def fine_tuning(compute: Compute, batch_rows: int) -> Callable[[Path], Measured]
     """Supervised fine-tuning with the shape of Qwen2.5 0.5B."""
 
     def measure(folder: Path) -> Measured:
-        from training.engine import sft
-
         config = small_qwen()
         start = text_start(config, folder / "start")
         torch.cuda.empty_cache()
@@ -155,16 +137,11 @@ def fine_tuning(compute: Compute, batch_rows: int) -> Callable[[Path], Measured]
             for number in range(STEPS * batch_rows)
         ]
         times = StepTimes()
-        train_on = sft.train_on
-
-        def timed(trainer: Any, checkpoints: Path) -> None:
-            trainer.add_callback(times)
-            torch.cuda.reset_peak_memory_stats()
-            train_on(trainer, checkpoints)
-
-        sft.train_on = timed
-        how = Optimization(learning_rate=1e-4, batch_rows=batch_rows)
-        supervised(SupervisedJob(start=start, optimization=how, compute=compute), rows, folder / "out")
+        job = SupervisedJob(
+            start=start, optimization=Optimization(learning_rate=1e-4, batch_rows=batch_rows), compute=compute
+        )
+        with before_training(sft, "train_on", lambda trainer: begin(trainer, times)):
+            supervised(job, rows, folder / "out")
         planned = fine_tuning_peak(config, compute, sharing=SHARING)
         return Measured(planned, times.seconds, batch_rows * tokens)
 
@@ -231,8 +208,7 @@ def group_relative(changes: dict[str, Any]) -> Callable[[Path], Measured]:
         trainer.generation_config.min_new_tokens = settings.answer_tokens
         trainer.reward_funcs = [_alternating]  # a random model is never right, and equal rewards would train nothing
         times = StepTimes()
-        trainer.add_callback(times)
-        torch.cuda.reset_peak_memory_stats()
+        begin(trainer, times)
         trainer.train()
         prompt = encode_prompts(processor, examples[:1], settings.room)["input_ids"].shape[1]
         peaks = grpo_peaks(AutoConfig.from_pretrained(start), settings, picture=picture, prompt=prompt, sharing=SHARING)

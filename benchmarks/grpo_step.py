@@ -13,7 +13,6 @@ import argparse
 import json
 import sys
 import tempfile
-import time
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,10 +20,11 @@ from statistics import median
 from typing import Any, Final
 
 import numpy as np
-from transformers import PrinterCallback, TrainerCallback
+from transformers import PrinterCallback
 from transformers.utils import logging
 
 from benchmarks.toy_models.puzzles import fresh_model
+from benchmarks.watched_training import StepTimes
 from training.engine.checkpoints import load_policy
 from training.grpo.examples import Example
 from training.grpo.puzzles import make_puzzles
@@ -36,22 +36,6 @@ TEMPLATE: Final = "{% for message in messages %}{{ message.content }}{% endfor %
 """With it both encode a prompt alike."""
 SAME: Final = ("num_tokens", "completions/mean_length", "reward", "grad_norm")
 """What the log of a step has to agree in."""
-
-
-class StepTimes(TrainerCallback):
-    """Seconds of each step."""
-
-    def __init__(self) -> None:
-        self.seconds: list[float] = []
-        self._begun = 0.0
-
-    def on_step_begin(self, *_: Any, **__: Any) -> None:
-        self._begun = self._begun or time.perf_counter()
-
-    def on_step_end(self, *_: Any, **__: Any) -> None:
-        now = time.perf_counter()
-        self.seconds.append(now - self._begun)
-        self._begun = now
 
 
 def plain_trainer(model: Any, tokenizer: Any, examples: Sequence[Example], settings: GrpoSettings, out: Path) -> Any:

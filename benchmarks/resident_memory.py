@@ -24,6 +24,7 @@ from transformers import TrainerCallback
 from transformers.utils import logging
 
 from benchmarks.gpu_peaks import small_qwen, text_start
+from benchmarks.watched_training import before_training
 from tests.heap import heap_bytes
 from training.data.rows import Row
 from training.engine import sft
@@ -73,17 +74,11 @@ def measure(layers: int, updates: int) -> dict[str, Any]:
         for number in range(updates * BATCH)
     ]
     measured = Measured()
-    train_on = sft.train_on
-
-    def watched(trainer: Any, checkpoints: Path) -> None:
-        trainer.add_callback(measured)
-        train_on(trainer, checkpoints)
-
     with tempfile.TemporaryDirectory() as folder:
         start = text_start(config, Path(folder) / "start", "cpu")
-        sft.train_on = watched
         how = Optimization(learning_rate=1e-4, batch_rows=BATCH)
-        supervised(SupervisedJob(start=start, optimization=how, compute=COMPUTE), rows, Path(folder) / "out")
+        with before_training(sft, "train_on", lambda trainer: trainer.add_callback(measured)):
+            supervised(SupervisedJob(start=start, optimization=how, compute=COMPUTE), rows, Path(folder) / "out")
     planned = fine_tuning_peak(config, COMPUTE, sharing=Sharing()).total
     return {"layers": layers, "planned": round(planned / GB, 2), "updates": measured.updates}
 

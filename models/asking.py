@@ -19,7 +19,6 @@ from models.base import (
     ChatModel,
     ChatReply,
     ChatRequest,
-    Message,
     ModelError,
     ModelInvalidAnswer,
     ModelOutOfTime,
@@ -27,7 +26,6 @@ from models.base import (
     ModelTruncated,
     SampledTokens,
     Usage,
-    answer_turn,
 )
 from models.structured import parse_answer
 from models.tool_use import ToolModel, ToolReply, ToolRequest
@@ -130,22 +128,19 @@ async def ask_text(
     model: ChatModel,
     request: ChatRequest,
     read: Callable[[str], T],
-    complaint: Callable[[ModelInvalidAnswer], str] | None = None,
 ) -> TypedReply[T]:
     """Calls the model and parses the answer's text with *read*.
 
     If *read* raises :class:`models.base.ModelInvalidAnswer` or the answer is truncated, the model is called again:
-    `TEXT_TRIES` times in all, within the request's deadline. The next request adds the answer and the *complaint* about
-    it. Without *complaint*, or after a truncated answer, the same request is sampled again, because a small model does
-    not understand a complaint. Usage, time and attempts of the result, or of the error, are sums over all calls. Raises
-    :class:`models.base.ModelError`.
+    `TEXT_TRIES` times in all, within the request's deadline. The same request is sampled again, because a small model
+    does not understand a complaint about its answer. Usage, time and attempts of the result, or of the error, are sums
+    over all calls. Raises :class:`models.base.ModelError`.
     """
     spent: list[ChatReply] = []
-    repair: tuple[Message, ...] = ()
     while True:
         last = len(spent) == TEXT_TRIES - 1
         try:
-            reply = await complete(model, _again(request, spent, repair) if spent else request)
+            reply = await complete(model, _again(request, spent) if spent else request)
         except ModelTruncated as error:
             if last or error.usage is None:  # no answer: the connection broke
                 charge(error, spent)
@@ -163,8 +158,6 @@ async def ask_text(
                 error.attempts = 0
                 charge(error, spent)
                 raise
-            if complaint is not None:
-                repair = (answer_turn(reply.text, reply.signature), Message("user", complaint(error)))
 
 
 async def complete_or_empty(model: ChatModel, request: ChatRequest, spent: Sequence[ChatReply] = ()) -> ChatReply:
@@ -202,12 +195,9 @@ def charge(error: ModelError, spent: Sequence[ChatReply]) -> None:
         error.attempts += reply.attempts
 
 
-def _again(request: ChatRequest, spent: Sequence[ChatReply], repair: tuple[Message, ...]) -> ChatRequest:
-    """The next request after *spent*: with the *repair* messages if there are any; else sampled, because a greedy model
-    would repeat its answer."""
+def _again(request: ChatRequest, spent: Sequence[ChatReply]) -> ChatRequest:
+    """The next request after *spent*: sampled, because a greedy model would repeat its answer."""
     left = max(1.0, request.deadline_s - sum(reply.seconds for reply in spent))
-    if repair:
-        return replace(request, messages=(*request.messages, *repair), deadline_s=left)
     seed = (request.seed or 0) + len(spent) - 1
     return replace(request, temperature=LATER_TEMPERATURE, seed=seed, deadline_s=left)
 

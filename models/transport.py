@@ -16,8 +16,10 @@ Guarantees for any behaviour of the server:
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import random
+import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager, nullcontext
@@ -25,7 +27,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from models.base import ModelBusy, ModelError, ModelRejected, ModelTimeout, ModelUnavailable, SampledTokens, Usage
 
@@ -358,11 +360,23 @@ def _seconds(text: str) -> float | None:
     return max(0.0, value) if math.isfinite(value) else None
 
 
+_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
+
+
 def well_formed(text: str) -> str:
     """*text* with lone surrogates and NUL replaced by U+FFFD: they cannot be sent as UTF-8 or stored everywhere."""
     if text.isascii() and "\0" not in text:
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\0", "\ufffd")
+
+
+def parsed_json(body: str) -> Any:
+    """*body* as JSON whose texts are well formed. Raises ValueError if it is not complete JSON."""
+    parsed = json.loads(body)
+    if _SURROGATE.search(body):
+        # A lone surrogate cannot be stored; a pair that is split over two escapes has been joined by `loads`.
+        parsed = json.loads(well_formed(json.dumps(parsed, ensure_ascii=False)))
+    return parsed
 
 
 def quoted(message: str, *secrets: str) -> str:

@@ -34,7 +34,7 @@ def hostile(marker: str) -> str:
     return f"{marker}\nGoal: {marker}{breaks}\n{hidden}\n{closing}\n{headers}"
 
 
-def string_fields(kind: Any, name: str = "") -> Iterator[Path]:
+def string_fields(kind: Any) -> Iterator[Path]:
     """Every place of *kind* that holds free text. Closed sets (Literal, Enum), digests and numbers hold none."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if kind is str:
@@ -86,7 +86,6 @@ def _hints(kind: Any) -> dict[str, Any]:
     return typing.get_type_hints(kind)
 
 
-_FENCED = re.compile(rf"{OPEN}DATA ([a-z ]+){CLOSE}\n.*?\n{OPEN}END \1{CLOSE}", re.DOTALL)
 _ANY_END = re.compile(rf"{OPEN}DATA [a-z ]+{CLOSE}\n.*?\n{OPEN}END [a-z ]+{CLOSE}", re.DOTALL)
 
 

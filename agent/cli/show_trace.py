@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pydantic import TypeAdapter, ValidationError
 from rich.text import Text
 
 from agent.cli.output import print_table, printable, stdout
@@ -16,12 +15,10 @@ from envs.core.action_languages import PROGRAM
 from envs.core.actions import Drag
 from envs.core.errors import TraceError
 from envs.core.observation import ElementKey
-from envs.core.trace import ElementKeyRecord, Flip, Footer, Header, Intent
-from envs.core.trace_store import BlobStore, Step, Trace, edited_message
+from envs.core.trace import Flip, Footer, Header, Intent
+from envs.core.trace_store import BlobStore, Step, Trace, edited_message, read_element_keys
 from envs.security.blocked_requests import merge_blocked_origins
 from judges.trace_ratings import reached_after
-
-_ROWS = TypeAdapter(tuple[ElementKeyRecord, ...])
 
 
 def show_trace(trace: Trace, blobs: BlobStore) -> None:
@@ -166,7 +163,7 @@ def _onto(intent: Intent, blobs: BlobStore) -> ElementKey | None:
     if not isinstance(intent.action, Drag):
         return None
     try:
-        rows = _ROWS.validate_json(blobs.read(intent.seen.keys_blob))
-    except (TraceError, ValidationError):
+        rows = read_element_keys(blobs, intent.seen)
+    except TraceError:
         return None
     return next((row.key for row in rows if row.ref == intent.action.to_ref), None)

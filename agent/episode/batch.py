@@ -16,7 +16,7 @@ from typing import Final
 
 from envs.core.action_languages import Parsed
 from envs.core.actions import FORM_FILLING, Action, ActionResult, Click, Reason, Select, Type
-from envs.core.observation import Element, Observation
+from envs.core.observation import TEXT_ROLES, Element, Observation
 from envs.core.trace import BatchPlace
 from envs.observer.page_state import page_state
 
@@ -26,7 +26,6 @@ _CHOICES: Final = frozenset(
 """Roles whose click chooses a value or sets the focus, as filling in a form does."""
 _CONTROL = re.compile(r'(?<!\\)\[(\d+)\] ([^\s"]+)(?: (?:= )?"(?:[^"\\]|\\.)*"| [^\s"|]+)*')
 """A control in the page's text, with its name, value, states and options; two spaces or a `|` follow it."""
-_TEXT_FIELDS: Final = frozenset({"textbox", "searchbox", "combobox", "spinbutton"})
 _TOGGLED: Final = frozenset({"checked", "mixed", "selected", "expanded", "collapsed"})
 _MOST_GONE: Final = 0.5
 """Share of the controls that may go without counting as another view."""
@@ -148,7 +147,7 @@ def _should_act(action: Action, observation: Observation) -> bool:
     """Whether the action is expected to change the page. A field may hold the text or option already, or have the
     focus."""
     element = observation.element(_ref(action))
-    return isinstance(action, Click) and (element is None or element.key.role not in _TEXT_FIELDS)
+    return isinstance(action, Click) and (element is None or element.key.role not in TEXT_ROLES)
 
 
 def _by_frame(before: Observation, now: Observation) -> BatchStop | None:
@@ -244,7 +243,7 @@ def _kind(element: Element) -> tuple[str, str, str]:
 
 def _buttons_beside(observation: Observation, used: Element) -> dict[int, tuple[str, str]]:
     """The buttons in the line of the *used* text field, by number: digest and name."""
-    if used.key.role not in _TEXT_FIELDS:
+    if used.key.role not in TEXT_ROLES:
         return {}
     for line in observation.text.split("\n"):
         roles = _roles_in(line)

@@ -158,7 +158,7 @@ def render_policy_prompt(style: Style, view: PolicyView) -> tuple[Message, ...]:
         case "full":
             return (message("system", _full_system(view)), message("user", _full_user(view)))
         case "compact":
-            return (message("user", _compact(view, COMPACT_PAGE_CHARS, FOCUS_CHARS)),)
+            return (message("user", _compact(view)),)
 
 
 def one_line(text: str, limit: int = LINE_CHARS) -> str:
@@ -166,20 +166,20 @@ def one_line(text: str, limit: int = LINE_CHARS) -> str:
     return cut(folded(text), limit)
 
 
-def compact_text(view: PolicyView, page_chars: int = COMPACT_PAGE_CHARS, focus_chars: int = FOCUS_CHARS) -> str:
+def compact_text(view: PolicyView) -> str:
     """Returns the compact prompt. The embedded model is trained on exactly this text.
 
     It does not list secrets and files: with two such lines the embedded model solved 19 of 30 episodes of the demo
     instead of 29. The instruction of a small model names the secrets and files that it needs.
 
-    A page text longer than *page_chars* is cut to its *focus_chars* most relevant characters.
+    A page text longer than `COMPACT_PAGE_CHARS` is cut to its `FOCUS_CHARS` most relevant characters.
     """
-    return _compact(view, page_chars, focus_chars).text
+    return _compact(view).text
 
 
-def _compact(view: PolicyView, page_chars: int, focus_chars: int) -> PromptText:
+def _compact(view: PolicyView) -> PromptText:
     text = without_cues(visible(view.observation.text))
-    fits = len(text) <= page_chars
+    fits = len(text) <= COMPACT_PAGE_CHARS
     lines = [words("Goal: ") + on_one_line(view.instruction, LINE_CHARS)]
     lines += [words("Have: ") + on_one_line(text, LINE_CHARS) for text in _status(view, done=True)]
     if next_text := _next_text(view):
@@ -191,7 +191,7 @@ def _compact(view: PolicyView, page_chars: int, focus_chars: int) -> PromptText:
         lines.append(words("Problem: ") + on_one_line(problem, 240))
     if not fits:
         lines.append(words("At: ") + on_one_line(within_site(view.observation.url), LINE_CHARS))
-    shown = text.split("\n") if fits else focused_lines(text, _sought(view), focus_chars)
+    shown = text.split("\n") if fits else focused_lines(text, _sought(view), FOCUS_CHARS)
     dialogs = [f'Dialog: {d.type} "{one_line(d.message, 240)}" ({d.answer})' for d in _answered(view)]
     return joined("\n", [*lines, words("Page:"), page([*dialogs, *short_head(view.observation), *shown])])
 

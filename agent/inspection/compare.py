@@ -117,18 +117,16 @@ class _Read:
     config: dict[str, Any]
 
 
-def compare(
-    a: Sequence[EpisodeFile], b: Sequence[EpisodeFile], *, resamples: int = RESAMPLES, seed: int = 0
-) -> Comparison:
+def compare(a: Sequence[EpisodeFile], b: Sequence[EpisodeFile], *, seed: int = 0) -> Comparison:
     """Compares *b* with *a*; the same seed gives the same numbers. Unreadable traces are named in their arm."""
     first, second = _read(a), _read(b)
     common = sorted(first.judged.keys() & second.judged.keys())
     draws = np.random.default_rng(seed)
-    picks = draws.integers(0, len(common), size=(resamples, len(common))) if common else None
+    picks = draws.integers(0, len(common), size=(RESAMPLES, len(common))) if common else None
     return Comparison(
         a=_arm(first, len(a)),
         b=_arm(second, len(b)),
-        paired=_paired(first.judged, second.judged, resamples, draws),
+        paired=_paired(first.judged, second.judged, draws),
         success=_difference([_rate(first.judged[t]) for t in common], [_rate(second.judged[t]) for t in common], picks),
         spent={
             measure: difference
@@ -222,7 +220,7 @@ def _arm(read: _Read, episodes: int) -> Arm:
 _Judged = Mapping[str, Sequence[_Episode]]
 
 
-def _paired(a: _Judged, b: _Judged, resamples: int, random: np.random.Generator) -> Paired:
+def _paired(a: _Judged, b: _Judged, random: np.random.Generator) -> Paired:
     """McNemar's test if each run has one attempt per task, else a sign-flip test over tasks' mean success."""
     common = sorted(a.keys() & b.keys())
     gains = np.array([_rate(b[task]) - _rate(a[task]) for task in common])
@@ -235,7 +233,7 @@ def _paired(a: _Judged, b: _Judged, resamples: int, random: np.random.Generator)
         moved = gains[gains != 0]
         exact = len(moved) <= _EXACT_TASKS
         method = "sign flips over tasks, exact" if exact else "sign flips over tasks, sampled"
-        p = _exact_flips(moved) if exact else _sampled_flips(moved, resamples, random)
+        p = _exact_flips(moved) if exact else _sampled_flips(moved, random)
     return Paired(method=method, tasks=len(common), only_a=only_a, only_b=only_b, p=p)
 
 
@@ -247,12 +245,12 @@ def _exact_flips(gains: np.ndarray) -> float:
     return float((np.abs(sums) >= abs(gains.sum()) - 1e-9).mean())
 
 
-def _sampled_flips(gains: np.ndarray, resamples: int, random: np.random.Generator) -> float:
+def _sampled_flips(gains: np.ndarray, random: np.random.Generator) -> float:
     """The same share estimated from random patterns; the observed pattern counts as one, so p is never 0."""
     as_far = 0
-    for _ in range(resamples):
+    for _ in range(RESAMPLES):
         as_far += abs((gains * random.choice((-1.0, 1.0), size=len(gains))).sum()) >= abs(gains.sum()) - 1e-9
-    return (1 + as_far) / (1 + resamples)
+    return (1 + as_far) / (1 + RESAMPLES)
 
 
 def _difference(a: Sequence[float], b: Sequence[float], picks: np.ndarray | None) -> Difference | None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.toy_models.tokens import closed_tokenizer
 from training.data.rows import Row
 from training.engine.checkpoints import save_policy
 from training.grpo.evaluation import tokenizer_of
@@ -15,20 +16,14 @@ from training.grpo.rewards import GridTarget, MazeTarget, SudokuTarget
 
 CHARACTERS = "0123456789#.SGUDLR>\n "
 """Characters with one token each. Each kind's question is one token too."""
-PAD, END, UNKNOWN = "<pad>", "<end>", "<unk>"
 
 
 def puzzle_tokenizer() -> Any:
     """Builds a tokenizer with one token per character and one per question."""
-    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
+    from tokenizers import Regex
 
     asks = [maze.ASK, sudoku.ASK, pattern.ASK]
-    vocabulary = {token: index for index, token in enumerate([PAD, END, UNKNOWN, *asks, *CHARACTERS])}
-    tokenizer: Any = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
-    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex("|".join([*map(_escaped, asks), "(?m:.)"])), "isolated")
-    tokenizer.decoder = decoders.Fuse()
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token=PAD, eos_token=END, unk_token=UNKNOWN)
+    return closed_tokenizer([*asks, *CHARACTERS], Regex("|".join([*map(_escaped, asks), "(?m:.)"])))
 
 
 def _escaped(text: str) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from benchmarks.toy_models.tokens import closed_tokenizer
 from training.grpo.run import save_start
 
-PAD, END, UNKNOWN, IMAGE = "<pad>", "<end>", "<unk>", "<image>"
+IMAGE = "<image>"
 TEMPLATE = """\
 {%- for message in messages -%}
 {%- if message.content is string %}{{ message.content }}
@@ -18,17 +19,8 @@ TEMPLATE = """\
 
 def character_tokenizer() -> Any:
     """Builds a tokenizer for printable ASCII with one token per character."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
-
     characters = ["\n", *(chr(code) for code in range(32, 127))]
-    vocabulary = {token: index for index, token in enumerate([PAD, END, UNKNOWN, IMAGE, *characters])}
-    tokenizer: Any = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
-    tokenizer.pre_tokenizer = pre_tokenizers.Split("", "isolated")
-    tokenizer.decoder = decoders.Fuse()
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token=PAD, eos_token=END, unk_token=UNKNOWN, extra_special_tokens=[IMAGE]
-    )
+    return closed_tokenizer([IMAGE, *characters], "", extra_special_tokens=[IMAGE])
 
 
 def vision_model(

@@ -21,10 +21,13 @@ marker or a group marker, so a page cannot forge them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from envs.core.actions import DialogReport
 from envs.security.blocked_requests import BlockedOrigin
+
+TEXT_ROLES: Final = ("textbox", "searchbox", "combobox", "spinbutton")
+"""Roles of the controls that text is typed into."""
 
 
 class Box(NamedTuple):

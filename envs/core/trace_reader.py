@@ -10,11 +10,25 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
+from envs.core.blobs import BlobStore
 from envs.core.errors import TraceError
 from envs.core.notes import Note
-from envs.core.trace import LIMITS, LINE, SCHEMA_VERSION, Commit, Event, Footer, Header, Intent, Line, PlanRecord
+from envs.core.trace import (
+    LIMITS,
+    LINE,
+    SCHEMA_VERSION,
+    Commit,
+    ElementKeyRecord,
+    Event,
+    Footer,
+    Header,
+    Intent,
+    Line,
+    ObservationRecord,
+    PlanRecord,
+)
 from envs.core.trace_chain import NO_CHAIN, Checker, Seal, take_apart
 
 
@@ -100,6 +114,17 @@ def read_trace(path: Path) -> Trace:
         else:
             builder.add(number, line)
     return builder.trace(torn, checker.seal())
+
+
+_ELEMENT_KEYS: Final = TypeAdapter(tuple[ElementKeyRecord, ...])
+
+
+def read_element_keys(blobs: BlobStore, seen: ObservationRecord) -> tuple[ElementKeyRecord, ...]:
+    """The elements that the page *seen* showed. Raises TraceError where *blobs* do not have them."""
+    try:
+        return _ELEMENT_KEYS.validate_json(blobs.read(seen.keys_blob))
+    except ValidationError:
+        raise TraceError(f"blob {seen.keys_blob} in {blobs.folder} is not a list of element keys") from None
 
 
 def has_header(path: Path) -> bool:

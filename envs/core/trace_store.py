@@ -8,7 +8,16 @@ from __future__ import annotations
 from envs.core.blobs import BlobStore
 from envs.core.run_lock import RunLock, RunLocked
 from envs.core.trace_chain import Seal, check_chain, check_unedited, edited_message
-from envs.core.trace_reader import Step, Summary, Trace, has_header, iter_lines, read_summary, read_trace
+from envs.core.trace_reader import (
+    Step,
+    Summary,
+    Trace,
+    has_header,
+    iter_lines,
+    read_element_keys,
+    read_summary,
+    read_trace,
+)
 from envs.core.trace_writer import TraceWriter, now
 
 __all__ = [
@@ -26,6 +35,7 @@ __all__ = [
     "has_header",
     "iter_lines",
     "now",
+    "read_element_keys",
     "read_summary",
     "read_trace",
 ]

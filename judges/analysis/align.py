@@ -142,13 +142,7 @@ class _ReferenceComparison:
         skip = [self._cost(move) for move in path]
         miss = [self._cost(move) for move in its]
         same = [[self._same(one, other) for other in its] for one in path]
-        cost = [[0.0] * (len(its) + 1) for _ in range(len(path) + 1)]
-        for i in range(len(path), -1, -1):
-            for j in range(len(its), -1, -1):
-                options = [cost[i + 1][j] + skip[i]] if i < len(path) else []
-                options += [cost[i][j + 1] + miss[j]] if j < len(its) else []
-                options += [cost[i + 1][j + 1]] if i < len(path) and j < len(its) and same[i][j] else []
-                cost[i][j] = min(options, default=0.0)
+        cost = _rest_costs(skip, miss, same)
         pairs: list[Pair] = []
         i = j = 0
         while i < len(path) and j < len(its):
@@ -189,6 +183,23 @@ class _ReferenceComparison:
                 similarity = move_similarity(one, other, self.same_page)
                 if OPEN_FROM <= similarity < 1 and question not in self.by.answers:
                     yield question
+
+
+def _rest_costs(skip: Sequence[float], miss: Sequence[float], same: Sequence[Sequence[bool]]) -> list[list[float]]:
+    """`[i][j]`: the least cost of aligning the moves from *i* on with those of the reference from *j* on; equal moves
+    cost nothing, a move left out what *skip* or *miss* says."""
+    cost = [[0.0] * (len(miss) + 1) for _ in range(len(skip) + 1)]
+    for i in range(len(skip), -1, -1):
+        for j in range(len(miss), -1, -1):
+            options: list[float] = []
+            if i < len(skip):
+                options.append(cost[i + 1][j] + skip[i])
+            if j < len(miss):
+                options.append(cost[i][j + 1] + miss[j])
+            if i < len(skip) and j < len(miss) and same[i][j]:
+                options.append(cost[i + 1][j + 1])
+            cost[i][j] = min(options, default=0.0)
+    return cost
 
 
 class _Places:

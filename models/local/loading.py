@@ -132,7 +132,7 @@ def _multiplies_bfloat16() -> bool:
 
 def _read(folder: Path, adapter: Path | None, *, merge: bool, on_cpu: bool, half: bool, vision: bool) -> Checkpoint:
     import torch
-    from transformers import AutoModelForCausalLM, AutoModelForImageTextToText, AutoTokenizer
+    from transformers import AutoModelForImageTextToText, AutoTokenizer
     from transformers.utils import logging
 
     logging.disable_progress_bar()
@@ -146,15 +146,11 @@ def _read(folder: Path, adapter: Path | None, *, merge: bool, on_cpu: bool, half
     texts = adapter if adapter is not None and brings_tokenizer else folder
     processor, problem = _processor(folder, adapter) if vision else (None, "")
     tokenizer = AutoTokenizer.from_pretrained(texts, **LOCAL) if processor is None else processor.tokenizer
-    if processor is not None:
-        model: Any = AutoModelForImageTextToText.from_pretrained(folder, **options)
-    else:
-        try:
-            model = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="sdpa", **options)
-        except ValueError as error:  # transformers has no text model of this type
-            if not problem:
-                raise
-            raise OSError(problem) from error
+    model: Any = (
+        AutoModelForImageTextToText.from_pretrained(folder, **options)
+        if processor is not None
+        else _text_model(folder, options, problem)
+    )
     declare_turn_end(model, tokenizer)
     if adapter is not None:
         model = _with_adapter(model, adapter)
@@ -162,6 +158,18 @@ def _read(folder: Path, adapter: Path | None, *, merge: bool, on_cpu: bool, half
         if half and not on_gpu:
             model = model.to(torch.bfloat16)
     return Checkpoint(model.to("cuda" if on_gpu else "cpu").eval(), tokenizer, processor, problem)
+
+
+def _text_model(folder: Path, options: dict[str, Any], problem: str) -> Any:
+    """Raises OSError with the *problem* of its processor where transformers has no text model of this type."""
+    from transformers import AutoModelForCausalLM
+
+    try:
+        return AutoModelForCausalLM.from_pretrained(folder, attn_implementation="sdpa", **options)
+    except ValueError as error:
+        if not problem:
+            raise
+        raise OSError(problem) from error
 
 
 def _processor(folder: Path, adapter: Path | None) -> tuple[Any, str]:

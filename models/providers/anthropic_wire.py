@@ -6,14 +6,11 @@ Requests are built in :mod:`models.providers.anthropic_chat`.
 from __future__ import annotations
 
 import json
-import re
 from typing import Annotated, Any, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
-from models.transport import well_formed
-
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+from models.transport import parsed_json
 
 
 class _Wire(BaseModel):
@@ -75,10 +72,7 @@ class WholeReply(_Wire):
 
 def whole_reply(body: str) -> WholeReply:
     """Parses *body*. Raises ValueError if it is not complete JSON, ValidationError if it is no message."""
-    parsed = json.loads(body)
-    if _SURROGATE.search(body):
-        # A lone surrogate cannot be stored; a pair that is split over two escapes has been joined by `loads`.
-        parsed = json.loads(well_formed(json.dumps(parsed, ensure_ascii=False)))
+    parsed = parsed_json(body)
     reply = WireReply.model_validate(parsed)
     return WholeReply(reply=reply, content=cast("dict[str, Any]", parsed)["content"])
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import re
 from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from models.providers.openai_wire import Count
-from models.transport import well_formed
-
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+from models.transport import parsed_json
 
 
 class _Wire(BaseModel):
@@ -97,8 +93,6 @@ class WholeResponse(_Wire):
 
 def whole_response(body: str) -> WholeResponse:
     """Parses *body*. Raises ValueError if it is not complete JSON, ValidationError if it is no response."""
-    parsed = json.loads(body)
-    if _SURROGATE.search(body):
-        parsed = json.loads(well_formed(json.dumps(parsed, ensure_ascii=False)))
+    parsed = parsed_json(body)
     response = WireResponse.model_validate(parsed)
     return WholeResponse(response=response, output=cast("dict[str, Any]", parsed)["output"])

@@ -7,14 +7,11 @@ Requests are built in :mod:`models.providers.openai_chat`.
 from __future__ import annotations
 
 import json
-import re
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat
 
-from models.transport import well_formed
-
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+from models.transport import parsed_json
 
 
 class _Wire(BaseModel):
@@ -74,11 +71,7 @@ class WireReply(_Wire):
 
 def wire_reply(body: str) -> WireReply:
     """Parses *body*. Raises ValueError if it is not complete JSON, ValidationError if it is no chat completion."""
-    parsed = json.loads(body)
-    if _SURROGATE.search(body):
-        # A lone surrogate cannot be stored; a pair that is split over two escapes has been joined by `loads`.
-        parsed = json.loads(well_formed(json.dumps(parsed, ensure_ascii=False)))
-    return WireReply.model_validate(parsed)
+    return WireReply.model_validate(parsed_json(body))
 
 
 class WireError(_Wire):

@@ -103,15 +103,19 @@ def _named(text: str) -> list[Place]:
             return [tuple(named[name] for name in corners)]
     for x, y in _POINTS:
         if x in named and y in named:
-            order = list(named)
-            for (
-                wide,
-                high,
-            ) in _SIZES:  # of the element where they follow its corner, of the screen where they precede it
-                if wide in named and high in named and order.index(wide) > order.index(y):
-                    return [(named[x], named[y], named[x] + named[wide], named[y] + named[high])]
-            return [(named[x], named[y])]
+            return [_sized(named, x, y) or (named[x], named[y])]
     return []
+
+
+def _sized(named: dict[str, float], x: str, y: str) -> Place | None:
+    """The box at its corner or centre *x*, *y*; None without its size. A size before them is that of the screen."""
+    order = list(named)
+    for wide, high in _SIZES:
+        if wide in named and high in named and order.index(wide) > order.index(y):
+            width, height = named[wide], named[high]
+            left, top = (named[x] - width / 2, named[y] - height / 2) if x == "cx" else (named[x], named[y])
+            return (left, top, left + width, top + height)
+    return None
 
 
 def _bracketed(text: str) -> list[Place]:

@@ -18,6 +18,7 @@ from models.transport import (
     added,
     failure_of_status,
     open_call,
+    parsed_json,
     quoted,
     retry_after_s,
     usable_key,
@@ -159,6 +160,10 @@ def test_well_formed_text_can_be_stored_and_is_left_alone(text: str) -> None:
         except UnicodeEncodeError:
             return
         assert clean == text
+
+
+def test_json_with_half_a_character_has_texts_that_can_be_stored() -> None:
+    assert parsed_json(r'{"half": "\ud83d!", "whole": "\ud83d\ude00"}') == {"half": "\ufffd!", "whole": "\U0001f600"}
 
 
 def test_a_quoted_message_is_one_short_line_without_the_key() -> None:

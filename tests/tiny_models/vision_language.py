@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from tests.tiny_models.byte_core import byte_core
+
 QWEN_SPECIAL = (
     *("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|object_ref_start|>", "<|object_ref_end|>", "<|box_start|>"),
     *("<|box_end|>", "<|quad_start|>", "<|quad_end|>", "<|vision_start|>", "<|vision_end|>", "<|vision_pad|>"),
@@ -33,14 +35,9 @@ SPREAD = 0.2
 
 def byte_tokenizer(special: tuple[str, ...], **named: Any) -> Any:
     """A token a byte, and the *special* ones."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    config: Any = Tokenizer(models.BPE(vocab={piece: index for index, piece in enumerate(alphabet)}, merges=[]))
-    config.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    config.decoder = decoders.ByteLevel()
-    return PreTrainedTokenizerFast(tokenizer_object=config, additional_special_tokens=list(special), **named)
+    return PreTrainedTokenizerFast(tokenizer_object=byte_core(), additional_special_tokens=list(special), **named)
 
 
 def _write_json(path: Path, **values: Any) -> None:

@@ -6,6 +6,7 @@ import random
 import re
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Final
 
 from training.embedded.lesson import Lesson
 from training.embedded.synthetic import Example
@@ -33,35 +34,34 @@ OURS = frozenset(
 """Words of the prompts and of the action language."""
 
 
+RENAMED: Final = 0.6
+"""Share of the examples with new words."""
+PLANNED: Final = 0.55
+"""Share of the examples with a milestone, of the lessons that have one."""
+SHIFTED: Final = 0.3
+"""Share of the actor's examples with new numbers of controls."""
+
+
 class Augmented:
     """Draws a task, then one of its lessons, then new words and numbers for it. Tasks count alike, however long their
     episodes; of a rater's lessons half say yes."""
 
-    def __init__(
-        self,
-        lessons: Sequence[Lesson],
-        words: WordBag,
-        *,
-        renamed: float = 0.6,
-        planned: float = 0.55,
-        shifted: float = 0.3,
-    ) -> None:
+    def __init__(self, lessons: Sequence[Lesson], words: WordBag) -> None:
         self._by_task: dict[str, list[Lesson]] = defaultdict(list)
         for lesson in lessons:
             self._by_task[lesson.task.name].append(lesson)
         self._tasks = sorted(self._by_task)
         self._wording = {task: wording(found) for task, found in self._by_task.items()}
         self._words = words
-        self._renamed, self._planned, self._shifted = renamed, planned, shifted
 
     def draw(self, rng: random.Random) -> Example:
         task = rng.choice(self._tasks)
         lesson = self._lesson(rng, self._by_task[task])
-        bare = len(lesson.prompts) > 1 and rng.random() >= self._planned
+        bare = len(lesson.prompts) > 1 and rng.random() >= PLANNED
         example = Example(task, lesson.prompts[1 if bare else 0], lesson.answer)
-        if lesson.kind == "act" and rng.random() < self._shifted:  # a rater quotes numbers as they stand
+        if lesson.kind == "act" and rng.random() < SHIFTED:  # a rater quotes numbers as they stand
             example = shifted(rng, example)
-        return renamed(rng, self._words, example, self._wording[task]) if rng.random() < self._renamed else example
+        return renamed(rng, self._words, example, self._wording[task]) if rng.random() < RENAMED else example
 
     @staticmethod
     def _lesson(rng: random.Random, lessons: Sequence[Lesson]) -> Lesson:

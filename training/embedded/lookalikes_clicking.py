@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from models.prompting.prompt_text import cut
 from training.embedded.synthetic import Sketch, click_answer
 
 _NAMES = ("submit", "yes", "ok", "okay", "no", "previous", "next", "cancel")
 BUTTONS = (*_NAMES, *(name.capitalize() for name in _NAMES))
 
 
-def paragraph(page: Sketch, wanted: str | None, chance: float = 0.2, count: int = 20) -> int:
+LINKED = 0.2
+"""Share of the words of a paragraph that are links."""
+
+
+def paragraph(page: Sketch, wanted: str | None) -> int:
     """Adds text with links in one line; returns the number of the link called *wanted*, 0 if None."""
-    words = page.lorem(page.rng.randint(max(4, count // 2), count))
+    words = page.lorem(page.rng.randint(10, 20))
     place = page.rng.randrange(len(words)) if wanted else -1
     parts: list[str] = []
     text: list[str] = []
     found = 0
     for i, word in enumerate(words):
-        if i != place and (page.rng.random() >= chance or word == wanted):
+        if i != place and (page.rng.random() >= LINKED or word == wanted):
             text.append(word)
             continue
         if text:
@@ -175,7 +180,7 @@ def dialog(page: Sketch) -> tuple[str, str]:
     text = " ".join(page.lorem(rng.randint(2, 10)))
     buttons = rng.choice(([], ["Cancel", "OK"], ["Cancel", "OK"], ["OK", "Cancel"]))
     if rng.random() < 0.7:
-        page.control("clickable", _cut(" ".join(["Close", text, *buttons]), 60))
+        page.control("clickable", cut(" ".join(["Close", text, *buttons]), 60))
         page.control("clickable", "Close")
     close = page.control("button", "Close", states="" if buttons else rng.choice(("focused", "")))
     page.text(text)
@@ -184,7 +189,3 @@ def dialog(page: Sketch) -> tuple[str, str]:
         return 'Close the dialog box by clicking the "x".', click_answer(close)
     wanted = rng.choice([*buttons, "x"])
     return f'Click the button in the dialog box labeled "{wanted}".', click_answer(refs.get(wanted, close))
-
-
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -21,6 +21,8 @@ from training.grpo.rewards import ChoiceTarget, PointTarget
 
 ANSWER_TOKENS: Final = 128
 THOUGHT_TOKENS: Final = 512
+DEADLINE_S: Final = 300.0
+"""Of one answer."""
 
 
 class AskedPoint(Record):
@@ -57,7 +59,6 @@ async def answer_all(
     *,
     max_tokens: int | None = None,
     workers: int = 1,
-    deadline_s: float = 300.0,
 ) -> None:
     """Asks for the place of each of *examples* once, at temperature 0, and gives each answer to *store*. *max_tokens*
     of an answer: by default `ANSWER_TOKENS`, and `THOUGHT_TOKENS` more where the question asks for a thought.
@@ -65,20 +66,18 @@ async def answer_all(
     Raises :class:`models.base.ModelError` if the model cannot be reached; an answer that cannot be used counts."""
 
     async def answer(example: Example) -> Prediction:
-        return await _answer(model, form, example, max_tokens, deadline_s)
+        return await _answer(model, form, example, max_tokens)
 
     await answer_each(examples, answer, store, workers=workers)
 
 
-async def _answer(
-    model: ChatModel, form: GroundingPrompt, example: Example, max_tokens: int | None, deadline_s: float
-) -> Prediction:
+async def _answer(model: ChatModel, form: GroundingPrompt, example: Example, max_tokens: int | None) -> Prediction:
     png = await asyncio.to_thread(picture_as_png, example)
     size = picture_size(png)
     image, frame = await asyncio.to_thread(picture_for, form.profile, png, (int(size.width), int(size.height)))
     messages = _messages(example, form, image, Size(*frame.image))
     usual = ANSWER_TOKENS + (THOUGHT_TOKENS if messages[-1].text.endswith(THINK) else 0)
-    request = ChatRequest(messages, max_tokens=max_tokens or usual, deadline_s=deadline_s)
+    request = ChatRequest(messages, max_tokens=max_tokens or usual, deadline_s=DEADLINE_S)
     answered = await predict(model, example, request)
     if answered.problem:
         return answered

@@ -113,7 +113,7 @@ def score_all(examples: Sequence[Example], predictions: Mapping[str, Prediction]
     return paired
 
 
-def summarise(policy: str, scored: Sequence[Scored], *, seed: int = 0) -> GroundingScore:
+def summarise(policy: str, scored: Sequence[Scored]) -> GroundingScore:
     """The numbers of *scored*, which is not empty."""
     offsets = [distance(each.point, each.box.centre) for each in scored if each.point is not None]
     near = [0.0 if each.point is None else gaussian_proximity(each.point, each.box) for each in scored]
@@ -122,20 +122,20 @@ def summarise(policy: str, scored: Sequence[Scored], *, seed: int = 0) -> Ground
         examples=len(scored),
         clusters=len(set(map(_cluster, scored))),
         accuracy=_accuracy(scored),
-        clustered=_clustered(scored, seed),
+        clustered=_clustered(scored),
         proximity=fmean(near),
         tier=fmean(each.tier for each in scored),
         median_offset=median(offsets) if offsets else None,
         without_point=len(scored) - len(offsets),
         tokens=fmean(each.prediction.tokens for each in scored),
         thought_tokens=mean_thought_tokens(
-            [(each.prediction.thought_tokens, _cluster(each)) for each in scored], seed=seed
+            [(each.prediction.thought_tokens, _cluster(each)) for each in scored], seed=0
         ),
-        groups=tuple(_groups(scored, seed)),
+        groups=tuple(_groups(scored)),
     )
 
 
-def _groups(scored: Sequence[Scored], seed: int) -> list[GroupScore]:
+def _groups(scored: Sequence[Scored]) -> list[GroupScore]:
     """Groups of examples by each fact that distinguishes some, then by each pair of facts that both do."""
     names = {by: [_name(by, each) for each in scored] for by in _GROUPS}
     names = {by: held for by, held in names.items() if len(set(held)) > 1}
@@ -143,17 +143,15 @@ def _groups(scored: Sequence[Scored], seed: int) -> list[GroupScore]:
         if one in names and other in names:
             pairs = zip(names[one], names[other], strict=True)
             names[f"{one} × {other}"] = [f"{first}, {second}" for first, second in pairs]
-    return [group for by, held in names.items() for group in _groups_by(by, held, scored, seed)]
+    return [group for by, held in names.items() for group in _groups_by(by, held, scored)]
 
 
-def _groups_by(by: str, names: Sequence[str], scored: Sequence[Scored], seed: int) -> Iterator[GroupScore]:
+def _groups_by(by: str, names: Sequence[str], scored: Sequence[Scored]) -> Iterator[GroupScore]:
     members: dict[str, list[Scored]] = {}
     for name, each in zip(names, scored, strict=True):
         members.setdefault(name, []).append(each)
     for name, held in sorted(members.items()):
-        yield GroupScore(
-            by=by, name=name, examples=len(held), accuracy=_accuracy(held), clustered=_clustered(held, seed)
-        )
+        yield GroupScore(by=by, name=name, examples=len(held), accuracy=_accuracy(held), clustered=_clustered(held))
 
 
 def _name(by: str, scored: Scored) -> str:
@@ -165,9 +163,9 @@ def _accuracy(scored: Sequence[Scored]) -> Estimate:
     return proportion(sum(each.correct for each in scored), len(scored))
 
 
-def _clustered(scored: Sequence[Scored], seed: int) -> Estimate:
+def _clustered(scored: Sequence[Scored]) -> Estimate:
     right = [float(each.correct) for each in scored]
-    return clustered_mean(right, list(map(_cluster, scored)), resamples=RESAMPLES, seed=seed)
+    return clustered_mean(right, list(map(_cluster, scored)), resamples=RESAMPLES, seed=0)
 
 
 def _cluster(scored: Scored) -> str:

@@ -7,7 +7,7 @@ Plain numbers, one list per episode, so that they can be inspected before any tr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Final, Literal
 
 ValueTarget = Literal["outcome", "discounted"]
 
@@ -51,18 +51,22 @@ def advantages(rewards: Sequence[float], values: Sequence[float], *, gamma: floa
     )
 
 
+STEP_COST: Final = 0.05
+"""What each step costs in WebRL's published code."""
+
+
 def webrl_code_advantages(
-    rewards: Sequence[float], values: Sequence[float], *, success: bool, gamma: float, cost: float = 0.05
+    rewards: Sequence[float], values: Sequence[float], *, success: bool, gamma: float
 ) -> tuple[float, ...]:
-    """The advantages of WebRL's published code: `V(s_(t+1)) − V(s_t) − cost + outcome + G_t`, length T.
+    """The advantages of WebRL's published code: `V(s_(t+1)) − V(s_t) − 0.05 + outcome + G_t`, length T.
 
     The bootstrap has no γ, and the outcome counts on every step. In a success nearly every action is positive; in a
-    failure those actions after which V rose by more than *cost*. The value of the state after the last action is 0.
+    failure those actions after which V rose by more than 0.05. The value of the state after the last action is 0.
     """
     if len(rewards) != len(values):
         raise ValueError(f"{len(rewards)} rewards need as many values, got {len(values)}")
     terms = zip(values, (*values[1:], 0.0), returns(rewards, gamma), strict=True)
-    return tuple(after - before - cost + float(success) + total for before, after, total in terms)
+    return tuple(after - before - STEP_COST + float(success) + total for before, after, total in terms)
 
 
 def value_targets(steps: int, *, success: bool, gamma: float, kind: ValueTarget) -> tuple[float, ...]:

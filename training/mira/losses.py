@@ -68,16 +68,15 @@ def weighted_likelihood_loss(
     logprob: Tensor,
     advantage: Tensor,
     beta: float,
-    max_weight: float = MAX_WEIGHT,
     *,
     weight: Tensor | None = None,
 ) -> Tensor:
-    """`−mean exp(A/β)·log π`, weights at most *max_weight*. All (B,).
+    """`−mean exp(A/β)·log π`, weights at most `MAX_WEIGHT`. All (B,).
 
     With MiRA's advantage it is the KL objective of Eq. 15 and 21; with the plain return's, AWR (Peng et al. 2019). It
     can only raise probabilities.
     """
-    likelihood = torch.exp(advantage / beta).clamp(max=max_weight)
+    likelihood = torch.exp(advantage / beta).clamp(max=MAX_WEIGHT)
     return -weighted_mean(likelihood.detach() * logprob, weight)
 
 

@@ -46,10 +46,10 @@ def _label(time: int, times: Sequence[int], total: int) -> float:
     return (1 - share) * j / total + share * (j + 1) / total
 
 
-def fit_for_critic(actions: Sequence[object], *, max_steps: int = MAX_STEPS, max_repeats: int = MAX_REPEATS) -> bool:
-    """Applies the trace filter of App. A.3: fewer than *max_steps* steps, at most *max_repeats* repeats in a row."""
+def fit_for_critic(actions: Sequence[object]) -> bool:
+    """Applies the trace filter of App. A.3: fewer than `MAX_STEPS` steps, at most `MAX_REPEATS` repeats in a row."""
     run = longest = 0
     for previous, action in zip([None, *actions], actions, strict=False):
         run = run + 1 if previous == action else 1
         longest = max(longest, run)
-    return len(actions) < max_steps and longest <= max_repeats
+    return len(actions) < MAX_STEPS and longest <= MAX_REPEATS

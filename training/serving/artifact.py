@@ -53,12 +53,12 @@ class Manifest(Record):
     """Largest LoRA rank of an adapter; None for merged weights."""
     files: tuple[FileHash, ...]
 
-    def serve_command(self, folder: Path, name: str = "policy") -> tuple[str, ...]:
-        """Returns the command that serves this export as model *name*."""
+    def serve_command(self, folder: Path) -> tuple[str, ...]:
+        """Returns the command that serves this export as model `policy`."""
         from training.serving.adapters import server_rank
 
         if self.kind == "merged":
-            return ("vllm", "serve", str(folder), "--served-model-name", name)
+            return ("vllm", "serve", str(folder), "--served-model-name", "policy")
         rank = str(server_rank(self.rank or 1))
         return (
             "vllm",
@@ -68,7 +68,7 @@ class Manifest(Record):
             "--max-lora-rank",
             rank,
             "--lora-modules",
-            f"{name}={folder}",
+            f"policy={folder}",
         )
 
 

@@ -36,15 +36,15 @@ class Verification(Record):
     """Positions with a different most likely next token."""
 
 
-def verify(folder: Path, *, bound: float | None = None) -> Verification:
+def verify(folder: Path) -> Verification:
     """Compares the logits of the export in *folder* and of its source on the probe prompt, on the CPU in float32.
 
     Raises BadInput in one line if a file was changed, if the tokenizers encode the prompt differently, or if the logits
-    differ by more than *bound* (default: `BOUNDS`); ModelUnavailable if one of the two cannot be read.
+    differ by more than their bound in `BOUNDS`; ModelUnavailable if one of the two cannot be read.
     """
     manifest = read_manifest(folder)
     base, adapter = Path(manifest.base), Path(manifest.adapter) if manifest.adapter else None
-    limit = BOUNDS["float32" if manifest.kind == "adapter" else manifest.dtype] if bound is None else bound
+    limit = BOUNDS["float32" if manifest.kind == "adapter" else manifest.dtype]
     source_logits, source_ids = _probe(read_checkpoint(base, adapter, merge=False, on_cpu=True))
     merged = manifest.kind == "merged"
     served = read_checkpoint(folder if merged else base, None if merged else folder, on_cpu=True)

@@ -32,6 +32,8 @@ from training.grpo.rewards.targets import parse_action, parse_point, points_of, 
 
 _PLACE_LINE: Final = re.compile(r"^[ \t]*#[ \t]*Element[ \t]*:[^\n]*$", re.MULTILINE | re.IGNORECASE)
 """The line that names the place of a step without a point; where a prompt asks for it, it is no thought."""
+DEADLINE_S: Final = 300.0
+"""Of one answer."""
 
 
 class StepAnswer(Answer):
@@ -151,27 +153,24 @@ async def answer_all(
     *,
     max_tokens: int,
     workers: int = 1,
-    deadline_s: float = 300.0,
 ) -> None:
     """Asks for each of *steps*, and gives each answer to *store*. Raises :class:`models.base.ModelError` if the model
     cannot be reached; an answer that cannot be used, such as one that was cut off, is empty, all of it thought."""
 
     async def answer(step: AskedStep) -> StepAnswer:
-        return await _answer(model, step, profile, max_tokens, deadline_s)
+        return await _answer(model, step, profile, max_tokens)
 
     await answer_each(steps, answer, store, workers=workers)
 
 
-async def _answer(
-    model: ChatModel, step: AskedStep, profile: VisionProfile, max_tokens: int, deadline_s: float
-) -> StepAnswer:
+async def _answer(model: ChatModel, step: AskedStep, profile: VisionProfile, max_tokens: int) -> StepAnswer:
     messages = messages_of(step.example)
     if step.example.image is not None:
         png = await asyncio.to_thread(picture_as_png, step.example)
         image, frame = await asyncio.to_thread(picture_for, profile, png, step.size)
         messages = messages_of(step.example, (image,), frame.image)
     try:
-        reply = await complete(model, ChatRequest(messages, max_tokens=max_tokens, deadline_s=deadline_s))
+        reply = await complete(model, ChatRequest(messages, max_tokens=max_tokens, deadline_s=DEADLINE_S))
     except ModelError as error:
         if not error.answered:
             raise

@@ -116,15 +116,15 @@ def score_answers(
     return scored
 
 
-def summarise(policy: str, scored: Sequence[ScoredStep], *, seed: int = 0) -> PlanningScore:
+def summarise(policy: str, scored: Sequence[ScoredStep]) -> PlanningScore:
     """The metrics over all steps, and by type, platform and part of the data set."""
     return PlanningScore(
         policy=policy,
-        overall=_metrics(scored, seed),
-        by_type={name: _metrics(held, seed) for name, held in _divided(scored, lambda one: str(one.score.kind))},
-        by_platform={name: _metrics(held, seed) for name, held in _divided(scored, lambda one: one.step.platform)},
-        by_group={name: _metrics(held, seed) for name, held in _divided(scored, lambda one: one.step.group)},
-        mind2web=_mind2web(scored, seed),
+        overall=_metrics(scored),
+        by_type={name: _metrics(held) for name, held in _divided(scored, lambda one: str(one.score.kind))},
+        by_platform={name: _metrics(held) for name, held in _divided(scored, lambda one: one.step.platform)},
+        by_group={name: _metrics(held) for name, held in _divided(scored, lambda one: one.step.group)},
+        mind2web=_mind2web(scored),
         full_tasks=_full_tasks(scored),
         episodes=len({one.step.episode for one in scored}),
         unreadable=sum(one.action is None for one in scored),
@@ -156,26 +156,26 @@ def _all_right(episodes: Sequence[Sequence[ScoredStep]], right: Callable[[Scored
     return proportion(sum(all(map(right, held)) for held in episodes), len(episodes))
 
 
-def _mind2web(scored: Sequence[ScoredStep], seed: int) -> dict[str, ElementMetrics]:
+def _mind2web(scored: Sequence[ScoredStep]) -> dict[str, ElementMetrics]:
     known = [one for one in scored if one.element is not None]
     if not known:
         return {}
     groups = _divided(known, lambda one: one.step.group)
     parts = [("all", known), *(groups if len(groups) > 1 else ())]
-    return {name: _element_metrics(held, seed) for name, held in parts}
+    return {name: _element_metrics(held) for name, held in parts}
 
 
-def _element_metrics(scored: Sequence[ScoredStep], seed: int) -> ElementMetrics:
+def _element_metrics(scored: Sequence[ScoredStep]) -> ElementMetrics:
     episodes = [held for _, held in _divided(scored, _episode)]
 
     def over_steps(value: Callable[[ElementScore], float]) -> Estimate:
         values = [value(_element(one)) for one in scored]
-        return clustered_mean(values, [one.step.episode for one in scored], resamples=RESAMPLES, seed=seed)
+        return clustered_mean(values, [one.step.episode for one in scored], resamples=RESAMPLES, seed=0)
 
     def over_episodes(value: Callable[[ElementScore], float]) -> Estimate:
         means = [fmean(value(_element(one)) for one in held) for held in episodes]
         names = [held[0].step.episode for held in episodes]
-        return clustered_mean(means, names, resamples=RESAMPLES, seed=seed)
+        return clustered_mean(means, names, resamples=RESAMPLES, seed=0)
 
     def rate(right: Callable[[ElementScore], bool]) -> Rate:
         return Rate(
@@ -200,25 +200,23 @@ def _element(scored: ScoredStep) -> ElementScore:
     return scored.element
 
 
-def _metrics(scored: Sequence[ScoredStep], seed: int) -> StepMetrics:
+def _metrics(scored: Sequence[ScoredStep]) -> StepMetrics:
     grounded = [one for one in scored if one.score.grounded is not None]
     return StepMetrics(
         steps=len(scored),
-        type=_rate(scored, lambda score: score.type_right, seed),
-        grounding=_rate(grounded, lambda score: bool(score.grounded), seed),
-        success=_rate(scored, lambda score: score.success, seed),
-        type_match=_rate(scored, lambda score: score.type_match, seed),
-        exact_match=_rate(scored, lambda score: score.exact_match, seed),
-        thought_tokens=mean_thought_tokens(
-            [(one.answer.thought_tokens, one.step.episode) for one in scored], seed=seed
-        ),
+        type=_rate(scored, lambda score: score.type_right),
+        grounding=_rate(grounded, lambda score: bool(score.grounded)),
+        success=_rate(scored, lambda score: score.success),
+        type_match=_rate(scored, lambda score: score.type_match),
+        exact_match=_rate(scored, lambda score: score.exact_match),
+        thought_tokens=mean_thought_tokens([(one.answer.thought_tokens, one.step.episode) for one in scored], seed=0),
     )
 
 
-def _rate(scored: Sequence[ScoredStep], right: Callable[[StepScore], bool], seed: int) -> Rate:
+def _rate(scored: Sequence[ScoredStep], right: Callable[[StepScore], bool]) -> Rate:
     values = [right(one.score) for one in scored]
     clusters = [one.step.episode for one in scored]
     return Rate(
         wilson=proportion(sum(values), len(values)),
-        by_episode=clustered_mean([float(value) for value in values], clusters, resamples=RESAMPLES, seed=seed),
+        by_episode=clustered_mean([float(value) for value in values], clusters, resamples=RESAMPLES, seed=0),
     )

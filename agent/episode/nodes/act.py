@@ -11,8 +11,8 @@ from langgraph.runtime import Runtime
 from agent.episode.approval import needs_approval
 from agent.episode.batch import batch_of, doable
 from agent.episode.changed_pages import idle_actions
+from agent.episode.described_controls import as_written, grounded
 from agent.episode.episode import Episode
-from agent.episode.ground import grounded, no_op_of
 from agent.episode.nodes.plan import may_replan
 from agent.episode.policy import ActionProposal, Turn
 from agent.episode.prompts import PolicyView
@@ -112,7 +112,7 @@ def _no_op(episode: Episode, observation: Observation) -> tuple[Action | None, t
     last, _ = episode.steps[-1]
     if last.seen.digest != observation.digest or isinstance(last.action, Wait):
         return None, ()
-    return no_op_of(last)
+    return as_written(last)
 
 
 def _checked(proposal: ActionProposal, episode: Episode) -> ActionProposal:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
-
-from pydantic import TypeAdapter, ValidationError
+from typing import Any
 
 from agent.inspection.replay.page import Page, Standing
 from agent.run.changed_settings import CHANGEABLE
@@ -15,11 +13,9 @@ from agent.run.resume import RecoveredEpisode, SentAction, recover
 from agent.run.run_store import OpenTask, RunFolder
 from envs.core.actions import Action, Drag, Status
 from envs.core.errors import BadInput, TraceError
-from envs.core.trace import ElementKeyRecord, Footer, Header, Intent, Line
-from envs.core.trace_store import BlobStore, check_chain, iter_lines
+from envs.core.trace import Footer, Header, Intent, Line
+from envs.core.trace_store import BlobStore, check_chain, iter_lines, read_element_keys
 from envs.suites.open_web import SUITE as OPEN
-
-_ROWS: Final = TypeAdapter(tuple[ElementKeyRecord, ...])
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +84,7 @@ class Recording:
         seen = intent.seen
         if not seen.text_blob or not seen.keys_blob:
             return Page.recorded("", () if target is None else (target,))
-        try:
-            rows = _ROWS.validate_json(self.blobs.read(seen.keys_blob))
-        except ValidationError:
-            raise TraceError(f"blob {seen.keys_blob} in {self.blobs.folder} is not a list of element keys") from None
+        rows = read_element_keys(self.blobs, seen)
         known = {row.ref for row in rows}
         if target is not None and target.ref not in known:
             rows = (*rows, target)

@@ -10,6 +10,7 @@ from markupsafe import Markup
 from agent.inspection.report.svg import drawing, element, line, text
 from judges.statistics import Estimate
 from judges.subgoal_quality import HeatMap
+from models.prompting.prompt_text import cut
 
 CATEGORIES: Final[Mapping[str, str]] = {
     "stop_at_wrong_page": "Stopped at the wrong page",
@@ -58,7 +59,7 @@ def rates(rows: Sequence[tuple[str, int, Estimate]], *, label: str) -> Markup:
     ]
     for place, (name, episodes, share) in enumerate(rows):
         y = top + place * step + 15
-        parts.append(text(left - 12, y + 4, _short(name, 20), class_="label", anchor="end"))
+        parts.append(text(left - 12, y + 4, cut(name, 20), class_="label", anchor="end"))
         if share.value is not None and share.low is not None and share.high is not None:
             parts.append(line(left + room * share.low, y, left + room * share.high, y, class_="whisker"))
             parts.append(element("circle", cx=left + room * share.value, cy=y, r=5.5, class_="dot"))
@@ -141,7 +142,3 @@ def _ticks(last: int) -> range:
         if last / apart <= 12:
             return range(0, last + 1, apart)
     return range(0, last + 1, 1000)
-
-
-def _short(name: str, most: int) -> str:
-    return name if len(name) <= most else name[: most - 1] + "…"

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from envs.core.control_labels import control_label
-from envs.core.observation import Element, Observation
+from envs.core.observation import TEXT_ROLES, Element, Observation
 
-_TEXT_ROLES: Final = frozenset({"textbox", "searchbox", "combobox", "spinbutton"})
 _TEXT_TAGS: Final = frozenset({"input", "textarea"})
 _FILE_ROLE: Final = "file"
 """The role of a file input that has no ARIA role."""
@@ -91,7 +90,7 @@ def _takes_text(element: Element) -> bool:
     if "readonly" in element.states or element.options:
         return False
     role = element.key.role
-    return role in _TEXT_ROLES or (element.tag in _TEXT_TAGS and role not in _NO_TEXT_ROLES)
+    return role in TEXT_ROLES or (element.tag in _TEXT_TAGS and role not in _NO_TEXT_ROLES)
 
 
 def _takes_file(element: Element) -> bool:

@@ -42,13 +42,13 @@ class SharedChromium:
         self._home = home
 
     @classmethod
-    async def start(cls, proxy: AllowlistProxy, *, headed: bool = False) -> SharedChromium:
+    async def start(cls, proxy: AllowlistProxy) -> SharedChromium:
         """Starts Chromium. Raises BrowserMissing and BrowserNotStarted."""
         chromium = find_chromium()
         home = new_home("mira-shared-")
         process = await asyncio.create_subprocess_exec(
             *guard_command(home, chromium),
-            *_switches(home, proxy, headed),
+            *_switches(home, proxy),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,
@@ -70,11 +70,10 @@ class SharedChromium:
         await _end(self._process, self._home)
 
 
-def _switches(home: Path, proxy: AllowlistProxy, headed: bool) -> list[str]:
+def _switches(home: Path, proxy: AllowlistProxy) -> list[str]:
     switches = [f"--user-data-dir={home / 'profile'}", "--remote-debugging-port=0", "--no-startup-window"]
-    switches += [*QUIET, f"--proxy-server={proxy.server}"]
+    switches += [*QUIET, f"--proxy-server={proxy.server}", "--headless=new", "--hide-scrollbars"]
     switches += [proxy_certificate().switch] if proxy.origins.has_subresources else []
-    switches += [] if headed else ["--headless=new", "--hide-scrollbars"]
     return [*SWITCHES, *switches, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
 
 

@@ -61,7 +61,6 @@ async def demonstrate(
     tasks: Sequence[TaskRef],
     *,
     recoveries: float = 0.0,
-    solvers: dict[str, Solver] = SOLVERS,
 ) -> AsyncIterator[Demonstration]:
     """Yields a demonstration of each task, in the order of *tasks*, using all *environments* in parallel.
 
@@ -71,7 +70,7 @@ async def demonstrate(
     for task in tasks:
         if task.seed < FIRST_TRAINING_SEED:
             raise BadInput(f"{task.id}: seeds below {FIRST_TRAINING_SEED} are for evaluation, never for training")
-        if task.name not in solvers:
+        if task.name not in SOLVERS:
             raise BadInput(f"{task.id}: there is no solver for {task.name!r}")
     free = list(environments)
     running: list[tuple[asyncio.Task[Demonstration], MiniwobEnvironment]] = []
@@ -80,7 +79,7 @@ async def demonstrate(
         while True:
             while free and (task := next(waiting, None)) is not None:
                 environment = free.pop()
-                playing = run_demonstration(environment, task, solvers[task.name], recoveries=recoveries)
+                playing = run_demonstration(environment, task, SOLVERS[task.name], recoveries=recoveries)
                 running.append((asyncio.ensure_future(playing), environment))
             if not running:
                 return
@@ -99,14 +98,13 @@ async def run_demonstration(
     solver: Solver,
     *,
     recoveries: float = 0.0,
-    max_steps: int = MAX_STEPS,
 ) -> Demonstration:
-    """Runs one episode with *solver* until the benchmark ends it, the solver gives up or *max_steps* are reached.
+    """Runs one episode with *solver* until the benchmark ends it, the solver gives up or `MAX_STEPS` are reached.
 
     Failures of page or browser raise no exception: the demonstration is `broken`.
     """
     try:
-        return await _run_solver(environment, task, solver, recoveries, max_steps)
+        return await _run_solver(environment, task, solver, recoveries)
     except EnvError as error:
         nothing = EpisodeStart(instruction="", category="")
         broken = Score(status="broken", reward=0.0, evidence=str(error))
@@ -114,7 +112,7 @@ async def run_demonstration(
 
 
 async def _run_solver(
-    environment: MiniwobEnvironment, task: TaskRef, solver: Solver, recoveries: float, max_steps: int
+    environment: MiniwobEnvironment, task: TaskRef, solver: Solver, recoveries: float
 ) -> Demonstration:
     random = Random(f"{task.id} {recoveries}")
     start = await environment.reset(task)
@@ -122,7 +120,7 @@ async def _run_solver(
     past: list[Past] = []
     results: list[ActionResult] = []
     note = ""
-    while len(past) < max_steps and not await environment.done():
+    while len(past) < MAX_STEPS and not await environment.done():
         seen = await environment.observe()
         screen = Screen(start.instruction, seen, tuple(past))
         try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from secrets import token_hex
-from typing import Any
+from typing import Any, Final
 
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Page
@@ -23,6 +23,7 @@ from envs.suites.miniwob.state import LIMITS, SNAPSHOT_JS, PageState
 HIDDEN = "#query, #reward-display, #sync-task-cover, #click-canvas"
 """The benchmark's own elements: the goal (available as the instruction) and its timers. Not shown to a policy."""
 
+TIMEOUT_S: Final = 10.0
 EPISODE_MS = 1_000_000
 """The page's own time limit, 10 s by default. It is large because the run's limits apply."""
 
@@ -66,17 +67,16 @@ async ([seed, episode, limit, wait, fresh]) => {
 
 
 class Harness:
-    """Starts episodes on one page and reads their state. Every call ends within `timeout_s`."""
+    """Starts episodes on one page and reads their state. Every call ends within `TIMEOUT_S`."""
 
-    def __init__(self, page: Page, server: PageServer, *, timeout_s: float = 10.0) -> None:
+    def __init__(self, page: Page, server: PageServer) -> None:
         self.page = page
         self._server = server
-        self._timeout_s = timeout_s
         self._loaded: str | None = None
         self._episode = ""
         """Identifies the running episode in the page. A reload or a restart by the policy loses it."""
 
-    async def start(self, name: str, seed: int, *, reload: bool = False) -> str:
+    async def start(self, name: str, seed: int) -> str:
         """Starts episode `seed` of task `name` and returns its instruction, one line.
 
         The page is loaded only if it shows another task, was left, or keeps state between episodes. Otherwise the
@@ -85,19 +85,19 @@ class Harness:
         url = self._server.task_url(name)
         self._episode = f"{name}/{seed}/{token_hex(8)}"
         try:
-            fresh = reload or name in HARD_RESET or self._loaded != name or self.page.url.split("#")[0] != url
+            fresh = name in HARD_RESET or self._loaded != name or self.page.url.split("#")[0] != url
             if fresh:
                 self._loaded = None
                 await self._load(url)
                 self._loaded = name
-            goal = await self._call(_START_JS, [seed, self._episode, EPISODE_MS, self._timeout_s * 250, fresh])
+            goal = await self._call(_START_JS, [seed, self._episode, EPISODE_MS, TIMEOUT_S * 250, fresh])
         except PlaywrightError as error:
             self._loaded = None  # a page that does not restart is loaded again
             raise ResetFailed(f"miniwob/{name} seed {seed} did not start: {error.message.splitlines()[0]}") from error
         except TimeoutError as error:
-            raise ResetFailed(f"miniwob/{name} seed {seed} did not start within {self._timeout_s:g} s") from error
+            raise ResetFailed(f"miniwob/{name} seed {seed} did not start within {TIMEOUT_S:g} s") from error
         if not isinstance(goal, str) or not goal.strip():
-            raise ResetFailed(f"miniwob/{name} seed {seed}: the page was not ready within {self._timeout_s / 4:g} s")
+            raise ResetFailed(f"miniwob/{name} seed {seed}: the page was not ready within {TIMEOUT_S / 4:g} s")
         return storable(" ".join(goal.split()))
 
     async def state(self) -> PageState | None:
@@ -109,8 +109,8 @@ class Harness:
         return None if raw is None else PageState.parse(raw)
 
     async def _load(self, url: str) -> None:
-        await self.page.goto(url, wait_until="load", timeout=self._timeout_s * 1000)
+        await self.page.goto(url, wait_until="load", timeout=TIMEOUT_S * 1000)
 
     async def _call(self, script: str, argument: object) -> Any:
-        async with asyncio.timeout(self._timeout_s):
+        async with asyncio.timeout(TIMEOUT_S):
             return await self.page.evaluate(script, argument)

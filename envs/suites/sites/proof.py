@@ -16,7 +16,7 @@ from pathlib import Path
 
 from envs.core.actions import Action, ActionResult, Back, Click, Select, Type
 from envs.core.errors import EnvError
-from envs.core.observation import Element, Observation
+from envs.core.observation import TEXT_ROLES, Element, Observation
 from envs.core.record import Record
 from envs.core.tasks import TaskRef
 from envs.suites.sites.catalog import noise
@@ -164,6 +164,6 @@ async def _random_agent_problems(environment: SitesEnvironment, task: TaskRef) -
 def _any_action(element: Element, words: list[str], rng: random.Random) -> Action:
     if element.options:
         return Select(ref=element.ref, option=rng.choice(element.options))
-    if element.key.role in ("textbox", "searchbox", "spinbutton", "combobox"):
+    if element.key.role in TEXT_ROLES:
         return Type(ref=element.ref, text=rng.choice(words), enter=rng.random() < 0.5)
     return Click(ref=element.ref)

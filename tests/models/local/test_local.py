@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 import torch
-from tokenizers import Tokenizer, decoders, pre_tokenizers
-from tokenizers import models as bpe
 from transformers import AutoTokenizer, ByT5Tokenizer, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from models.base import ChatRequest, Image, Message, ModelRejected, ModelTimeout, ModelTruncated, ModelUnavailable
@@ -22,6 +20,7 @@ from models.local.continuation import Job, Row
 from models.local.grammar_masks import GrammarState
 from models.providers.local_chat import LocalModel
 from tests.timing import HANG_S, Bound, until_async
+from tests.tiny_models.byte_core import byte_core
 
 TEMPLATE = (
     "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}"
@@ -32,13 +31,8 @@ SPECIALS = ["<|pad|>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>"]
 
 def save_checkpoint(folder: Path, *, context: int = 256, seed: int = 0) -> Path:
     """A two-layer model over single bytes; random weights, but a real checkpoint."""
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    vocabulary = {token: i for i, token in enumerate([*SPECIALS, *alphabet])}
-    core = Tokenizer(bpe.BPE(vocabulary, []))
-    core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    core.decoder = decoders.ByteLevel()
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=core,
+        tokenizer_object=byte_core(SPECIALS),
         pad_token="<|pad|>",
         eos_token="<|end|>",
         additional_special_tokens=SPECIALS[2:],
@@ -47,7 +41,7 @@ def save_checkpoint(folder: Path, *, context: int = 256, seed: int = 0) -> Path:
     tokenizer.chat_template = TEMPLATE
     torch.manual_seed(seed)
     config = LlamaConfig(
-        vocab_size=len(vocabulary),
+        vocab_size=len(tokenizer),
         hidden_size=32,
         intermediate_size=48,
         num_hidden_layers=2,

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, normalizers, pre_tokenizers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, normalizers
 from tokenizers import models as cores
 from transformers import PreTrainedTokenizerFast
 
@@ -17,6 +17,7 @@ from models.prompting.prompt_tokens import PromptTokens, control_tokens, process
 from models.providers.gemini_chat import wire_config, wire_contents
 from models.providers.gemini_families import family_of
 from tests.models.prompting.test_control_tokens import CHATML, MISTRAL, TOKENIZERS, without_defence
+from tests.tiny_models.byte_core import byte_core
 
 TRIMMED = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content | trim }}<|im_end|>\n{% endfor %}"
@@ -28,12 +29,7 @@ VICUNA = "{% for m in messages %}{{ m.role | upper }}: {{ m.content }} {% endfor
 
 
 def byte_level(normalizer: Any = None, template: str = CHATML, **flags: Any) -> PreTrainedTokenizerFast:
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    core = Tokenizer(cores.BPE({token: i for i, token in enumerate(alphabet)}, []))
-    if normalizer is not None:
-        core.normalizer = normalizer
-    core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    core.decoder = decoders.ByteLevel()
+    core = byte_core(normalizer=normalizer)
     names = ("<|im_start|>", "<|im_end|>", "<|image_pad|>", "<think>", "▁<PRE>", "<Turn>")
     core.add_special_tokens([AddedToken(one, special=True, **({"normalized": False} | flags)) for one in names])
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=core, eos_token="<|im_end|>")
@@ -141,8 +137,7 @@ def test_a_byte_is_not_spelled_by_its_name() -> None:
 
 
 def test_a_special_token_of_one_character_is_spelled_out() -> None:
-    core = Tokenizer(cores.BPE({token: i for i, token in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}, []))
-    core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    core = byte_core()
     core.add_special_tokens(["␄"])
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=core, eos_token="␄")
     assert tokenizer.eos_token_id in tokenizer.encode("a␄b")

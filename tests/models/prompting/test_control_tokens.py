@@ -11,13 +11,13 @@ from dataclasses import dataclass
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import AddedToken, Tokenizer, decoders, pre_tokenizers
-from tokenizers import models as bpe
+from tokenizers import AddedToken
 from transformers import PreTrainedTokenizerFast
 
 from models.base import Message
 from models.prompting.fence import defuse
 from models.prompting.prompt_tokens import PromptTokens, control_tokens
+from tests.tiny_models.byte_core import byte_core
 
 CHATML = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
@@ -111,10 +111,7 @@ FAMILIES = {
 
 def tokenizer_of(family: Family) -> PreTrainedTokenizerFast:
     """Only the first token is named (as `eos_token`), so `all_special_tokens` holds it alone."""
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    core = Tokenizer(bpe.BPE({token: i for i, token in enumerate(alphabet)}, []))
-    core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    core.decoder = decoders.ByteLevel()
+    core = byte_core()
     core.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in family.special])
     core.add_tokens([AddedToken(token, special=False, normalized=False) for token in family.plain])
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=core, eos_token=family.special[0])

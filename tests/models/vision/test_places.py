@@ -37,6 +37,7 @@ BOX = (100, 200, 160, 230)
         pytest.param("x1=100, y1=200, x2=160, y2=230", id="corners, named"),
         pytest.param("x_min: 100 y_min: 200 x_max: 160 y_max: 230", id="corners, otherwise named"),
         pytest.param('{"x": 100, "y": 200, "width": 60, "height": 30}', id="corner and size"),
+        pytest.param('{"cx": 130, "cy": 215, "w": 60, "h": 30}', id="centre and size"),
         pytest.param("width: 1920, height: 1080, x: 130, y: 215", id="the size of the screen"),
         pytest.param("X: 130\nY: 215", id="capitals, two lines"),
         pytest.param("[[130, 215]]", id="a list of one point"),
@@ -75,6 +76,7 @@ def test_an_answer_in_a_models_own_format_is_read(text: str) -> None:
         "the 2nd: [100, 200, 160, 230]",
         "x1=100; y1=200; x2=160; y2=230",
         "left=100, top=200, right=160, bottom=230",
+        "cx=130, cy=215, width=60, height=30",
         '{"bbox_2d": [100, 200, 160, 230], "point_2d": [101, 201]}',
     ],
 )

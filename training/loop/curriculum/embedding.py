@@ -25,11 +25,11 @@ class Embedding:
     before the cosine, so that 0 means average similarity and not "nothing in common".
     """
 
-    def __init__(self, folder: Path, *, device: str = "cpu") -> None:
+    def __init__(self, folder: Path) -> None:
         """*folder*: a policy's checkpoint or an adapter. Does not use the network. Raises BadInput where it cannot be
         read."""
         model, self._tokenizer = load_policy(folder, padded=True)
-        self._model: Any = model.base_model.to(device).eval()
+        self._model: Any = model.base_model.eval()
         self._context = int(getattr(model.config.get_text_config(), "max_position_embeddings", None) or 512)
         self.cut = 0
         """Number of texts so far that were truncated to the model's context."""

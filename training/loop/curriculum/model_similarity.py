@@ -22,7 +22,7 @@ from models.asking import ask
 from models.base import ChatModel, ChatRequest, Message, ModelError, Usage
 from models.prompting.fence import FENCE_RULE
 from models.prompting.prompt_text import fenced, joined, message, own
-from training.loop.curriculum.similarity import Scores, Similarity, TfIdf
+from training.loop.curriculum.similarity import Scores, TfIdf
 
 MOST: Final = 10
 """Rating of a task against itself."""
@@ -86,16 +86,15 @@ async def rate_similarity(
     pool: Sequence[str],
     settings: ModelSimilaritySettings | None = None,
     *,
-    nearest: Similarity | None = None,
     on_answer: Callable[[], None] = lambda: None,
 ) -> ModelSimilarity:
     """Requests ratings of *model* for each distinct text of *failed*; *on_answer* is called after each answer.
 
-    *nearest* makes the shortlists, TF-IDF by default. Raises SimilarityFailed and cancels the remaining requests.
+    TF-IDF makes the shortlists. Raises SimilarityFailed and cancels the remaining requests.
     """
     settings = settings or ModelSimilaritySettings()
     questions, offers = sorted(set(failed)), sorted(set(pool))
-    similarity = (nearest or TfIdf()).scores(questions, offers)
+    similarity = TfIdf().scores(questions, offers)
     semaphore = asyncio.Semaphore(settings.parallel)
 
     async def rate(question: str, row: Sequence[float]) -> tuple[dict[str, float], Usage]:

@@ -35,12 +35,12 @@ def holds(key: str, *, ident: str | None = None, types: tuple[str, ...] = TEXTUA
     return check
 
 
-def computed(expected: Callable[[Goal, PageState], str | None], *, ident: str | None = None) -> Checker:
+def computed(expected: Callable[[Goal, PageState], str | None]) -> Checker:
     """Checks that a text field contains the value that *expected* computes from goal and page."""
 
     def check(goal: Goal, state: PageState) -> Verdict:
         target = expected(goal, state)
-        fields = [f.value for f in state.fields if f.type in TEXTUAL and (ident is None or f.id == ident)]
+        fields = [f.value for f in state.fields if f.type in TEXTUAL]
         return _verdict(target is not None and target in fields, f"fields hold {fields!r}, wanted {target!r}")
 
     return check

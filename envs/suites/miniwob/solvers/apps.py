@@ -6,14 +6,10 @@ import re
 from itertools import pairwise
 
 from envs.core.actions import Action
-from envs.core.observation import Element
-from envs.suites.miniwob.solvers.forms import FIELD_ROLES
+from envs.core.observation import TEXT_ROLES, Element
+from envs.suites.miniwob.milestones.apps import MONTHS
 from envs.suites.miniwob.solvers.screen import Screen, Unsolvable, click, fill
 
-MONTHS = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
 ICONS = ("reply", "retweet", "like", "share")
 """Order of the unnamed icons below a post, left to right."""
 
@@ -169,4 +165,4 @@ def guess_number(screen: Screen) -> Action:
         return click(screen.find("button"))
     if guesses:
         low, high = (low, guesses[-1] - 1) if "lower than" in screen.text() else (guesses[-1] + 1, high)
-    return fill(screen.find(*FIELD_ROLES), str((low + high) // 2))
+    return fill(screen.find(*TEXT_ROLES), str((low + high) // 2))

@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 
 from envs.core.actions import Action, Press, Wait
-from envs.core.observation import Element
+from envs.core.observation import TEXT_ROLES, Element
 from envs.suites.miniwob.solvers.screen import Screen, Unsolvable, choose, click, fill, fill_all
-
-FIELD_ROLES = ("textbox", "searchbox", "spinbutton", "combobox")
 
 
 def _submit(screen: Screen, name: str = "Submit") -> Action:
@@ -16,7 +14,7 @@ def _submit(screen: Screen, name: str = "Submit") -> Action:
 
 
 def _field(screen: Screen, at: int = 0) -> Element:
-    return screen.find(*FIELD_ROLES, at=at)
+    return screen.find(*TEXT_ROLES, at=at)
 
 
 def ordinal(word: str) -> int:
@@ -38,7 +36,7 @@ def enter_password(screen: Screen) -> Action:
     """A password's value is never shown, so past actions decide which fields are filled."""
     (text,) = screen.parse(r'^Enter the password "(.*)" into both')
     filled = {past.target for past in screen.past if past.action.kind == "type"}
-    for element in screen.all(*FIELD_ROLES):
+    for element in screen.all(*TEXT_ROLES):
         if element.key not in filled:
             return fill(element, text)
     return _submit(screen)
@@ -68,7 +66,7 @@ def focus_text_2(screen: Screen) -> Action:
 def login_user(screen: Screen) -> Action:
     """Types the name, then the password (its value is never shown, so past actions decide), then logs in."""
     user, password = screen.parse(r'username "(.*)" and the password "(.*)" into')
-    name_field, password_field = screen.all(*FIELD_ROLES)[:2]
+    name_field, password_field = screen.all(*TEXT_ROLES)[:2]
     if name_field.value != user:
         return fill(name_field, user)
     if not any(past.target == password_field.key and past.action.kind == "type" for past in screen.past):
@@ -118,7 +116,7 @@ def click_checkboxes(screen: Screen) -> Action:
 
 def labelled(screen: Screen) -> list[tuple[str, Element]]:
     """Every text field with its name, else the text before it, or after it if the page begins with a field."""
-    pieces = [p for p in screen.flow if isinstance(p, str) or p.key.role in FIELD_ROLES]
+    pieces = [p for p in screen.flow if isinstance(p, str) or p.key.role in TEXT_ROLES]
     below = bool(pieces) and not isinstance(pieces[0], str)
     texts = [pieces[i + 1 if below else i - 1] for i in range(len(pieces) - below) if not isinstance(pieces[i], str)]
     fields = [piece for piece in pieces if not isinstance(piece, str)]
@@ -133,7 +131,7 @@ def search_movies(screen: Screen) -> Action:
         for key, text in keys.items():
             if key in label.lower() and field.value != text:
                 return fill(field, text)
-    buttons = [element for element in screen.elements if element.key.role not in FIELD_ROLES]
+    buttons = [element for element in screen.elements if element.key.role not in TEXT_ROLES]
     if not buttons:
         raise Unsolvable("nothing to submit with")
     return click(buttons[-1])
@@ -180,8 +178,8 @@ def text_transform(screen: Screen) -> Action:
 
 def copy_paste(screen: Screen) -> Action:
     """Copies with the keyboard, because observations collapse the spaces that the benchmark compares."""
-    areas = [element for element in screen.all(*FIELD_ROLES) if element.tag == "textarea"]
-    field = next((element for element in screen.all(*FIELD_ROLES) if element.tag != "textarea"), None)
+    areas = [element for element in screen.all(*TEXT_ROLES) if element.tag == "textarea"]
+    field = next((element for element in screen.all(*TEXT_ROLES) if element.tag != "textarea"), None)
     if field is None:
         raise Unsolvable("no field to paste into")
     at = ordinal(screen.parse(r"from the (\d\w\w) text area")[0]) if "text area below" in screen.instruction else 0

@@ -1,4 +1,4 @@
-"""The rules of the house that a parser can hold: imports point down, rooms stay small, nothing is left half-done."""
+"""The rules of the sources that a parser can check: imports point down, files and functions stay short."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ BELOW = {
     "agent": {"envs", "models", "planners", "judges"},
     "training": {"envs", "models", "planners", "judges", "agent"},
 }
-SOURCES = sorted(path for room in BELOW for path in (ROOT / room).rglob("*.py"))
+SOURCES = sorted(path for package in BELOW for path in (ROOT / package).rglob("*.py"))
 MAX_LINES = 500
 MAX_FUNCTION_LINES = 80
 
 
-def _imported_rooms(tree: ast.AST) -> set[str]:
+def _imported_packages(tree: ast.AST) -> set[str]:
     names: list[str] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -51,10 +51,10 @@ def _imported_modules(tree: ast.AST, modules: set[str]) -> set[str]:
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_source_file_keeps_the_rules(path: Path) -> None:
-    room = path.relative_to(ROOT).parts[0]
+    package = path.relative_to(ROOT).parts[0]
     text = path.read_text(encoding="utf-8")
     tree = ast.parse(text)
-    assert _imported_rooms(tree) - {room} <= BELOW[room], "imports point down the list of rooms only"
+    assert _imported_packages(tree) - {package} <= BELOW[package], "imports point down the list of packages only"
     assert text.count("\n") <= MAX_LINES
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -89,10 +89,10 @@ def test_the_packages_of_training_form_no_circle() -> None:
     assert order.index("data") < order.index("engine") < order.index("loop")
 
 
-@pytest.mark.parametrize("room", BELOW)
-def test_importing_a_room_is_light_and_silent(room: str) -> None:
+@pytest.mark.parametrize("package", BELOW)
+def test_importing_a_package_is_light_and_silent(package: str) -> None:
     """A menu must not start a browser, load torch or print."""
-    code = f"import sys, {room}; sys.exit(any(m in sys.modules for m in ('torch', 'transformers', 'playwright')))"
+    code = f"import sys, {package}; sys.exit(any(m in sys.modules for m in ('torch', 'transformers', 'playwright')))"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_S, cwd=ROOT, check=False
     )
@@ -101,8 +101,8 @@ def test_importing_a_room_is_light_and_silent(room: str) -> None:
 
 def test_what_is_cited_can_be_got() -> None:
     """The papers are published; the specification from which the code was written is not in the repository."""
-    rooms = [path for room in BELOW for path in (ROOT / room).rglob("*.py")]
-    read = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").glob("*.py"), *rooms]
+    sources = [path for package in BELOW for path in (ROOT / package).rglob("*.py")]
+    read = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").glob("*.py"), *sources]
     assert [str(path) for path in read if re.search(r"\bSPEC\b", path.read_text(encoding="utf-8"))] == []
 
 

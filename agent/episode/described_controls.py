@@ -50,7 +50,7 @@ async def grounded(episode: Episode, proposal: ActionProposal, observation: Obse
     return replace(proposal, action=first.action, groundings=first.groundings, then=(*then, *rest))
 
 
-def no_op_of(intent: Intent) -> tuple[Action, tuple[Description, ...]]:
+def as_written(intent: Intent) -> tuple[Action, tuple[Description, ...]]:
     """The action of *intent* as the policy wrote it, and what it described."""
     described = tuple(Description(grounding.field, grounding.description) for grounding in intent.groundings)
     return as_described(intent.action, intent.groundings), described
