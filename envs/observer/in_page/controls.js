@@ -84,7 +84,12 @@ class PageObservation extends PageWalk {
     if (tag === 'html' || tag === 'body') return '';
     const bare = !hasAttributes(element);
     const inWidget = context.control !== null && context.control.role !== 'clickable';
+    if (context.rows && context.rows === flatParent(element)) return 'listener';
     if (listening.has(element) || (!bare && hasHandler(element))) {
+      if (context.control === null && style.cursor !== 'pointer' && listensForRows(element, tag)) {
+        inner.rows = element;
+        return '';
+      }
       if (style.cursor === 'pointer' && !context.pointer && isListOfRows(element, tag, role)) {
         inner.pointer = false;
         return '';

@@ -143,6 +143,26 @@ function isListOfRows(element, tag, role) {
   return first !== null && [...firstOf(queryAll(element, ':scope > *'), 3, localName)].filter((name) => name === localName(first)).length > 1;
 }
 
+const ROWS_READ = 40; // rows of a list that are compared
+const CHOICE_CHARS = 60; // a longer row is a text, not a choice
+
+/** Whether a listener around rows of text is there to find out which row was clicked: around the items of a list, or around
+ *  siblings of one class that hold nothing but a short text. */
+function listensForRows(element, tag) {
+  if (namespaceOf(element) === SVG || attr(element, 'draggable') === 'true') return false;
+  const rows = [];
+  for (let node = firstChild(element); node && rows.length < ROWS_READ; node = nextSibling(node)) {
+    if (nodeType(node) === 1) rows.push(node);
+    else if (nodeType(node) === 3 && clean(dataOf(node))) return false;
+  }
+  const [kind, word] = [rows.length && localName(rows[0]), rows.length && wordsOfClass(rows[0])[0]];
+  const isItem = (row) => {
+    const text = localName(row) === kind ? clean(textContent(row)) : '';
+    return text !== '' && text.length <= CHOICE_CHARS && (kind === 'li' || (firstElement(row) === null && word && wordsOfClass(row)[0] === word));
+  };
+  return rows.length > 1 && (kind !== 'li' || LISTS.has(tag)) && rows.every(isItem) && queryFirst(element, INDEPENDENT) === null;
+}
+
 /** Whether a listener around several controls is the row's own and not delegated for them: the row looks clickable, or rows
  *  beside it listen too. */
 function hasOwnListener(element, style, role) {

@@ -87,7 +87,7 @@ class PageWalk {
     const layers = attempt(() => layersOf(page), null);
     this.documents.push({ path, holder, inner: 0, layers, behind: 0 });
     const context = { layers, covered: layers !== null, clear: false, inert: false, frame: this.documents.length - 1, text: true, visible: true,
-      pointer: false, placed: false, control: null, row: null, group: null, label: false, reveal: false, hash: fnv(''), element: null, opacity: '' };
+      pointer: false, placed: false, control: null, rows: null, row: null, group: null, label: false, reveal: false, hash: fnv(''), element: null, opacity: '' };
     if (layers) this.stack.push(() => this.tellBehind(context));
     if (top) this.stack.push({ node: top, context });
   }

@@ -32,6 +32,9 @@ HEAD: Final = """<!doctype html><style>
 window.clicked = '';
 const on = (selector, name, around = document) => around.querySelectorAll(selector).forEach((one) =>
   one.addEventListener('click', (event) => { if (!window.clicked) window.clicked = name; }));
+const tell = (list) => document.querySelector(list).addEventListener('click', (event) => {
+  window.clicked ||= event.target.closest(list + ' > *').textContent;
+});
 const delegate = (list, selector, name) => document.querySelector(list).addEventListener('click', (event) => {
   if (!window.clicked && event.target.closest(selector)) window.clicked = name;
 }, true);
@@ -40,6 +43,24 @@ const delegate = (list, selector, name) => document.querySelector(list).addEvent
 Case = tuple[str, str, str, tuple[tuple[str, str], ...]]
 """Name, markup, script, and the controls in order: how the name begins, and the handler that a click runs."""
 CASES: Final[tuple[Case, ...]] = (
+    (
+        "items-of-a-list-that-listens-for-them",
+        "<ul id=l1><li>Small</li><li><b>Large</b> size</li></ul>",
+        "tell('#l1')",
+        (("Small", "Small"), ("Large size", "Large size")),
+    ),
+    (
+        "siblings-of-one-class-in-a-box-that-listens-for-them",
+        "<div id=l2><span class='tab on'>Info</span><span class=tab>Reviews</span></div>",
+        "tell('#l2')",
+        (("Info", "Info"), ("Reviews", "Reviews")),
+    ),
+    (
+        "a-box-that-listens-around-unlike-texts",
+        "<div id=l3><b>Title</b> <i>Subtitle</i></div>",
+        "on('#l3', 'box')",
+        (("Title Subtitle", "box"),),
+    ),
     (
         "link-without-address-by-delegation",
         "<ul id=c1><li class=row>Ann one <a data-action=edit>Edit one</a></li></ul>",
