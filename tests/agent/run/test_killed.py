@@ -69,6 +69,11 @@ def browsers_of(home: Path) -> list[int]:
     return processes
 
 
+def drivers_of(home: Path) -> set[int]:
+    """The drivers of this process that started the browsers of *home*; tests share others."""
+    return {psutil.Process(pid).ppid() for pid in browsers_of(home)} & set(drivers())
+
+
 def lines_in(folder: Path) -> int:
     return sum(path.read_bytes().count(b"\n") for path in (folder / "r" / "episodes").glob("*.jsonl"))
 
@@ -276,7 +281,7 @@ async def test_a_browser_that_dies_is_replaced_and_the_episode_continues(
 
     def kill_the_browser_once(turn: Turn) -> Action:
         if turn.step == 2 and not killed:
-            killed.extend(browsers_of(home) if program == "browser" else drivers())
+            killed.extend(browsers_of(home) if program == "browser" else drivers_of(home))
             for pid in killed:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
