@@ -39,7 +39,7 @@ def declined_words(words: str, held: Sequence[HeldRequest]) -> str:
         return ""
     by = NOBODY if refused[0].answer == "nobody" else "by a person"
     more = f" and {len(refused) - 1} more" if len(refused) > 1 else ""
-    return f"{words}: {refused[0].method} {refused[0].place}{more} ({by})"
+    return f"{words}: {refused[0].method_in_words} {refused[0].place}{more} ({by})"
 
 
 def _asker(episode: Episode, session: BrowserSession, step: int, words: str) -> Ask:

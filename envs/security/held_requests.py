@@ -35,6 +35,8 @@ class HeldRequest(Record):
 
     method: str
     """MESSAGE for a WebSocket message."""
+    overrides: tuple[str, ...] = ()
+    """Values of the headers by which a server may treat the request as one by another method, cut to MAX_VALUE."""
     url: str
     """Canonical, cut to MAX_URL characters."""
     kind: RequestKind | None = None
@@ -48,8 +50,13 @@ class HeldRequest(Record):
 
     @property
     def changes_nothing(self) -> bool:
-        """True if the method is safe (GET, HEAD, OPTIONS) by its HTTP definition."""
-        return self.method in _SAFE
+        """True if the method is safe (GET, HEAD, OPTIONS) by its HTTP definition, and no header overrides it."""
+        return self.method in _SAFE and not self.overrides
+
+    @property
+    def method_in_words(self) -> str:
+        """The method, and those that headers put in its place: `GET as DELETE`."""
+        return " as ".join((self.method, *self.overrides))
 
     @property
     def place(self) -> str:
@@ -59,7 +66,7 @@ class HeldRequest(Record):
     def in_words(self) -> str:
         """Describes method, address and fields in one line."""
         shown_fields = ", ".join(f"{name}={value}" for name, value in self.fields)
-        return f"{self.method} {self.url}" + (f" with {shown_fields}" if shown_fields else "")
+        return f"{self.method_in_words} {self.url}" + (f" with {shown_fields}" if shown_fields else "")
 
 
 def categories_of(sent: Outgoing) -> frozenset[HoldCategory]:
@@ -82,8 +89,13 @@ def held_request(sent: Outgoing, mask: Mask) -> HeldRequest:
     fields = [(_cut(mask(name), MAX_NAME), _cut(mask(value), MAX_VALUE)) for name, value in _fields(sent)]
     if len(fields) > MAX_FIELDS:
         fields = [*fields[: MAX_FIELDS - 1], ("…", f"{len(fields) - MAX_FIELDS + 1} more")]
-    method, url = mask(sent.method), _cut(mask(sent.url), MAX_URL)
-    return HeldRequest(method=method, url=url, kind=sent.kind, fields=tuple(fields))
+    return HeldRequest(
+        method=mask(sent.method),
+        overrides=tuple(_cut(mask(value.decode("latin-1")), MAX_VALUE) for _, value in method_overrides(sent)),
+        url=_cut(mask(sent.url), MAX_URL),
+        kind=sent.kind,
+        fields=tuple(fields),
+    )
 
 
 def _cut(text: str, most: int) -> str:

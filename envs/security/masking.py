@@ -92,7 +92,10 @@ def _blocked(blocked: tuple[BlockedOrigin, ...], secrets: SecretVault) -> tuple[
 def _held(held: HeldRequest, secrets: SecretVault) -> HeldRequest:
     mask = secrets.mask
     fields = tuple((mask(name), mask(value)) for name, value in held.fields)
-    return held.model_copy(update={"method": mask(held.method), "url": mask(held.url), "fields": fields})
+    overrides = tuple(map(mask, held.overrides))
+    return held.model_copy(
+        update={"method": mask(held.method), "overrides": overrides, "url": mask(held.url), "fields": fields}
+    )
 
 
 def _dialog(dialog: DialogReport, secrets: SecretVault) -> DialogReport:

@@ -208,6 +208,8 @@ class RequestHolding:
 def refusal_messages(requests: Sequence[HeldRequest]) -> tuple[str, ...]:
     """The lines of a result for requests that were not sent: the first three, and the number of the others."""
     refused = [request for request in requests if not request.sent]
-    lines = [f"the request {request.method} {request.place} {_MESSAGES[request.answer]}" for request in refused]
+    lines = [
+        f"the request {request.method_in_words} {request.place} {_MESSAGES[request.answer]}" for request in refused
+    ]
     more = f"{len(lines) - 3} more requests were not sent"
     return (*lines[:3], *([more] if len(lines) > 3 else []))

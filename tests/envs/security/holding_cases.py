@@ -194,9 +194,6 @@ FIELD = "<input aria-label=Go>"
 SUBMITTED = (
     # by the choice of the action
     case("click on a submit button", BUTTON),
-    case("type on a submit button", BUTTON, type_in("x")),
-    case("type on a link", "<a href='javascript:act(); void 0'>Go</a>", type_in("x")),
-    case("type on a tab", "<div role=tab tabindex=0 onclick=act()>Go</div>", type_in("x")),
     case(
         "type with Enter", "<form method=post action=/act><input name=a aria-label=Go></form>", type_in("1", enter=True)
     ),
@@ -430,7 +427,6 @@ OPENED = (
     case("goto", "", goto("act"), method="GET"),
     case("a link", "<a href=/act>Go</a>", method="GET"),
     case("a link into a new tab", "<a href=/act target=_blank>Go</a>", method="GET"),
-    case("type on a link", "<a href=/act>Go</a>", type_in("x"), method="GET"),
     case("a form by GET", "<form action=/act><button>Go</button></form>", method="GET"),
     case(
         "an image map",

@@ -98,6 +98,14 @@ def test_what_is_shown_is_bounded_and_masked_before_it_is_cut() -> None:
     assert named.method == "*", "a page chooses its methods"
 
 
+def test_a_read_that_a_header_overrides_is_shown_as_what_it_may_be() -> None:
+    read, change = (held_request(sent(b"", *fields, method="GET"), str) for fields in ((), OVERRIDDEN))
+    assert read.changes_nothing and read.in_words() == f"GET {URL}"
+    assert not change.changes_nothing and change.in_words() == f"GET as DELETE {URL}"
+    masked = held_request(sent(b"", *OVERRIDDEN, method="GET"), lambda text: text.replace("DELETE", "*"))
+    assert masked.overrides == ("*",), "a page chooses the values of its headers"
+
+
 Person = Callable[[tuple[HeldRequest, ...]], Awaitable[bool | None]]
 
 
