@@ -107,8 +107,8 @@ NO_ANSWER = "(no answer)"
 
 
 def answer_turn(text: str, signature: bytes | None = None) -> Message:
-    """The assistant turn of an answer that is sent back. An empty or truncated answer is told in words, because servers
-    such as Anthropic's refuse a turn without text."""
+    """The assistant turn of an answer that is sent back. An empty answer becomes `NO_ANSWER`, because servers such as
+    Anthropic's refuse a turn without text."""
     return Message("assistant", text if text.strip() else NO_ANSWER, signature=signature)
 
 

@@ -404,7 +404,7 @@ class BrowserSession:
         coming = (f"download {name!r} is under way" for name in self.downloads.in_progress())
         done = ": it was downloaded" if kept and result.reason is Reason.ADDRESS_IS_FILE else ""
         held = self.holding.drain()
-        told = (*self._choosers.drain(), *refused, *coming, *refusal_messages(held), *self.guard.outgoing.drain())
+        notices = (*self._choosers.drain(), *refused, *coming, *refusal_messages(held), *self.guard.outgoing.drain())
         status, reason = outcomes.status_and_reason(result, unapproved, held)
         dialogs = (*self._between, *self.dialogs.drain())
         new_tabs = self.tabs.opened - opened
@@ -412,7 +412,7 @@ class BrowserSession:
             update={
                 "status": status,
                 "reason": reason,
-                "message": storable("; ".join(filter(None, (result.message + done, *told)))),
+                "message": storable("; ".join(filter(None, (result.message + done, *notices)))),
                 "url": self.url if self.tabs.all else BLANK,
                 "dialogs": dialogs,
                 "downloads": kept,

@@ -19,7 +19,7 @@ class Viewport(Record):
 
 
 class Geolocation(Record):
-    """The position that pages are told, in degrees (WGS 84)."""
+    """The position that the Geolocation API gives to pages, in degrees (WGS 84)."""
 
     latitude: float = Field(ge=-90, le=90)
     longitude: float = Field(ge=-180, le=180)

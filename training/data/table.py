@@ -38,8 +38,8 @@ class DataSummary(Record):
     cut: int
     """Prompts whose middle was removed to fit the limit."""
     unreadable: int = 0
-    """Answers without an action, in episodes that were kept; they give no rows, but to
-    M-GRPO with `groups.unreadable`."""
+    """Answers without an action, in episodes that were kept; they give rows to M-GRPO
+    with `groups.unreadable` only."""
     rows: int
     prompt_tokens: tuple[int, int, int]
     """Median, 90th percentile, longest."""

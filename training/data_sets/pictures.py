@@ -16,7 +16,7 @@ _ORIENTATION: Final = 0x0112
 _SIDEWAYS: Final = range(5, 9)
 
 
-def picture_size(picture: Picture) -> Size:
+def upright_size(picture: Picture) -> Size:
     """Width and height of *picture* in pixels when it is upright; reads no more than its header from a file. Raises the
     errors of Pillow for a damaged one: OSError, SyntaxError, ValueError."""
     with _opened(picture) as image:
@@ -25,7 +25,7 @@ def picture_size(picture: Picture) -> Size:
 
 
 def upright(picture: Picture) -> Picture:
-    """*picture* as it is if it is stored upright; else an upright copy, a PNG. Raises as :func:`picture_size`."""
+    """*picture* as it is if it is stored upright; else an upright copy, a PNG. Raises as :func:`upright_size`."""
     from PIL import ImageOps
 
     with _opened(picture) as image:

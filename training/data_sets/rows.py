@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 from envs.core.errors import BadInput
 from models.optional import install_command, missing_modules
 from training.data_sets.items import Corners, Picture, Size
-from training.data_sets.pictures import picture_size
+from training.data_sets.pictures import upright_size
 
 __all__ = ["Row", "rows_in"]
 
@@ -104,7 +104,7 @@ class Row:
     def size(self, picture: Picture) -> Size:
         """Width and height of *picture* in pixels when it is upright; reads no more than its header from a file."""
         try:
-            return picture_size(picture)
+            return upright_size(picture)
         except (OSError, SyntaxError, ValueError) as error:  # raised by Pillow for damaged files
             raise self.bad(f"the image cannot be read: {error}") from None
 

@@ -22,8 +22,8 @@ def test_a_model_whose_prose_was_rejected_is_asked_again(toolset: Toolset) -> No
     policy = ToolsetPolicy(model)
     assert proposed(policy, TURN).action == act.Stop(answer="It costs 3 euros.")
     assert proposed(policy, REJECTED).action == act.Stop(answer="[3]")
-    told = model.requests[2].history[-1]
-    assert isinstance(told, Results) and told.news is not None and "not JSON" in told.news.text
+    results = model.requests[2].history[-1]
+    assert isinstance(results, Results) and results.news is not None and "not JSON" in results.news.text
     asked = model.requests[3].history[-1]
     assert isinstance(asked, Message) and "no tool call" in asked.text
 

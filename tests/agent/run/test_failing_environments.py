@@ -1,4 +1,4 @@
-"""Environments that raise what no contract names: an episode breaks, and the run goes on."""
+"""Environments that raise what no contract names: an episode breaks, and the run continues."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ async def test_a_copy_of_a_site_is_rebuilt_where_a_raised_limit_continues_an_epi
 
 
 async def test_a_browser_that_dies_is_no_failure_of_the_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once in the middle of an episode, once after its last action: the copies are rebuilt, and the episode goes on."""
+    """Once in the middle of an episode, once after its last action: the copies are rebuilt, the episode continues."""
     selection = TaskSelection("sites", ("shop-change-surname",), (0, 1))
     whole = await run_suite(config(policy="oracle"), selection, tmp_path)
     actions = {

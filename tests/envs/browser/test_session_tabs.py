@@ -238,11 +238,11 @@ async def test_a_click_whose_own_dialog_is_answered_last_is_not_taken_for_hung(w
     for message in ("second?", "first?"):
         seen = await session.observe()
         assert seen.dialog is not None and seen.dialog.message == message
-        answered = await session.execute(AnswerDialog(accept=True, text="told"))
+        answered = await session.execute(AnswerDialog(accept=True, text="answered"))
         assert answered.status is Status.OK and [dialog.message for dialog in answered.dialogs] == [message]
     assert [tab.page.url for tab in session.tabs.all] == [web.url(), web.url("/window")]
     await session.execute(FocusTab(index=0))
-    assert "told" in (await session.observe()).text
+    assert "answered" in (await session.observe()).text
 
 
 async def test_the_dialog_of_a_tab_that_was_closed_is_forgotten(web: Web, opener: Opener) -> None:

@@ -244,7 +244,7 @@ async def test_a_date_in_the_wrong_form_leaves_the_field_as_it_was(
     kind, before, refused, expected = case
     session = await opener()
     web["/"] = f"""<label>F<input id=f type={kind} value="{before}"></label>
-        <script>f.oninput = f.onchange = () => document.title = 'told'</script>"""
+        <script>f.oninput = f.onchange = () => document.title = 'changed'</script>"""
     await visit(session, web.url())
     result = await enter(session, refused)
     assert result.status is Status.NOT_ACTIONABLE and result.message.endswith(f", only {expected}"), result

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -13,16 +12,15 @@ from torch import nn
 
 from benchmarks.toy_models.puzzles import fresh_model
 from tests.tiny_models.vision_language import ARCHITECTURES
+from tests.training.grpo.place_rewards import reward_by_place
 from tests.training.grpo.vision_cases import vision_examples, vision_settings
 from training.engine.settings import Compute
 from training.grpo import trainer as trainer_module
 from training.grpo.examples import Example
 from training.grpo.puzzles import make_puzzles
 from training.grpo.results import read_log
-from training.grpo.rewards import UNSCALED, Rewarder, Scale, Score, Target
 from training.grpo.run import load_start, train_grpo
-from training.grpo.settings import GrpoSettings
-from training.grpo.trainer import build_trainer, token_count
+from training.grpo.trainer import build_trainer
 
 MAZES = make_puzzles("maze", 12, seed=0, size=3)
 
@@ -39,21 +37,9 @@ def _float32(model: nn.Module, compute: Compute, *, frozen: bool = False) -> nn.
     return model
 
 
-class _PlaceRewarder(Rewarder):
-    """Rewards a completion by its place in the group: a model with random weights is never right."""
-
-    def of_group(
-        self, target: Target, completions: Sequence[str], picture: bytes | None = None, scale: Scale = UNSCALED
-    ) -> list[Score]:
-        return [Score(float(place), {}) for place in range(len(completions))]
-
-
 @pytest.fixture(autouse=True)
 def rewards_by_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    def build(config: GrpoSettings, processor: Any) -> Rewarder:
-        return _PlaceRewarder(config.reward, token_count(processor))
-
-    monkeypatch.setattr(trainer_module, "build_rewarder", build)
+    reward_by_place(monkeypatch)
 
 
 def silent(_: str) -> None:

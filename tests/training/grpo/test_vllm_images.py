@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,36 +10,22 @@ import pytest
 
 from envs.core.errors import BadInput
 from tests.training.grpo.fake_vllm import FakeVllm, install_fake_vllm
+from tests.training.grpo.place_rewards import reward_by_place
 from tests.training.grpo.vision_cases import scored_batch, vision_examples, vision_settings
-from training.grpo import trainer as trainer_module
 from training.grpo.frames import limit_pixels
 from training.grpo.results import read_log
-from training.grpo.rewards import UNSCALED, Rewarder, Scale, Score, Target
 from training.grpo.run import load_start, train_grpo
-from training.grpo.settings import GrpoSettings
-from training.grpo.trainer import build_trainer, token_count
+from training.grpo.trainer import build_trainer
 
 PLACEHOLDERS = {"Qwen2.5-VL": "<|image_pad|>", "Gemma 3": "<start_of_image>", "SmolVLM": "<image>"}
 ROUNDING = 1e-4
 """Largest difference of log-probabilities between two ways to compute them in float32."""
 
 
-class _PlaceRewarder(Rewarder):
-    """Rewards a completion by its place in the group: a model with random weights is never right."""
-
-    def of_group(
-        self, target: Target, completions: Sequence[str], picture: bytes | None = None, scale: Scale = UNSCALED
-    ) -> list[Score]:
-        return [Score(float(place), {}) for place in range(len(completions))]
-
-
 @pytest.fixture(autouse=True)
 def sampler(monkeypatch: pytest.MonkeyPatch) -> None:
-    def build(config: GrpoSettings, processor: Any) -> Rewarder:
-        return _PlaceRewarder(config.reward, token_count(processor))
-
     install_fake_vllm(monkeypatch)
-    monkeypatch.setattr(trainer_module, "build_rewarder", build)
+    reward_by_place(monkeypatch)
 
 
 @pytest.mark.parametrize("name", PLACEHOLDERS)
