@@ -7,7 +7,6 @@ log-probabilities of the unconstrained distribution.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -37,7 +36,7 @@ class VisionGenerator(Generator):
     def _answered(self, job: Job) -> Row:
         row = Row(job)
         choice = _Choice(self, row, seeded_generator(job), self.grammar_state(row))
-        if row.finish is None and time.monotonic() > job.ends_at:  # before the costly pass of its pictures
+        if row.finish is None and job.over:  # before the costly pass of its pictures
             row.finish = "deadline"
         if row.finish is None:
             device = self.model.device
