@@ -28,8 +28,8 @@ class Sets(NamedTuple):
     measured: Sequence[Example]
 
 
-class Worked(NamedTuple):
-    """One world."""
+class Setting(NamedTuple):
+    """What the runs of one table share."""
 
     start: Path
     sets: Sets
@@ -44,30 +44,30 @@ Run = tuple[str, int, tuple[HeldOutEvaluation, ...]]
 """Arm, seed, measurements."""
 
 
-def play(world: Worked, arms: Sequence[str], seeds: Sequence[int]) -> None:
+def play(setting: Setting, arms: Sequence[str], seeds: Sequence[int]) -> None:
     """Seed after seed, so that a table of few seeds is whole early. Raises BadInput."""
     for arm in arms:
-        if arm.partition("@")[0] not in world.arms:
-            raise BadInput(f"unknown arm {arm!r}; there are {', '.join(world.arms)}")
+        if arm.partition("@")[0] not in setting.arms:
+            raise BadInput(f"unknown arm {arm!r}; there are {', '.join(setting.arms)}")
     for seed in seeds:
         for arm in arms:
             name, _, share = arm.partition("@")
             begun = time.monotonic()
             print(f"{arm}, seed {seed}", flush=True)
-            learned = world.sets.learned[: len(world.sets.learned) * int(share or 100) // 100]
+            learned = setting.sets.learned[: len(setting.sets.learned) * int(share or 100) // 100]
             result = train_grpo(
                 learned,
-                str(world.start),
-                world.out / arm / f"seed-{seed}",
-                parse_settings(merged(merged(world.base, world.arms[name]), {"seed": seed}), arm),
-                held_out=world.sets.measured,
+                str(setting.start),
+                setting.out / arm / f"seed-{seed}",
+                parse_settings(merged(merged(setting.base, setting.arms[name]), {"seed": seed}), arm),
+                held_out=setting.sets.measured,
                 log=lambda line: print(f"  {line}", flush=True),
             )
             took = time.monotonic() - begun
             print(f"  {took:.0f} s, {result.held_out[-1].measured.correct}", flush=True)
 
 
-def found_in(out: Path) -> Iterator[Run]:
+def completed_runs(out: Path) -> Iterator[Run]:
     """Every run that has ended."""
     for path in sorted(out.glob("*/seed-*/model")):
         yield path.parent.parent.name, int(path.parent.name.removeprefix("seed-")), read_held_out(path.parent)
@@ -75,7 +75,7 @@ def found_in(out: Path) -> Iterator[Run]:
 
 def table(out: Path, write: Path, measured: Sequence[Example]) -> None:
     """Writes WRITE.md, .json and .svg. Raises BadInput where nothing has ended."""
-    runs = list(found_in(out))
+    runs = list(completed_runs(out))
     if not runs:
         raise BadInput(f"no run in {str(out)!r} has ended")
     names = [example.name for example in measured]

@@ -10,7 +10,7 @@
     python -m benchmarks.grpo_grounding table --out runs/grounding --write docs/results/grpo_grounding
 
 TASKS: click-button,click-color,click-widget,click-test-2,click-tab,click-link,click-dialog-2,click-option,
-click-checkboxes,focus-text-2,click-shades,click-pie. Screenshots are cut to the 160 x 210 pixels of a MiniWoB++ task.
+click-checkboxes,focus-text-2,click-shades. Screenshots are cut to the 160 x 210 pixels of a MiniWoB++ task.
 Half of the examples are cloned by the start, a LLaVA of 1.8 million parameters, for a few epochs; arms learn from the
 other half, by 150 updates of 8 prompts x 8 completions. One core, beside another program: 4 s an update with what is
 measured, 12 minutes for the start.
@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent.cli.options import parse_seeds
-from benchmarks.grpo_arms import Sets, Worked, play, table
+from benchmarks.grpo_arms import Sets, Setting, play, table
 from benchmarks.toy_models.vision import vision_model
 from envs.core.errors import BadInput
 from training.grpo.evaluation import encode_prompts, tokenizer_of
@@ -163,8 +163,8 @@ def main() -> None:
         if given.learn is None or given.measure is None:
             raise BadInput("play needs --learn and --measure, files of `mira train examples`")
         cloned, sets = sets_of(given.learn, given.measure, given.out)
-        worked = Worked(start_of(cloned, given.out), sets, BASE, ARMS, given.out)
-        play(worked, given.arms.split(","), parse_seeds(given.seeds))
+        setting = Setting(start_of(cloned, given.out), sets, BASE, ARMS, given.out)
+        play(setting, given.arms.split(","), parse_seeds(given.seeds))
     except BadInput as error:
         print(error, file=sys.stderr)
         sys.exit(2)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from agent.cli.options import parse_seeds
-from benchmarks.grpo_arms import Sets, Worked, play, table
+from benchmarks.grpo_arms import Sets, Setting, play, table
 from benchmarks.toy_models.puzzles import fresh_model, puzzle_tokenizer, reference_rows
 from envs.core.errors import BadInput
 from training.engine.settings import Compute, Optimization
@@ -46,7 +46,7 @@ BASE: Final[dict[str, Any]] = {
 }
 
 
-class World(NamedTuple):
+class Puzzles(NamedTuple):
     """One kind of puzzle."""
 
     size: int
@@ -55,19 +55,19 @@ class World(NamedTuple):
     epochs: int
 
 
-WORLDS: Final[dict[Kind, World]] = {
-    "maze": World(size=5, cloned=4_000, epochs=4),
-    "sudoku": World(size=4, cloned=1_500, epochs=3),
+KINDS: Final[dict[Kind, Puzzles]] = {
+    "maze": Puzzles(size=5, cloned=4_000, epochs=4),
+    "sudoku": Puzzles(size=4, cloned=1_500, epochs=3),
 }
 LEARNED, MEASURED = 1_000, 300
 
 
 def sets_of(kind: Kind) -> tuple[tuple[Example, ...], tuple[Example, ...], tuple[Example, ...]]:
     """(cloned, learned from, measured on): none is in two of them."""
-    world = WORLDS[kind]
-    cloned = make_puzzles(kind, world.cloned, seed=1_000, size=world.size)
-    learned = make_puzzles(kind, LEARNED, seed=2_000, size=world.size, apart_from=cloned)
-    return cloned, learned, make_puzzles(kind, MEASURED, seed=7, size=world.size, apart_from=(*cloned, *learned))
+    puzzles = KINDS[kind]
+    cloned = make_puzzles(kind, puzzles.cloned, seed=1_000, size=puzzles.size)
+    learned = make_puzzles(kind, LEARNED, seed=2_000, size=puzzles.size, apart_from=cloned)
+    return cloned, learned, make_puzzles(kind, MEASURED, seed=7, size=puzzles.size, apart_from=(*cloned, *learned))
 
 
 def start_of(kind: Kind, out: Path) -> Path:
@@ -78,7 +78,7 @@ def start_of(kind: Kind, out: Path) -> Path:
         if not (folder / "fresh").exists():
             fresh_model(folder / "fresh")
         optimization = Optimization(
-            learning_rate=1e-3, schedule="cosine", warmup=0.05, epochs=WORLDS[kind].epochs, batch_rows=32
+            learning_rate=1e-3, schedule="cosine", warmup=0.05, epochs=KINDS[kind].epochs, batch_rows=32
         )
         job = SupervisedJob(
             start=folder / "fresh", optimization=optimization, compute=Compute(threads=1, max_tokens=512)
@@ -99,13 +99,13 @@ def main() -> None:
     given = parser.parse_args()
     try:
         kind = parse_puzzle_kind(given.kind)
-        if kind not in WORLDS:
-            raise BadInput(f"--kind {kind}: there are {', '.join(WORLDS)}")
+        if kind not in KINDS:
+            raise BadInput(f"--kind {kind}: there are {', '.join(KINDS)}")
         _, learned, measured = sets_of(kind)
         out = given.out / kind
         if given.what == "play":
-            world = Worked(start_of(kind, given.out), Sets(learned, measured), BASE, ARMS, out)
-            play(world, given.arms.split(","), parse_seeds(given.seeds))
+            setting = Setting(start_of(kind, given.out), Sets(learned, measured), BASE, ARMS, out)
+            play(setting, given.arms.split(","), parse_seeds(given.seeds))
         else:
             table(out, given.write or out / "table", measured)
     except BadInput as error:
