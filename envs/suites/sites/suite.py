@@ -18,7 +18,7 @@ from envs.suites.sites.environment import SitesEnvironment
 from envs.suites.sites.golden import build_golden
 from envs.suites.sites.kinds import SiteName
 from envs.suites.sites.splits import EVALUATION_SEEDS, POOL, split_of
-from envs.suites.sites.templates import Instance, Params, Template, World, draw_candidates, instance
+from envs.suites.sites.templates import GoldenStates, Instance, Params, Template, draw_candidates, instance
 
 
 class InstanceSampler:
@@ -38,7 +38,7 @@ class InstanceSampler:
         async with self._lock:
             if of.name not in self._candidates:
                 golden: dict[SiteName, Path] = {name: await build_golden(name) for name in of.sites}
-                self._candidates[of.name] = await asyncio.to_thread(draw_candidates, of, World(golden))
+                self._candidates[of.name] = await asyncio.to_thread(draw_candidates, of, GoldenStates(golden))
         return self._candidates[of.name]
 
 

@@ -20,8 +20,8 @@ A template is a class in `envs/suites/sites/tasks/SITE/*.py`. A worked example::
             'I want {quantity} of "{title}" in the shopping basket; do not check out.',
         )
 
-        def candidates(self, world: World, rng: Random) -> Sequence[Purchase]:
-            rows = world.database("shop").rows("SELECT id, title FROM catalogue_product WHERE …")
+        def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[Purchase]:
+            rows = golden.database("shop").rows("SELECT id, title FROM catalogue_product WHERE …")
             return [Purchase(id, title, rng.randint(2, 5)) for id, title in rows]
 
         def milestones(self, p: Purchase) -> Milestones:
@@ -76,7 +76,7 @@ Difficulty = Literal["easy", "medium", "hard"]
 Check = Callable[[Evidence], bool]
 
 
-class World:
+class GoldenStates:
     """The golden states from which instances are sampled."""
 
     def __init__(self, golden: Mapping[SiteName, Path]) -> None:
@@ -163,7 +163,7 @@ class Template(ABC, Generic[P]):
     """The start path per site; "/" by default."""
 
     @abstractmethod
-    def candidates(self, world: World, rng: random.Random) -> Sequence[P]:
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[P]:
         """The parameters of all distinct instances, or a random sample of at most 300. At least 8, in a fixed order."""
 
     @abstractmethod
@@ -209,9 +209,9 @@ def instance(template: Template[P], candidates: Sequence[P], seed: int) -> Insta
     return Instance(template, seed, params, wording.format(**values))
 
 
-def draw_candidates(template: Template[P], world: World) -> Sequence[P]:
+def draw_candidates(template: Template[P], golden: GoldenStates) -> Sequence[P]:
     """The template's candidates, sampled with a fixed seed per template."""
-    return template.candidates(world, random.Random(f"candidates {template.name}"))
+    return template.candidates(golden, random.Random(f"candidates {template.name}"))
 
 
 # Checks for milestones

@@ -47,8 +47,8 @@ async def test_sites_keep_the_contract(guarded: Chromium, tmp_path: Path, action
 async def test_open_tasks_keep_the_contract(guarded: Chromium, tmp_path: Path, path: str) -> None:
     with Web() as web:
         web["/"], web["/next"] = "<a href=/next>next</a>", "<button>Send</button>"
-        world = OpenTaskSuite(guarded, tmp_path / "run", QUICK, instruction="send it", url=web.url())
-        environment = await world.environment()
+        suite = OpenTaskSuite(guarded, tmp_path / "run", QUICK, instruction="send it", url=web.url())
+        environment = await suite.environment()
         actions = [Goto(url=web.url(path))] if path else []
         try:
             await check_environment(environment, TaskRef(suite="open", name="task"), tmp_path / "state", actions)

@@ -32,7 +32,7 @@ from envs.suites.sites.tasks.forum.shared import (
 )
 from envs.suites.sites.tasks.map import shared as map_site
 from envs.suites.sites.tasks.shop import shared as shop_site
-from envs.suites.sites.templates import Check, Goal, Milestones, Outcome, Template, World, changed, sent, visited
+from envs.suites.sites.templates import Check, Goal, GoldenStates, Milestones, Outcome, Template, changed, sent, visited
 
 SAMPLE = 120
 FORUM_TAB = 1
@@ -50,10 +50,10 @@ class ForumReply(InTopic):
 R = TypeVar("R", bound=ForumReply)
 
 
-def open_discussions(world: World, rng: random.Random, count: int) -> list[ForumReply]:
+def open_discussions(golden: GoldenStates, rng: random.Random, count: int) -> list[ForumReply]:
     """Open topics of one page, in which the member can reply."""
-    rows = topics(world, f"NOT t.is_closed AND t.comment_count < {PER_PAGE}")
-    member = user_id(world, MEMBER)
+    rows = topics(golden, f"NOT t.is_closed AND t.comment_count < {PER_PAGE}")
+    member = user_id(golden, MEMBER)
     return [row.into(ForumReply, user=member, comments=row.comments) for row in rng.sample(rows, min(count, len(rows)))]
 
 
@@ -133,11 +133,11 @@ class PriceToForum(LookUpAndReply[PriceReply]):
         "number (for example 12.50).",
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[PriceReply]:
-        sold = rng.sample(shop_site.products(world), SAMPLE)
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[PriceReply]:
+        sold = rng.sample(shop_site.products(golden), SAMPLE)
         return [
             PriceReply(**place(topic), product=item.id, name=item.title, price=item.price)
-            for topic, item in zip(open_discussions(world, rng, SAMPLE), sold, strict=True)
+            for topic, item in zip(open_discussions(golden, rng, SAMPLE), sold, strict=True)
         ]
 
     def source_page(self, p: PriceReply) -> Check:
@@ -166,11 +166,11 @@ class AboutPlace(LookUpAndReply[PlaceReply]):
     label: ClassVar[str]
     """The fact's label on the place's page."""
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[PlaceReply]:
-        known = map_site.places(world, self.column, rng)[:SAMPLE]
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[PlaceReply]:
+        known = map_site.places(golden, self.column, rng)[:SAMPLE]
         return [
             PlaceReply(**place(topic), place=fact.place, name=fact.name, truth=fact.truth)
-            for topic, fact in zip(open_discussions(world, rng, len(known)), known, strict=False)
+            for topic, fact in zip(open_discussions(golden, rng, len(known)), known, strict=False)
         ]
 
     def source_page(self, p: PlaceReply) -> Check:
@@ -236,15 +236,15 @@ class EventDayToForum(LookUpAndReply[DayReply]):
         '"{title}" with just the date, written like 2026-05-31.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[DayReply]:
-        rows = world.database("cms").rows(
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[DayReply]:
+        rows = golden.database("cms").rows(
             "SELECT p.url_path, p.title, e.day FROM website_eventpage e"
             " JOIN wagtailcore_page p ON p.id = e.page_ptr_id WHERE p.live ORDER BY p.id"
         )
         live = [(path.removeprefix("/home"), title, date.fromisoformat(day)) for path, title, day in rows]
         return [
             DayReply(**place(topic), path=path, event=title, day=day)
-            for topic in open_discussions(world, rng, 3)
+            for topic in open_discussions(golden, rng, 3)
             for path, title, day in live
         ]
 
@@ -283,12 +283,12 @@ class ReporterToForum(LookUpAndReply[ReporterReply]):
         "nothing but that name.",
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[ReporterReply]:
-        names = code_site.people(world)
-        known = rng.sample(code_site.tickets(world, "reporter"), SAMPLE)
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[ReporterReply]:
+        names = code_site.people(golden)
+        known = rng.sample(code_site.tickets(golden, "reporter"), SAMPLE)
         return [
             ReporterReply(**place(topic), ticket=number, summary=summary, account=account, full_name=names[account])
-            for topic, (number, summary, account) in zip(open_discussions(world, rng, SAMPLE), known, strict=True)
+            for topic, (number, summary, account) in zip(open_discussions(golden, rng, SAMPLE), known, strict=True)
         ]
 
     def source_page(self, p: ReporterReply) -> Check:
@@ -322,12 +322,14 @@ class TopicToTicket(Template[Complaint]):
         "its summary and the username of whoever started that topic as its whole description.",
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Complaint]:
-        components = [row[0] for row in world.database("code").rows("SELECT name FROM component ORDER BY name")]
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Complaint]:
+        components = [row[0] for row in golden.database("code").rows("SELECT name FROM component ORDER BY name")]
         authors = dict(
-            world.database("forum").rows(f"SELECT t.id, u.username FROM {TOPIC} t JOIN auth_user u ON u.id = t.user_id")
+            golden.database("forum").rows(
+                f"SELECT t.id, u.username FROM {TOPIC} t JOIN auth_user u ON u.id = t.user_id"
+            )
         )
-        chosen = rng.sample(topics(world, f"t.comment_count < {PER_PAGE}"), SAMPLE)
+        chosen = rng.sample(topics(golden, f"t.comment_count < {PER_PAGE}"), SAMPLE)
         return [row.into(Complaint, author=authors[row.topic], component=rng.choice(components)) for row in chosen]
 
     def milestones(self, p: Complaint) -> Milestones:

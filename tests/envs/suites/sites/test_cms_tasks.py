@@ -22,29 +22,29 @@ from envs.suites.sites.tasks.cms.editing import EditEvent, PublishDraft, below
 from envs.suites.sites.tasks.cms.impossible import UNKNOWN
 from envs.suites.sites.tasks.cms.reading import FACTS, AboutVisit, CompareEvents, events
 from envs.suites.sites.tasks.cms.shared import EVENT, PAGE, pages
-from envs.suites.sites.templates import World, draw_candidates
+from envs.suites.sites.templates import GoldenStates, draw_candidates
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def world() -> World:
-    return World({"cms": await build_golden("cms")})
+async def golden() -> GoldenStates:
+    return GoldenStates({"cms": await build_golden("cms")})
 
 
-async def test_no_fact_of_the_list_is_left_out(world: World) -> None:
-    assert len(draw_candidates(AboutVisit(), world)) == len(FACTS)
+async def test_no_fact_of_the_list_is_left_out(golden: GoldenStates) -> None:
+    assert len(draw_candidates(AboutVisit(), golden)) == len(FACTS)
 
 
-async def test_one_of_three_events_is_clearly_ahead(world: World) -> None:
-    facts = {row.title: events(world)[row.page] for row in pages(world, "s.title = 'Events'")}
-    for p in draw_candidates(CompareEvents(), world):
+async def test_one_of_three_events_is_clearly_ahead(golden: GoldenStates) -> None:
+    facts = {row.title: events(golden)[row.page] for row in pages(golden, "s.title = 'Events'")}
+    for p in draw_candidates(CompareEvents(), golden):
         values = {title: float(facts[title][p.column]) for title in (p.one, p.two, p.three)}
         assert [title for title, value in values.items() if value == max(values.values())] == [p.best]
 
 
-async def test_titles_name_one_page(world: World) -> None:
-    rows = world.database("cms").rows(f"SELECT title FROM {PAGE}")
+async def test_titles_name_one_page(golden: GoldenStates) -> None:
+    rows = golden.database("cms").rows(f"SELECT title FROM {PAGE}")
     assert len({title for (title,) in rows}) == len(rows)
     assert not {title for (title,) in rows} & set(UNKNOWN)
 
@@ -53,8 +53,8 @@ def change(table: str, key: int, before: dict[str, Any], after: dict[str, Any]) 
     return Change(table, "update", (key,), before, after)
 
 
-async def test_a_draft_of_the_change_is_not_the_change(world: World) -> None:
-    p = next(instance for instance in draw_candidates(EditEvent(), world) if instance.column == "seats")
+async def test_a_draft_of_the_change_is_not_the_change(golden: GoldenStates) -> None:
+    p = next(instance for instance in draw_candidates(EditEvent(), golden) if instance.column == "seats")
     outcome = EditEvent().outcome(p)
     row = {"page_ptr_id": p.page, "seats": 5, "place": "Courtyard"}
     done = change(EVENT, p.page, row, row | {"seats": int(p.new)})

@@ -20,25 +20,25 @@ from envs.suites.sites.tasks.forum.impossible import MISSING, VoteClosed
 from envs.suites.sites.tasks.forum.reading import Authored, CommentsOfMember, Counted, MostLiked, Polled, PollEnd
 from envs.suites.sites.tasks.forum.shared import COMMENT, comments_on, full_date
 from envs.suites.sites.tasks.forum.writing import single_comments
-from envs.suites.sites.templates import World, draw_candidates
+from envs.suites.sites.templates import GoldenStates, draw_candidates
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def world() -> World:
-    return World({"forum": await build_golden("forum")})
+async def golden() -> GoldenStates:
+    return GoldenStates({"forum": await build_golden("forum")})
 
 
-async def test_counts_and_likes_are_those_of_the_comments(world: World) -> None:
-    forum = world.database("forum")
-    for p in draw_candidates(CommentsOfMember(), world)[::10]:
+async def test_counts_and_likes_are_those_of_the_comments(golden: GoldenStates) -> None:
+    forum = golden.database("forum")
+    for p in draw_candidates(CommentsOfMember(), golden)[::10]:
         assert isinstance(p, Counted)
         count = (
             f"SELECT count(*) FROM {COMMENT} c JOIN auth_user u ON u.id = c.user_id WHERE topic_id = ? AND username = ?"
         )
         assert forum.value(count, p.topic, p.member) == p.count
-    for p in draw_candidates(MostLiked(), world)[::10]:
+    for p in draw_candidates(MostLiked(), golden)[::10]:
         assert isinstance(p, Authored)
         rows = forum.rows(
             f"SELECT u.username, likes_count FROM {COMMENT} c JOIN auth_user u ON u.id = user_id WHERE topic_id = ?",
@@ -48,28 +48,28 @@ async def test_counts_and_likes_are_those_of_the_comments(world: World) -> None:
         assert [name for name, likes in rows if likes == most] == [p.author]
 
 
-async def test_the_ends_of_a_poll_are_clear(world: World) -> None:
+async def test_the_ends_of_a_poll_are_clear(golden: GoldenStates) -> None:
     sql = (
         "SELECT h.description, h.vote_count FROM spirit_comment_poll_commentpollchoice h"
         " JOIN spirit_comment_poll_commentpoll p ON p.id = h.poll_id WHERE p.title = ?"
     )
-    for p in draw_candidates(PollEnd(), world):
+    for p in draw_candidates(PollEnd(), golden):
         assert isinstance(p, Polled)
-        votes = dict(world.database("forum").rows(sql, p.poll))
+        votes = dict(golden.database("forum").rows(sql, p.poll))
         extreme = (max if p.end == "most" else min)(votes.values())
         assert [option for option, count in votes.items() if count == extreme] == [p.option]
 
 
-async def test_what_cannot_be_done_cannot_be_done(world: World) -> None:
-    forum = world.database("forum")
+async def test_what_cannot_be_done_cannot_be_done(golden: GoldenStates) -> None:
+    forum = golden.database("forum")
     titles = {title for (title,) in forum.rows("SELECT title FROM spirit_category_category")}
     assert not titles & set(MISSING)
     closed = "SELECT p.close_at < '2026-03-16' FROM spirit_comment_poll_commentpoll p WHERE p.title = ?"
-    assert all(forum.value(closed, p.poll) == 1 for p in draw_candidates(VoteClosed(), world))
+    assert all(forum.value(closed, p.poll) == 1 for p in draw_candidates(VoteClosed(), golden))
 
 
-async def test_a_comment_that_is_named_by_its_author_is_the_only_one(world: World) -> None:
-    named = [(p.topic, p.author) for p in single_comments(world)]
+async def test_a_comment_that_is_named_by_its_author_is_the_only_one(golden: GoldenStates) -> None:
+    named = [(p.topic, p.author) for p in single_comments(golden)]
     assert len(set(named)) == len(named)
 
 

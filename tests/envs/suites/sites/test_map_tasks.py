@@ -13,7 +13,7 @@ pytest.importorskip("networkx")
 from envs.suites.sites.golden import build_golden
 from envs.suites.sites.tasks.map.nearest import nearest_of
 from envs.suites.sites.tasks.map.shared import Coordinates, Phone, landmarks, truth
-from envs.suites.sites.templates import World
+from envs.suites.sites.templates import GoldenStates
 
 
 @pytest.mark.parametrize(
@@ -52,24 +52,24 @@ def test_phone_numbers_are_compared_as_they_are_dialled(known: str, text: str, a
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def world() -> World:
-    return World({"map": await build_golden("map")})
+async def golden() -> GoldenStates:
+    return GoldenStates({"map": await build_golden("map")})
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_landmarks_are_found_by_their_names(world: World) -> None:
-    names = landmarks(world)
+async def test_landmarks_are_found_by_their_names(golden: GoldenStates) -> None:
+    names = landmarks(golden)
     assert len(names) >= 40
     assert len({name.casefold() for name in names.values()}) == len(names)
     assert {"Kiasma", "Ateneum", "Amos Rex"} <= set(names.values())
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_the_nearest_is_nearer_than_every_other(world: World) -> None:
-    for near in nearest_of(world, random.Random(1), 1)[:40]:
+async def test_the_nearest_is_nearer_than_every_other(golden: GoldenStates) -> None:
+    for near in nearest_of(golden, random.Random(1), 1)[:40]:
         sql = (
             "SELECT min(metres) FROM walk JOIN place ON place.id = walk.place"
             " WHERE start = ? AND category = ? AND place.id <> ?"
         )
-        others = truth(world).value(sql, near.start, near.category, near.places[0])
+        others = truth(golden).value(sql, near.start, near.category, near.places[0])
         assert others is not None and near.metres < others

@@ -27,50 +27,50 @@ from envs.suites.sites.tasks.shop.orders import SpentBetween, WhichOrder, own_or
 from envs.suites.sites.tasks.shop.shared import CUSTOMER, VISIT, products, shelves
 from envs.suites.sites.tasks.shop_admin.orders import IllegalStatus, SetOrderStatus
 from envs.suites.sites.tasks.shop_admin.shared import STAFF
-from envs.suites.sites.templates import World, draw_candidates
+from envs.suites.sites.templates import GoldenStates, draw_candidates
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 TEMPLATES = (*shop.TEMPLATES, *shop_admin.TEMPLATES)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def world() -> World:
-    return World({"shop": await build_golden("shop")})
+async def golden() -> GoldenStates:
+    return GoldenStates({"shop": await build_golden("shop")})
 
 
 @pytest.mark.parametrize(("key", "email"), [(CUSTOMER, "nora.whitfield"), (STAFF, "sam.okafor")])
-async def test_the_personas_are_who_the_tasks_take_them_for(world: World, key: int, email: str) -> None:
-    stored = world.database("shop").value("SELECT email FROM auth_user WHERE id = ?", key)
+async def test_the_personas_are_who_the_tasks_take_them_for(golden: GoldenStates, key: int, email: str) -> None:
+    stored = golden.database("shop").value("SELECT email FROM auth_user WHERE id = ?", key)
     assert stored == f"{email}@example.test"
 
 
-async def test_no_two_things_of_a_shelf_cost_the_same(world: World) -> None:
-    for shelf, sold in shelves(products(world)).items():
+async def test_no_two_things_of_a_shelf_cost_the_same(golden: GoldenStates) -> None:
+    for shelf, sold in shelves(products(golden)).items():
         assert len({item.price for item in sold}) == len(sold), shelf
 
 
-async def test_the_cheapest_that_fulfils_a_condition(world: World) -> None:
-    known = {item.title: item for item in products(world)}
-    for p in draw_candidates(CheapestWith(), world):
+async def test_the_cheapest_that_fulfils_a_condition(golden: GoldenStates) -> None:
+    known = {item.title: item for item in products(golden)}
+    for p in draw_candidates(CheapestWith(), golden):
         prices = [known[title].price for title in (*p.cheaper, p.title)]
         assert prices == sorted(prices) and known[p.title].shelf == p.shelf
 
 
-async def test_sums_and_orders_of_a_time(world: World) -> None:
-    orders = own_orders(world)
-    for p in draw_candidates(SpentBetween(), world):
+async def test_sums_and_orders_of_a_time(golden: GoldenStates) -> None:
+    orders = own_orders(golden)
+    for p in draw_candidates(SpentBetween(), golden):
         inside = [order for order in orders if p.first <= order.placed <= p.last]
         assert p.total == sum((order.total for order in inside), Decimal()) and len(inside) > 1
-    for p in draw_candidates(WhichOrder(), world):
+    for p in draw_candidates(WhichOrder(), golden):
         holding = [order.number for order in orders if p.first <= order.placed <= p.last and p.title in order.lines]
         assert holding == [p.number]
 
 
-async def test_what_cannot_be_done_cannot_be_done(world: World) -> None:
-    known = {item.title: item for item in products(world)}
-    assert all(known[p.title].stock == 0 for p in draw_candidates(SoldOut(), world))
-    assert all(0 < known[p.title].stock < p.quantity for p in draw_candidates(TooMany(), world))
-    assert not any(p.title in known for p in draw_candidates(UnknownProduct(), world))
+async def test_what_cannot_be_done_cannot_be_done(golden: GoldenStates) -> None:
+    known = {item.title: item for item in products(golden)}
+    assert all(known[p.title].stock == 0 for p in draw_candidates(SoldOut(), golden))
+    assert all(0 < known[p.title].stock < p.quantity for p in draw_candidates(TooMany(), golden))
+    assert not any(p.title in known for p in draw_candidates(UnknownProduct(), golden))
 
 
 @pytest.mark.parametrize("module", [shop, shop_admin], ids=["customer", "staff"])
@@ -92,9 +92,9 @@ async def test_things_saved_for_later_are_not_a_basket() -> None:
     assert "Saved" in mismatch([saved], (), VISIT["shop"])
 
 
-async def test_what_is_asked_of_an_order_and_what_is_refused_have_nothing_in_common(world: World) -> None:
-    possible = {(p.old, p.new) for p in draw_candidates(SetOrderStatus(), world)}
-    refused = {(p.status, p.wanted) for p in draw_candidates(IllegalStatus(), world)}
+async def test_what_is_asked_of_an_order_and_what_is_refused_have_nothing_in_common(golden: GoldenStates) -> None:
+    possible = {(p.old, p.new) for p in draw_candidates(SetOrderStatus(), golden)}
+    refused = {(p.status, p.wanted) for p in draw_candidates(IllegalStatus(), golden)}
     assert possible and refused and not possible & refused
     assert not {old for old, _ in possible} & {"Delivered", "Returned", "Cancelled"}
 

@@ -24,11 +24,11 @@ from envs.suites.sites.tasks.cms.shared import (
 )
 from envs.suites.sites.templates import (
     Goal,
+    GoldenStates,
     Milestones,
     Outcome,
     Params,
     Template,
-    World,
     all_of,
     any_of,
     changed,
@@ -71,11 +71,11 @@ class MovePage(Template[Moved]):
         '"{title}" belongs below {target}, not below {section}. Move it there.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Moved]:
-        rows = world.database("cms").rows(f"SELECT title, id, path, numchild FROM {PAGE} WHERE depth = 3 ORDER BY id")
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Moved]:
+        rows = golden.database("cms").rows(f"SELECT title, id, path, numchild FROM {PAGE} WHERE depth = 3 ORDER BY id")
         sections = {title: (page, path, children) for title, page, path, children in rows}
         moves: list[Moved] = []
-        for row in pages(world, f"{LIVE} AND s.title IN ('News', 'Exhibitions', 'Collection')"):
+        for row in pages(golden, f"{LIVE} AND s.title IN ('News', 'Exhibitions', 'Collection')"):
             target = rng.choice([name for name in ("News", "Exhibitions", "Collection") if name != row.section])
             page, path, children = sections[target]
             moves.append(
@@ -152,8 +152,8 @@ class AddRedirect(Template[NewRedirect]):
         'Visitors who open {old} should end up on the page "{title}". Set up a permanent redirect (all sites).',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[NewRedirect]:
-        targets = pages(world, f"{LIVE} AND s.title IN ('Visit', 'About')")
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[NewRedirect]:
+        targets = pages(golden, f"{LIVE} AND s.title IN ('Visit', 'About')")
         return [row.into(NewRedirect, old=old) for row in targets for old in rng.sample(OLD_PATHS, 4)]
 
     def milestones(self, p: NewRedirect) -> Milestones:
@@ -211,8 +211,8 @@ class RenameImage(Template[Picture]):
         'In the image library, give the picture "{title}" the title "{new}".',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Picture]:
-        rows = world.database("cms").rows(f"SELECT id, title FROM {IMAGE} ORDER BY id")
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Picture]:
+        rows = golden.database("cms").rows(f"SELECT id, title FROM {IMAGE} ORDER BY id")
         return [Picture(image, title, new) for image, title in rows for new in PICTURE_TITLES]
 
     def milestones(self, p: Picture) -> Milestones:
@@ -257,7 +257,7 @@ class ContactDetails(Template[Details]):
         "The footer of the site is out of date. New telephone: {telephone}. New opening hours: {hours}",
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Details]:
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Details]:
         return [Details(telephone, hours) for telephone in TELEPHONES for hours in HOURS]
 
     def milestones(self, p: Details) -> Milestones:

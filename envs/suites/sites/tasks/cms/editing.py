@@ -32,11 +32,11 @@ from envs.suites.sites.tasks.cms.shared import (
 )
 from envs.suites.sites.templates import (
     Goal,
+    GoldenStates,
     Milestones,
     Outcome,
     Params,
     Template,
-    World,
     any_of,
     changed,
     sent,
@@ -73,8 +73,8 @@ class EditTitle(Template[Retitled]):
         'The page "{title}" in {section} should be called "{new}" from now on, on the live site too.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Retitled]:
-        return [row.into(Retitled, new=rng.choice(TITLES)) for row in pages(world, LIVE)]
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Retitled]:
+        return [row.into(Retitled, new=rng.choice(TITLES)) for row in pages(golden, LIVE)]
 
     def milestones(self, p: Retitled) -> Milestones:
         return (
@@ -120,12 +120,12 @@ class EditEvent(Template[NewFact]):
         'The {column} of "{title}" has changed: it is now {new}. Update the event and publish it.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[NewFact]:
-        now = world.database("cms").rows(f"SELECT page_ptr_id, place, seats FROM {EVENT}")
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[NewFact]:
+        now = golden.database("cms").rows(f"SELECT page_ptr_id, place, seats FROM {EVENT}")
         places = sorted({row[1] for row in now})
         facts = {row[0]: row[1:] for row in now}
         facts_to_edit: list[NewFact] = []
-        for row in pages(world, f"{LIVE} AND s.title = 'Events'"):
+        for row in pages(golden, f"{LIVE} AND s.title = 'Events'"):
             place, seats = facts[row.page]
             other = rng.choice([name for name in places if name != place])
             facts_to_edit.append(row.into(NewFact, label="Place*", column="place", new=other))
@@ -164,8 +164,8 @@ class PublishDraft(Template[InPage]):
         'The page "{title}" in {section} is ready: put it on the live site.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[InPage]:
-        return [row.into(InPage) for row in pages(world, DRAFT)]
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[InPage]:
+        return [row.into(InPage) for row in pages(golden, DRAFT)]
 
     def milestones(self, p: InPage) -> Milestones:
         return (
@@ -198,8 +198,8 @@ class Unpublish(Template[InPage]):
         'Unpublish "{title}" (it is in {section}).',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[InPage]:
-        return [row.into(InPage) for row in pages(world, LIVE)]
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[InPage]:
+        return [row.into(InPage) for row in pages(golden, LIVE)]
 
     def milestones(self, p: InPage) -> Milestones:
         question = PagePattern("cms", rf"/admin/pages/{p.page}/unpublish/")
@@ -246,8 +246,8 @@ class Schedule(Template[Scheduled]):
         'Let the page "{title}" go live by itself at 9 am on {shown}; it must not be published before.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Scheduled]:
-        return [row.into(Scheduled, day=day, shown=shown) for row in pages(world, DRAFT) for day, shown in DAYS]
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Scheduled]:
+        return [row.into(Scheduled, day=day, shown=shown) for row in pages(golden, DRAFT) for day, shown in DAYS]
 
     def milestones(self, p: Scheduled) -> Milestones:
         planned = {"object_id": str(p.page), "approved_go_live_at": f"{p.day} 09:00:00"}
@@ -323,8 +323,8 @@ class CreateArticle(Template[NewArticle]):
         " and publish it. Body and picture stay empty.",
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[NewArticle]:
-        sections = world.database("cms").rows(
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[NewArticle]:
+        sections = golden.database("cms").rows(
             f"SELECT title, id, numchild, url_path FROM {PAGE}"
             " WHERE depth = 3 AND title IN ('News', 'Exhibitions', 'Collection') ORDER BY id"
         )

@@ -11,7 +11,7 @@ from envs.suites.sites.answers import Refusal
 from envs.suites.sites.evidence import PagePattern
 from envs.suites.sites.page_driver import PageDriver, Unsolvable
 from envs.suites.sites.tasks.cms.shared import IN_ADMIN, PAGE, listed_in_admin, title_searched
-from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, shows, visited
+from envs.suites.sites.templates import Goal, GoldenStates, Milestones, Outcome, Params, Template, shows, visited
 
 UNKNOWN = (
     "Pottery afternoon",
@@ -53,8 +53,8 @@ class MissingEvent(Template[NoEvent]):
         'How many seats are there at "{event}" in the museum? Say so if that cannot be answered, with the reason.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[NoEvent]:
-        titles = {row[0] for row in world.database("cms").rows(f"SELECT title FROM {PAGE}")}
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[NoEvent]:
+        titles = {row[0] for row in golden.database("cms").rows(f"SELECT title FROM {PAGE}")}
         return [NoEvent(event) for event in UNKNOWN if event not in titles]
 
     def milestones(self, p: NoEvent) -> Milestones:
@@ -100,8 +100,8 @@ class MissingPageType(Template[NoType]):
         'Create a "{type}" in the section {section}. Do not use another page type; tell me if you cannot, and why.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[NoType]:
-        rows = world.database("cms").rows(f"SELECT title, id FROM {PAGE} WHERE depth = 3 ORDER BY id")
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[NoType]:
+        rows = golden.database("cms").rows(f"SELECT title, id FROM {PAGE} WHERE depth = 3 ORDER BY id")
         return [NoType(kind, section, page) for section, page in rows for kind in TYPES]
 
     def milestones(self, p: NoType) -> Milestones:

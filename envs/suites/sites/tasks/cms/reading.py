@@ -24,7 +24,17 @@ from envs.suites.sites.tasks.cms.shared import (
     pages,
     reading_milestones,
 )
-from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, all_of, shows, visited
+from envs.suites.sites.templates import (
+    Goal,
+    GoldenStates,
+    Milestones,
+    Outcome,
+    Params,
+    Template,
+    all_of,
+    shows,
+    visited,
+)
 
 
 @dataclass(frozen=True)
@@ -44,9 +54,9 @@ QUESTIONS: dict[str, str] = {
 }
 
 
-def events(world: World) -> dict[int, dict[str, str]]:
+def events(golden: GoldenStates) -> dict[int, dict[str, str]]:
     """Facts of all events, by page id."""
-    rows = world.database("cms").rows(f"SELECT page_ptr_id, day, place, price, seats FROM {EVENT}")
+    rows = golden.database("cms").rows(f"SELECT page_ptr_id, day, place, price, seats FROM {EVENT}")
     return {row[0]: {name: str(value) for name, value in zip(QUESTIONS, row[1:], strict=True)} for row in rows}
 
 
@@ -61,11 +71,11 @@ class AboutEvent(Template[EventFact]):
         'Look up "{title}" on the museum\'s site. {question} Give just the answer.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[EventFact]:
-        facts = events(world)
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[EventFact]:
+        facts = events(golden)
         return [
             row.into(EventFact, path=row.path, question=question, fact=fact, value=facts[row.page][fact])
-            for row in pages(world, "p.live AND s.title = 'Events'")
+            for row in pages(golden, "p.live AND s.title = 'Events'")
             for fact, question in QUESTIONS.items()
         ]
 
@@ -105,9 +115,9 @@ class ArticleAuthor(Template[Byline]):
         'Find the page "{title}" in the section {section} and tell me its author\'s name.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Byline]:
-        authors = dict(world.database("cms").rows(f"SELECT page_ptr_id, author FROM {ARTICLE}"))
-        live = pages(world, "p.live")
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Byline]:
+        authors = dict(golden.database("cms").rows(f"SELECT page_ptr_id, author FROM {ARTICLE}"))
+        live = pages(golden, "p.live")
         return [row.into(Byline, path=row.path, author=authors[row.page]) for row in live if row.page in authors]
 
     def milestones(self, p: Byline) -> Milestones:
@@ -157,9 +167,9 @@ class AboutVisit(Template[VisitorFact]):
         "I am planning a visit to the Tidewater Museum. {question} Just the number, please.",
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[VisitorFact]:
-        bodies = dict(world.database("cms").rows("SELECT page_ptr_id, body FROM website_infopage"))
-        known = {row.title: row for row in pages(world, "p.live") if row.page in bodies}
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[VisitorFact]:
+        bodies = dict(golden.database("cms").rows("SELECT page_ptr_id, body FROM website_infopage"))
+        known = {row.title: row for row in pages(golden, "p.live") if row.page in bodies}
         return [
             known[title].into(VisitorFact, path=known[title].path, question=question, value=value)
             for title, question, value in FACTS
@@ -200,8 +210,8 @@ class CompareEvents(Template[ThreeEvents]):
         'I cannot decide between "{one}", "{two}" and "{three}". Tell me the title of the one that {measure}.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[ThreeEvents]:
-        facts, live = events(world), pages(world, "p.live AND s.title = 'Events'")
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[ThreeEvents]:
+        facts, live = events(golden), pages(golden, "p.live AND s.title = 'Events'")
         comparisons: list[ThreeEvents] = []
         for _ in range(120):
             chosen = rng.sample(live, 3)
@@ -252,8 +262,8 @@ class OpenForm(Template[InPage]):
         'In the admin, bring up the form in which "{title}" ({section}) is edited.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[InPage]:
-        return [row.into(InPage) for row in pages(world, "1")]
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[InPage]:
+        return [row.into(InPage) for row in pages(golden, "1")]
 
     def milestones(self, p: InPage) -> Milestones:
         listed, opened = form_goals(p)

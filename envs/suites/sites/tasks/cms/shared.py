@@ -13,7 +13,7 @@ from envs.suites.sites.evidence import Evidence, PagePattern
 from envs.suites.sites.kinds import SiteName
 from envs.suites.sites.page_driver import PageDriver
 from envs.suites.sites.requests import Request
-from envs.suites.sites.templates import Check, Goal, Milestones, Params, World, any_of, shows, visited
+from envs.suites.sites.templates import Check, Goal, GoldenStates, Milestones, Params, any_of, shows, visited
 
 PAGE = "wagtailcore_page"
 REVISION = "wagtailcore_revision"
@@ -92,9 +92,9 @@ DRAFT = (
 )
 
 
-def pages(world: World, where: str) -> tuple[PageRow, ...]:
+def pages(golden: GoldenStates, where: str) -> tuple[PageRow, ...]:
     """Pages below the sections that match the SQL condition on `p` (the page) and `s` (its section), ordered by id."""
-    rows = world.database("cms").rows(
+    rows = golden.database("cms").rows(
         f"SELECT p.id, p.title, s.title, s.id, substr(p.url_path, 6) FROM {PAGE} p"
         f" JOIN {PAGE} s ON s.path = substr(p.path, 1, length(p.path) - 4)"
         f" WHERE p.depth = 4 AND ({where}) ORDER BY p.id"

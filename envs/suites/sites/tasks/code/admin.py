@@ -13,7 +13,17 @@ from envs.suites.sites.evidence import PagePattern
 from envs.suites.sites.kinds import SiteName
 from envs.suites.sites.page_driver import PageDriver
 from envs.suites.sites.tasks.code.shared import empty, people, wait_for
-from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, any_of, changed, visited
+from envs.suites.sites.templates import (
+    Goal,
+    GoldenStates,
+    Milestones,
+    Outcome,
+    Params,
+    Template,
+    any_of,
+    changed,
+    visited,
+)
 
 DAYS = ("2026-04-24", "2026-05-08", "2026-05-29", "2026-06-26", "2026-07-10", "2026-08-21", "2026-10-02", "2026-11-13")
 WORDS = ("storm surges", "faster tables", "small harbours", "mobile", "numpy 3", "translations", "spring cleaning")
@@ -45,7 +55,7 @@ class NewMilestone(Template[Due]):
         'We need a new milestone called "{milestone}". It is due on {day}, 17:00 UTC.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Due]:
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Due]:
         return [Due(word, day) for word in WORDS for day in rng.sample(DAYS, 6)]
 
     def milestones(self, p: Due) -> Milestones:
@@ -85,8 +95,8 @@ class MoveDue(Template[Due]):
         'Change the due date of the milestone "{milestone}" to {day}, 17:00 UTC.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Due]:
-        rows = world.database("code").rows(
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Due]:
+        rows = golden.database("code").rows(
             "SELECT name FROM milestone WHERE coalesce(completed, 0) = 0 AND due > 0 ORDER BY name"
         )
         return [Due(name, day) for (name,) in rows for day in DAYS]
@@ -144,7 +154,7 @@ class NewVersion(Template[Version]):
         'Tickets shall be able to name version "{version}". Enter it with the release time {day}, 17:00 UTC.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Version]:
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Version]:
         names = ("0.6.1", "0.6.2", "0.7.1", "0.7.2", "0.8a1", "0.8b1", "0.8rc1")
         days = ("2026-02-20", "2026-02-27", "2026-03-02", "2026-03-06", "2026-03-11", "2026-03-13")
         return [Version(name, day) for name in names for day in days]
@@ -188,9 +198,9 @@ class NewComponent(Template[Part]):
         'Tickets need a new component, "{component}", owned by the account "{user}". Set it up.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Part]:
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Part]:
         names = ("surges", "forecast", "website", "sensors", "exports", "themes", "benchmarks")
-        return [Part(name, user) for name in names for user in rng.sample(list(people(world)), 5)]
+        return [Part(name, user) for name in names for user in rng.sample(list(people(golden)), 5)]
 
     def milestones(self, p: Part) -> Milestones:
         return (
@@ -247,7 +257,7 @@ class NewChoice(Template[Choice]):
         'Tickets need a new {what} to choose: "{word}". Set it up in the administration.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Choice]:
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Choice]:
         return [
             Choice(word, title, what, panel, kind)
             for title, (what, panel, kind, words) in CHOICES.items()

@@ -22,7 +22,7 @@ from envs.suites.sites.tasks.code.shared import (
     ticket_milestones,
     tickets,
 )
-from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, shows, visited
+from envs.suites.sites.templates import Goal, GoldenStates, Milestones, Outcome, Params, Template, shows, visited
 
 
 class AboutTicket(Template[OneTicket]):
@@ -36,8 +36,8 @@ class AboutTicket(Template[OneTicket]):
     row: ClassVar[str]
     """The label before the fact on the page."""
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[OneTicket]:
-        return sample_instances([OneTicket(*row) for row in tickets(world, self.column)], rng)
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[OneTicket]:
+        return sample_instances([OneTicket(*row) for row in tickets(golden, self.column)], rng)
 
     def milestones(self, p: OneTicket) -> Milestones:
         return ticket_milestones(p)
@@ -67,9 +67,9 @@ class WhoReported(Template[TicketOf]):
     column: ClassVar[str] = "reporter"
     row: ClassVar[str] = "Reported by"
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[TicketOf]:
-        names = people(world)
-        return sample_instances([TicketOf(*row, names[row[2]]) for row in tickets(world, self.column)], rng)
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[TicketOf]:
+        names = people(golden)
+        return sample_instances([TicketOf(*row, names[row[2]]) for row in tickets(golden, self.column)], rng)
 
     def milestones(self, p: TicketOf) -> Milestones:
         return ticket_milestones(p)
@@ -124,8 +124,8 @@ class CountActive(Template[Share]):
         'Count the tickets of milestone "{milestone}" that are still active in the component "{component}".',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Share]:
-        rows = world.database("code").rows(
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Share]:
+        rows = golden.database("code").rows(
             "SELECT milestone, component, count(*) FROM ticket JOIN milestone ON milestone.name = milestone"
             " WHERE status <> 'closed' AND coalesce(completed, 0) = 0 GROUP BY 1, 2 ORDER BY 1, 2"
         )
@@ -170,13 +170,13 @@ class CountOwned(Template[Load]):
         "{full_name} wonders how many open tickets there still are in that name (owner). Answer with the number.",
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Load]:
-        names = people(world)
-        rows = world.database("code").rows(
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Load]:
+        names = people(golden)
+        rows = golden.database("code").rows(
             "SELECT owner, count(*) FROM ticket WHERE status <> 'closed' AND owner <> ? GROUP BY 1 ORDER BY 1",
             DEVELOPER,
         )
-        own = world.database("code").value(
+        own = golden.database("code").value(
             "SELECT count(*) FROM ticket WHERE status <> 'closed' AND owner = ?", DEVELOPER
         )
         return [Load(user, names[user], number) for user, number in (*rows, (DEVELOPER, own))]
@@ -218,8 +218,8 @@ class NoSuchTicket(Template[Missing]):
         'Resolve the ticket with the number {ticket} as {resolution}; should it not be possible, say "N/A: " and why.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Missing]:
-        last = int(world.database("code").value("SELECT max(id) FROM ticket"))
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Missing]:
+        last = int(golden.database("code").value("SELECT max(id) FROM ticket"))
         numbers = rng.sample(range(last + 20, last + 700), 40)
         return [Missing(number, rng.choice(("fixed", "invalid", "wontfix"))) for number in numbers]
 
@@ -264,8 +264,8 @@ class AssignStranger(Template[OneTicket]):
         'Make {truth} the owner of the ticket "{summary}". If it is not possible, say "N/A: " and why.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[OneTicket]:
-        rows = tickets(world, "owner", "status = 'new'")
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[OneTicket]:
+        rows = tickets(golden, "owner", "status = 'new'")
         return [OneTicket(number, summary, rng.choice(STRANGERS)) for number, summary, _ in rows]
 
     def milestones(self, p: OneTicket) -> Milestones:

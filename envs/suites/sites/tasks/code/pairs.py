@@ -20,11 +20,11 @@ from envs.suites.sites.tasks.code.shared import (
 )
 from envs.suites.sites.templates import (
     Goal,
+    GoldenStates,
     Milestones,
     Outcome,
     Params,
     Template,
-    World,
     all_of,
     any_of,
     changed,
@@ -53,8 +53,8 @@ class MoveTwo(Template[TwoTickets]):
         "these two tickets.",
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[TwoTickets]:
-        rows = tickets(world, "milestone", "status <> 'closed'")
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[TwoTickets]:
+        rows = tickets(golden, "milestone", "status <> 'closed'")
         milestones = sorted({milestone for *_, milestone in rows})
         moves: dict[tuple[int, int], TwoTickets] = {}
         for _ in range(120):
@@ -117,8 +117,8 @@ class CloseDuplicate(Template[Duplicate]):
         'be "Same as #N" with the number of the other ticket for N.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Duplicate]:
-        rows = tickets(world, "status", "status <> 'closed' AND priority <> 'trivial'")
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Duplicate]:
+        rows = tickets(golden, "status", "status <> 'closed' AND priority <> 'trivial'")
         duplicates: list[Duplicate] = []
         for ticket, summary, _ in rows:
             original, other, _ = rng.choice([row for row in rows if row[0] != ticket])

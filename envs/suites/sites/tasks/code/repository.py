@@ -14,7 +14,17 @@ from envs.suites.sites.answers import Day, Number
 from envs.suites.sites.evidence import PagePattern
 from envs.suites.sites.page_driver import PageDriver, Unsolvable
 from envs.suites.sites.tasks.code.shared import sample_instances
-from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, any_of, shows, visited
+from envs.suites.sites.templates import (
+    Goal,
+    GoldenStates,
+    Milestones,
+    Outcome,
+    Params,
+    Template,
+    any_of,
+    shows,
+    visited,
+)
 
 BROWSER = PagePattern("code", r"/browser(/.*)?")
 
@@ -28,10 +38,10 @@ class File(Params):
     """Day of the commit, as 2026-03-16."""
 
 
-def commits_of_files(world: World) -> dict[str, list[tuple[int, str, str]]]:
+def commits_of_files(golden: GoldenStates) -> dict[str, list[tuple[int, str, str]]]:
     """Maps each path to the commits on master that changed it: time, hash and message, oldest first."""
-    tips = json.loads((world.folder("code") / "fixed" / "sizes.json").read_text(encoding="utf-8"))
-    rows = world.database("code").rows(
+    tips = json.loads((golden.folder("code") / "fixed" / "sizes.json").read_text(encoding="utf-8"))
+    rows = golden.database("code").rows(
         "SELECT path, time, revision.rev, message FROM node_change JOIN revision USING (repos, rev)"
         " WHERE node_type = 'F' ORDER BY path, time"
     )
@@ -60,8 +70,8 @@ class FileAdded(Template[File]):
         "When did {path} first appear in the source code? Answer with the day as YYYY-MM-DD.",
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[File]:
-        known = commits_of_files(world)
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[File]:
+        known = commits_of_files(golden)
         return [
             File(path, str(PurePosixPath(path).parent), PurePosixPath(path).name, day_of(commits[0][0]))
             for path, commits in known.items()
@@ -114,8 +124,8 @@ class FileSize(Template[Sized]):
         "Browse the source code as it was in {release} and tell me the size of {path} in bytes.",
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Sized]:
-        tags = json.loads((world.folder("code") / "fixed" / "sizes.json").read_text(encoding="utf-8"))
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Sized]:
+        tags = json.loads((golden.folder("code") / "fixed" / "sizes.json").read_text(encoding="utf-8"))
         newest = tags["v0.7"]
         files_of_releases = [
             Sized(path, str(PurePosixPath(path).parent), PurePosixPath(path).name, tag, size)
@@ -164,8 +174,8 @@ class OpenCommit(Template[Commit]):
         'Show me the commit "{message}" of {author}, with its changes.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Commit]:
-        rows = world.database("code").rows(
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Commit]:
+        rows = golden.database("code").rows(
             "SELECT rev, message, author FROM revision WHERE message GLOB '*: *' AND message IN"
             " (SELECT message FROM revision GROUP BY 1 HAVING count(*) = 1) ORDER BY time"
         )

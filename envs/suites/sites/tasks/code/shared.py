@@ -12,7 +12,7 @@ from envs.suites.sites.answers import Text
 from envs.suites.sites.changes import Inserted, Noise, SqlValue, Updated
 from envs.suites.sites.evidence import PagePattern
 from envs.suites.sites.page_driver import Name, PageDriver
-from envs.suites.sites.templates import Check, Goal, Milestones, Params, World, any_of, shows, visited
+from envs.suites.sites.templates import Check, Goal, GoldenStates, Milestones, Params, any_of, shows, visited
 
 NOISE = Noise(tables=frozenset({"session", "session_attribute", "cache", "auth_cookie"}))
 """Each visit writes a session, its last filter as an attribute, and Trac's cache counters."""
@@ -37,26 +37,26 @@ class OneTicket(Params):
     """The expected answer, or the text to write."""
 
 
-def people(world: World) -> dict[str, str]:
+def people(golden: GoldenStates) -> dict[str, str]:
     """Maps accounts to full names, ordered by account."""
     return dict(
-        world.database("code").rows(
+        golden.database("code").rows(
             "SELECT sid, value FROM session_attribute WHERE name = 'name' AND authenticated = 1 ORDER BY sid"
         )
     )
 
 
-def developers(world: World) -> dict[str, str]:
+def developers(golden: GoldenStates) -> dict[str, str]:
     """The people who commit and own tickets."""
-    members = world.database("code").rows("SELECT username FROM permission WHERE action = 'developers'")
-    return {user: name for user, name in people(world).items() if (user,) in members}
+    members = golden.database("code").rows("SELECT username FROM permission WHERE action = 'developers'")
+    return {user: name for user, name in people(golden).items() if (user,) in members}
 
 
-def tickets(world: World, column: str, where: str = "1") -> list[tuple[int, str, str]]:
+def tickets(golden: GoldenStates, column: str, where: str = "1") -> list[tuple[int, str, str]]:
     """Number, summary and *column* of the tickets whose *column* is not empty, ordered by number."""
     return [
         (number, summary, value)
-        for number, summary, value in world.database("code").rows(
+        for number, summary, value in golden.database("code").rows(
             f"SELECT id, summary, {column} FROM ticket WHERE coalesce({column}, '') <> '' AND ({where}) ORDER BY id"
         )
     ]

@@ -26,7 +26,17 @@ from envs.suites.sites.tasks.code.shared import (
     tickets,
     wait_for,
 )
-from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, all_of, changed, visited
+from envs.suites.sites.templates import (
+    Goal,
+    GoldenStates,
+    Milestones,
+    Outcome,
+    Params,
+    Template,
+    all_of,
+    changed,
+    visited,
+)
 
 
 @dataclass(frozen=True)
@@ -68,8 +78,8 @@ class CreateTicket(Template[NewTicket]):
         '"{milestone}". Its summary is "{summary}" and its description "{description}".',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[NewTicket]:
-        database = world.database("code")
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[NewTicket]:
+        database = golden.database("code")
         components = [row[0] for row in database.rows("SELECT name FROM component ORDER BY name")]
         milestones = [
             row[0] for row in database.rows("SELECT name FROM milestone WHERE coalesce(completed, 0) = 0 ORDER BY name")
@@ -141,8 +151,8 @@ class AddComment(Template[OneTicket]):
         'Write "{truth}" below the ticket "{summary}", as a comment.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[OneTicket]:
-        rows = tickets(world, "status", "status <> 'closed'")
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[OneTicket]:
+        rows = tickets(golden, "status", "status <> 'closed'")
         return [OneTicket(number, summary, rng.choice(REMARKS)) for number, summary, _ in rows]
 
     def milestones(self, p: OneTicket) -> Milestones:
@@ -190,8 +200,8 @@ class CloseTicket(Template[Closing]):
         'The ticket "{summary}" is done: resolve it as {resolution} and comment "{truth}".',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Closing]:
-        rows = tickets(world, "status", "status <> 'closed'")
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Closing]:
+        rows = tickets(golden, "status", "status <> 'closed'")
         closings: list[Closing] = []
         for number, summary, _ in rows:
             resolution = rng.choice(tuple(REASONS))
@@ -254,10 +264,10 @@ class Reassign(Template[Handover]):
         'Reassign the ticket "{summary}": from now on {full_name} owns it.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Handover]:
-        names = developers(world)
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Handover]:
+        names = developers(golden)
         handovers: list[Handover] = []
-        for number, summary, owner in tickets(world, "owner", "status = 'new'"):
+        for number, summary, owner in tickets(golden, "owner", "status = 'new'"):
             user = rng.choice([account for account in names if account not in (owner, DEVELOPER)])
             handovers.append(Handover(number, summary, user, names[user]))
         return handovers
@@ -310,8 +320,8 @@ class Replan(Template[Replanning]):
         'The ticket "{summary}" is planned anew: priority {priority}, milestone "{truth}".',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Replanning]:
-        database = world.database("code")
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Replanning]:
+        database = golden.database("code")
         milestones = [
             row[0] for row in database.rows("SELECT name FROM milestone WHERE coalesce(completed, 0) = 0 ORDER BY name")
         ]

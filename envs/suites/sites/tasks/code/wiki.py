@@ -12,7 +12,17 @@ from envs.suites.sites.changes import Inserted, SqlValue
 from envs.suites.sites.evidence import PagePattern
 from envs.suites.sites.page_driver import PageDriver, Unsolvable
 from envs.suites.sites.tasks.code.shared import DEVELOPER, open_page, wait_for
-from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, changed, shows, visited
+from envs.suites.sites.templates import (
+    Goal,
+    GoldenStates,
+    Milestones,
+    Outcome,
+    Params,
+    Template,
+    changed,
+    shows,
+    visited,
+)
 
 
 @dataclass(frozen=True)
@@ -31,8 +41,8 @@ class OpenHistory(Template[Page]):
         'Who changed the wiki page "{page}", and when? Show me its history.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Page]:
-        rows = world.database("code").rows(
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Page]:
+        rows = golden.database("code").rows(
             "SELECT DISTINCT name FROM wiki WHERE name NOT IN ('TitleIndex', 'WikiStart') ORDER BY name"
         )
         return [Page(row[0]) for row in rows]
@@ -118,8 +128,8 @@ class WikiFact(Template[Fact]):
         "Look it up in the wiki of the project: {question} Answer with nothing else.",
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Fact]:
-        pages = {row[0] for row in world.database("code").rows("SELECT name FROM wiki")}
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Fact]:
+        pages = {row[0] for row in golden.database("code").rows("SELECT name FROM wiki")}
         return [fact for fact in FACTS if fact.page in pages]
 
     def milestones(self, p: Fact) -> Milestones:
@@ -166,8 +176,8 @@ class AppendToPage(Template[Addition]):
         'Edit the wiki page "{page}": a last line is missing, namely "{line}".',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Addition]:
-        rows = world.database("code").rows(
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Addition]:
+        rows = golden.database("code").rows(
             "SELECT name, text FROM wiki WHERE name NOT IN ('TitleIndex', 'WikiStart') ORDER BY name"
         )
         return [Addition(name, line, text) for name, text in rows for line in rng.sample(LINES, 2)]
@@ -225,8 +235,8 @@ class DeletePage(Template[Page]):
         'The wiki page "{page}" is obsolete: delete it. If you cannot, say "N/A: " and why.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Page]:
-        return OpenHistory().candidates(world, rng)
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Page]:
+        return OpenHistory().candidates(golden, rng)
 
     def milestones(self, p: Page) -> Milestones:
         page = PagePattern("code", f"/wiki/{re.escape(p.page)}")

@@ -20,7 +20,17 @@ from envs.suites.sites.tasks.forum.writing import (
     poll_choices,
     single_comments,
 )
-from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, all_of, shows, visited
+from envs.suites.sites.templates import (
+    Goal,
+    GoldenStates,
+    Milestones,
+    Outcome,
+    Params,
+    Template,
+    all_of,
+    shows,
+    visited,
+)
 
 SAMPLE = 150
 
@@ -36,8 +46,8 @@ class VoteClosed(Template[Choice]):
         'In "{title}" there is the poll "{poll}": please vote "{option}" for me, or say why you cannot.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Choice]:
-        return poll_choices(world, "p.close_at IS NOT NULL")
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Choice]:
+        return poll_choices(golden, "p.close_at IS NOT NULL")
 
     def milestones(self, p: Choice) -> Milestones:
         searched = visited(PagePattern("forum", r"/search/|/category/.*"))
@@ -70,9 +80,9 @@ class ReplyClosed(Template[Remark]):
         'Leave this comment in "{title}", or tell me what keeps you from it: {text}',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Remark]:
-        member = user_id(world, MEMBER)
-        rows = topics(world, f"t.is_closed AND t.comment_count <= {PER_PAGE}")
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Remark]:
+        member = user_id(golden, MEMBER)
+        rows = topics(golden, f"t.is_closed AND t.comment_count <= {PER_PAGE}")
         return [row.into(Remark, user=member, count=row.comments, text=rng.choice(PHRASES)) for row in rows]
 
     def milestones(self, p: Remark) -> Milestones:
@@ -104,8 +114,8 @@ class EditOthers(Template[OneComment]):
         'Edit what {author} wrote in "{title}" so that it ends with "Thanks!". Tell me why if that is impossible.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[OneComment]:
-        return rng.sample(single_comments(world), SAMPLE)
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[OneComment]:
+        return rng.sample(single_comments(golden), SAMPLE)
 
     def milestones(self, p: OneComment) -> Milestones:
         searched = visited(PagePattern("forum", r"/search/|/category/.*"))
@@ -156,8 +166,8 @@ class MissingCategory(Template[NoSuchPlace]):
         'Publish "{subject}" under {place} only, with the text: {text} Tell me if there is a reason why not.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[NoSuchPlace]:
-        known = {row[0] for row in world.database("forum").rows("SELECT title FROM spirit_category_category")}
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[NoSuchPlace]:
+        known = {row[0] for row in golden.database("forum").rows("SELECT title FROM spirit_category_category")}
         return [
             NoSuchPlace(place, subject, text) for place in MISSING if place not in known for subject, text in SUBJECTS
         ]

@@ -28,11 +28,11 @@ from envs.suites.sites.tasks.forum.shared import (
 from envs.suites.sites.tasks.forum.writing import OneComment, single_comments
 from envs.suites.sites.templates import (
     Goal,
+    GoldenStates,
     Milestones,
     Outcome,
     Params,
     Template,
-    World,
     all_of,
     changed,
     sent,
@@ -62,9 +62,9 @@ class OneClick(Template[Moderated]):
     column: str
     action: int
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Moderated]:
-        moderator = user_id(world, MODERATOR)
-        rows = topics(world, f"NOT t.{self.column} AND t.comment_count <= {PER_PAGE}")
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Moderated]:
+        moderator = user_id(golden, MODERATOR)
+        rows = topics(golden, f"NOT t.{self.column} AND t.comment_count <= {PER_PAGE}")
         return [row.into(Moderated, user=moderator) for row in rng.sample(rows, SAMPLE)]
 
     def milestones(self, p: Moderated) -> Milestones:
@@ -112,8 +112,8 @@ class Moved(Moderated):
     place: str
 
 
-def _places(world: World) -> tuple[tuple[Any, ...], ...]:
-    return world.database("forum").rows(
+def _places(golden: GoldenStates) -> tuple[tuple[Any, ...], ...]:
+    return golden.database("forum").rows(
         f"SELECT id, title FROM spirit_category_category WHERE id <> {PRIVATE_CATEGORY} ORDER BY id"
     )
 
@@ -146,10 +146,10 @@ class MoveTopic(Template[Moved]):
         '"{title}" is in the wrong place; it belongs in {place}. Please move it there.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Moved]:
-        moderator, places = user_id(world, MODERATOR), _places(world)
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Moved]:
+        moderator, places = user_id(golden, MODERATOR), _places(golden)
         moves: list[Moved] = []
-        for row in rng.sample(topics(world, f"t.comment_count <= {PER_PAGE}"), SAMPLE):
+        for row in rng.sample(topics(golden, f"t.comment_count <= {PER_PAGE}"), SAMPLE):
             target, place = rng.choice([place for place in places if place[0] != row.category])
             moves.append(row.into(Moved, user=moderator, target=target, place=place))
         return moves
@@ -192,9 +192,9 @@ class MoveTwo(Template[TwoMoved]):
         'Two topics belong in {place}: "{title}" and "{other}". Move them there.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[TwoMoved]:
-        moderator, places = user_id(world, MODERATOR), _places(world)
-        rows = rng.sample(topics(world, f"t.comment_count <= {PER_PAGE}"), SAMPLE)
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[TwoMoved]:
+        moderator, places = user_id(golden, MODERATOR), _places(golden)
+        rows = rng.sample(topics(golden, f"t.comment_count <= {PER_PAGE}"), SAMPLE)
         moves: list[TwoMoved] = []
         for first, second in zip(rows[::2], rows[1::2], strict=False):
             target, place = rng.choice([place for place in places if place[0] not in (first.category, second.category)])
@@ -235,8 +235,8 @@ class DeleteComment(Template[OneComment]):
         '{author} has asked us to remove what they wrote in "{title}". Please delete that comment.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[OneComment]:
-        return rng.sample([comment for comment in single_comments(world) if comment.author != MODERATOR], SAMPLE)
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[OneComment]:
+        return rng.sample([comment for comment in single_comments(golden) if comment.author != MODERATOR], SAMPLE)
 
     def milestones(self, p: OneComment) -> Milestones:
         return (
@@ -276,13 +276,13 @@ class HandleFlag(Template[Flagged]):
         'Deal with the open flag on a comment in the topic "{title}": remove the comment, then close the flag.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Flagged]:
-        rows = world.database("forum").rows(
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Flagged]:
+        rows = golden.database("forum").rows(
             f"SELECT t.id, t.title, c.id, f.id, u.username FROM spirit_comment_flag_commentflag f"
             f" JOIN {COMMENT} c ON c.id = f.comment_id JOIN {TOPIC} t ON t.id = c.topic_id"
             " JOIN auth_user u ON u.id = c.user_id WHERE NOT f.is_closed ORDER BY f.id"
         )
-        moderator = user_id(world, MODERATOR)
+        moderator = user_id(golden, MODERATOR)
         return [Flagged(*row, user=moderator) for row in rows]
 
     def milestones(self, p: Flagged) -> Milestones:
@@ -341,8 +341,8 @@ class DescribeCategory(Template[Described]):
         "In the forum's administration, give the category {place} this description: {text}",
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Described]:
-        return [Described(target, place, text) for target, place in _places(world) for text in DESCRIPTIONS]
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Described]:
+        return [Described(target, place, text) for target, place in _places(golden) for text in DESCRIPTIONS]
 
     def milestones(self, p: Described) -> Milestones:
         form = PagePattern("forum", rf"/st/admin/category/update/{p.target}/")

@@ -24,7 +24,17 @@ from envs.suites.sites.tasks.forum.shared import (
     topic_goals,
     topics,
 )
-from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, all_of, shows, visited
+from envs.suites.sites.templates import (
+    Goal,
+    GoldenStates,
+    Milestones,
+    Outcome,
+    Params,
+    Template,
+    all_of,
+    shows,
+    visited,
+)
 
 SAMPLE = 200
 """Largest number of instances of a template that could have one per topic."""
@@ -42,8 +52,8 @@ class OpenTopic(Template[InTopic]):
         'I want to read "{title}" on the forum; please bring it up.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[InTopic]:
-        return [row.into(InTopic) for row in rng.sample(topics(world), SAMPLE)]
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[InTopic]:
+        return [row.into(InTopic) for row in rng.sample(topics(golden), SAMPLE)]
 
     def milestones(self, p: InTopic) -> Milestones:
         listed, opened = topic_goals(p)
@@ -85,13 +95,13 @@ class TopicAuthor(Question):
         'I need the username of whoever opened "{title}".',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Authored]:
-        rows = world.database("forum").rows(
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Authored]:
+        rows = golden.database("forum").rows(
             f"SELECT t.id, u.username, u.first_name || ' ' || u.last_name FROM {TOPIC} t"
             " JOIN auth_user u ON u.id = t.user_id"
         )
         names = {topic: {"author": username, "full_name": full} for topic, username, full in rows}
-        return [row.into(Authored, **names[row.topic]) for row in rng.sample(topics(world), SAMPLE)]
+        return [row.into(Authored, **names[row.topic]) for row in rng.sample(topics(golden), SAMPLE)]
 
     def outcome(self, p: InTopic) -> Outcome:
         assert isinstance(p, Authored)
@@ -114,9 +124,9 @@ class TopicDay(Question):
         'Tell me the date (day, month, year) of the first comment in "{title}".',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Dated]:
-        days = dict(world.database("forum").rows(f"SELECT id, date(date) FROM {TOPIC}"))
-        dated = [row.into(Dated, day=date.fromisoformat(days[row.topic])) for row in topics(world)]
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Dated]:
+        days = dict(golden.database("forum").rows(f"SELECT id, date(date) FROM {TOPIC}"))
+        dated = [row.into(Dated, day=date.fromisoformat(days[row.topic])) for row in topics(golden)]
         return rng.sample([topic for topic in dated if (TODAY - topic.day).days > 2], SAMPLE)
 
     def outcome(self, p: InTopic) -> Outcome:
@@ -141,9 +151,9 @@ class CommentsOfMember(Question):
         'Count the posts by {member} in "{title}" and tell me the number.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Counted]:
-        fitting = {row.topic: row for row in topics(world, f"t.comment_count BETWEEN 3 AND {PER_PAGE}")}
-        counts = world.database("forum").rows(
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Counted]:
+        fitting = {row.topic: row for row in topics(golden, f"t.comment_count BETWEEN 3 AND {PER_PAGE}")}
+        counts = golden.database("forum").rows(
             f"SELECT c.topic_id, u.username, count(*) FROM {COMMENT} c JOIN auth_user u ON u.id = c.user_id"
             " GROUP BY c.topic_id, u.username HAVING count(*) > 1 ORDER BY 1, 2"
         )
@@ -170,9 +180,9 @@ class MostLiked(Question):
         'In "{title}" one comment is liked more than all others. Which user posted it?',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Authored]:
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Authored]:
         comments: dict[int, list[tuple[int, str, str]]] = {}
-        for topic, likes, *names in world.database("forum").rows(
+        for topic, likes, *names in golden.database("forum").rows(
             f"SELECT c.topic_id, c.likes_count, u.username, u.first_name || ' ' || u.last_name FROM {COMMENT} c"
             " JOIN auth_user u ON u.id = c.user_id ORDER BY c.topic_id, c.likes_count DESC, c.id"
         ):
@@ -180,7 +190,7 @@ class MostLiked(Question):
         clear = {topic: best for topic, (best, *rest) in comments.items() if rest and best[0] > rest[0][0]}
         return [
             row.into(Authored, author=clear[row.topic][1], full_name=clear[row.topic][2])
-            for row in topics(world, f"t.comment_count BETWEEN 4 AND {PER_PAGE}")
+            for row in topics(golden, f"t.comment_count BETWEEN 4 AND {PER_PAGE}")
             if row.topic in clear
         ]
 
@@ -208,8 +218,8 @@ class PollEnd(Question):
         'Look at the results of the poll "{poll}" (it is in "{title}"): which choice got the {end} votes?',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Polled]:
-        rows = world.database("forum").rows(
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Polled]:
+        rows = golden.database("forum").rows(
             "SELECT c.topic_id, p.title, h.description, h.vote_count FROM spirit_comment_poll_commentpollchoice h"
             " JOIN spirit_comment_poll_commentpoll p ON p.id = h.poll_id"
             f" JOIN {COMMENT} c ON c.id = p.comment_id ORDER BY c.topic_id, h.vote_count"
@@ -217,7 +227,7 @@ class PollEnd(Question):
         polls: dict[tuple[int, str], list[tuple[Any, ...]]] = {}
         for topic, poll, *choice in rows:
             polls.setdefault((topic, poll), []).append(tuple(choice))
-        places = {row.topic: row for row in topics(world)}
+        places = {row.topic: row for row in topics(golden)}
         ends: list[Polled] = []
         for (topic, poll), choices in polls.items():
             if choices[0][1] < choices[1][1]:
@@ -260,15 +270,15 @@ class AuthorJoined(Template[Joined]):
         'Somebody opened the topic "{title}". On which day did that person join? Answer with day, month and year.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Joined]:
-        rows = world.database("forum").rows(
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Joined]:
+        rows = golden.database("forum").rows(
             f"SELECT t.id, u.username, u.id, date(u.date_joined) FROM {TOPIC} t JOIN auth_user u ON u.id = t.user_id"
         )
         people = {
             topic: {"author": username, "author_id": user, "day": date.fromisoformat(day)}
             for topic, username, user, day in rows
         }
-        return [row.into(Joined, **people[row.topic]) for row in rng.sample(topics(world), SAMPLE)]
+        return [row.into(Joined, **people[row.topic]) for row in rng.sample(topics(golden), SAMPLE)]
 
     def milestones(self, p: Joined) -> Milestones:
         profile = PagePattern("forum", rf"/user/{p.author_id}/[^/]+/")
@@ -309,8 +319,8 @@ class LongerTopic(Template[Pair]):
         'Compare "{title}" with "{other}": give me the title of the one with the larger number of comments.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Pair]:
-        rows = rng.sample(topics(world), SAMPLE)
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Pair]:
+        rows = rng.sample(topics(golden), SAMPLE)
         pairs = zip(rows[::2], rows[1::2], strict=False)
         return [
             Pair(

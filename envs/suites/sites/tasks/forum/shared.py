@@ -12,7 +12,7 @@ from envs.suites.sites.evidence import Evidence, PagePattern
 from envs.suites.sites.kinds import SiteName
 from envs.suites.sites.page_driver import PageDriver, Unsolvable
 from envs.suites.sites.requests import Request
-from envs.suites.sites.templates import Check, Goal, Params, World, visited
+from envs.suites.sites.templates import Check, Goal, GoldenStates, Params, visited
 
 TOPIC = "spirit_topic_topic"
 COMMENT = "spirit_comment_comment"
@@ -76,9 +76,9 @@ class TopicRow(NamedTuple):
         return kind(topic=self.topic, title=self.title, category=self.category, **more)
 
 
-def topics(world: World, where: str = "1", *values: str | int) -> tuple[TopicRow, ...]:
+def topics(golden: GoldenStates, where: str = "1", *values: str | int) -> tuple[TopicRow, ...]:
     """Public topics that match the SQL condition on `t`, ordered by id."""
-    rows = world.database("forum").rows(
+    rows = golden.database("forum").rows(
         f"SELECT t.id, t.title, t.category_id, t.comment_count FROM {TOPIC} t"
         f" WHERE t.category_id <> {PRIVATE_CATEGORY} AND ({where}) ORDER BY t.id",
         *values,
@@ -86,8 +86,8 @@ def topics(world: World, where: str = "1", *values: str | int) -> tuple[TopicRow
     return tuple(TopicRow(*row) for row in rows)
 
 
-def user_id(world: World, username: str) -> int:
-    return int(world.database("forum").value("SELECT id FROM auth_user WHERE username = ?", username))
+def user_id(golden: GoldenStates, username: str) -> int:
+    return int(golden.database("forum").value("SELECT id FROM auth_user WHERE username = ?", username))
 
 
 def topic_searched(p: InTopic) -> Check:

@@ -29,11 +29,11 @@ from envs.suites.sites.tasks.forum.shared import (
 )
 from envs.suites.sites.templates import (
     Goal,
+    GoldenStates,
     Milestones,
     Outcome,
     Params,
     Template,
-    World,
     all_of,
     changed,
     sent,
@@ -70,11 +70,11 @@ class OneComment(InTopic):
     text: str
 
 
-def single_comments(world: World) -> list[OneComment]:
+def single_comments(golden: GoldenStates) -> list[OneComment]:
     """Comments by others in short topics (one page), each the only one of its author in the topic."""
-    member = user_id(world, MEMBER)
-    fitting = {row.topic: row for row in topics(world, f"t.comment_count BETWEEN 3 AND {PER_PAGE // 2}")}
-    rows = world.database("forum").rows(
+    member = user_id(golden, MEMBER)
+    fitting = {row.topic: row for row in topics(golden, f"t.comment_count BETWEEN 3 AND {PER_PAGE // 2}")}
+    rows = golden.database("forum").rows(
         f"SELECT c.topic_id, c.id, u.username, c.likes_count, c.comment FROM {COMMENT} c"
         " JOIN auth_user u ON u.id = c.user_id WHERE c.user_id <> ?"
         f" AND NOT EXISTS (SELECT 1 FROM {LIKE} l WHERE l.comment_id = c.id AND l.user_id = ?)"
@@ -102,8 +102,8 @@ class LikeComment(Template[OneComment]):
         'In "{title}", give {author}\'s comment a like.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[OneComment]:
-        return rng.sample(single_comments(world), SAMPLE)
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[OneComment]:
+        return rng.sample(single_comments(golden), SAMPLE)
 
     def milestones(self, p: OneComment) -> Milestones:
         return (
@@ -131,10 +131,10 @@ class Choice(InTopic):
     votes: int
 
 
-def poll_choices(world: World, where: str) -> list[Choice]:
-    member = user_id(world, MEMBER)
-    places = {row.topic: row for row in topics(world)}
-    rows = world.database("forum").rows(
+def poll_choices(golden: GoldenStates, where: str) -> list[Choice]:
+    member = user_id(golden, MEMBER)
+    places = {row.topic: row for row in topics(golden)}
+    rows = golden.database("forum").rows(
         "SELECT c.topic_id, p.title, h.id, h.description, h.vote_count"
         " FROM spirit_comment_poll_commentpollchoice h"
         " JOIN spirit_comment_poll_commentpoll p ON p.id = h.poll_id"
@@ -157,8 +157,8 @@ class Vote(Template[Choice]):
         'There is a poll called "{poll}" in "{title}". Give my vote to "{option}".',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Choice]:
-        return poll_choices(world, "p.close_at IS NULL")
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Choice]:
+        return poll_choices(golden, "p.close_at IS NULL")
 
     def milestones(self, p: Choice) -> Milestones:
         voted = "spirit_comment_poll_commentpollvote"
@@ -198,9 +198,9 @@ class Reply(Template[Remark]):
         'Write a comment in "{title}". It should say: {text}',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Remark]:
-        rows = topics(world, f"NOT t.is_closed AND t.comment_count < {PER_PAGE}")
-        member = user_id(world, MEMBER)
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Remark]:
+        rows = topics(golden, f"NOT t.is_closed AND t.comment_count < {PER_PAGE}")
+        member = user_id(golden, MEMBER)
         return [
             row.into(Remark, user=member, count=row.comments, text=rng.choice(PHRASES))
             for row in rng.sample(rows, SAMPLE)
@@ -245,11 +245,11 @@ class Publish(Template[NewTopic]):
         'Open a new discussion in {place}, titled "{subject}", that begins with this comment: {text}',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[NewTopic]:
-        places = world.database("forum").rows(
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[NewTopic]:
+        places = golden.database("forum").rows(
             f"SELECT id, title FROM spirit_category_category WHERE id <> {PRIVATE_CATEGORY} ORDER BY id"
         )
-        member = user_id(world, MEMBER)
+        member = user_id(golden, MEMBER)
         return [
             NewTopic(member, subject, text, category, place) for category, place in places for subject, text in SUBJECTS
         ]
@@ -299,9 +299,9 @@ class PrivateTopic(Template[Letter]):
         'Write privately to the member {username}. Title: "{subject}". Text: {text}',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Letter]:
-        member = user_id(world, MEMBER)
-        people = world.database("forum").rows("SELECT id, username FROM auth_user WHERE id <> ? ORDER BY id", member)
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Letter]:
+        member = user_id(golden, MEMBER)
+        people = golden.database("forum").rows("SELECT id, username FROM auth_user WHERE id <> ? ORDER BY id", member)
         return [Letter(member, partner, name, *rng.choice(SUBJECTS)) for partner, name in people]
 
     def milestones(self, p: Letter) -> Milestones:
@@ -353,12 +353,12 @@ class EditComment(Template[OwnComment]):
         'I wrote one comment in the topic "{title}". Change it so that it says only this: {new}',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[OwnComment]:
-        fitting = {row.topic: row for row in topics(world, f"t.comment_count <= {PER_PAGE // 2}")}
-        own = world.database("forum").rows(
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[OwnComment]:
+        fitting = {row.topic: row for row in topics(golden, f"t.comment_count <= {PER_PAGE // 2}")}
+        own = golden.database("forum").rows(
             f"SELECT topic_id, id, comment FROM {COMMENT} WHERE user_id = ? AND instr(comment, char(10)) = 0"
             " GROUP BY topic_id HAVING count(*) = 1 ORDER BY topic_id",
-            user_id(world, MEMBER),
+            user_id(golden, MEMBER),
         )
         return [
             fitting[topic].into(OwnComment, comment=comment, text=text, new=rng.choice(PHRASES))
@@ -408,9 +408,9 @@ class EditProfile(Template[Preferences]):
         "I have moved to {town}: change the location in my profile, and have notifications mailed {often}.",
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Preferences]:
-        forum = world.database("forum")
-        member = user_id(world, MEMBER)
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Preferences]:
+        forum = golden.database("forum")
+        member = user_id(golden, MEMBER)
         rows = forum.rows("SELECT DISTINCT location FROM spirit_user_userprofile WHERE user_id <> ? ORDER BY 1", member)
         here = forum.value("SELECT location FROM spirit_user_userprofile WHERE user_id = ?", member)
         towns = [town for (town,) in rows if town and town != here]
@@ -462,10 +462,10 @@ class Follow(Template[Followed]):
         'Switch on notifications for "{title}".',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Followed]:
-        member = user_id(world, MEMBER)
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Followed]:
+        member = user_id(golden, MEMBER)
         free = f"NOT EXISTS (SELECT 1 FROM {NOTIFICATION} n WHERE n.topic_id = t.id AND n.user_id = ?)"
-        rows = topics(world, f"t.comment_count <= {PER_PAGE} AND {free}", member)
+        rows = topics(golden, f"t.comment_count <= {PER_PAGE} AND {free}", member)
         return [row.into(Followed, user=member) for row in rng.sample(rows, min(SAMPLE, len(rows)))]
 
     def milestones(self, p: Followed) -> Milestones:

@@ -22,7 +22,7 @@ from envs.suites.sites.tasks.map.shared import (
     sample_instances,
     truth,
 )
-from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, shows, visited
+from envs.suites.sites.templates import Goal, GoldenStates, Milestones, Outcome, Params, Template, shows, visited
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,10 @@ class Near(Params):
     """Walking distance to the nearest one."""
 
 
-def nearest_of(world: World, rng: random.Random, number: int) -> list[Near]:
+def nearest_of(golden: GoldenStates, rng: random.Random, number: int) -> list[Near]:
     """Pairs of landmark and category whose *number* nearest places are unambiguous."""
-    names = landmarks(world)
-    rows = truth(world).rows(
+    names = landmarks(golden)
+    rows = truth(golden).rows(
         "SELECT walk.start, category, place.id, name, metres FROM walk JOIN place ON place.id = walk.place"
         " ORDER BY walk.start, category, metres, place.id"
     )
@@ -84,8 +84,8 @@ class ByDistance(Template[Near]):
     difficulty = "easy"
     number: ClassVar[int] = 1
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Near]:
-        return nearest_of(world, rng, self.number)
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Near]:
+        return nearest_of(golden, rng, self.number)
 
     def milestones(self, p: Near) -> Milestones:
         page = PagePattern("map", "/nearest", {"category": p.category, "near": p.start})
@@ -161,9 +161,9 @@ class NearestPhone(Template[NearPhone]):
         'I am at "{start_name}" and want to call the closest {kind}. Which number do I dial?',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[NearPhone]:
-        phones = dict(truth(world).rows("SELECT id, phone FROM place WHERE phone GLOB '*[0-9]*'"))
-        instances = nearest_of(world, rng, 1)
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[NearPhone]:
+        phones = dict(truth(golden).rows("SELECT id, phone FROM place WHERE phone GLOB '*[0-9]*'"))
+        instances = nearest_of(golden, rng, 1)
         return [
             NearPhone(**{name: getattr(p, name) for name in p.__dataclass_fields__}, phone=phones[p.places[0]])
             for p in instances

@@ -22,7 +22,7 @@ from envs.suites.sites.tasks.map.shared import (
     search_and_open,
     truth,
 )
-from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, shows, visited
+from envs.suites.sites.templates import Goal, GoldenStates, Milestones, Outcome, Params, Template, shows, visited
 
 
 class AboutPlace(Template[OnePlace]):
@@ -36,8 +36,8 @@ class AboutPlace(Template[OnePlace]):
     row: ClassVar[str]
     """Label of the line with the fact."""
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[OnePlace]:
-        return places(world, self.column, rng)
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[OnePlace]:
+        return places(golden, self.column, rng)
 
     def milestones(self, p: OnePlace) -> Milestones:
         return place_milestones(p.place, p.name)
@@ -71,8 +71,8 @@ class PlaceAddress(AboutPlace):
     column = "address"
     row = "Address"
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[OnePlace]:
-        return [p for p in super().candidates(world, rng) if any(c.isdigit() for c in p.truth.partition(",")[0])]
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[OnePlace]:
+        return [p for p in super().candidates(golden, rng) if any(c.isdigit() for c in p.truth.partition(",")[0])]
 
     def outcome(self, p: OnePlace) -> Outcome:
         return Outcome(answer=Text(p.truth.partition(",")[0], (p.truth, p.truth.removesuffix(" Helsinki"))))
@@ -87,8 +87,8 @@ class PlaceHours(AboutPlace):
     column = "opening_hours"
     row = "Opening hours"
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[OnePlace]:
-        return [p for p in super().candidates(world, rng) if len(p.truth) <= 60 and '"' not in p.truth]
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[OnePlace]:
+        return [p for p in super().candidates(golden, rng) if len(p.truth) <= 60 and '"' not in p.truth]
 
     def outcome(self, p: OnePlace) -> Outcome:
         return Outcome(answer=Text(p.truth, (f"Opening hours: {p.truth}",)))
@@ -103,8 +103,8 @@ class PlacePhone(AboutPlace):
     column = "phone"
     row = "Phone"
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[OnePlace]:
-        return [p for p in super().candidates(world, rng) if not set(p.truth) & set(";,/")]
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[OnePlace]:
+        return [p for p in super().candidates(golden, rng) if not set(p.truth) & set(";,/")]
 
     def outcome(self, p: OnePlace) -> Outcome:
         return Outcome(answer=Phone(p.truth))
@@ -142,9 +142,9 @@ class PlaceAt(Template[At]):
         "Which opening hours does the map give for the {kind} at {coordinates} (latitude, longitude)? Copy them.",
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[At]:
-        where = {p.place: p.truth for p in places(world, PlaceCoordinates.column, random.Random(0), most=10_000)}
-        hours = [p for p in places(world, "opening_hours", rng) if len(p.truth) <= 60 and '"' not in p.truth]
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[At]:
+        where = {p.place: p.truth for p in places(golden, PlaceCoordinates.column, random.Random(0), most=10_000)}
+        hours = [p for p in places(golden, "opening_hours", rng) if len(p.truth) <= 60 and '"' not in p.truth]
         alone = Counter(where.values())
         return [
             At(p.place, p.name, p.kind, p.truth, where[p.place])
@@ -187,8 +187,8 @@ class OpenBranch(Template[Branch]):
         "Show me the page of {name}, the {kind} at {street}.",
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Branch]:
-        rows = truth(world).rows(
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Branch]:
+        rows = truth(golden).rows(
             "SELECT id, name, kind, address FROM place AS one WHERE address GLOB '*[0-9]*,*' AND found <= 9"
             " AND category NOT IN ('address', 'street') AND (SELECT count(*) FROM place WHERE name = one.name) > 1"
             " AND (SELECT count(*) FROM place WHERE name = one.name AND address = one.address) = 1 ORDER BY id"
@@ -231,8 +231,8 @@ class CountCategory(Template[Category]):
         'Count the entries of the map\'s category "{title}". Answer with the number only.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Category]:
-        rows = truth(world).rows(
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Category]:
+        rows = truth(golden).rows(
             "SELECT category, min(kind), count(*) FROM place WHERE category NOT IN ('address', 'street')"
             " GROUP BY category HAVING count(*) > 3 AND count(DISTINCT kind) = 1 ORDER BY category"
         )
@@ -271,10 +271,10 @@ class NoSuchFact(Template[OnePlace]):
         '"N/A: " and the reason.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[OnePlace]:
-        known = {p.place for p in places(world, "phone", random.Random(0))}
-        phones = dict(truth(world).rows("SELECT id, phone FROM place"))
-        hours = places(world, "opening_hours", rng)
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[OnePlace]:
+        known = {p.place for p in places(golden, "phone", random.Random(0))}
+        phones = dict(truth(golden).rows("SELECT id, phone FROM place"))
+        hours = places(golden, "opening_hours", rng)
         return [p for p in hours if p.place not in known and not phones[p.place]]
 
     def milestones(self, p: OnePlace) -> Milestones:
@@ -326,11 +326,11 @@ class NoSuchPlace(Template[Invented]):
         'Find {name} on the map and answer with its street address. If that cannot be done, say "N/A: " and why.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Invented]:
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Invented]:
         invented = [
             Invented(f"{first} {word}", kind, category) for first in FIRST for category, (word, kind) in SECOND.items()
         ]
-        known = {row[0] for row in truth(world).rows("SELECT lower(name) FROM place")}
+        known = {row[0] for row in truth(golden).rows("SELECT lower(name) FROM place")}
         return sample_instances([place for place in invented if place.name.lower() not in known], rng)
 
     def milestones(self, p: Invented) -> Milestones:

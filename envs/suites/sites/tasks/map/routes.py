@@ -23,11 +23,11 @@ from envs.suites.sites.tasks.map.shared import (
 )
 from envs.suites.sites.templates import (
     Goal,
+    GoldenStates,
     Milestones,
     Outcome,
     Params,
     Template,
-    World,
     all_of,
     any_of,
     shows,
@@ -42,8 +42,8 @@ class OneRoute(Template[TwoPlaces]):
     category = "map"
     by: ClassVar[str]
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[TwoPlaces]:
-        return pairs(world, self.by, rng)
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[TwoPlaces]:
+        return pairs(golden, self.by, rng)
 
     def milestones(self, p: TwoPlaces) -> Milestones:
         return route_milestones(p, self.by)
@@ -143,11 +143,11 @@ class WalkOrDrive(Template[Both]):
         'What is the difference in metres between walking and driving from "{start_name}" to "{end_name}"?',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Both]:
-        driven = {(a, b): m for a, b, m in truth(world).rows("SELECT start, end, metres FROM route WHERE by = 'car'")}
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Both]:
+        driven = {(a, b): m for a, b, m in truth(golden).rows("SELECT start, end, metres FROM route WHERE by = 'car'")}
         return [
             Both(p.start, p.start_name, p.end, p.end_name, p.metres, p.minutes, driven[p.start, p.end])
-            for p in pairs(world, "foot", rng)
+            for p in pairs(golden, "foot", rng)
             if abs(driven.get((p.start, p.end), p.metres) - p.metres) > 20
         ]
 
@@ -200,9 +200,9 @@ class WalkingTour(Template[Tour]):
         "{fourth}? Add up the map's walking directions.",
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Tour]:
-        names = landmarks(world)
-        rows = truth(world).rows("SELECT start, end, metres FROM route WHERE by = 'foot' AND metres > 150")
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Tour]:
+        names = landmarks(golden)
+        rows = truth(golden).rows("SELECT start, end, metres FROM route WHERE by = 'foot' AND metres > 150")
         lengths = {(a, b): m for a, b, m in rows}
         tours: dict[tuple[str, str, str, str], Tour] = {}
         for _ in range(MANY_TOURS):
@@ -261,9 +261,9 @@ class ShortestDrive(Template[Choice]):
         "metres?",
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Choice]:
-        names = landmarks(world)
-        rows = truth(world).rows("SELECT start, end, metres FROM route WHERE by = 'car' AND metres > 150")
+    def candidates(self, golden: GoldenStates, rng: random.Random) -> Sequence[Choice]:
+        names = landmarks(golden)
+        rows = truth(golden).rows("SELECT start, end, metres FROM route WHERE by = 'car' AND metres > 150")
         lengths = {(a, b): m for a, b, m in rows}
         choices: dict[tuple[str, ...], Choice] = {}
         for _ in range(MANY_TOURS):

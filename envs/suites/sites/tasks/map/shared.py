@@ -12,7 +12,7 @@ from typing import TypeVar
 from envs.suites.sites.answers import numbers_in
 from envs.suites.sites.evidence import Database, PagePattern
 from envs.suites.sites.page_driver import PageDriver
-from envs.suites.sites.templates import Goal, Milestones, Params, World, any_of, shows, visited
+from envs.suites.sites.templates import Goal, GoldenStates, Milestones, Params, any_of, shows, visited
 
 P = TypeVar("P", bound=Params)
 MOST = 240
@@ -110,14 +110,14 @@ class TwoPlaces(Params):
     minutes: int
 
 
-def truth(world: World) -> Database:
+def truth(golden: GoldenStates) -> Database:
     """The map's data as a database (see `envs.suites.sites.apps.map.truth`)."""
-    return Database(world.folder("map") / "fixed" / "truth.sqlite3", frozen=True)
+    return Database(golden.folder("map") / "fixed" / "truth.sqlite3", frozen=True)
 
 
-def places(world: World, column: str, rng: random.Random, *, most: int = MOST) -> list[OnePlace]:
+def places(golden: GoldenStates, column: str, rng: random.Random, *, most: int = MOST) -> list[OnePlace]:
     """Places with a unique name and a value in *column*, with that value."""
-    rows = truth(world).rows(
+    rows = truth(golden).rows(
         f"SELECT id, name, kind, {column} FROM place WHERE found <= 8 AND {column} <> '' AND lower(name) IN"
         " (SELECT lower(name) FROM place GROUP BY 1 HAVING count(*) = 1)"
         " AND category NOT IN ('address', 'street') ORDER BY id"
@@ -126,16 +126,16 @@ def places(world: World, column: str, rng: random.Random, *, most: int = MOST) -
     return sample_instances(plain, rng, most=most)
 
 
-def landmarks(world: World) -> dict[str, str]:
+def landmarks(golden: GoldenStates) -> dict[str, str]:
     """Maps the ids of landmarks to names, ordered by id."""
-    rows = truth(world).rows("SELECT id, name FROM place WHERE landmark ORDER BY id")
+    rows = truth(golden).rows("SELECT id, name FROM place WHERE landmark ORDER BY id")
     return {identity: name for identity, name in rows if PLAIN.fullmatch(name)}
 
 
-def pairs(world: World, by: str, rng: random.Random) -> list[TwoPlaces]:
+def pairs(golden: GoldenStates, by: str, rng: random.Random) -> list[TwoPlaces]:
     """Pairs of landmarks some distance apart, with the route between them."""
-    names = landmarks(world)
-    rows = truth(world).rows(
+    names = landmarks(golden)
+    rows = truth(golden).rows(
         "SELECT start, end, metres, minutes FROM route WHERE by = ? AND metres > 300 ORDER BY start, end", by
     )
     known = [TwoPlaces(a, names[a], b, names[b], m, t) for a, b, m, t in rows if a in names and b in names]

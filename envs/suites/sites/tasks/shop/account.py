@@ -23,11 +23,11 @@ from envs.suites.sites.tasks.shop.shared import (
 )
 from envs.suites.sites.templates import (
     Goal,
+    GoldenStates,
     Milestones,
     Outcome,
     Params,
     Template,
-    World,
     any_of,
     changed,
     deleted,
@@ -70,8 +70,8 @@ class ChangeAddress(Template[MovedParams]):
         "Change the address of {person} in my address book: it is now {street} in {city}, postcode {postcode}.",
     )
 
-    def candidates(self, world: World, rng: Random) -> Sequence[MovedParams]:
-        rows = world.database("shop").rows(
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[MovedParams]:
+        rows = golden.database("shop").rows(
             "SELECT id, first_name || ' ' || last_name, line1 FROM address_useraddress WHERE user_id = ? ORDER BY id",
             CUSTOMER,
         )
@@ -148,7 +148,7 @@ class AddAddress(Template[NewAddressParams]):
         "I need {first_name} {last_name} in my address book, living at {street} in {city} ({postcode}), {country}.",
     )
 
-    def candidates(self, world: World, rng: Random) -> Sequence[NewAddressParams]:
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[NewAddressParams]:
         return [NewAddressParams(*person, *place) for person, place in product(PEOPLE, ABROAD)]
 
     def milestones(self, p: NewAddressParams) -> Milestones:
@@ -211,7 +211,7 @@ class ChangeSurname(Template[NameParams]):
         *("Lockhart", "Ferreira", "Nightingale", "Rosenthal", "Abara", "Sinclair"),
     )
 
-    def candidates(self, world: World, rng: Random) -> Sequence[NameParams]:
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[NameParams]:
         return [NameParams(name) for name in self.surnames]
 
     def milestones(self, p: NameParams) -> Milestones:
@@ -255,13 +255,13 @@ class AddToWishList(Template[WishParams]):
         'Save "{title}" for later on the wish list called "{wish_list}".',
     )
 
-    def candidates(self, world: World, rng: Random) -> Sequence[WishParams]:
-        shop = world.database("shop")
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[WishParams]:
+        shop = golden.database("shop")
         lists = shop.rows("SELECT id, name FROM wishlists_wishlist WHERE owner_id = ? ORDER BY id", CUSTOMER)
         taken = set(shop.rows("SELECT wishlist_id, product_id FROM wishlists_line"))
         wishes = [
             WishParams(item.id, item.title, item.shelf_id, name, key)
-            for item, (key, name) in product(products(world), lists)
+            for item, (key, name) in product(products(golden), lists)
             if (key, item.id) not in taken
         ]
         return rng.sample(wishes, min(MOST, len(wishes)))
@@ -307,8 +307,8 @@ class RemoveFromWishList(Template[UnwishParams]):
         'I no longer want "{title}": remove it from the wish list "{wish_list}".',
     )
 
-    def candidates(self, world: World, rng: Random) -> Sequence[UnwishParams]:
-        rows = world.database("shop").rows(
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[UnwishParams]:
+        rows = golden.database("shop").rows(
             "SELECT l.id, l.title, w.name, w.key FROM wishlists_line l"
             " JOIN wishlists_wishlist w ON w.id = l.wishlist_id WHERE w.owner_id = ? ORDER BY l.id",
             CUSTOMER,
@@ -362,7 +362,7 @@ class CreateWishList(Template[NewListParams]):
         ("Public", "Public - Everybody can see the wish list", "everybody"),
     )
 
-    def candidates(self, world: World, rng: Random) -> Sequence[NewListParams]:
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[NewListParams]:
         return [NewListParams(title, *kind) for title, kind in product(self.titles, self.kinds)]
 
     def milestones(self, p: NewListParams) -> Milestones:
@@ -413,13 +413,13 @@ class WriteReview(Template[ReviewParams]):
         (5, "Simply the best", "We use it every single day and love it."),
     )
 
-    def candidates(self, world: World, rng: Random) -> Sequence[ReviewParams]:
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[ReviewParams]:
         reviewed = {
-            key for (key,) in world.database("shop").rows(
+            key for (key,) in golden.database("shop").rows(
                 "SELECT product_id FROM reviews_productreview WHERE user_id = ?", CUSTOMER
             )
         }  # fmt: skip
-        rows = [item for item in products(world) if item.id not in reviewed]
+        rows = [item for item in products(golden) if item.id not in reviewed]
         return [ReviewParams(item.id, item.title, *rng.choice(self.reviews)) for item in rows]
 
     def milestones(self, p: ReviewParams) -> Milestones:

@@ -23,11 +23,11 @@ from envs.suites.sites.tasks.shop.shared import (
 )
 from envs.suites.sites.templates import (
     Goal,
+    GoldenStates,
     Milestones,
     Outcome,
     Params,
     Template,
-    World,
     all_of,
     any_of,
     changed,
@@ -61,8 +61,8 @@ class AddToBasket(Template[BasketParams]):
         'Fill my basket with {quantity} pieces of "{title}", without ordering yet.',
     )
 
-    def candidates(self, world: World, rng: Random) -> Sequence[BasketParams]:
-        return [BasketParams(item.id, item.title, rng.randint(2, 6)) for item in products(world) if item.stock >= 6]
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[BasketParams]:
+        return [BasketParams(item.id, item.title, rng.randint(2, 6)) for item in products(golden) if item.stock >= 6]
 
     def milestones(self, p: BasketParams) -> Milestones:
         line = changed("shop", "basket_line", product_id=p.product)
@@ -110,8 +110,8 @@ class TwoInBasket(Template[TwoParams]):
         "Do not order anything.",
     )
 
-    def candidates(self, world: World, rng: Random) -> Sequence[TwoParams]:
-        stocked = [item for item in products(world) if item.stock >= 6]
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[TwoParams]:
+        stocked = [item for item in products(golden) if item.stock >= 6]
         pairs = [rng.sample(stocked, 2) for _ in range(150)]
         return [
             TwoParams(a.id, a.title, rng.randint(2, 5), b.id, b.title, rng.randint(2, 5)) for a, b in pairs
@@ -163,8 +163,8 @@ class SoldOut(Template[SoldOutParams]):
         'Add "{title}" to my shopping basket, or answer N/A with the reason if it is not possible.',
     )
 
-    def candidates(self, world: World, rng: Random) -> Sequence[SoldOutParams]:
-        return [SoldOutParams(item.id, item.shelf_id, item.title) for item in products(world) if item.stock == 0]
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[SoldOutParams]:
+        return [SoldOutParams(item.id, item.shelf_id, item.title) for item in products(golden) if item.stock == 0]
 
     def milestones(self, p: SoldOutParams) -> Milestones:
         return reading_milestones(p.title, p.shelf, product_page(p.product))
@@ -209,8 +209,8 @@ class TooMany(Template[TooManyParams]):
         "with the reason.",
     )
 
-    def candidates(self, world: World, rng: Random) -> Sequence[TooManyParams]:
-        few = [item for item in products(world) if 0 < item.stock < 30]
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[TooManyParams]:
+        few = [item for item in products(golden) if 0 < item.stock < 30]
         instances = [
             TooManyParams(item.id, item.shelf_id, item.title, item.stock, item.stock + more)
             for item, more in product(few, (1, 3, 8))
@@ -254,10 +254,10 @@ class DeadCoupon(Template[DeadCouponParams]):
         "shop does not take it.",
     )
 
-    def candidates(self, world: World, rng: Random) -> Sequence[DeadCouponParams]:
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[DeadCouponParams]:
         codes = ("WINTER30", "MIDSUMMER12", "HARBOUR50", "FRIENDS5")
         reasons = {"WINTER30": "it has expired", "MIDSUMMER12": "it is not valid yet"}
-        pairs = [(item, code) for item, code in product(products(world), codes) if item.stock]
+        pairs = [(item, code) for item, code in product(products(golden), codes) if item.stock]
         return [
             DeadCouponParams(item.id, item.title, code, reasons.get(code, "there is no such coupon"))
             for item, code in rng.sample(pairs, min(MOST, len(pairs)))
@@ -323,8 +323,8 @@ class ShipAbroad(Template[AbroadParams]):
         ("Italy", "Lucca"),
     )
 
-    def candidates(self, world: World, rng: Random) -> Sequence[AbroadParams]:
-        pairs = [(item, place) for item, place in product(products(world), self.places) if item.stock]
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[AbroadParams]:
+        pairs = [(item, place) for item, place in product(products(golden), self.places) if item.stock]
         return [AbroadParams(item.id, item.title, *place) for item, place in rng.sample(pairs, min(MOST, len(pairs)))]
 
     def milestones(self, p: AbroadParams) -> Milestones:

@@ -14,11 +14,11 @@ from envs.suites.sites.tasks.shop.shared import CUSTOMER, VISIT, Product, open_p
 from envs.suites.sites.templates import (
     Check,
     Goal,
+    GoldenStates,
     Milestones,
     Outcome,
     Params,
     Template,
-    World,
     any_of,
     changed,
     visited,
@@ -53,9 +53,9 @@ class OrderParams(Params):
     delivery_place: int
 
 
-def addresses(world: World) -> tuple[tuple[int, str, str, str], ...]:
+def addresses(golden: GoldenStates) -> tuple[tuple[int, str, str, str], ...]:
     """Key, names and street of the customer's addresses, in the order of the checkout."""
-    return world.database("shop").rows(
+    return golden.database("shop").rows(
         "SELECT id, first_name, last_name, line1 FROM address_useraddress WHERE user_id = ?"
         " ORDER BY is_default_for_shipping DESC, id",
         CUSTOMER,
@@ -126,9 +126,9 @@ async def check_out(driver: PageDriver, p: OrderParams) -> None:
     await driver.click("button", "Place order")
 
 
-def sample_orders(world: World, rng: Random, rows: Sequence[Product], per_cent: int = 0) -> list[OrderParams]:
+def sample_orders(golden: GoldenStates, rng: Random, rows: Sequence[Product], per_cent: int = 0) -> list[OrderParams]:
     """One order for each of *rows*, to a random address of the address book, with a discount of *per_cent*."""
-    book = addresses(world)
+    book = addresses(golden)
     orders: list[OrderParams] = []
     for item in rows:
         place = rng.randrange(len(book))
@@ -166,9 +166,9 @@ class Order(Template[OrderParams]):
         'Buy one "{title}" and have it sent to {person} from my address book; choose {delivery}.',
     )
 
-    def candidates(self, world: World, rng: Random) -> Sequence[OrderParams]:
-        rows = [item for item in products(world) if item.stock and item.department not in DISCOUNTED]
-        return sample_orders(world, rng, rows)
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[OrderParams]:
+        rows = [item for item in products(golden) if item.stock and item.department not in DISCOUNTED]
+        return sample_orders(golden, rng, rows)
 
     def milestones(self, p: OrderParams) -> Milestones:
         return order_milestones(p)
@@ -206,13 +206,13 @@ class OrderWithCoupon(Template[CouponOrderParams]):
         ("SPRING25", 25, "Garden"),
     )
 
-    def candidates(self, world: World, rng: Random) -> Sequence[CouponOrderParams]:
-        keys = dict(world.database("shop").rows("SELECT code, id FROM voucher_voucher"))
-        rows = [item for item in products(world) if item.stock and item.department not in DISCOUNTED]
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[CouponOrderParams]:
+        keys = dict(golden.database("shop").rows("SELECT code, id FROM voucher_voucher"))
+        rows = [item for item in products(golden) if item.stock and item.department not in DISCOUNTED]
         orders: list[CouponOrderParams] = []
         for coupon, per_cent, department in self.coupons:
             fitting = [item for item in rows if department in (None, item.department)]
-            for order in sample_orders(world, rng, fitting, per_cent):
+            for order in sample_orders(golden, rng, fitting, per_cent):
                 orders.append(CouponOrderParams(**vars(order), coupon=coupon, voucher=keys[coupon]))
         return orders
 

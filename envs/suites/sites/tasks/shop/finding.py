@@ -28,11 +28,11 @@ from envs.suites.sites.tasks.shop.shared import (
 )
 from envs.suites.sites.templates import (
     Goal,
+    GoldenStates,
     Milestones,
     Outcome,
     Params,
     Template,
-    World,
     all_of,
     any_of,
     shows,
@@ -82,10 +82,10 @@ class ProductFact(Template[FactParams]):
         'I need the {asked} given for "{title}". One number, please.',
     )
 
-    def candidates(self, world: World, rng: Random) -> Sequence[FactParams]:
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[FactParams]:
         facts = [
             FactParams(item.id, item.shelf_id, item.title, fact.label, fact.phrase, value)
-            for item in products(world)
+            for item in products(golden)
             for fact in FACTS
             if (value := item.number(fact.code)) is not None
         ]
@@ -169,9 +169,9 @@ class CheapestWith(Template[CheapestParams]):
     deepest = 3
     """Largest number of pages that the oracle opens."""
 
-    def candidates(self, world: World, rng: Random) -> Sequence[CheapestParams]:
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[CheapestParams]:
         instances: list[CheapestParams] = []
-        for shelf, ranked in shelves(products(world)).items():
+        for shelf, ranked in shelves(products(golden)).items():
             for condition in CONDITIONS[ranked[0].kind]:
                 place = next((i for i, item in enumerate(ranked) if condition.met_by(item)), None)
                 if place is not None and 0 < place < self.deepest:
@@ -227,9 +227,9 @@ class Compare(Template[CompareParams]):
     )
     asks = (("weight", "is heavier"), ("warranty", "has the longer warranty"), ("pages", "has more pages"))
 
-    def candidates(self, world: World, rng: Random) -> Sequence[CompareParams]:
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[CompareParams]:
         comparisons: list[CompareParams] = []
-        for shelf in shelves(products(world)).values():
+        for shelf in shelves(products(golden)).values():
             for (a, b), (code, phrase) in product(combinations(sorted(shelf, key=lambda item: item.id), 2), self.asks):
                 first, second = a.number(code), b.number(code)
                 if first is not None and second is not None and first != second:
@@ -295,9 +295,9 @@ class ShowListing(Template[ListingParams]):
         'Open the list of products in "{category}" {span}, sorted so that they come {order}.',
     )
 
-    def candidates(self, world: World, rng: Random) -> Sequence[ListingParams]:
-        rows = products(world)
-        named = dict(world.database("shop").rows("SELECT name, id FROM catalogue_category ORDER BY id"))
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[ListingParams]:
+        rows = products(golden)
+        named = dict(golden.database("shop").rows("SELECT name, id FROM catalogue_category ORDER BY id"))
         listings: list[ListingParams] = []
         for (name, key), (bucket, (least, most)) in product(named.items(), BUCKETS.items()):
             inside = [
@@ -351,8 +351,8 @@ class UnknownProduct(Template[UnknownParams]):
         'Tell me the price of the "{title}". Should that be impossible, answer N/A with the reason.',
     )
 
-    def candidates(self, world: World, rng: Random) -> Sequence[UnknownParams]:
-        rows = [item for item in products(world) if item.kind != "Book"]
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[UnknownParams]:
+        rows = [item for item in products(golden) if item.kind != "Book"]
         known = {item.title for item in rows}
         brands = sorted({item.title.split()[0] for item in rows})
         unknown: dict[str, UnknownParams] = {}

@@ -18,11 +18,11 @@ from envs.suites.sites.page_driver import PageDriver
 from envs.suites.sites.tasks.shop.shared import ACCOUNT, CUSTOMER, VISIT, day, format_date, open_orders, products
 from envs.suites.sites.templates import (
     Goal,
+    GoldenStates,
     Milestones,
     Outcome,
     Params,
     Template,
-    World,
     all_of,
     any_of,
     changed,
@@ -48,9 +48,9 @@ class OwnOrder:
     """0-based position in the order history, latest first."""
 
 
-def own_orders(world: World) -> list[OwnOrder]:
+def own_orders(golden: GoldenStates) -> list[OwnOrder]:
     """The customer's orders, latest first."""
-    shop = world.database("shop")
+    shop = golden.database("shop")
     rows = shop.rows(
         "SELECT id, number, date_placed, total_incl_tax, shipping_incl_tax FROM order_order WHERE user_id = ?"
         " ORDER BY date_placed DESC",
@@ -96,8 +96,8 @@ class OrderFact(Template[OrderFactParams]):
         "Look at my order of {date} and tell me {asked}, as a number.",
     )
 
-    def candidates(self, world: World, rng: Random) -> Sequence[OrderFactParams]:
-        orders = own_orders(world)
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[OrderFactParams]:
+        orders = own_orders(golden)
         days = Counter(order.placed for order in orders)
         instances: list[OrderFactParams] = []
         for order in orders:
@@ -158,8 +158,8 @@ class SpentBetween(Template[SpanParams]):
         "Add up the totals of the orders that I placed from {from_day} up to {to_day} and give me the sum in pounds.",
     )
 
-    def candidates(self, world: World, rng: Random) -> Sequence[SpanParams]:
-        orders = own_orders(world)
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[SpanParams]:
+        orders = own_orders(golden)
         starts = [date(2025 + n // 12, n % 12 + 1, 1) for n in range(1, 16)]
         spans: list[SpanParams] = []
         for a, b in product(starts, starts):
@@ -229,8 +229,8 @@ class WhichOrder(Template[WhichOrderParams]):
         'I bought "{title}" {span}. What is the number of that order?',
     )
 
-    def candidates(self, world: World, rng: Random) -> Sequence[WhichOrderParams]:
-        orders = own_orders(world)
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[WhichOrderParams]:
+        orders = own_orders(golden)
         instances: dict[tuple[str, str], WhichOrderParams] = {}
         for place, order in enumerate(orders):
             for before in (2, 3):
@@ -290,10 +290,10 @@ class Reorder(Template[ReorderParams]):
         "I want the same things once more as in my order of {date}: fill my basket with them, but do not order yet.",
     )
 
-    def candidates(self, world: World, rng: Random) -> Sequence[ReorderParams]:
-        orders = own_orders(world)
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[ReorderParams]:
+        orders = own_orders(golden)
         days = Counter(order.placed for order in orders)
-        known = {item.title: item for item in products(world)}
+        known = {item.title: item for item in products(golden)}
         return [
             ReorderParams(
                 order.number,

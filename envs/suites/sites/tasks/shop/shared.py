@@ -11,7 +11,7 @@ from envs.suites.sites.changes import Expected, Inserted, Noise
 from envs.suites.sites.evidence import Evidence, PagePattern
 from envs.suites.sites.kinds import SiteName
 from envs.suites.sites.page_driver import PageDriver
-from envs.suites.sites.templates import Check, Goal, Milestones, World, any_of, shows, visited
+from envs.suites.sites.templates import Check, Goal, GoldenStates, Milestones, any_of, shows, visited
 
 MOST = 300
 """Largest number of candidates of a template."""
@@ -74,9 +74,9 @@ def category_page(key: int) -> PagePattern:
     return PagePattern("shop", rf"/catalogue/category/[^_]+_{key}/")
 
 
-def products(world: World) -> list[Product]:
+def products(golden: GoldenStates) -> list[Product]:
     """All products on sale, ordered by key."""
-    shop = world.database("shop")
+    shop = golden.database("shop")
     attributes: dict[int, dict[str, str]] = {}
     for key, code, *values in shop.rows(
         "SELECT v.product_id, a.code, v.value_text, v.value_integer, v.value_boolean"

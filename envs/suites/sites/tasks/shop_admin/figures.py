@@ -22,7 +22,7 @@ from envs.suites.sites.tasks.shop_admin.shared import (
     menu,
     placed_orders,
 )
-from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, World, any_of, shows, visited
+from envs.suites.sites.templates import Goal, GoldenStates, Milestones, Outcome, Params, any_of, shows, visited
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class CustomerFigures(Dashboard[CustomerParams]):
         ("How many items in all has", "ordered from us", "Number of ordered items"),
     )
 
-    def candidates(self, world: World, rng: Random) -> Sequence[CustomerParams]:
-        rows = world.database("shop").rows(
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[CustomerParams]:
+        rows = golden.database("shop").rows(
             "SELECT u.first_name || ' ' || u.last_name, u.id, r.total_spent, r.num_orders, r.num_order_items"
             " FROM analytics_userrecord r JOIN auth_user u ON u.id = r.user_id ORDER BY u.id"
         )
@@ -99,8 +99,8 @@ class OrderStatistics(Dashboard[SpanParams]):
         "Use the order statistics: {asked} from {from_day} up to and including {to_day}? One number, please.",
     )
 
-    def candidates(self, world: World, rng: Random) -> Sequence[SpanParams]:
-        orders = placed_orders(world)
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[SpanParams]:
+        orders = placed_orders(golden)
         starts = [date(2025 + n // 12, n % 12 + 1, 1) for n in range(1, 15)]
         spans: list[SpanParams] = []
         for a, b in product(starts, starts):
@@ -160,7 +160,7 @@ class ShowReport(Dashboard[ReportParams]):
         ("Submitted carts", "submitted_baskets"),
     )
 
-    def candidates(self, world: World, rng: Random) -> Sequence[ReportParams]:
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[ReportParams]:
         starts = [date(2025 + n // 12, n % 12 + 1, 1) for n in range(1, 15)]
         spans = [(a, b - timedelta(days=1)) for a, b in product(starts, starts) if a < b]
         return [
@@ -211,8 +211,8 @@ class UnknownCustomer(Dashboard[NobodyParams]):
         "Tell me the e-mail address of our customer {customer}, or answer N/A with the reason if you cannot.",
     )
 
-    def candidates(self, world: World, rng: Random) -> Sequence[NobodyParams]:
-        people = world.database("shop").rows(
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[NobodyParams]:
+        people = golden.database("shop").rows(
             "SELECT first_name, last_name FROM auth_user WHERE NOT is_staff ORDER BY id"
         )
         pairs = [rng.sample(people, 2) for _ in range(60)]

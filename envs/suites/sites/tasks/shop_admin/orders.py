@@ -22,7 +22,7 @@ from envs.suites.sites.tasks.shop_admin.shared import (
     order_page,
     placed_orders,
 )
-from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, World, any_of, changed, shows, visited
+from envs.suites.sites.templates import Goal, GoldenStates, Milestones, Outcome, Params, any_of, changed, shows, visited
 
 NEXT = {
     "Pending": ("Being processed", "Cancelled"),
@@ -70,10 +70,10 @@ class SetOrderStatus(Dashboard[StatusParams]):
         'Order {number} is now "{new}": change its status accordingly.',
     )
 
-    def candidates(self, world: World, rng: Random) -> Sequence[StatusParams]:
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[StatusParams]:
         return [
             StatusParams(order.id, order.number, order.status, new)
-            for order in placed_orders(world)
+            for order in placed_orders(golden)
             for new in NEXT.get(order.status, ())
         ]
 
@@ -107,8 +107,8 @@ class SetLatestStatus(Dashboard[LatestParams]):
         'The most recent order that {customer} placed is to become "{new}". Make that change.',
     )
 
-    def candidates(self, world: World, rng: Random) -> Sequence[LatestParams]:
-        latest = {order.customer: order for order in placed_orders(world)}
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[LatestParams]:
+        latest = {order.customer: order for order in placed_orders(golden)}
         return [
             LatestParams(order.id, order.number, order.status, new, customer, order.customer_id)
             for customer, order in latest.items()
@@ -158,8 +158,8 @@ class AddNote(Dashboard[NoteParams]):
         "Gift wrapping was forgotten; card sent with apologies.",
     )
 
-    def candidates(self, world: World, rng: Random) -> Sequence[NoteParams]:
-        orders = rng.sample(placed_orders(world), 75)
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[NoteParams]:
+        orders = rng.sample(placed_orders(golden), 75)
         return [NoteParams(order.id, order.number, text) for order, text in product(orders, self.messages)]
 
     def milestones(self, p: NoteParams) -> Milestones:
@@ -203,8 +203,8 @@ class Readdress(Dashboard[ReaddressParams]):
         ("9 Mill Street", "Ludlow", "SY8 1AZ"),
     )
 
-    def candidates(self, world: World, rng: Random) -> Sequence[ReaddressParams]:
-        open_orders = [order for order in placed_orders(world) if order.status in NEXT]
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[ReaddressParams]:
+        open_orders = [order for order in placed_orders(golden) if order.status in NEXT]
         return [
             ReaddressParams(order.id, order.number, order.address_id, *place)
             for order, place in product(open_orders, self.places)
@@ -252,9 +252,9 @@ class OrderOwner(Dashboard[OwnerParams]):
         "Look up order {number} in the dashboard and tell me {asked}, nothing else.",
     )
 
-    def candidates(self, world: World, rng: Random) -> Sequence[OwnerParams]:
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[OwnerParams]:
         instances: list[OwnerParams] = []
-        for order in rng.sample(placed_orders(world), 100):
+        for order in rng.sample(placed_orders(golden), 100):
             facts = (
                 ("the e-mail address of the customer", order.email),
                 ("the full name of the customer", order.customer),
@@ -291,10 +291,10 @@ class IllegalStatus(Dashboard[RefusedParams]):
         'Order {number} should have the status "{wanted}". Answer N/A with the reason if that cannot be done.',
     )
 
-    def candidates(self, world: World, rng: Random) -> Sequence[RefusedParams]:
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[RefusedParams]:
         instances = [
             RefusedParams(order.number, order.status, wanted)
-            for order in placed_orders(world)
+            for order in placed_orders(golden)
             for wanted in ("Pending", "Being processed")
             if order.status in ("Delivered", "Returned", "Cancelled")
         ]

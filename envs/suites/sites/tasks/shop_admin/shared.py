@@ -12,7 +12,7 @@ from envs.suites.sites.evidence import PagePattern
 from envs.suites.sites.kinds import SiteName
 from envs.suites.sites.page_driver import PageDriver
 from envs.suites.sites.tasks.shop.shared import day
-from envs.suites.sites.templates import Params, Template, World
+from envs.suites.sites.templates import GoldenStates, Params, Template
 
 STAFF = 51
 """Key of the staff persona in the golden state; a test checks it."""
@@ -54,9 +54,9 @@ class PlacedOrder:
     address_id: int
 
 
-def placed_orders(world: World) -> list[PlacedOrder]:
+def placed_orders(golden: GoldenStates) -> list[PlacedOrder]:
     """All orders, oldest first."""
-    rows = world.database("shop").rows(
+    rows = golden.database("shop").rows(
         "SELECT o.id, o.number, o.status, o.date_placed, o.total_incl_tax, u.first_name || ' ' || u.last_name, u.id,"
         " u.email, a.line4, a.id FROM order_order o JOIN auth_user u ON u.id = o.user_id"
         " JOIN order_shippingaddress a ON a.id = o.shipping_address_id ORDER BY o.date_placed"

@@ -26,7 +26,7 @@ from envs.suites.sites.tasks.shop_admin.shared import (
     menu,
     open_product,
 )
-from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, World, any_of, changed, visited
+from envs.suites.sites.templates import Goal, GoldenStates, Milestones, Outcome, Params, any_of, changed, visited
 
 HEALTHY = 8
 """With at least this stock, no stock alert is open and none is raised."""
@@ -63,11 +63,11 @@ class ChangePrice(Dashboard[PriceParams]):
         '"{title}" is to cost £{price} from now on. Change it in the dashboard.',
     )
 
-    def candidates(self, world: World, rng: Random) -> Sequence[PriceParams]:
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[PriceParams]:
         rises = ("1.20", "2.35", "4.10", "6.65")
         return [
             PriceParams(item.id, item.title, item.stockrecord, item.price + Decimal(rng.choice(rises)))
-            for item in products(world)
+            for item in products(golden)
         ]
 
     def milestones(self, p: PriceParams) -> Milestones:
@@ -103,10 +103,10 @@ class Restock(Dashboard[StockParams]):
         'A delivery of {more} × "{title}" came in: raise the number in stock by as many.',
     )
 
-    def candidates(self, world: World, rng: Random) -> Sequence[StockParams]:
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[StockParams]:
         return [
             StockParams(item.id, item.title, item.stockrecord, item.stock, rng.choice((5, 12, 20, 36)))
-            for item in products(world)
+            for item in products(golden)
             if item.stock >= HEALTHY
         ]
 
@@ -141,8 +141,8 @@ class HideProduct(Dashboard[HideParams]):
         'Customers should no longer see "{title}": make it non-public.',
     )
 
-    def candidates(self, world: World, rng: Random) -> Sequence[HideParams]:
-        return [HideParams(item.id, item.title) for item in products(world)]
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[HideParams]:
+        return [HideParams(item.id, item.title) for item in products(golden)]
 
     def milestones(self, p: HideParams) -> Milestones:
         searched = visited(PagePattern("shop", PRODUCTS.path, {"title": p.title}))
@@ -182,8 +182,10 @@ class CreateCategory(Dashboard[CategoryParams]):
     )
     titles = ("Gift Ideas", "Second Hand", "New Arrivals", "Made Locally", "Clearance", "Staff Picks")
 
-    def candidates(self, world: World, rng: Random) -> Sequence[CategoryParams]:
-        parents = world.database("shop").rows("SELECT name, path FROM catalogue_category WHERE depth = 1 ORDER BY path")
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[CategoryParams]:
+        parents = golden.database("shop").rows(
+            "SELECT name, path FROM catalogue_category WHERE depth = 1 ORDER BY path"
+        )
         return [CategoryParams(title, *parent) for title, parent in product(self.titles, parents)]
 
     def milestones(self, p: CategoryParams) -> Milestones:
@@ -240,8 +242,8 @@ class CreateRange(Dashboard[RangeParams]):
     )
     titles = ("Autumn promotion", "Bank holiday", "Members only")
 
-    def candidates(self, world: World, rng: Random) -> Sequence[RangeParams]:
-        rows = world.database("shop").rows(
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[RangeParams]:
+        rows = golden.database("shop").rows(
             "SELECT c.name, d.name || ' > ' || c.name, c.id FROM catalogue_category c"
             " JOIN catalogue_category d ON d.path = substr(c.path, 1, 4) WHERE c.depth = 2 ORDER BY c.id"
         )
@@ -291,8 +293,8 @@ class ModerateReview(Dashboard[ReviewParams]):
     )
     verbs = (("Approve", "Approved", 1), ("Reject", "Rejected", 2))
 
-    def candidates(self, world: World, rng: Random) -> Sequence[ReviewParams]:
-        rows = world.database("shop").rows(
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[ReviewParams]:
+        rows = golden.database("shop").rows(
             "SELECT r.id, p.id, p.title, u.first_name || ' ' || u.last_name FROM reviews_productreview r"
             " JOIN catalogue_product p ON p.id = r.product_id JOIN auth_user u ON u.id = r.user_id"
             " WHERE r.status = 0 ORDER BY r.id"
@@ -363,8 +365,8 @@ class CreateCoupon(Dashboard[CouponParams]):
         ("Once per customer", "Can only be used once per customer", "can be used once by each customer"),
     )
 
-    def candidates(self, world: World, rng: Random) -> Sequence[CouponParams]:
-        offers = world.database("shop").rows(
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[CouponParams]:
+        offers = golden.database("shop").rows(
             "SELECT name, id FROM offer_conditionaloffer WHERE offer_type = 'Voucher' ORDER BY id"
         )
         coupons: list[CouponParams] = []
@@ -425,8 +427,8 @@ class DeactivateCustomer(Dashboard[AccountParams]):
         "{customer} has asked us to close the account: set it to inactive.",
     )
 
-    def candidates(self, world: World, rng: Random) -> Sequence[AccountParams]:
-        rows = world.database("shop").rows(
+    def candidates(self, golden: GoldenStates, rng: Random) -> Sequence[AccountParams]:
+        rows = golden.database("shop").rows(
             "SELECT first_name || ' ' || last_name, id FROM auth_user WHERE NOT is_staff ORDER BY id"
         )
         return [AccountParams(*row) for row in rows]
