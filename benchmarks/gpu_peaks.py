@@ -228,7 +228,7 @@ CASES: Final[dict[str, Callable[[Path], Measured]]] = {
     "sft-qwen2.5-0.5b": fine_tuning(SHORT, 8),
     "actor-gemma3": stage("actor", LONG),
     "critic-gemma3": stage("value", LONG),
-    "actor-gemma3-lean": stage("actor", LONG.model_copy(update={"lean": True})),
+    "actor-gemma3-shared-base": stage("actor", LONG.model_copy(update={"shared_base": True})),
     "grpo-qwen2.5-vl-3b": group_relative({"micro_rows": 4, "compute": {**ADAPTERS, "gradient_checkpointing": True}}),
     "grpo-qwen2.5-vl-3b-kept": group_relative({"micro_rows": 2, "compute": ADAPTERS}),
 }

@@ -31,7 +31,7 @@ from judges.base import AutoRater, Progress
 from judges.registry import make_rater
 from judges.statistics import proportion
 from models.base import ModelError
-from models.local.prompt_style import RoleStyle
+from models.local.declarations import RoleStyle
 from models.specs import make_model
 
 

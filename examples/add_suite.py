@@ -3,7 +3,7 @@
     python examples/add_suite.py
 
 A suite lists its tasks and makes environments; an environment plays one episode at a time. `envs/core/tasks.py` is the
-contract, `tests/envs/contract.py` checks an environment against it. The world here is the local shop; each reset
+contract, `tests/envs/contract.py` checks an environment against it. The environment here is the local shop; each reset
 empties its orders.
 """
 

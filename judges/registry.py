@@ -14,7 +14,7 @@ from judges.outcome import JudgeSettings, ModelJudge
 from judges.short_autorater import ShortAutoRater
 from judges.state_autorater import StateAutoRater
 from models.base import ChatModel
-from models.local.prompt_style import RoleStyle
+from models.local.declarations import RoleStyle
 from models.registry import Registry
 
 JUDGES: Final = Registry(

@@ -7,7 +7,7 @@ from typing import Final
 
 from envs.core.errors import BadInput
 from models.base import ChatModel
-from models.local.prompt_style import RoleStyle
+from models.local.declarations import RoleStyle
 from models.registry import Registry
 from planners.base import Planner
 from planners.compact_planner import CompactPlanner

@@ -179,8 +179,8 @@ def _branch(trace: Path, policy: str, at: int | None, settings: dict[str, Any], 
 
 def _may_act(trace: Path, branch: str | None, granted: Mapping[str, Any], *, yes: bool, as_json: bool) -> bool:
     """Whether the replay may act on a live site. Prints what a trace of another machine would use. Raises BadInput."""
+    from agent.inspection.replay.environment import permitted
     from agent.inspection.replay.playback import live_address, permitted_to_play, read_recording
-    from agent.inspection.replay.world import permitted
 
     recording = read_recording(trace, to_branch=branch is not None)
     if branch is None:

@@ -79,7 +79,7 @@ Reflection = tuple[Rating, tuple[str, ...]]
 """A rating, and the texts of achieved milestones that no longer hold."""
 
 
-class WorldLost(EnvError):
+class EnvironmentLost(EnvError):
     """The environment failed (for example its browser crashed). The episode can continue from its trace."""
 
 

@@ -47,7 +47,7 @@ from envs.observer.page_focus import Interest, focused_lines, interest
 from envs.observer.page_lines import with_short_areas, without_cues
 from envs.observer.page_text import short_head, within_site
 from models.base import Message
-from models.local.prompt_style import PromptStyle
+from models.local.declarations import PromptStyle
 from models.prompting.fence import FENCE_RULE
 from models.prompting.invisible_characters import visible
 from models.prompting.prompt_text import (

@@ -12,7 +12,7 @@ from langgraph.types import Command
 
 from agent.config import RunConfig
 from agent.episode.approval import ApprovalRequest, Approver
-from agent.episode.episode import Assessment, Episode, Interrupted, WorldLost
+from agent.episode.episode import Assessment, EnvironmentLost, Episode, Interrupted
 from agent.episode.graph import NODES_PER_STEP, Graph, drop_checkpoints
 from agent.episode.state import State, ended_by
 from envs.core.disk_errors import disk_refusal
@@ -88,7 +88,7 @@ async def _to_footer(graph: Graph, episode: Episode, approver: Approver, entry: 
         identity = episode.identity
         log.error("episode %s of run %s broke: %s", identity.episode_id, identity.run_id, type(error).__name__)
         if episode.may_retry:
-            raise WorldLost(error_line(error)) from error
+            raise EnvironmentLost(error_line(error)) from error
         return await _broken(graph, config, episode, error)
     finally:
         episode.drop_reflection()

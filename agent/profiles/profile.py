@@ -25,7 +25,7 @@ from envs.core.errors import BadInput
 from envs.core.plain_values import checked, read_toml
 from envs.core.record import Record
 from models.base import ModelUnavailable
-from models.local.prompt_style import PromptStyle, RoleStyle, declaration_of_spec, declare_style
+from models.local.declarations import PromptStyle, RoleStyle, declaration_of_spec, declare_style
 from models.providers.local import LocalSpec
 from models.specs import parse_spec
 

@@ -49,7 +49,7 @@ def with_changes(manifest: Manifest, changes: Mapping[str, Any]) -> Manifest:
 
 
 def check_continued(folder: RunFolder, manifest: Manifest) -> None:
-    """Raises BadInput if an episode that a limit ended cannot be continued, because its world cannot be restored."""
+    """Raises BadInput if an episode that a limit ended cannot be continued: its environment cannot be restored."""
     settled = folder.settled(manifest)
     for job, (_, footer) in folder.ended(manifest.jobs()).items():
         past_limit = job not in settled and not footer.resumable

@@ -34,7 +34,7 @@ from judges.outcome import JudgeSettings
 from judges.registry import JUDGES, make_judge, make_rater
 from models.base import Budget, ChatModel, ModelUnavailable, UnknownModel
 from models.effort import with_effort
-from models.local.prompt_style import RoleStyle, Thoughts, answers_without_reasons, style_of_spec, thoughts_of_spec
+from models.local.declarations import RoleStyle, Thoughts, answers_without_reasons, style_of_spec, thoughts_of_spec
 from models.prices import PRICES_VARIABLE
 from models.provider import ModelOptions
 from models.registry import Registry

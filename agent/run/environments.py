@@ -30,7 +30,7 @@ SuiteMaker = Callable[[Chromium, Path, SessionSettings], Suite]
 
 
 @asynccontextmanager
-async def open_world(make: SuiteMaker, folder: Path, config: RunConfig) -> AsyncGenerator[Suite]:
+async def open_suite(make: SuiteMaker, folder: Path, config: RunConfig) -> AsyncGenerator[Suite]:
     """A suite with its own browser; both are closed at the end. Raises BadInput, which includes BrowserMissing, and
     BrowserNotStarted."""
     check_session(config)

@@ -10,7 +10,7 @@ from agent.profiles.names import AUTO
 from agent.profiles.profile import OF_STYLE, Profile, named, profile_of_spec
 from agent.run.oracle_tasks import SPECS, plays_oracle
 from envs.core.errors import BadInput
-from models.local.prompt_style import style_of_spec
+from models.local.declarations import style_of_spec
 
 _SET_BY_PROFILES: Final = ("profile", "language", "max_actions_per_turn", "max_notes")
 

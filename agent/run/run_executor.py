@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from agent.episode.approval import Approver
-from agent.episode.episode import AgentComponents, Episode, Identity, Interrupted, WorldLost
+from agent.episode.episode import AgentComponents, EnvironmentLost, Episode, Identity, Interrupted
 from agent.episode.graph import Graph
 from agent.episode.run_episode import Entry, broken_start, error_line, run_episode
 from agent.progress import EpisodeEnded, EpisodeStarted, Event, Listener
@@ -185,14 +185,14 @@ class RunExecutor:
             await worker_environment.close()
 
     def _lost(self, error: Exception, job: Job) -> EnvError:
-        """Returns *error*, or WorldLost in its place. Only its type is logged: its message may hold a secret. Raises
-        NotWritten if the disk refused a write."""
+        """Returns *error*, or EnvironmentLost in its place. Only its type is logged: its message may hold a secret.
+        Raises NotWritten if the disk refused a write."""
         if refused := disk_refusal(error, self.folder.path):
             raise refused from error
         if isinstance(error, EnvError):
             return error
         log.error("the environment of episode %s failed: %s", job.episode_id, type(error).__name__)
-        lost = WorldLost(error_line(error))
+        lost = EnvironmentLost(error_line(error))
         lost.__cause__ = error
         return lost
 

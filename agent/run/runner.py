@@ -22,7 +22,7 @@ from agent.progress import Listener, RunEnded, RunStarted
 from agent.results import EpisodeResult, RunResult
 from agent.run.changed_settings import differing
 from agent.run.components import check_thinking, open_components
-from agent.run.environments import SuiteMaker, check_scoring, check_session, open_world, session_settings, suite_maker
+from agent.run.environments import SuiteMaker, check_scoring, check_session, open_suite, session_settings, suite_maker
 from agent.run.foreign_resume import adopt, check_plain_files, is_finished, take_over_run
 from agent.run.langsmith_tracing import langsmith_tracing
 from agent.run.open_defaults import with_open_defaults
@@ -274,7 +274,7 @@ async def _run(
             policy = retraced(manifest.branch, components.policy, components.language)
             components = replace(components, policy=policy)
         make_suite = inputs.suite or suite_maker(manifest, vault, components.compares)
-        suite = await stack.enter_async_context(open_world(make_suite, folder.path, manifest.config))
+        suite = await stack.enter_async_context(open_suite(make_suite, folder.path, manifest.config))
         _check_names(manifest, suite)
         is_new = begun is None or begun.policy != manifest.config.policy
         if is_new and inputs.policy is None and inputs.suite is None:

@@ -1,8 +1,8 @@
 """Makes pages of different episodes comparable.
 
-`ObservationRecord.state` distinguishes pages of one episode, but contains the address: a world on loopback has another
-port in every run. Here the origin of a loopback address is removed, so that two episodes of one task agree. Page texts
-are read only if addresses and hashes do not decide.
+`ObservationRecord.state` distinguishes pages of one episode, but contains the address: an environment on loopback has
+another port in every run. Here the origin of a loopback address is removed, so that two episodes of one task agree.
+Page texts are read only if addresses and hashes do not decide.
 """
 
 from __future__ import annotations

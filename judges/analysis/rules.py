@@ -7,11 +7,11 @@ module. The first rule that holds decides:
     B  stuck_midway            it is in a loop that it did not leave, see :mod:`judges.analysis.loops`
     C  no_reasonable_attempt   the right page was reached and no exit tried; a very early exit; a nonsensical first
                                click without progress after it; no action on a page
-    D  other                   the world or a model broke; a limit cut progress short; all other failures
+    D  other                   the environment or a model broke; a limit cut progress short; all other failures
 
 Choices that the paper leaves open: a Stop within the first `early_exit_steps` steps is C, not A ("failed very early").
-If the world ends the episode on an action (MiniWoB++ does on a submit), that action is the exit; if it is the first
-action, the category is C too. An error or a broken world is D before every other rule.
+If the environment ends the episode on an action (MiniWoB++ does on a submit), that action is the exit; if it is the
+first action, the category is C too. An error or a broken environment is D before every other rule.
 
 Key step, always an `Intent.step` of the trace:
 
@@ -114,7 +114,7 @@ def explain(case: Case, rules: FailureRules | None = None) -> Failure:
     loop = find_loop(history, rules, case.final, case.usual)
     if case.outcome == "broken":
         detail = f": {case.error}" if case.error else ""
-        return _failure("other", _last(case), f"the world or a model broke, not the policy{detail}", loop)
+        return _failure("other", _last(case), f"the environment or a model broke, not the policy{detail}", loop)
     if not case.steps:
         return _no_step(case.ended_by)
     return (

@@ -17,10 +17,10 @@ from typing import Any
 from models.base import ModelUnavailable
 from models.local.batch_generation import Generator
 from models.local.cores import usable_cores
+from models.local.declarations import is_trained_in_bfloat16
 from models.local.decode_attention import speed_up_decoding
 from models.local.gguf_copies import converted, gguf_file, is_quantized_copy
 from models.local.gpu_attention import avoid_cudnn_attention
-from models.local.prompt_style import is_trained_in_bfloat16
 from models.local.safe_loading import ADAPTER_CONFIG, LOCAL, WEIGHTS, adapter_problem, weights_problem
 from models.local.vision_loading import UNREADABLE, loading_error, templated_processor
 from models.prompting.prompt_tokens import turn_end

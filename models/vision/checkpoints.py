@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from models.base import ModelUnavailable
-from models.local.prompt_style import declarations, declare
+from models.local.declarations import declarations, declare
 from models.specs import parse_spec
 from models.vision.profiles import VisionProfile, profile_named, profile_of_config, profile_of_name, with_processor
 

@@ -14,7 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final, Literal, LiteralString
 
-from models.local.prompt_style import declarations, declare
+from models.local.declarations import declarations, declare
 from models.prompting.prompt_text import NOTHING, PromptText, joined, number, on_one_line, own, words
 from models.prompting.thought_request import THOUGHT_REQUEST
 from models.vision.answers import read_completion

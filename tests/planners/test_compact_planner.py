@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from envs.core.actions import DialogReport, Status
 from envs.core.tasks import Milestone
 from models.base import ChatReply, ModelInvalidAnswer, Usage
-from models.local.prompt_style import RoleStyle
+from models.local.declarations import RoleStyle
 from models.providers.scripted_model import Answer, ScriptedModel
 from planners.base import Situation
 from planners.compact_planner import NO_PLAN, PLAN_PAGE_CHARS, CompactPlanner, parse_plan, plan_answer, plan_text

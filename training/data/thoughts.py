@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
 
-from models.local.prompt_style import Thoughts, declare_no_thoughts, declare_thoughts, declared_thoughts
+from models.local.declarations import Thoughts, declare_no_thoughts, declare_thoughts, declared_thoughts
 from models.prompting.thought_request import THOUGHT_REQUEST
 from training.data.trajectories import Decision, Trajectory
 

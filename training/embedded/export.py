@@ -11,7 +11,7 @@ from typing import Any
 
 from transformers import GenerationConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from models.local.prompt_style import declare_style
+from models.local.declarations import declare_style
 from training.embedded.onnx_graph import write_graph
 
 MAX_BYTES = 16_000_000

@@ -34,7 +34,7 @@ def check_trainable(folder: Path, compute: Compute) -> None:
             Critic(trunk, hidden_width(config))
         for model in (policy, trunk):
             accept_packed(model)
-            if compute.lora is not None or compute.lean:
+            if compute.lora is not None or compute.shared_base:
                 _check_targets(model, compute)
     except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:300]

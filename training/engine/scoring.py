@@ -53,7 +53,7 @@ def score(
     *,
     cache: SharedBaseCache | None = None,
 ) -> tuple[float, ...]:
-    """Scores *rows* in this process: one number per row, in their order. *cache*: of the base of `compute.lean`.
+    """Scores *rows* in this process: one number per row, in their order. *cache*: of the base of `compute.shared_base`.
     Raises BadInput."""
     model = _loaded(kind, checkpoint, compute, cache or SharedBaseCache())
     scored = score_states if isinstance(model, Critic) else score_completions
@@ -118,9 +118,9 @@ def run_scoring(folder: Path, watch: Watcher = unwatched, cache: SharedBaseCache
         raise BadInput(f"{str(folder / JOB)!r} cannot be read: {' '.join(str(error).split())[:200]}") from error
     rows, _ = read_rows(folder / "rows.parquet")
     processes = process_state(cpu=job.compute.cpu)
-    rank, world = processes.process_index, processes.num_processes
+    rank, world_size = processes.process_index, processes.num_processes
     own_watch = watch if rank == 0 else unwatched
-    mine = rows[rank::world]
+    mine = rows[rank::world_size]
     own: tuple[Any, ...]
     if job.kind == TOKENS:
         own = token_scores(job.checkpoint, mine, job.compute, own_watch, cache=cache)
@@ -130,7 +130,7 @@ def run_scoring(folder: Path, watch: Watcher = unwatched, cache: SharedBaseCache
     if rank == 0:
         scores: list[Any] = [0.0] * len(rows)
         for place, part in enumerate(parts):
-            scores[place::world] = part
+            scores[place::world_size] = part
         with replacing(folder / SCORES) as unfinished:
             unfinished.write_text(json.dumps(scores), encoding="utf-8")
 

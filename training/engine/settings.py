@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, cast
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from envs.core.record import Record
 
@@ -24,6 +25,14 @@ class Lora(Record):
     dropout: float = Field(default=0.0, ge=0, lt=1)
     targets: tuple[str, ...] = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
     """Names of linear layers: the last part of their module path."""
+
+
+def with_renamed_compute(compute: Mapping[str, Any]) -> dict[str, Any]:
+    """*compute* with `shared_base` in place of `lean`, its name in earlier versions."""
+    values = dict(compute)
+    if "lean" in values:
+        values.setdefault("shared_base", values.pop("lean"))
+    return values
 
 
 class Compute(Record):
@@ -47,9 +56,14 @@ class Compute(Record):
     """Minutes between two checkpoints, from which a killed stage is resumed."""
     lora: Annotated[Lora | None, BeforeValidator(none_if_named)] = None
     """Train adapters only; None (in a file `"none"`) trains every weight."""
-    lean: bool = False
+    shared_base: bool = False
     """Train actor and critics as adapters on one shared, frozen base, see :mod:`training.engine.shared_base_lora`;
     checkpoints are adapters. Otherwise a stage's adapter is merged into its checkpoint."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_lean(cls, fields: Any) -> Any:
+        return with_renamed_compute(cast("Mapping[str, Any]", fields)) if isinstance(fields, Mapping) else fields
 
     @property
     def needed_lora(self) -> Lora:
@@ -57,9 +71,9 @@ class Compute(Record):
         return self.lora or Lora()
 
     def check_one_model(self) -> None:
-        """Raises ValueError if `lean` shares a base in a training that has one model."""
-        if self.lean:
-            raise ValueError("compute.lean is for the critics and the actor of a phase: take compute.lora")
+        """Raises ValueError if `shared_base` shares a base in a training that has one model."""
+        if self.shared_base:
+            raise ValueError("compute.shared_base is for the critics and the actor of a phase: take compute.lora")
 
 
 class Optimization(Record):

@@ -154,7 +154,7 @@ def packed_trainer(model: Any, rows: Sequence[Row], out: Path, job: SupervisedJo
         epochs=math.ceil(steps / max(1, by_epoch)),
         steps=steps,
         seed=job.seed,
-        world=arguments.world_size,
+        world_size=arguments.world_size,
     )
     adapted = hold_frozen_in_bfloat16(with_adapter(model, compute.lora), compute)
     return SupervisedTrainer(adapted, plan, {}, arguments)

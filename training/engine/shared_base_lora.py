@@ -195,8 +195,8 @@ class SharedBaseCache:
         self._models: SharedBaseModels | None = None
 
     def get(self, start: Path, compute: Compute) -> SharedBaseModels | None:
-        """The models for the checkpoint or adapter in *start*; None without `compute.lean`. Raises BadInput."""
-        if not compute.lean:
+        """The models for the checkpoint or adapter in *start*; None without `compute.shared_base`. Raises BadInput."""
+        if not compute.shared_base:
             return None
         key = (base_of(start), compute.needed_lora, compute.bf16)
         if self._models is None or key != self._key:

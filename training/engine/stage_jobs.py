@@ -6,7 +6,7 @@
     ├── checkpoints/    while it runs; removed at the end
     ├── log.json        the logged numbers, step by step
     ├── tensorboard/    the same, if `report_to` names it
-    └── model/          the result, present when the stage is done: a checkpoint, or with `compute.lean` an adapter
+    └── model/          the result, present when the stage is done: a checkpoint; an adapter with `compute.shared_base`
 
 `python -m training.engine STAGE` runs a stage; `accelerate launch -m training.engine STAGE` or `torchrun -m …` runs it
 in several processes: each with the full model (DDP), or with a part of it (`--use_fsdp --fsdp_version 2`), or with a
@@ -105,11 +105,11 @@ def read_job(folder: Path) -> StageJob:
 
 def run_job(folder: Path, models: SharedBaseModels | None = None, watch: Watcher = unwatched) -> None:
     """Trains to the end, from the last checkpoint if there is one. *models*: the shared models of a stage with
-    `compute.lean`; None loads them. Raises BadInput, TrainingDiverged."""
+    `compute.shared_base`; None loads them. Raises BadInput, TrainingDiverged."""
     job = read_job(folder)
     rows, columns = read_rows(folder / "rows.parquet")
     device = select_device(job.compute)
-    if job.compute.lean and models is None:
+    if job.compute.shared_base and models is None:
         models = SharedBaseModels(job.start, job.compute.needed_lora, device, job.compute)
     torch.manual_seed(job.seed)  # new adapters and heads do not depend on what this process ran before
     if models is not None:
@@ -117,8 +117,10 @@ def run_job(folder: Path, models: SharedBaseModels | None = None, watch: Watcher
     else:
         trainer = _trainer(folder, job, hold_frozen_in_bfloat16(_built(job), job.compute), rows, columns)
     settle_sharding(trainer)
-    if job.compute.lean and (trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled):
-        raise BadInput("compute.lean keeps one frozen base in each process: use either lean or FSDP or DeepSpeed")
+    if job.compute.shared_base and (trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled):
+        raise BadInput(
+            "compute.shared_base keeps one frozen base in each process: use either that or FSDP or DeepSpeed"
+        )
     log = train(trainer, job.compute, folder.name, watch)
     if models is not None:  # they stay in use: drop the trainer's wrapper of their forward pass
         trainer.accelerator.unwrap_model(trainer.model, keep_fp32_wrapper=False)
@@ -175,7 +177,7 @@ def _plan(job: StageJob, rows: Sequence[Row], folder: Path) -> tuple[Plan, Any]:
         pack_tokens=job.compute.pack_tokens,
         epochs=optimization.epochs,
         seed=job.seed,
-        world=arguments.world_size,
+        world_size=arguments.world_size,
     )
     return plan, arguments
 

@@ -107,19 +107,19 @@ class _Maker:
         self._vocabulary = int(config.get_text_config().vocab_size)
 
     def passes(self, *, critics: bool) -> Iterator[Pass]:
-        more = self._inactive_parts() if self._compute.lean else 0
+        more = self._inactive_parts() if self._compute.shared_base else 0
         yield Pass("actor", self.actor, self._actor_loss, self._vocabulary, more_weights=more)
         if critics:
-            build = self._lean_critic if self._compute.lean else self.critic
+            build = self._shared_base_critic if self._compute.shared_base else self.critic
             yield Pass("critic", build, self._critic_loss, self._vocabulary, more_weights=more)
-        scored = self.actor if self._compute.lean else self._scored
+        scored = self.actor if self._compute.shared_base else self._scored
         yield Pass("scoring", scored, self._scores, self._vocabulary, trains=False, more_weights=more)
 
     def fine_tuning(self) -> Pass:
         return Pass("fine-tuning", self.actor, self._likelihood_loss, self._vocabulary)
 
     def actor(self) -> nn.Module:
-        lora = self._compute.needed_lora if self._compute.lean else self._compute.lora
+        lora = self._compute.needed_lora if self._compute.shared_base else self._compute.lora
         model = with_adapter(self._policy(), lora)
         return self._prepared(model)
 
@@ -130,7 +130,7 @@ class _Maker:
         self._prepared(critic)
         return critic
 
-    def _lean_critic(self) -> nn.Module:
+    def _shared_base_critic(self) -> nn.Module:
         model: Any = with_adapter(self._policy(), self._compute.needed_lora)
         causal = model.get_base_model()
         critic = self._critic(causal.base_model)

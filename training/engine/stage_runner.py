@@ -25,7 +25,7 @@ from training.engine.workers import Workers
 
 class StageRunner:
     """With a launcher, its processes start at the first job and stay until the end: a phase starts them once, and not
-    for each of its critics, actor and scoring passes. With `compute.lean` the base is loaded once, too."""
+    for each of its critics, actor and scoring passes. With `compute.shared_base` the base is loaded once, too."""
 
     def __init__(self, launcher: Sequence[str], folder: Path, watch: Watcher = unwatched) -> None:
         """*folder*: for temporary files of launched processes."""

@@ -32,8 +32,8 @@ class Plan(Dataset[StepShard]):
     same prompt are consecutive, so that they share a packed sequence and its prefix, but take at most `OF_ONE_PROMPT`
     of a step: a step with one prompt only would be noisy.
 
-    Item `step·world + rank` is the share of process *rank*. All processes have the same number of packed sequences in a
-    step: with sharded weights, processes wait for each other at every pass.
+    Item `step·world_size + rank` is the share of process *rank*. All processes have the same number of packed sequences
+    in a step: with sharded weights, processes wait for each other at every pass.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Plan(Dataset[StepShard]):
         epochs: int,
         seed: int,
         steps: int | None = None,
-        world: int = 1,
+        world_size: int = 1,
     ) -> None:
         """*steps*: the plan ends after them; None: with the last epoch."""
         self._rows = rows
@@ -55,9 +55,9 @@ class Plan(Dataset[StepShard]):
             random.Random(f"{seed} {epoch}").shuffle(groups)
             order = [index for group in groups for index in group]
             for start in range(0, len(order), batch_rows):
-                self._shares += _shares(rows, order[start : start + batch_rows], pack_tokens, world)
+                self._shares += _shares(rows, order[start : start + batch_rows], pack_tokens, world_size)
         if steps is not None:
-            del self._shares[steps * world :]
+            del self._shares[steps * world_size :]
 
     def __len__(self) -> int:
         return len(self._shares)
@@ -77,11 +77,11 @@ def _parted(groups: Sequence[tuple[int, ...]], most: int) -> list[tuple[int, ...
     return [group[at : at + most] for group in groups for at in range(0, len(group), most)]
 
 
-def _shares(rows: Sequence[Row], batch: Sequence[int], pack_tokens: int, world: int) -> list[StepShard]:
+def _shares(rows: Sequence[Row], batch: Sequence[int], pack_tokens: int, world_size: int) -> list[StepShard]:
     packs = _fitted(rows, batch, pack_tokens)
-    packs += [()] * (-len(packs) % world)
+    packs += [()] * (-len(packs) % world_size)
     tokens = _completion_tokens(rows, batch)
-    return [StepShard(tuple(packs[rank::world]), len(batch), tokens) for rank in range(world)]
+    return [StepShard(tuple(packs[rank::world_size]), len(batch), tokens) for rank in range(world_size)]
 
 
 def _completion_tokens(rows: Sequence[Row], indices: Sequence[int]) -> int:

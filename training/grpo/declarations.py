@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent.episode.profile_prompts import profile_of_messages
-from models.local.prompt_style import (
+from models.local.declarations import (
     PromptStyle,
     Thoughts,
     declaration,

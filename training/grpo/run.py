@@ -24,8 +24,8 @@ from transformers import PrinterCallback
 from envs.core.atomic_write import write_atomically
 from envs.core.errors import BadInput
 from envs.core.record import Record
+from models.local.declarations import declared_thoughts
 from models.local.loading import declared_context, reading_old_names
-from models.local.prompt_style import declared_thoughts
 from models.prompting.prompt_tokens import PromptTokens
 from models.vision.checkpoints import declare_profile
 from models.vision.coordinates import CoordinateSpace

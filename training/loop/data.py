@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import AliasChoices, Field
+
 from agent.run.discover_traces import discover_traces
 from envs.core.record import Record
 from training.data.cache import read_trajectories
@@ -37,9 +39,9 @@ class ReplayCounts(Record):
 
     held: int = 0
     chosen: int = 0
-    too_sure: int = 0
-    too_surprised: int = 0
-    over: int = 0
+    below_band: int = Field(default=0, validation_alias=AliasChoices("below_band", "too_sure"))
+    above_band: int = Field(default=0, validation_alias=AliasChoices("above_band", "too_surprised"))
+    over_limit: int = Field(default=0, validation_alias=AliasChoices("over_limit", "over"))
     """Within the band, but beyond the limit `per_new`."""
     too_long: int = 0
     """With a recorded row that is longer than the limit."""
@@ -146,8 +148,8 @@ def _chosen(
     return chosen, ReplayCounts(
         held=len(held),
         chosen=len(chosen),
-        too_sure=counts.too_sure,
-        too_surprised=counts.too_surprised,
-        over=len(fits) - len(chosen),
+        below_band=counts.below_band,
+        above_band=counts.above_band,
+        over_limit=len(fits) - len(chosen),
         too_long=len(lost),
     )

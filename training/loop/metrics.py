@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from envs.core.record import Record
 from judges.statistics import Interval, rank_correlation, wilson
@@ -120,7 +120,9 @@ class PhaseMetrics(Record):
     """None if no row was learned from."""
     perplexity: float | None = None
     """Perplexity of the phase's own actions under the policy that sampled them."""
-    engines_apart: float | None = None
+    logprob_difference: float | None = Field(
+        default=None, validation_alias=AliasChoices("logprob_difference", "engines_apart")
+    )
     """|log π as sampled - log π as scored for training| of the phase's own actions, in nats per token."""
     groups: GroupMetrics | None = None
     """None without group-relative advantages."""

@@ -13,7 +13,7 @@ from agent.progress import Listener
 from agent.run.stopping import interruptible
 from envs.core.errors import BadInput
 from envs.core.tasks import TaskRef
-from models.local.prompt_style import declare_no_reasons, declare_precision
+from models.local.declarations import declare_no_reasons, declare_precision
 from training.data.cache import read_rows, rows_digest, write_rows, write_trajectories
 from training.data.columns import Column
 from training.data.rows import RowEncoder, room_at_play
@@ -41,7 +41,7 @@ METRICS = "metrics.json"
 """The file that marks a phase as done."""
 EVALUATION = "evaluation.json"
 """The location of a phase's evaluation."""
-MAX_APART = 0.5
+MAX_LOGPROB_DIFFERENCE = 0.5
 """Nats per token. The difference of bfloat16 and float32 is some hundredths, that of another model several nats; the
 previous phase's weights may be closer than this."""
 
@@ -123,7 +123,7 @@ def learn(context: PhaseContext, runs: Sequence[Path]) -> PhaseMetrics:
         advantage_on_failures=_mean([advantage for advantage, won in advantages if not won]),
         actor_loss=loss,
         perplexity=_perplexity(data),
-        engines_apart=engines_apart(data),
+        logprob_difference=logprob_difference(data),
     )
 
 
@@ -176,16 +176,16 @@ def _data(context: PhaseContext, runs: Sequence[Path]) -> PhaseData:
 
 def check_engine(data: PhaseData, policy: Path, phase: int, run: Path) -> None:
     """Raises BadInput where the new actions were not sampled from *policy*, which scores them."""
-    apart = engines_apart(data)
-    if apart is not None and apart > MAX_APART:
+    difference = logprob_difference(data)
+    if difference is not None and difference > MAX_LOGPROB_DIFFERENCE:
         raise BadInput(
             f"phase {phase}: the rollouts were not sampled from {str(policy)!r}, log-probabilities differ by"
-            f" {apart:.2f} per token: does the server of rollouts.server have this policy's base? Remove {str(run)!r}"
-            " and the evaluations of that server, and start again"
+            f" {difference:.2f} per token: does the server of rollouts.server have this policy's base? Remove"
+            f" {str(run)!r} and the evaluations of that server, and start again"
         )
 
 
-def engines_apart(data: PhaseData) -> float | None:
+def logprob_difference(data: PhaseData) -> float | None:
     """Mean absolute difference, per token, between the new actions' log-probabilities as sampled and as scored here.
     With the same weights it is a rounding error. None without sampled log-probabilities."""
     known = [

@@ -76,10 +76,10 @@ class TrainingPlan(Record):
 
 
 _ADVICE = {
-    "weights": "train adapters on one base (compute.lean, compute.bf16), or shard the weights (FSDP 2)",
+    "weights": "train adapters on one base (compute.shared_base, compute.bf16), or shard the weights (FSDP 2)",
     "gradients": "train adapters (compute.lora), or shard the weights (FSDP 2)",
     "optimizer": "train adapters (compute.lora), or shard the weights (FSDP 2)",
-    "gathered": "train adapters on one base (compute.lean) without sharding",
+    "gathered": "train adapters on one base (compute.shared_base) without sharding",
     "activations": "set compute.gradient_checkpointing, or lower compute.pack_tokens",
     "logits": "lower compute.pack_tokens",
 }

@@ -24,7 +24,7 @@ def rate_bounds(settings: LoopSettings, width: int) -> Iterator[tuple[CriticSett
     play = settings.rollouts
     rounds = 1 + settings.groups.redraws if settings.grouped else 1
     rows = math.ceil(rounds * play.tasks * play.attempts * play.limits.max_steps * (1 + settings.replay.per_new))
-    lora = settings.compute.needed_lora if settings.compute.lean else settings.compute.lora
+    lora = settings.compute.needed_lora if settings.compute.shared_base else settings.compute.lora
     stages: dict[str, CriticSettings | ActorSettings] = {"actor": settings.actor}
     stages |= {"potential": settings.potential} if settings.needs_potential else {}
     stages |= {"value": settings.value} if settings.needs_value else {}

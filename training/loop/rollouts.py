@@ -17,7 +17,7 @@ from envs.core.errors import BadInput
 from envs.core.run_lock import RunLock, RunLocked
 from envs.core.tasks import TaskRef, TaskSelection
 from judges.registry import JUDGES
-from models.local.prompt_style import declared_thoughts
+from models.local.declarations import declared_thoughts
 from planners.registry import PLANNERS
 from training.engine.checkpoints import base_of, check_checkpoint, policy_spec, read_config, weights_digest
 from training.engine.tree_attention import check_layers

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Final, Literal, cast
 
 from pydantic import Field, field_validator, model_validator
 
@@ -15,7 +15,7 @@ from agent.profiles.profile import OF_STYLE
 from envs.core.errors import BadInput
 from envs.core.plain_values import Layer, checked, flattened, merged, read_toml, source_of
 from envs.core.record import Record
-from training.engine.settings import Compute, Objective, Optimization
+from training.engine.settings import Compute, Objective, Optimization, with_renamed_compute
 from training.loop.arms import ARMS, Arm
 from training.loop.curriculum.settings import CurriculumSettings
 from training.mira.credit import FailuresFrom, Normalizer
@@ -63,13 +63,14 @@ def _with_profile(rollouts: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
+_RENAMED: Final = {"rollouts": _with_profile, "compute": with_renamed_compute}
+
+
 def _renamed(values: Mapping[str, Any]) -> dict[str, Any]:
     """One layer of settings without the keys of earlier versions. Layers are renamed before they are merged, so that
     their precedence holds."""
-    rollouts = values.get("rollouts")
-    if not isinstance(rollouts, Mapping):
-        return dict(values)
-    return {**values, "rollouts": _with_profile(cast("Mapping[str, Any]", rollouts))}
+    tables = {key: values[key] for key in _RENAMED if isinstance(values.get(key), Mapping)}
+    return {**values, **{key: _RENAMED[key](cast("Mapping[str, Any]", table)) for key, table in tables.items()}}
 
 
 class RolloutSettings(Record):

@@ -10,7 +10,7 @@ from agent.run.components import check_outcome
 from agent.run.discover_traces import discover_traces
 from envs.core.errors import BadInput
 from envs.core.trace_store import check_chain, check_unedited, read_summary
-from models.local.prompt_style import declaration
+from models.local.declarations import declaration
 from training.data.provenance import Provenance
 from training.engine.checkpoints import base_of, check_adapter, is_adapter, read_config
 from training.engine.language_model import hidden_width
@@ -45,10 +45,10 @@ def check_settings(settings: LoopSettings) -> None:
     check_outcome(rollout_config(start, settings.rollouts, settings.seed))
     check_trackers(settings.report_to)
     server = settings.rollouts.server
-    if server is not None and not server.command and settings.phases and not settings.compute.lean:
+    if server is not None and not server.command and settings.phases and not settings.compute.shared_base:
         raise BadInput(
-            "rollouts.server: a running server can load adapters, but no full checkpoints: set compute.lean, or give"
-            " rollouts.server.command, which starts a server for each policy"
+            "rollouts.server: a running server can load adapters, but no full checkpoints: set compute.shared_base, or"
+            " give rollouts.server.command, which starts a server for each policy"
         )
     _check_curriculum(settings)
     check_credit(settings)
@@ -83,7 +83,7 @@ def _check_start(start: Path, settings: LoopSettings) -> None:
     declared = profile or (style and OF_STYLE[style])
     if declared not in (None, settings.rollouts.profile):
         raise BadInput(f"start {str(start)!r} was trained on {declared} prompts: set rollouts.profile to {declared!r}")
-    if settings.compute.lean and is_adapter(start):
+    if settings.compute.shared_base and is_adapter(start):
         check_adapter(start, settings.compute.needed_lora)
 
 

@@ -16,7 +16,7 @@ from agent.episode.profile_prompts import profile_of_messages
 from envs.core.errors import BadInput, ResetFailed
 from envs.core.plain_values import Layer, checked, merged
 from envs.core.record import Record
-from models.local.prompt_style import PromptStyle, declare_no_reasons, declare_precision, declare_style
+from models.local.declarations import PromptStyle, declare_no_reasons, declare_precision, declare_style
 from training.data.cache import rows_digest, write_trajectories
 from training.data.rows import Row, RowEncoder, room_at_play
 from training.data.table import DataSummary, summarize

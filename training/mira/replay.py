@@ -51,9 +51,9 @@ class BandCounts(NamedTuple):
     """How many trajectories of the buffer lie within, below and above the band."""
 
     chosen: int
-    too_sure: int
+    below_band: int
     """Perplexity below the band: nothing left to learn."""
-    too_surprised: int
+    above_band: int
     """Perplexity above the band: too far from the actor's behaviour."""
 
 

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, Final, cast, get_args
 
 from envs.core.errors import BadInput
+from models.local.declarations import copy_declarations
 from models.local.loading import Checkpoint, declared_context, declared_ends, read_checkpoint
-from models.local.prompt_style import copy_declarations
 from models.local.safe_loading import ADAPTER_CONFIG, LOCAL, adapter_problem
 from models.prompting.prompt_tokens import PromptTokens
 from models.vision.checkpoints import copy_processor

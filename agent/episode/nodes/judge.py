@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from langgraph.runtime import Runtime
 
-from agent.episode.episode import Assessment, Episode, WorldLost, call_record
+from agent.episode.episode import Assessment, EnvironmentLost, Episode, call_record
 from agent.episode.nodes.reflect import rate
 from agent.episode.state import State, Update
 from envs.core.record import storable
@@ -28,7 +28,7 @@ async def judge(state: State, runtime: Runtime[Episode]) -> Update:
     judges it again. Where the time ran out, it ends by `max_seconds`. Where a checker that compares by meaning
     gets no answer from its model, the episode is broken and can be resumed.
 
-    Raises WorldLost where the environment failed and may be replaced.
+    Raises EnvironmentLost where the environment failed and may be replaced.
     """
     episode = runtime.context
     assessment = episode.assessment = Assessment()
@@ -78,7 +78,7 @@ async def _score(state: State, episode: Episode) -> Score | None:
     if score is not None and score.status == "broken":
         episode.assessment.resumable = compared.failed
         if episode.may_retry and not compared.failed:
-            raise WorldLost(score.evidence)
+            raise EnvironmentLost(score.evidence)
     return score
 
 

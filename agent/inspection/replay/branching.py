@@ -9,9 +9,9 @@ from typing import Any
 from agent.config import RunConfig, parse_config, with_current_keys
 from agent.episode.approval import Approver
 from agent.episode.policy import Policy
+from agent.inspection.replay.environment import config_of, declared_secrets, manifest_of, permitted
 from agent.inspection.replay.playback import live_address, live_site, read_recording
 from agent.inspection.replay.recorded import Recording
-from agent.inspection.replay.world import config_of, declared_secrets, manifest_of, permitted
 from agent.progress import Listener
 from agent.results import RunResult
 from agent.run.environments import SuiteMaker, check_display

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent.config import RunConfig, parse_config
+from agent.inspection.replay.environment import Permitted, config_of, permitted, replay_environment
 from agent.inspection.replay.recorded import Recording
 from agent.inspection.replay.records import Replay, ReplayedStep
 from agent.inspection.replay.steps import ReplayOptions, Walk, Walker
-from agent.inspection.replay.world import Permitted, config_of, permitted, replay_world
 from agent.run.discover_traces import discover_traces
 from agent.run.environments import SuiteMaker
 from agent.run.foreign_runs import unset_value
@@ -67,12 +67,12 @@ async def replay_trace(
     config = _config(recording, headed=headed, secrets=secrets, trace_zip=trace_zip, strict_original=strict_original)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mira-replay-") as temporary:
-        async with replay_world(recording, config, out or Path(temporary), suite) as world:
-            await world.environment.reset(recording.header.task)
-            walk = await Walker(world.environment, recording, options, on_step).go()
-            score = await world.environment.score(walk.answer) if walk.complete else None
+        async with replay_environment(recording, config, out or Path(temporary), suite) as opened:
+            await opened.environment.reset(recording.header.task)
+            walk = await Walker(opened.environment, recording, options, on_step).go()
+            score = await opened.environment.score(walk.answer) if walk.complete else None
             if trace_zip:
-                await _keep_trace(world.environment, recording, out)
+                await _keep_trace(opened.environment, recording, out)
     return _replay(recording, options, walk, score, time.monotonic() - began)
 
 
@@ -81,7 +81,7 @@ UNUSED: Final = ("policy", "planner", "judge", "grounder", "base_url", "answer_s
 
 
 def permitted_to_play(recording: Recording, granted_settings: Mapping[str, Any]) -> Permitted:
-    """Like :func:`agent.inspection.replay.world.permitted`, without the settings that a replay does not use."""
+    """Like :func:`agent.inspection.replay.environment.permitted`, without the settings that a replay does not use."""
     if not recording.own:
         for name in UNUSED:
             granted_settings = merged(granted_settings, unset_value(name))

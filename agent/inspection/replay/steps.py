@@ -1,4 +1,4 @@
-"""Does recorded steps again in a world that is at their start, one verdict each."""
+"""Does recorded steps again in an environment that is at their start, one verdict each."""
 
 from __future__ import annotations
 

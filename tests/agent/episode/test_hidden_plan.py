@@ -16,7 +16,7 @@ from envs.core.tasks import TaskSelection
 from envs.core.trace import Cause
 from envs.core.trace_store import Trace, read_trace
 from models.base import ChatRequest
-from models.local.prompt_style import PromptStyle
+from models.local.declarations import PromptStyle
 from models.providers.scripted_model import ScriptedModel
 from tests.agent.shop import config
 

@@ -18,7 +18,7 @@ from agent.run.run_store import Manifest
 from envs.core.action_languages import PROGRAM
 from envs.core.errors import BadInput
 from envs.core.tasks import TaskSelection
-from models.local.prompt_style import declaration, declare_style
+from models.local.declarations import declaration, declare_style
 from tests.agent.episode.test_prompts import VIEW
 from tests.mira_command import mira
 

@@ -54,7 +54,7 @@ async def test_a_bug_of_a_suite_breaks_its_episode_and_not_the_run(tmp_path: Pat
     run = await run_suite(config(trace_zip=True), selection, tmp_path, policy=policy, suite=make)
     assert [(episode.outcome, episode.error) for episode in run.episodes] == [
         ("success", None),
-        ("broken", "WorldLost: KeyError: 'no such price'"),
+        ("broken", "EnvironmentLost: KeyError: 'no such price'"),
         ("success", None),
     ]
     assert run.complete

@@ -15,7 +15,7 @@ from agent.run.limits import ending_named
 from agent.run.open_defaults import roles_line, with_open_defaults
 from agent.run.run_store import RunFolder
 from agent.run.runner import resume, run_open, run_task
-from models.local.prompt_style import declare_style
+from models.local.declarations import declare_style
 from tests.agent.mira_process import run_mira
 from tests.agent.roles import Roles
 from tests.agent.shop import TICKING, Shop, config, scripted

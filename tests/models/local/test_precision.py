@@ -9,8 +9,8 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from models.embedded import embedded_dir
+from models.local.declarations import declare_precision, is_trained_in_bfloat16
 from models.local.loading import load_generator, read_checkpoint
-from models.local.prompt_style import declare_precision, is_trained_in_bfloat16
 from tests.models.local.adapters import save_adapter
 
 

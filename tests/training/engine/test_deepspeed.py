@@ -23,7 +23,7 @@ from tests.training.engine.test_fsdp import (
     assert_alike,
     assert_critic_resumes,
     assert_fine_tuned_alike,
-    assert_lean_refused,
+    assert_shared_base_refused,
     job_of,
 )
 from tests.training.engine.test_memory_plan import COMPUTE, TOLERANCE
@@ -72,8 +72,8 @@ def test_fine_tuning(partitioned: KeptProcesses, tmp_path: Path, monkeypatch: py
     assert_fine_tuned_alike(partitioned, tmp_path, monkeypatch)
 
 
-def test_lean_models_are_not_partitioned(partitioned: KeptProcesses, tmp_path: Path) -> None:
-    assert_lean_refused(partitioned, tmp_path)
+def test_shared_base_models_are_not_partitioned(partitioned: KeptProcesses, tmp_path: Path) -> None:
+    assert_shared_base_refused(partitioned, tmp_path)
 
 
 def test_zero_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,7 @@ ASKED = [1.0, -1.0] * 4
 HOW: dict[str, dict[str, Any]] = {
     "every weight": {},
     "LoRA": {"lora": Lora(rank=4)},
-    "lean": {"lora": Lora(rank=4), "lean": True},
+    "shared_base": {"lora": Lora(rank=4), "shared_base": True},
 }
 
 
@@ -76,7 +76,7 @@ def test_an_actor_can_be_trained_saved_and_played(
     trained = stage("actor", start, tmp_path / "actor", compute, advantage=ASKED, reference=list(before))
     moved = [now - then for now, then in zip(score("actions", trained, ROWS, compute), before, strict=True)]
     assert all(change * target_gain > 0.05 for change, target_gain in zip(moved, ASKED, strict=True)), moved
-    if how != "lean":
+    if how != "shared_base":
         assert ((trained / "preprocessor_config.json").is_file()) == (family == "gemma3"), "servers ask for it"
         kept, now = encoders(start), encoders(trained)
         assert kept.keys() == now.keys() and all(torch.equal(kept[name], now[name]) for name in kept)
@@ -85,7 +85,7 @@ def test_an_actor_can_be_trained_saved_and_played(
     loaded = load_policy(trained)[0].eval()
     assert score_completions(loaded, ROWS, 200) == pytest.approx(score("actions", trained, ROWS, compute), abs=1e-3)
     again = stage("actor", trained, tmp_path / "again", compute, advantage=ASKED, reference=list(before))
-    assert (again / "adapter_config.json").exists() == (how == "lean"), "the next phase starts from it"
+    assert (again / "adapter_config.json").exists() == (how == "shared_base"), "the next phase starts from it"
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_critic_can_be_trained_saved_and_continued(
     scores = score("states", trained, ROWS, compute)
     assert all(abs(score_ - target) < 0.45 for score_, target in zip(scores, targets, strict=True)), scores
     assert score("states", trained, ROWS, compute) == scores
-    if how != "lean":
+    if how != "shared_base":
         assert Critic.is_at(trained)
     further = stage(kind, trained, tmp_path / "further", compute, target=targets)
     closer = score("states", further, ROWS, compute)

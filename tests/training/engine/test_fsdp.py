@@ -169,14 +169,14 @@ def assert_fine_tuned_alike(processes: KeptProcesses, folder: Path, monkeypatch:
     assert sorted(path.name for path in (folder / "together").iterdir()) == ["log.json", "model", "validation.json"]
 
 
-def test_lean_models_are_not_sharded(sharded: KeptProcesses, tmp_path: Path) -> None:
-    assert_lean_refused(sharded, tmp_path)
+def test_shared_base_models_are_not_sharded(sharded: KeptProcesses, tmp_path: Path) -> None:
+    assert_shared_base_refused(sharded, tmp_path)
 
 
-def assert_lean_refused(processes: KeptProcesses, folder: Path) -> None:
+def assert_shared_base_refused(processes: KeptProcesses, folder: Path) -> None:
     """The last job of *processes*: it ends them."""
-    job, columns = job_of("value", embedded_dir(), lean=True, lora=Lora(rank=4))
+    job, columns = job_of("value", embedded_dir(), shared_base=True, lora=Lora(rank=4))
     write_job(folder, job, ROWS, columns)
     with pytest.raises(BadInput, match="ended with exit code"):
         processes.run(folder)
-    assert "use either lean or FSDP or DeepSpeed" in processes.errors()
+    assert "use either that or FSDP or DeepSpeed" in processes.errors()

@@ -43,7 +43,7 @@ REFUSED = {
     "its critic alone": ("gemma3-12b", TABLE_6[1:], "value.optimization.learning_rate 1e-06 would teach nothing"),
     "its potential alone": ("gemma3-12b", ["potential.optimization.learning_rate=1e-7"], "potential.optimization"),
     "a head that stays at 0": ("gemma3-12b", ["value.head_rate=1e-9"], "value.head_rate 1e-09 would teach nothing"),
-    "lean": ("smollm2", ["compute.lean=true", *TABLE_6[:1]], "take about 1e-4"),
+    "shared_base": ("smollm2", ["compute.shared_base=true", *TABLE_6[:1]], "take about 1e-4"),
     "a million parameters": ("tiny", TABLE_6[:1], "take a higher rate"),
     "a schedule that ends at 0": ("smollm2", [*TABLE_6[:1], 'actor.optimization.schedule="cosine"'], "in at most 141"),
 }

@@ -31,7 +31,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "LoRA in bfloat16": {**LORA, "bf16": True},
     "recomputed": {**LORA, "bf16": True, "gradient_checkpointing": True},
     "every weight, recomputed": {"bf16": True, "gradient_checkpointing": True},
-    "lean": {**LORA, "lean": True, "bf16": True, "gradient_checkpointing": True},
+    "shared_base": {**LORA, "shared_base": True, "bf16": True, "gradient_checkpointing": True},
 }
 COVERED = ("LoRA", "every weight, recomputed", "every weight", "recomputed")
 """Ways whose parts the others have, too."""

@@ -45,7 +45,7 @@ def test_token_scores_sum_to_those_of_actions(tmp_path: Path) -> None:
 def test_a_shared_base_adapter_is_scored_unmerged(tmp_path: Path, kind: ScoreKind) -> None:
     """Merging would round every weight differently in bfloat16."""
     lora, rows = Lora(rank=4, alpha=8), rows_of(8, longest=40)
-    compute = COMPUTE.model_copy(update={"lean": True, "lora": lora, "bf16": True})
+    compute = COMPUTE.model_copy(update={"shared_base": True, "lora": lora, "bf16": True})
     models, part = SharedBaseModels(embedded_dir(), lora), "actor" if kind == "actions" else "value"
     learned = models.use(part, embedded_dir())
     torch.manual_seed(0)

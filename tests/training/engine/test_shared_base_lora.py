@@ -33,7 +33,7 @@ from training.mira.losses import potential_loss, regression_loss, value_loss
 torch.set_num_threads(1)
 BASE = embedded_dir()
 LORA = Lora(rank=4)
-COMPUTE = Compute(cpu=True, threads=1, lora=LORA, lean=True)
+COMPUTE = Compute(cpu=True, threads=1, lora=LORA, shared_base=True)
 PARTS: tuple[Part, ...] = get_args(Part)
 
 ROWS = rows_of(8)
@@ -101,10 +101,10 @@ def test_a_part_trains_like_a_separate_model(part: Part, adapter: Path, tmp_path
     models = SharedBaseModels(BASE, LORA)
     others: list[Part] = [other for other in PARTS if other != part]
     before = [scores_of(models, other, adapter) for other in others]
-    scores = scores_of(models, part, trained(part, adapter, tmp_path / "lean", models))
+    scores = scores_of(models, part, trained(part, adapter, tmp_path / "shared_base", models))
     own: Any = PeftModel.from_pretrained(load_policy(BASE)[0], adapter, is_trainable=True)
     if part != "actor":
-        own = alone(own, tmp_path / "lean")
+        own = alone(own, tmp_path / "shared_base")
     bare(part, own, job_of(part, adapter))
     expected = score_completions(own.eval(), ROWS, 200) if part == "actor" else score_states(own.eval(), ROWS, 200)
     assert scores == pytest.approx(expected, abs=2e-2 if part == "actor" else 1e-3)

@@ -239,7 +239,7 @@ def test_a_critic_learns_its_targets(tmp_path: Path, kind: Any) -> None:
 
 def test_every_row_is_used_once_per_epoch_and_all_processes_make_equally_many_passes() -> None:
     rows = rows_of(37, longest=30)
-    plan = Plan(rows, batch_rows=8, pack_tokens=60, epochs=2, seed=1, world=3)
+    plan = Plan(rows, batch_rows=8, pack_tokens=60, epochs=2, seed=1, world_size=3)
     shares = [plan[index] for index in range(len(plan))]
     seen = sorted(index for share in shares for members in share.packs for index in members)
     assert seen == sorted([*range(37), *range(37)])
@@ -255,7 +255,7 @@ def test_rows_with_one_prompt_are_packed_together_and_at_most_an_eighth_of_a_ste
     few = rows_of(20, longest=30)
     rows = [replace(few[place % 20], completion=(place,)) for place in range(80)]
     rows += [replace(few[0], completion=(place,)) for place in range(40)]
-    plan = Plan(rows, batch_rows=32, pack_tokens=60, epochs=1, seed=1, world=2)
+    plan = Plan(rows, batch_rows=32, pack_tokens=60, epochs=1, seed=1, world_size=2)
     steps = [
         [members for rank in (0, 1) for members in plan[step + rank].packs if members]
         for step in range(0, len(plan), 2)

@@ -24,7 +24,7 @@ from training.engine.workers import Session, run_session
 
 ROWS = rows_of(12, longest=30)
 COMPUTE = Compute(cpu=True, threads=1, pack_tokens=120)
-LEAN = COMPUTE.model_copy(update={"lean": True, "lora": Lora(rank=4)})
+SHARED_BASE = COMPUTE.model_copy(update={"shared_base": True, "lora": Lora(rank=4)})
 
 
 def job_of(kind: Any, start: Path, compute: Compute) -> StageJob:
@@ -62,7 +62,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 @pytest.mark.parametrize(
     ("launcher", "computes", "environ"),
     [
-        pytest.param(TWO, {"whole": COMPUTE, "lean": LEAN}, {}, id="whole models, then lean"),
+        pytest.param(TWO, {"whole": COMPUTE, "shared_base": SHARED_BASE}, {}, id="whole models, then a shared base"),
         # test_fsdp.py runs its stages, scores and fine-tunings in one session
         pytest.param(SHARDED, {"parts": COMPUTE}, WHAT_ACCELERATE_TELLS, marks=pytest.mark.heavy, id="parts of one"),
     ],
@@ -131,11 +131,11 @@ def test_a_shared_base_is_loaded_once_in_a_phase(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(shared_base_lora, "load_policy", record)
     with stage_runner((), tmp_path / "one") as runner:
-        critic, actor = phase(runner, tmp_path / "one", LEAN)
+        critic, actor = phase(runner, tmp_path / "one", SHARED_BASE)
     assert len(loads) == 1
-    write_job(tmp_path / "fresh", job_of("value", embedded_dir(), LEAN), ROWS, {Column.TARGET: [0.0, 1.0] * 6})
+    write_job(tmp_path / "fresh", job_of("value", embedded_dir(), SHARED_BASE), ROWS, {Column.TARGET: [0.0, 1.0] * 6})
     fresh = launch(tmp_path / "fresh")
-    assert score("states", critic, ROWS, LEAN) == pytest.approx(score("states", fresh, ROWS, LEAN), abs=1e-6), (
-        "nothing of an earlier job is left in the shared models"
-    )
+    assert score("states", critic, ROWS, SHARED_BASE) == pytest.approx(
+        score("states", fresh, ROWS, SHARED_BASE), abs=1e-6
+    ), "nothing of an earlier job is left in the shared models"
     assert (actor / "adapter_config.json").is_file()

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.toy_models.puzzles import fresh_model
 from envs.core.actions import Click
-from models.local.prompt_style import declarations, declare_no_reasons, declare_style
+from models.local.declarations import declarations, declare_no_reasons, declare_style
 from tests.training.grpo.vision_cases import vision_examples
 from training.engine.settings import Compute, Optimization
 from training.grpo.examples import Example

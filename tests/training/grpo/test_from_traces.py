@@ -16,7 +16,7 @@ from envs.core.actions import Action, Click, ClickAt, Stop, Type
 from envs.core.errors import BadInput
 from envs.core.grounding import Grounding
 from envs.core.tasks import TaskRef
-from models.local.prompt_style import declared_style
+from models.local.declarations import declared_style
 from models.prompting.thought_request import THOUGHT_REQUEST
 from models.vision.coordinates import CoordinateSpace, ImageFrame, Point, Size
 from models.vision.grounding import GroundingPrompt

@@ -123,8 +123,8 @@ def test_a_rate_that_teaches_nothing_is_a_warning_and_a_shared_base_is_refused(t
     assert lines[0].startswith("warning: optimization.learning_rate 1e-06 would teach nothing: ")
     imitate(examples, str(start), tmp_path / "enough", settings(steps=1), log=lines.append)
     assert len(lines) == 1
-    with pytest.raises(BadInput, match=r"compute.lean is for the critics and the actor of a phase"):
-        ImitationSettings.load(None, ["compute.lean=true"])
+    with pytest.raises(BadInput, match=r"compute.shared_base is for the critics and the actor of a phase"):
+        ImitationSettings.load(None, ["compute.shared_base=true"])
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def byte_model(out: Path, context: int = 512) -> Path:
 async def test_play_reads_thoughts_of_what_was_trained_and_counts_their_tokens(tmp_path: Path) -> None:
     """A local model that has learned one answer by heart, with a thought and with an empty one."""
     from models.base import ChatRequest, Message
-    from models.local.prompt_style import thoughts_of_spec
+    from models.local.declarations import thoughts_of_spec
     from models.specs import make_model
 
     byte_model(tmp_path / "start")
@@ -306,7 +306,7 @@ async def test_play_reads_thoughts_of_what_was_trained_and_counts_their_tokens(t
 
 
 def test_grpo_keeps_the_declaration_of_its_start(tmp_path: Path) -> None:
-    from models.local.prompt_style import declare_thoughts, declared_thoughts
+    from models.local.declarations import declare_thoughts, declared_thoughts
     from models.prompting.thought_request import THOUGHT_REQUEST
     from training.grpo.run import train_grpo
     from training.grpo.settings import parse_settings

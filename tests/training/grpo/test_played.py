@@ -14,7 +14,7 @@ from agent.run.discover_traces import discover_traces
 from envs.core.action_languages import IDS
 from envs.core.actions import Click, ClickAt
 from models.base import ChatRequest, Image, Message
-from models.local.prompt_style import declare_style
+from models.local.declarations import declare_style
 from models.prompting.thought_request import THOUGHT_REQUEST
 from models.providers.local_chat import LocalModel
 from models.vision.checkpoints import vision_profile

@@ -93,7 +93,9 @@ WRONG = [
         ["train", "sft", "-o", "bad.toml", "lost"], "--out 'bad.toml' is a file: name a folder", id="sft over a file"
     ),
     pytest.param(["train", "mira", "-o", "bad.toml"], "'bad.toml' is a file: name a folder", id="a file as folder"),
-    pytest.param([*SFT, "measured", "--set", "compute.lean=true"], "compute.lean is for", id="sft in the lean mode"),
+    pytest.param(
+        [*SFT, "measured", "--set", "compute.shared_base=true"], "compute.shared_base is for", id="sft on a shared base"
+    ),
     pytest.param([*MIRA, "--set", 'arm=["mira"]'], "unknown arm ['mira']", id="an arm that is no word"),
     pytest.param([*MIRA, "--set", 'curriculum.similarity="model"'], "needs curriculum.judge", id="no model named"),
     pytest.param([*MIRA, "--set", 'curriculum.judge="openai:x"'], "and only it, needs", id="a model for nothing"),
@@ -204,7 +206,7 @@ def test_a_run_without_a_newer_setting_resumes(tmp_path: Path) -> None:
         pass
     config = tmp_path / "out" / "config.json"
     values = json.loads(config.read_text(encoding="utf-8"))
-    del values["report_to"], values["compute"]["lean"]
+    del values["report_to"], values["compute"]["shared_base"]
     config.write_text(json.dumps(values), encoding="utf-8")
     with Loop.open(tmp_path / "out", LoopSettings()).owned():
         assert set(values) < set(json.loads(config.read_text(encoding="utf-8"))), "a new setting has its default"

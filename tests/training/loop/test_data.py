@@ -19,7 +19,7 @@ from training.data.rows import Encoded, RowEncoder
 from training.engine.annotate import score_completions
 from training.engine.checkpoints import load_policy
 from training.loop.data import PhaseData, phase_data
-from training.loop.phase import check_engine, engines_apart
+from training.loop.phase import check_engine, logprob_difference
 from training.loop.settings import ReplaySettings
 from training.mira.replay import Band
 
@@ -67,7 +67,7 @@ def test_past_successes_in_the_band_are_replayed_and_all_rows_are_scored(policy:
     chosen = {item.task.seed for item in data.trajectories[data.new :]}
     assert chosen == {seed for seed, value in known.items() if low <= value <= high} and len(chosen) == 3
     counts = data.replayed
-    assert (counts.held, counts.chosen, counts.too_sure, counts.too_surprised) == (6, 3, 1, 2)
+    assert (counts.held, counts.chosen, counts.below_band, counts.above_band) == (6, 3, 1, 2)
     expected = score_completions(policy[0], data.rows, 1_000)
     assert data.references == pytest.approx(expected, abs=1e-3)
     assert [data.trajectories[row.trajectory].decisions[row.time].tokens.completion for row in data.rows] == [  # type: ignore[union-attr]
@@ -78,7 +78,7 @@ def test_past_successes_in_the_band_are_replayed_and_all_rows_are_scored(policy:
 def test_the_cap_is_drawn_by_seed_and_zero_replays_nothing(policy: tuple[Any, RowEncoder]) -> None:
     everything = Band(low=1.0, high=math.inf)
     data = build_data(policy, ReplaySettings(band=everything, per_new=1))
-    assert data.replayed.chosen == 2 and data.replayed.over == 4
+    assert data.replayed.chosen == 2 and data.replayed.over_limit == 4
     assert data == build_data(policy, ReplaySettings(band=everything, per_new=1))
     nothing = build_data(policy, ReplaySettings(band=everything, per_new=0))
     assert len(nothing.trajectories) == 2 and nothing.replayed.held == 0
@@ -121,7 +121,7 @@ def test_other_libraries_read_the_tables(tmp_path: Path) -> None:
 
 def test_samples_from_other_weights_are_detected(policy: tuple[Any, RowEncoder]) -> None:
     data = build_data(policy, ReplaySettings(per_new=0))
-    assert engines_apart(data) is None, "the sampling is unknown"
+    assert logprob_difference(data) is None, "the sampling is unknown"
 
     def sampled(off: float) -> PhaseData:
         """Shifts the sampled log-probability of each completion token by *off*."""
@@ -131,8 +131,8 @@ def test_samples_from_other_weights_are_detected(policy: tuple[Any, RowEncoder])
         ]
         return replace(data, rows=tuple(shifted))
 
-    assert engines_apart(sampled(0.0)) == pytest.approx(0.0, abs=1e-6)
-    assert engines_apart(sampled(0.25)) == pytest.approx(0.25)
+    assert logprob_difference(sampled(0.0)) == pytest.approx(0.0, abs=1e-6)
+    assert logprob_difference(sampled(0.25)) == pytest.approx(0.25)
     check_engine(sampled(0.25), Path("policy"), 3, Path("run"))
     with pytest.raises(
         BadInput, match=r"phase 3: the rollouts were not sampled from 'policy', .* by 3\.00 per token.* Remove 'run'"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from models.embedded import embedded_dir
-from models.local.prompt_style import Thoughts, declare_thoughts, declared_thoughts, thoughts_of_spec
+from models.local.declarations import Thoughts, declare_thoughts, declared_thoughts, thoughts_of_spec
 from models.prompting.thought_request import THOUGHT_REQUEST
 from tests.agent.episodes import Play, write_run
 from tests.training.trajectories import embedded_tokenizer, rows_of, sampled, trajectory
@@ -96,12 +96,12 @@ def test_an_actor_keeps_the_thoughts_that_its_rollouts_were_asked_for(start: Pat
     assert not [line for line in lines if "declares thoughts" in line]
 
 
-@pytest.mark.parametrize("lean", ["false", "true"])
-def test_an_actor_whose_rollouts_had_no_thoughts_declares_none(lean: str, start: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("shared_base", ["false", "true"])
+def test_an_actor_whose_rollouts_had_no_thoughts_declares_none(shared_base: str, start: Path, tmp_path: Path) -> None:
     """The base of an adapter still declares thoughts."""
     declare_thoughts(start, "tags")
-    lora = ("compute.lean=true", "compute.lora.rank=4") if lean == "true" else ()
+    lora = ("compute.shared_base=true", "compute.lora.rank=4") if shared_base == "true" else ()
     actor, lines = learned(start, tmp_path / "phase-1", "page", PLAIN, *lora)
-    assert (actor / "adapter_config.json").exists() == (lean == "true")
+    assert (actor / "adapter_config.json").exists() == (shared_base == "true")
     assert not thoughts_of_spec(policy_spec(actor)) and thoughts_of_spec(f"local:{start}")
     assert any("the start declares thoughts (tags)" in line and "have no thoughts" in line for line in lines)

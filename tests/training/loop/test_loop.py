@@ -12,7 +12,7 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from models.embedded import embedded_dir
-from models.local.prompt_style import declared_style
+from models.local.declarations import declared_style
 from tests.timing import HANG_S, until
 from training.data.cache import read_rows, read_trajectories
 from training.data.columns import Column

@@ -12,7 +12,7 @@ from envs.core.trace import Failure
 from judges.statistics import wilson
 from tests.agent.episodes import Play, write_run
 from tests.training.trajectories import trajectory, worded
-from training.loop.metrics import LossChange, critic_scores, loss_change, played_in, unreadable_share
+from training.loop.metrics import LossChange, PhaseMetrics, critic_scores, loss_change, played_in, unreadable_share
 
 STUCK = Failure(category="stuck_midway", key_step=2, reason="the same click three times")
 
@@ -90,3 +90,11 @@ def test_a_loss_is_the_mean_of_a_quarter_of_the_steps(
     log = [*({"loss": loss, "step": step} for step, loss in enumerate(losses)), {"train_runtime": 1.0}]
     (tmp_path / "log.json").write_text(json.dumps(log), encoding="utf-8")
     assert loss_change(tmp_path) == expected
+
+
+def test_metrics_of_earlier_versions_are_read() -> None:
+    counts = {"held": 4, "chosen": 1, "too_sure": 2, "too_surprised": 1, "over": 3, "too_long": 0}
+    old = PhaseMetrics.model_validate({"phase": 1, "engines_apart": 0.02, "replayed": counts})
+    assert old.logprob_difference == 0.02
+    assert (old.replayed.below_band, old.replayed.above_band, old.replayed.over_limit) == (2, 1, 3)
+    assert PhaseMetrics.model_validate_json(old.model_dump_json()) == old

@@ -97,7 +97,7 @@ def test_a_phase_is_killed_and_ends_as_without(monkeypatch: pytest.MonkeyPatch, 
     assert (
         groups.browser_seconds > 0 and groups.model_seconds > 0 and groups.kl is not None and groups.clipped is not None
     )
-    assert metrics.engines_apart is not None and metrics.engines_apart < 1e-3, "the ratio begins at 1"
+    assert metrics.logprob_difference is not None and metrics.logprob_difference < 1e-3, "the ratio begins at 1"
     assert metrics.advantage_on_successes is None or metrics.advantage_on_successes > 0
 
     rows, columns = read_rows(phase / "actor" / "rows.parquet")

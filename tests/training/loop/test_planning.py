@@ -97,7 +97,7 @@ def test_a_fine_tuning_is_planned_from_its_start(
         (("--start", "embedded", "--recipe", "ssl"), "leave out one of them"),
         (("--start", "embedded", "--image", "5x5"), "--image and --prompt-tokens are for"),
         (
-            ("--start", "embedded", "--set", "compute.lean=true"),
+            ("--start", "embedded", "--set", "compute.shared_base=true"),
             "is for the critics and the actor of a phase: take compute.lora",
         ),
         (("--start", "nowhere"), "start 'nowhere' does not exist"),
@@ -158,7 +158,7 @@ def test_sharding_divides_what_is_held_and_adds_what_is_gathered(config: Path) -
     from transformers import AutoConfig
 
     described = AutoConfig.from_pretrained(config.parent / "start")
-    compute = load_settings(config, ["compute.lean=false"]).compute
+    compute = load_settings(config, ["compute.shared_base=false"]).compute
     one, parts = (
         stage_peaks(described, compute, sharing=Sharing(processes=4, sharded=sharded))[0] for sharded in (False, True)
     )
@@ -172,7 +172,7 @@ def test_zero_divides_the_optimizer_and_from_stage_2_the_gradients(config: Path)
     from transformers import AutoConfig
 
     described = AutoConfig.from_pretrained(config.parent / "start")
-    compute = load_settings(config, ["compute.lean=false"]).compute
+    compute = load_settings(config, ["compute.shared_base=false"]).compute
     whole, first, second = (
         stage_peaks(described, compute, sharing=Sharing(processes=4, zero=stage))[0] for stage in (0, 1, 2)
     )

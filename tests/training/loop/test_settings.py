@@ -148,3 +148,11 @@ def test_a_missing_file_and_invalid_toml(tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text("phases = = 2")
     with pytest.raises(BadInput, match="cannot be read"):
         load_settings(tmp_path / "bad.toml")
+
+
+def test_files_of_earlier_versions_name_a_shared_base_lean(tmp_path: Path) -> None:
+    file = tmp_path / "old.toml"
+    file.write_text("compute.lean = true\n[arms.awr.compute]\nlean = false\n")
+    assert load_settings(file).compute.shared_base
+    assert not load_settings(file, ["arm=awr"]).compute.shared_base
+    assert not load_settings(file, ["compute.shared_base=false"]).compute.shared_base, "an option overrides the file"

@@ -28,7 +28,7 @@ EXPECTED = {
     "advantage/on_successes": [(6, -0.0512)],
     "replay/held": [(6, 500.0)],
     "replay/chosen": [(6, 400.0)],
-    **{f"replay/{name}": [(6, 0.0)] for name in ("too_sure", "too_surprised", "over", "too_long")},
+    **{f"replay/{name}": [(6, 0.0)] for name in ("below_band", "above_band", "over_limit", "too_long")},
     "actor/rows": [(6, 12_345.0)],
     "actor/perplexity": [(6, 12.3456)],
 }

@@ -26,7 +26,7 @@ from agent.run.run_store import RunFolder
 from envs.core.errors import BadInput
 from envs.core.tasks import TaskRef
 from models.embedded import embedded_dir
-from models.local.prompt_style import Thoughts, declare_thoughts
+from models.local.declarations import Thoughts, declare_thoughts
 from models.prompting.thought_request import THOUGHT_REQUEST
 from tests.models.local.adapters import save_adapter
 from tests.timing import HANG_S, until
@@ -183,7 +183,7 @@ def test_a_server_does_not_outlive_a_killed_run(tmp_path: Path) -> None:
     words = f"""
 import asyncio, pathlib
 from models.embedded import embedded_dir
-from models.local.prompt_style import Thoughts, declare_thoughts
+from models.local.declarations import Thoughts, declare_thoughts
 from models.prompting.thought_request import THOUGHT_REQUEST
 from training.serving.rollout_server import ServerSettings, serving
 async def main():
@@ -210,9 +210,9 @@ def test_an_address_without_a_port_is_refused(url: str) -> None:
 
 def test_a_full_checkpoint_cannot_be_loaded_into_a_running_server(tmp_path: Path) -> None:
     rollouts = {"server": {"url": "http://127.0.0.1:8000"}}
-    with pytest.raises(BadInput, match=r"set compute\.lean"):
+    with pytest.raises(BadInput, match=r"set compute\.shared_base"):
         Loop.open(tmp_path / "loop", LoopSettings.model_validate({"rollouts": rollouts}))
-    Loop.open(tmp_path / "loop", LoopSettings.model_validate({"rollouts": rollouts, "compute": {"lean": True}}))
+    Loop.open(tmp_path / "loop", LoopSettings.model_validate({"rollouts": rollouts, "compute": {"shared_base": True}}))
 
 
 def playing(home: Path, policy: Path, server: ServerSettings) -> Coroutine[Any, Any, Path]:

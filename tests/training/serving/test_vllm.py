@@ -140,32 +140,32 @@ PARTS = ((0, "evaluation"), (1, "rollouts"), (1, "evaluation"))
 
 @pytest.mark.browser
 async def test_a_loop_puts_its_adapters_into_a_running_server(served: Served, tmp_path: Path) -> None:
-    compute = {"lean": True, "lora": {"rank": 8, "alpha": 16}, "threads": 1}
+    compute = {"shared_base": True, "lora": {"rank": 8, "alpha": 16}, "threads": 1}
     loop = Loop.open(tmp_path / "loop", phase_on(served.url, served.base, compute=compute))
     progress = await loop.run()
     actor = loop.folder(1) / "actor" / "model"
     url = f"vllm:{served.url}/v1#"
     assert policies(loop) == [f"{url}policy", f"{url}policy", f"{url}{served_name(actor)}"]
     assert [one.evaluation.broken for one in progress.phases if one.evaluation] == [0, 0]
-    apart = progress.phases[1].engines_apart
+    apart = progress.phases[1].logprob_difference
     assert apart is not None and apart < ROUNDING
     async with AdapterServer(served.url) as adapters:
         assert [one.root for one in await adapters.models() if one.id == served_name(actor)] == [str(actor)]
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("lean", [False, True], ids=["whole checkpoints", "adapters"])
-async def test_a_loop_starts_a_server_for_each_policy(tmp_path: Path, lean: bool) -> None:
+@pytest.mark.parametrize("shared_base", [False, True], ids=["whole checkpoints", "adapters"])
+async def test_a_loop_starts_a_server_for_each_policy(tmp_path: Path, shared_base: bool) -> None:
     export(embedded_dir(), None, tmp_path / "base", dtype="float32")
     url = f"http://127.0.0.1:{free_port()}"
     server = {"command": (f"{HOME}/bin/vllm", "serve"), "options": OPTIONS}
-    compute = {"threads": 1} | ({"lean": True, "lora": {"rank": 4, "alpha": 8}} if lean else {})
+    compute = {"threads": 1} | ({"shared_base": True, "lora": {"rank": 4, "alpha": 8}} if shared_base else {})
     loop = Loop.open(tmp_path / "loop", phase_on(url, tmp_path / "base", server=server, compute=compute))
     progress = await loop.run()
     actor = loop.folder(1) / "actor" / "model"
     start = f"vllm:{url}/v1#{served_name(tmp_path / 'base')}"
     assert policies(loop) == [start, start, f"vllm:{url}/v1#{served_name(actor)}"]
-    apart = progress.phases[1].engines_apart
+    apart = progress.phases[1].logprob_difference
     assert apart is not None and apart < ROUNDING
     async with AdapterServer(url, deadline_s=5) as gone:
         with pytest.raises(ModelUnavailable):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from models.local.prompt_style import (
+from models.local.declarations import (
     DECLARATION,
     answers_without_reasons,
     copy_declarations,

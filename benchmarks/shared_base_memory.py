@@ -1,12 +1,13 @@
-"""Peak memory of a lean phase's learning against plain LoRA fine-tuning of the same base.
+"""Peak memory of what a phase trains on a shared base, against plain LoRA fine-tuning of the same base.
 
-Every measurement is a process of its own; its peak is the high-water mark of its resident memory. *lean*: references
-scored, both critics trained and asked, the actor trained, on one base (`training.engine.shared_base_lora`). *trl*:
-TRL's SFTTrainer with the same adapter. *packed*: a bare PyTorch loop over the same packs, logits at action tokens
-alone, which is the least that LoRA fine-tuning can do with. *apart*: a base of its own for reference, potential, value
-and actor, all with adapters, in memory together. What importing the libraries takes is measured as well and reported.
+Every measurement is a process of its own; its peak is the high-water mark of its resident memory. *shared base*:
+references scored, both critics trained and asked, the actor trained, on one base
+(`training.engine.shared_base_lora`). *trl*: TRL's SFTTrainer with the same adapter. *packed*: a bare PyTorch loop
+over the same packs, logits at action tokens alone, which is the least that LoRA fine-tuning can do with. *apart*: a
+base of its own for reference, potential, value and actor, all with adapters, in memory together. What importing the
+libraries takes is measured as well and reported.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.lean_memory --json
+    OMP_NUM_THREADS=1 python -m benchmarks.shared_base_memory --json
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from training.engine.stage_jobs import StageJob, launch, write_job
 from training.engine.step_plan import Plan
 
 VOCAB = 8_192
-COMPUTE = Compute(cpu=True, threads=1, pack_tokens=512, max_tokens=512, lora=Lora(), lean=True)
+COMPUTE = Compute(cpu=True, threads=1, pack_tokens=512, max_tokens=512, lora=Lora(), shared_base=True)
 HOW = Optimization(learning_rate=1e-4, batch_rows=8)
 
 
@@ -49,7 +50,7 @@ def nothing(_base: Path, _rows: list[Row], _folder: Path) -> None:
     assert LoraConfig and SFTTrainer
 
 
-def lean(base: Path, rows: list[Row], folder: Path) -> None:
+def shared_base(base: Path, rows: list[Row], folder: Path) -> None:
     models = SharedBaseModels(base, COMPUTE.needed_lora)
     reference: Any = models.reference(base)
     references = score_completions(reference, rows, COMPUTE.pack_tokens)
@@ -106,7 +107,7 @@ ARMS: dict[str, Callable[[Path, list[Row], Path], None]] = {
     "imports": nothing,
     "packed": packed,
     "trl": trl,
-    "lean": lean,
+    "shared_base": shared_base,
     "apart": apart,
 }
 
@@ -121,7 +122,17 @@ def make_base(folder: Path, width: int, layers: int) -> int:
 
 def peak_mb(arm: str, base: Path, rows: int) -> float:
     """Of a fresh process that does nothing else."""
-    command = [sys.executable, "-m", "benchmarks.lean_memory", "--arm", arm, "--base", str(base), "--rows", str(rows)]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.shared_base_memory",
+        "--arm",
+        arm,
+        "--base",
+        str(base),
+        "--rows",
+        str(rows),
+    ]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
     return float(json.loads(done.stdout.splitlines()[-1])["peak_mb"])
 
@@ -159,11 +170,11 @@ def main() -> None:
             "rows": given.rows,
             "pack_tokens": COMPUTE.pack_tokens,
             "peak_mb": {arm: round(value) for arm, value in peak.items()},
-            "lean_to_trl": round(peak["lean"] / peak["trl"], 2),
-            "lean_to_packed": round(peak["lean"] / peak["packed"], 2),
-            "lean_to_trl_without_imports": round(net["lean"] / net["trl"], 2),
-            "lean_to_packed_without_imports": round(net["lean"] / net["packed"], 2),
-            "apart_to_lean_without_imports": round(net["apart"] / net["lean"], 2),
+            "shared_base_to_trl": round(peak["shared_base"] / peak["trl"], 2),
+            "shared_base_to_packed": round(peak["shared_base"] / peak["packed"], 2),
+            "shared_base_to_trl_without_imports": round(net["shared_base"] / net["trl"], 2),
+            "shared_base_to_packed_without_imports": round(net["shared_base"] / net["packed"], 2),
+            "apart_to_shared_base_without_imports": round(net["apart"] / net["shared_base"], 2),
             "target": 1.6,
         },
     )

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from agent.config import RunConfig, parse_config
 from agent.inspection.replay.recorded import Recording
-from agent.run.environments import SuiteMaker, check_display, open_world, suite_maker
+from agent.run.environments import SuiteMaker, check_display, open_suite, suite_maker
 from agent.run.foreign_runs import Recorded, apply_grants
 from agent.run.run_store import Manifest, versions
 from envs.core.actions import Type
@@ -25,7 +25,7 @@ _SECRET: Final = re.compile(r"<secret>(\w+)</secret>")
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class ReplayEnvironment:
     """A fresh environment that was not reset yet."""
 
     environment: Environment
@@ -84,9 +84,9 @@ def manifest_of(recording: Recording, config: RunConfig, run_id: str) -> Manifes
 
 
 @asynccontextmanager
-async def replay_world(
+async def replay_environment(
     recording: Recording, config: RunConfig, folder: Path, suite: SuiteMaker | None = None
-) -> AsyncGenerator[World]:
+) -> AsyncGenerator[ReplayEnvironment]:
     """Opens a browser, the suite and one environment, and closes them at the end; files are written below *folder*.
 
     *suite* replaces the suite of the header. Raises BadInput if the suite or task is unknown, a secret is not declared
@@ -97,11 +97,11 @@ async def replay_world(
     vault = declared_secrets(recording, config)
     maker = suite or suite_maker(manifest, vault, None)
     async with AsyncExitStack() as stack:
-        opened = await stack.enter_async_context(open_world(maker, folder, config))
+        opened = await stack.enter_async_context(open_suite(maker, folder, config))
         check_task(recording, opened)
         environment = environment_of(recording.header.task, await opened.environment())
         stack.push_async_callback(environment.close)
-        yield World(environment, config)
+        yield ReplayEnvironment(environment, config)
 
 
 def check_task(recording: Recording, suite: Suite) -> None:
