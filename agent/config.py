@@ -42,6 +42,7 @@ OWN_THINKING: Final[frozenset[ModelRole]] = frozenset({"policy", "grounder"})
 COVERED_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "thinking": tuple(f"{role}_thinking" for role in ROLES if role not in OWN_THINKING),
     "model_deadline_s": tuple(f"{role}_deadline_s" for role in ROLES),
+    "base_url": tuple(f"{role}_base_url" for role in ROLES),
 }
 """Keys that set a default of several roles, with the keys of the single roles."""
 REMOVED_KEYS: Final = frozenset({"checkpoint_url", "durability"})
@@ -98,6 +99,16 @@ class RunConfig(Record):
     base_url: str | None = None
     """Server for `openai:` and `litellm:` specs, and for `anthropic:` specs unless ANTHROPIC_BASE_URL is set; None is
     the provider's own."""
+    policy_base_url: str | None = None
+    """`base_url` of the policy, and of the roles that share its model (`same`)."""
+    planner_base_url: str | None = None
+    """`base_url` of the planner, and of the judges that share its model."""
+    judge_base_url: str | None = None
+    """`base_url` of the judge, and of the AutoRater if `rater` is unset."""
+    rater_base_url: str | None = None
+    """`base_url` of the AutoRater alone."""
+    grounder_base_url: str | None = None
+    """`base_url` of the grounder alone."""
     language: Literal["program", "id"] = "program"
     """Action language of the policy (MiRA paper, App. A.4)."""
     prompt_style: Literal["compact", "full", "auto"] = "auto"
@@ -224,7 +235,7 @@ class RunConfig(Record):
     def _known_thinking(cls, thinking: Thinking | None) -> Thinking | None:
         return None if thinking is None else validate_thinking(thinking)
 
-    @field_validator("policy", "planner", "judge", "rater", "grounder", "base_url")
+    @field_validator(*ROLES, "base_url", *(f"{role}_base_url" for role in ROLES))
     @classmethod
     def _named(cls, text: str | None) -> str | None:
         return None if text is None else _named_text(text)
@@ -362,7 +373,7 @@ def check_retry_window(config: RunConfig) -> RunConfig:
 
 def load_config(path: Path, overrides: Mapping[str, Any] | None = None) -> RunConfig:
     """Reads a TOML file; *overrides* (command-line options) win, nested tables are merged key by key. An override of
-    `thinking` or `model_deadline_s` also wins over the file's values for single roles that it covers."""
+    `thinking`, `model_deadline_s` or `base_url` also wins over the file's values for single roles that it covers."""
     overrides = overrides or {}
     values = overridden(with_current_keys(read_toml(path)), overrides)
     return parse_config(values, str(path), Layer(OPTIONS, overrides))

@@ -12,7 +12,7 @@ import typer
 from rich.prompt import Confirm
 from rich.text import Text
 
-from agent.cli import grants, options
+from agent.cli import grants, options, role_options
 from agent.cli import run as running
 from agent.cli.output import EXIT_FAILED, EXIT_OK, print_json, print_table, printable, stderr, stdout
 from agent.cli.outputs import output_folder
@@ -29,6 +29,8 @@ COLOURS = {Verdict.SAME: "green", Verdict.MOVED: "cyan", Verdict.MISSING: "red",
 
 _REPLAY_DEFAULTS = (1, None, "continue", 5.0)
 """Defaults of --from, --until, --on-difference and --patience."""
+_REPLAY_SETTINGS = ("headed", "secrets", "trace_zip", "strict_original")
+"""Settings that a replay without a branch takes."""
 
 TracePath = Annotated[Path, typer.Argument(help="Trace, or folder of a run of one episode.", metavar="TRACE")]
 Out = Annotated[
@@ -63,7 +65,7 @@ def replay(
     judge: options.Judge = None,
     rater: options.Rater = None,
     grounder: options.Grounder = None,
-    base_url: options.BaseUrl = None,
+    base_url: role_options.BaseUrl = None,
     attempts: options.Attempts = None,
     max_steps: options.MaxSteps = None,
     max_seconds: options.MaxSeconds = None,
@@ -101,7 +103,6 @@ def replay(
         "judge": judge,
         "rater": rater,
         "grounder": grounder,
-        "base_url": base_url,
         "attempts": attempts,
         "temperature": temperature,
         "limits": {"max_steps": max_steps, "max_seconds": max_seconds},
@@ -110,7 +111,7 @@ def replay(
         "trace_zip": trace_zip or None,
         "strict_original": strict_original,
     }
-    changes = options.without_none(values)
+    changes = options.without_none({**values, **role_options.base_urls(base_url)})
     session = {"allow": allow, "storage_state": storage_state, "upload_folder": upload_folder}
     granted = grants.granted(
         {"url": url, "suite": suite, "session": session, "answer_schema": schema, "langsmith": langsmith or None},
@@ -123,9 +124,10 @@ def replay(
             raise BadInput("--from, --until, --on-difference and --patience apply to a replay, not to --branch")
         changes |= {"may_act": may_act, "out": out or Path("runs"), "granted_settings": granted}
         return _branch(trace, branch, at, changes, as_json)
-    unused = [name for name in changes if name not in ("headed", "secrets", "trace_zip", "strict_original")]
-    if at is not None or unused:
-        raise BadInput(f"--{'at' if at is not None else unused[0].replace('_', '-')} needs --branch")
+    unused = [name for name in values if name in changes and name not in _REPLAY_SETTINGS]
+    if at is not None or base_url or unused:
+        name = "at" if at is not None else "base_url" if base_url else unused[0]
+        raise BadInput(f"--{name.replace('_', '-')} needs --branch")
     settings = {"headed": headed, "secrets": tuple(secret or ()), "trace_zip": trace_zip, "may_act": may_act}
     settings |= {"out": out, "strict_original": strict_original, "granted_settings": granted}
     return _replay(trace, _options(from_step, until, on_difference, patience), settings, as_json)

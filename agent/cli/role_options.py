@@ -1,5 +1,5 @@
-"""Options whose value holds for several roles or, as `ROLE=VALUE`, for one: `--model-deadline`, `--thinking` and
-`--reasoning`."""
+"""Options whose value holds for several roles or, as `ROLE=VALUE`, for one: `--base-url`, `--model-deadline`,
+`--thinking` and `--reasoning`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,14 @@ from models.thinking import STATIC_BUDGETS
 _METAVAR: Final = "[ROLE=]VALUE"
 _EFFORTS: Final = get_args(Effort)
 
+BaseUrl = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="[ROLE=]URL",
+        help="Server URL for openai: specs (vLLM, llama.cpp, Ollama), or for anthropic: or litellm: specs. For every "
+        "role, or for one: grounder=http://127.0.0.1:8001/v1; repeatable.",
+    ),
+]
 ModelDeadline = Annotated[
     list[str] | None,
     typer.Option(
@@ -45,6 +53,11 @@ PolicyThinking = Annotated[
     str | None,
     typer.Option(help="Thinking budget of the policy, like --thinking policy=…; unset: its model's default."),
 ]
+
+
+def base_urls(texts: Sequence[str] | None) -> dict[str, str]:
+    """The servers of `--base-url` by key of a :class:`agent.config.RunConfig`. Raises BadInput for an unknown role."""
+    return _by_key("--base-url", texts, "base_url")
 
 
 def role_values(
@@ -80,7 +93,7 @@ def _by_key(option: str, texts: Sequence[str] | None, common: str) -> dict[str, 
     values: dict[str, str] = {}
     for text in texts or ():
         role, equals, value = text.partition("=")
-        if not equals:
+        if not equals or "/" in role:  # an equals sign within an address
             values[common] = text
         elif role in keys:
             values[keys[role]] = value

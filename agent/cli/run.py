@@ -81,7 +81,7 @@ def run(
     grounder: options.Grounder = None,
     grounder_profile: options.GrounderProfile = None,
     expert: options.Expert = None,
-    base_url: options.BaseUrl = None,
+    base_url: role_options.BaseUrl = None,
     workers: options.Workers = None,
     attempts: options.Attempts = None,
     max_steps: options.MaxSteps = None,
@@ -123,10 +123,10 @@ def run(
     limit or had an action declined, no browser started, or the disk is full; 2 wrong input; 3 the policy answered N/A:
     the task cannot be done; 130 interrupted."""
     values = {
-        **{"policy": policy, "planner": planner, "judge": judge, "rater": rater, "base_url": base_url},
-        **{"grounder": grounder, "grounder_profile": grounder_profile, "expert": expert},
-        **{"workers": workers, "attempts": attempts, "headed": headed or None},
-        "secrets": secret,
+        **{"policy": policy, "planner": planner, "judge": judge, "rater": rater, "grounder": grounder},
+        **role_options.base_urls(base_url),
+        **{"grounder_profile": grounder_profile, "expert": expert},
+        **{"workers": workers, "attempts": attempts, "headed": headed or None, "secrets": secret},
         "approve": options.chosen_names(approve, "--approve"),
         "answer_schema": schema,
         **{"screenshots": screenshots, "vision_profile": vision_profile},
@@ -178,7 +178,7 @@ def resume(
     judge: options.Judge = None,
     rater: options.Rater = None,
     grounder: options.Grounder = None,
-    base_url: options.BaseUrl = None,
+    base_url: role_options.BaseUrl = None,
     max_steps: options.MaxSteps = None,
     max_seconds: options.MaxSeconds = None,
     max_tokens: options.MaxTokens = None,
@@ -211,9 +211,8 @@ def resume(
     limits = _limits(max_steps, max_seconds, max_tokens, max_cost)
     models = {"policy": policy, "planner": planner, "judge": judge, "rater": rater, "grounder": grounder}
     calls = role_options.role_values(model_deadline, thinking, reasoning, policy_thinking)
-    changes = options.without_none(
-        {**models, "base_url": base_url, **calls, "retry_window_s": retry_window, "limits": limits}
-    )
+    servers = role_options.base_urls(base_url)
+    changes = options.without_none({**models, **servers, **calls, "retry_window_s": retry_window, "limits": limits})
     session = {"allow": allow, "storage_state": storage_state, "upload_folder": upload_folder}
     places = {"url": url, "suite": suite, "parent": parent}
     values = {**places, "secrets": secret, "answer_schema": schema, "langsmith": langsmith or None, "session": session}

@@ -23,9 +23,8 @@ _LIMITS: Final[Mapping[str, str]] = dict(RAISED_BY.values())
 """Options by field of :class:`agent.config.Limits`, of the limits that end an episode."""
 CHANGEABLE: Final = (
     *(name for name, field in RUN_FIELDS.items() if field.scope is Scope.MODEL),
-    "base_url",
     *COVERED_KEYS,
-    *(f"{role}_{key}" for key in ("thinking", "deadline_s") for role in ROLES),
+    *(f"{role}_{key}" for key in ("thinking", "deadline_s", "base_url") for role in ROLES),
     "retry_window_s",
     *(f"limits.{name}" for name in _LIMITS),
 )

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from typing import Any, Final
 
-from agent.config import OWN_THINKING, RATIONALE_CHARS, ROLES, ModelRole, RunConfig
+from agent.config import RATIONALE_CHARS, ModelRole, RunConfig
 from agent.episode.episode import AgentComponents
 from agent.episode.grounder import ModelGrounder
 from agent.episode.policy import ModelPolicy, Policy
@@ -24,6 +24,7 @@ from agent.run.oracle import oracle_policy
 from agent.run.oracle_tasks import SPECS, plays_oracle
 from agent.run.policy_vision import is_shown_pictures, policy_vision
 from agent.run.prompt_profiles import profile_of
+from agent.run.role_models import NOT_MODELS, base_url_of, judge_parts, spec_of
 from envs.core.action_languages import DESCRIBING, LANGUAGES
 from envs.core.errors import BadInput
 from envs.suites.webarena.evaluators import FuzzyJudge
@@ -32,14 +33,14 @@ from judges.base import AutoRater, OutcomeJudge
 from judges.fuzzy import FuzzySettings, ModelFuzzyJudge
 from judges.outcome import JudgeSettings
 from judges.registry import JUDGES, make_judge, make_rater
-from models.base import Budget, ChatModel, ModelUnavailable, UnknownModel
+from models.base import Budget, ChatModel, UnknownModel
 from models.effort import with_effort
 from models.local.declarations import RoleStyle, Thoughts, answers_without_reasons, style_of_spec, thoughts_of_spec
 from models.prices import PRICES_VARIABLE
 from models.provider import ModelOptions
 from models.registry import Registry
 from models.specs import make_model, parse_spec, price_known
-from models.thinking import Thinking, asks_to_think, budget_in_tokens, effort_of, thinks
+from models.thinking import budget_in_tokens, thinks
 from models.tool_use import ToolModel
 from models.transport import RetryPolicy
 from planners.base import Planner
@@ -50,14 +51,14 @@ from planners.replan_triggers import ReplanDetector
 CLOSE_S = 5.0
 """Seconds that a model client gets to close."""
 _MAY_SEE: Final[tuple[ModelRole, ...]] = ("planner", "rater", "judge")
-NOT_MODELS = frozenset({"none", "reference", "state", "same", "scripted", *SPECS})
 
 
 @asynccontextmanager
 async def open_components(
     config: RunConfig, suite: str, policy: Policy | None = None
 ) -> AsyncGenerator[AgentComponents]:
-    """Builds the agent components. Components with the same spec share one model; all models are closed at the end.
+    """Builds the agent components. Components with the same spec and server share one model; all models are closed at
+    the end.
 
     *policy* replaces the configured one. Raises :class:`models.base.ModelUnavailable` or BadInput, in one line,
     before anything is sent or written.
@@ -70,7 +71,7 @@ async def open_components(
         yield AgentComponents(
             policy=policy if config.expert is None else _labelled(config, suite, policy),
             needs_pictures=isinstance(policy, ToolsetPolicy),
-            pictured=frozenset(role for role in _MAY_SEE if is_shown_pictures(config, _spec_of(config, role))),
+            pictured=frozenset(role for role in _MAY_SEE if is_shown_pictures(config, spec_of(config, role))),
             planner=_planner(config, models),
             rater=_rater(config, models),
             judge=_judge(config, models),
@@ -102,67 +103,9 @@ def _labelled(config: RunConfig, suite: str, policy: Policy) -> Policy:
 
 def check_outcome(config: RunConfig) -> None:
     """Raises BadInput where the outcome judge shall decide, but *config* names none that can."""
-    name, spec = _judge_parts(config, config.judge)
+    name, spec = judge_parts(config, config.judge)
     if config.outcome == "judge" and not (JUDGES.is_added(name) if name else not _is_compact(config, spec)):
         raise BadInput(f"outcome 'judge' needs a large model as judge, not {config.judge!r}")
-
-
-def check_thinking(config: RunConfig, before: RunConfig | None = None) -> None:
-    """Raises BadInput where a role is to think, but its model is known not to: a value for that role alone, or the
-    common value if no model of planner, rater and judge can use it. Values that *before* has, too, are not checked."""
-    own: dict[ModelRole, Thinking | None] = {role: getattr(config, f"{role}_thinking") for role in ROLES}
-    for role, thinking in own.items():
-        if before is not None and thinking == getattr(before, f"{role}_thinking"):
-            continue
-        if thinking is not None and asks_to_think(thinking) and _ignores(config, role, thinking):
-            raise BadInput(
-                f"{role} {_spec_of(config, role) or 'without a model'} does not use a thinking "
-                f"{_unit(thinking)}, here {thinking}: leave it out{_or_an_effort(config, role, thinking)}"
-            )
-    if before is not None and config.thinking == before.thinking:
-        return
-    common: list[ModelRole] = [
-        role for role in ROLES if role not in OWN_THINKING and own[role] is None and _spec_of(config, role)
-    ]
-    if common and asks_to_think(config.thinking) and all(_ignores(config, role, config.thinking) for role in common):
-        raise BadInput(
-            f"no model of {', '.join(common)} uses a thinking {_unit(config.thinking)}, here {config.thinking}: "
-            f"leave it out{_or_an_effort(config, common[0], config.thinking)}, or name another role (policy=VALUE)"
-        )
-
-
-def _ignores(config: RunConfig, role: ModelRole, thinking: Thinking) -> bool:
-    spec = _spec_of(config, role)
-    with suppress(ModelUnavailable):  # a wrong spec is reported when the model is made
-        return not spec or parse_spec(spec).ignores_thinking(thinking)
-    return False
-
-
-def _unit(thinking: Thinking) -> str:
-    return "budget" if effort_of(thinking) is None else "effort"
-
-
-def _or_an_effort(config: RunConfig, role: ModelRole, thinking: Thinking) -> str:
-    """The advice to give an effort, where that is sent and the budget *thinking* is not."""
-    helps = effort_of(thinking) is None and not _ignores(config, role, "low")
-    return ", or give an effort (--reasoning)" if helps else ""
-
-
-def _spec_of(config: RunConfig, role: ModelRole) -> str:
-    """The model spec of *role*; empty for a part without a model."""
-    match role:
-        case "policy":
-            return "" if config.policy in NOT_MODELS else config.policy
-        case "grounder":
-            spec = config.policy if config.grounder == "same" else config.grounder or ""
-            return "" if spec in NOT_MODELS else spec
-        case "planner":
-            spec = PLANNERS.split(config.planner)[1]
-            return config.policy if spec == "same" else spec
-        case "judge":
-            return _judge_parts(config, config.judge)[1]
-        case "rater":
-            return _judge_parts(config, config.judge if config.rater is None else config.rater)[1]
 
 
 class _Models:
@@ -171,48 +114,45 @@ class _Models:
     def __init__(self, config: RunConfig, stack: AsyncExitStack) -> None:
         self._config = config
         self._stack = stack
-        self._models: dict[str, ChatModel] = {}
-        self._protocol = ""
-        """What the server of `base_url` must speak."""
-        self._speaking = ""
-        """The first spec that needs it."""
+        self._models: dict[tuple[str, str | None], ChatModel] = {}
+        """By spec and server."""
+        self._protocols: dict[str, tuple[str, str]] = {}
+        """By server: the protocol that it must speak, and the first spec that needs it."""
 
     def get(self, spec: str, role: ModelRole) -> ChatModel:
         """The model of *spec*, with the effort of *role* if it has one. Tool sets are given a budget in tokens."""
-        model = self._shared(spec)
+        model = self._shared(spec, base_url_of(self._config, role))
         if role == "policy" and isinstance(model, ToolModel):
             return model
         return with_effort(model, self._config.thinking_of(role))
 
-    def _shared(self, spec: str) -> ChatModel:
-        if spec not in self._models:
-            limited, base_url = self._config.limits.max_cost_usd > 0, self._config.base_url
+    def _shared(self, spec: str, base_url: str | None) -> ChatModel:
+        if (spec, base_url) not in self._models:
+            limited = self._config.limits.max_cost_usd > 0
             if limited and not price_known(spec, base_url=base_url):
                 raise BadInput(
                     f"max_cost_usd cannot be enforced: the price of {spec} is not known"
                     + (" at that server" if base_url else "")
                     + f"; name a price table in {PRICES_VARIABLE}, or set no cost limit"
                 )
-            self._check_protocol(spec)
+            if base_url is not None:
+                self._check_protocol(spec, base_url)
             policy = RetryPolicy(window_s=self._config.retry_window_s)
-            self._models[spec] = make_model(spec, base_url=self._config.base_url, policy=policy)
-            self._stack.push_async_callback(_close, self._models[spec])
-        return self._models[spec]
+            model = self._models[spec, base_url] = make_model(spec, base_url=base_url, policy=policy)
+            self._stack.push_async_callback(_close, model)
+        return self._models[spec, base_url]
 
-    def _check_protocol(self, spec: str) -> None:
-        """Raises BadInput where `base_url` would be the server of two protocols: a key would go to the wrong one."""
-        if self._config.base_url is None:
+    def _check_protocol(self, spec: str, base_url: str) -> None:
+        """Raises BadInput where *base_url* would be the server of two protocols: a key would go to the wrong one."""
+        needed = parse_spec(spec).base_url_protocol(ModelOptions(base_url))
+        if not needed:
             return
-        needed = parse_spec(spec).base_url_protocol(ModelOptions(self._config.base_url))
-        if needed and self._protocol not in ("", needed):
-            own = any(one.startswith("anthropic") for one in (spec, self._speaking))
-            remedy = "set ANTHROPIC_BASE_URL for anthropic: specs" if own else "name models of one protocol"
+        protocol, other = self._protocols.setdefault(base_url, (needed, spec))
+        if needed != protocol:
             raise BadInput(
-                f"--base-url is one server, but {spec} needs the {needed} protocol and {self._speaking} the "
-                f"{self._protocol} protocol: {remedy}"
+                f"--base-url {base_url} is one server, but {spec} needs the {needed} protocol and {other} the "
+                f"{protocol} protocol: give each role its own (--base-url ROLE=URL)"
             )
-        if needed and not self._protocol:
-            self._protocol, self._speaking = needed, spec
 
 
 async def _close(model: ChatModel) -> None:
@@ -271,7 +211,7 @@ def _policy_budget(config: RunConfig) -> Budget | None:
 def _grounder(config: RunConfig, models: _Models) -> ModelGrounder | None:
     if config.grounder is None:
         return None
-    spec = _spec_of(config, "grounder")
+    spec = spec_of(config, "grounder")
     if not spec:
         raise BadInput(f"grounder {config.grounder!r} needs a vision-language model")
     return make_grounder(config, spec, models.get(spec, "grounder"))
@@ -298,7 +238,7 @@ def _rationale_chars(config: RunConfig, model: ChatModel, profile: Profile) -> i
 
 
 def _planner(config: RunConfig, models: _Models) -> Planner:
-    name, spec = PLANNERS.split(config.planner)[0], _spec_of(config, "planner")
+    name, spec = PLANNERS.split(config.planner)[0], spec_of(config, "planner")
     settings = PlannerSettings(
         k=config.k,
         budget=_budget(config, "planner"),
@@ -318,7 +258,7 @@ def _budget(config: RunConfig, role: ModelRole) -> Budget:
 
 def _plans_in_full(config: RunConfig) -> bool:
     """Whether a large model plans."""
-    spec = _spec_of(config, "planner")
+    spec = spec_of(config, "planner")
     return bool(spec) and not _is_compact(config, spec)
 
 
@@ -347,21 +287,8 @@ def _role_style(config: RunConfig, spec: str) -> RoleStyle:
     return (named(config.profile) if own else profile_of_spec(spec)).role_style
 
 
-def _judge_parts(config: RunConfig, judge: str) -> tuple[str, str]:
-    """The entry and the model spec of *judge*, one of them maybe empty. `same` is the planner's model, or the
-    policy's."""
-    name, spec = JUDGES.split(judge)
-    if spec != "same":
-        return name, spec
-    planner = PLANNERS.split(config.planner)[1]
-    spec = config.policy if planner in ("", *NOT_MODELS) else planner
-    if spec in NOT_MODELS:
-        raise BadInput("judge 'same' needs a model as planner or policy")
-    return name, spec
-
-
 def _rater(config: RunConfig, models: _Models) -> AutoRater:
-    name, spec = _judge_parts(config, config.judge if config.rater is None else config.rater)
+    name, spec = judge_parts(config, config.judge if config.rater is None else config.rater)
     settings = RaterSettings(budget=_budget(config, "rater"), deadline_s=config.deadline_s_of("rater"))
     with _naming_entries(JUDGES, "judge"):
         model = models.get(spec, "rater") if spec else None
@@ -370,7 +297,7 @@ def _rater(config: RunConfig, models: _Models) -> AutoRater:
 
 def _compares(config: RunConfig, models: _Models) -> FuzzyJudge | None:
     """Uses the judge's model to compare answers by meaning, for checkers that need it."""
-    _, spec = _judge_parts(config, config.judge)
+    _, spec = judge_parts(config, config.judge)
     if not spec or _is_compact(config, spec):
         return None
     return ModelFuzzyJudge(models.get(spec, "judge"), FuzzySettings(deadline_s=config.deadline_s_of("judge")))
@@ -378,7 +305,7 @@ def _compares(config: RunConfig, models: _Models) -> FuzzyJudge | None:
 
 def _judge(config: RunConfig, models: _Models) -> OutcomeJudge | None:
     """A small model gets no outcome to judge: it was trained to rate milestones only."""
-    name, spec = _judge_parts(config, config.judge)
+    name, spec = judge_parts(config, config.judge)
     if not name and _is_compact(config, spec):
         return None
     settings = JudgeSettings(budget=_budget(config, "judge"), deadline_s=config.deadline_s_of("judge"))

@@ -46,7 +46,8 @@ class ForeignField:
             return f"{self.option} with {self.name} = {', '.join(self.values)}"
         if self.values == ("True",):
             return self.option
-        return " ".join(f"{self.option} {quote(value)}" for value in self.values)
+        space = "" if self.option.endswith("=") else " "
+        return " ".join(f"{self.option}{space}{quote(value)}" for value in self.values)
 
 
 class ForeignRun(BadInput):
@@ -153,7 +154,7 @@ def _own(run: Recorded, requested: Mapping[str, Any], flat: Mapping[str, Any], o
 def _remedy(name: str) -> str:
     """What to do about a value that an own run does not take. Models and their server are changed by their options."""
     scope, option = FIELDS[name]
-    if (scope is Scope.MODEL or name == "base_url") and not option.endswith("FILE"):
+    if (scope is Scope.MODEL or name.endswith("base_url")) and not option.endswith("FILE"):
         return f"only {option} changes {name}, not --config or --without"
     return f"leave out {option} ({name})"
 

@@ -21,13 +21,14 @@ from agent.inspection.replay.retracing import retraced
 from agent.progress import Listener, RunEnded, RunStarted
 from agent.results import EpisodeResult, RunResult
 from agent.run.changed_settings import differing
-from agent.run.components import check_thinking, open_components
+from agent.run.components import open_components
 from agent.run.environments import SuiteMaker, check_scoring, check_session, open_suite, session_settings, suite_maker
 from agent.run.foreign_resume import adopt, check_plain_files, is_finished, take_over_run
 from agent.run.langsmith_tracing import langsmith_tracing
 from agent.run.open_defaults import with_open_defaults
 from agent.run.oracle_tasks import check_solvable
 from agent.run.prompt_profiles import with_profile
+from agent.run.role_models import check_base_urls, check_thinking
 from agent.run.run_executor import RunExecutor
 from agent.run.run_store import (
     Manifest,
@@ -266,6 +267,7 @@ async def _run(
     begun = None if fresh else folder.read_manifest().config
     if manifest.branch is None:
         check_thinking(manifest.config, begun)
+        check_base_urls(manifest.config, begun)
     async with AsyncExitStack() as stack:
         stack.enter_context(with_resume_hint(folder.path))
         stack.enter_context(langsmith_tracing(manifest.config.langsmith))

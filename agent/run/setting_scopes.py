@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from agent.config import ROLES
 from agent.run.oracle_tasks import SPECS
 
 
@@ -32,7 +33,7 @@ class FieldScope(NamedTuple):
 
     scope: Scope
     option: str = ""
-    """Command-line option that sets the value again; empty for plain fields."""
+    """Command-line option that sets the value again, with `ROLE=` if it needs one; empty for plain fields."""
 
 
 _PLAIN: Final = FieldScope(Scope.PLAIN)
@@ -50,6 +51,7 @@ RUN_FIELDS: Final[Mapping[str, FieldScope]] = {
     "rater": FieldScope(Scope.MODEL, "--rater"),
     "grounder": FieldScope(Scope.MODEL, "--grounder"),
     "base_url": FieldScope(Scope.SERVER, "--base-url"),
+    **{f"{role}_base_url": FieldScope(Scope.SERVER, f"--base-url {role}=") for role in ROLES},
     "secrets": FieldScope(Scope.LOCAL, "--secret"),
     "answer_schema": FieldScope(Scope.LOCAL, "--schema"),
     "langsmith": FieldScope(Scope.SERVER, "--langsmith"),

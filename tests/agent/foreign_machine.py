@@ -254,14 +254,16 @@ def header_of(machine: Machine, run_id: str, config: RunConfig) -> Header:
     )
 
 
-def write_shared_trace(machine: Machine, path: Path, actions: Sequence[Action] | None = None) -> Path:
+def write_shared_trace(
+    machine: Machine, path: Path, actions: Sequence[Action] | None = None, config: RunConfig | None = None
+) -> Path:
     """Writes a trace that fills in and sends the form, then opens a page of another origin."""
     seen = ObservationRecord(
         url=machine.server.url, title="Form", digest="d", text_blob="", keys_blob="", controls_total=3
     )
     names = {1: ("textbox", "Pin"), 2: ("file", "File"), 3: ("button", "Send")}
     with TraceWriter(path, BlobStore(path.parent / "blobs")) as trace:
-        trace.append(header_of(machine, "shared", machine.config()))
+        trace.append(header_of(machine, "shared", config or machine.config()))
         for step, action in enumerate(machine.actions if actions is None else actions, 1):
             ref = getattr(action, "ref", None)
             role, name = names.get(ref or 0, ("", ""))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agent.config import RunConfig, parse_config, with_current_keys
+from agent.config import RunConfig, overridden, parse_config, with_current_keys
 from agent.episode.approval import Approver
 from agent.episode.policy import Policy
 from agent.inspection.replay.environment import config_of, declared_secrets, manifest_of, permitted
@@ -102,5 +102,5 @@ def _config(recording: Recording, before: str, policy: str, settings: Mapping[st
     what the prompt profile of the policy *before* set is set by that of another one."""
     given = with_current_keys(settings)
     values = {"policy": policy, "workers": 1, "attempts": 1, **given}
-    config = parse_config(merged(config_of(recording).resolved(), values), "branch")
+    config = parse_config(overridden(config_of(recording).resolved(), values), "branch")
     return config if policy == before else with_policy(config, before, recording.header.task.suite, given)

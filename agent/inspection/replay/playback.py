@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from agent.config import RunConfig, parse_config
+from agent.config import ROLES, RunConfig, parse_config
 from agent.inspection.replay.environment import Permitted, config_of, permitted, replay_environment
 from agent.inspection.replay.recorded import Recording
 from agent.inspection.replay.records import Replay, ReplayedStep
@@ -76,7 +76,7 @@ async def replay_trace(
     return _replay(recording, options, walk, score, time.monotonic() - began)
 
 
-UNUSED: Final = ("policy", "planner", "judge", "grounder", "base_url", "answer_schema", "langsmith")
+UNUSED: Final = (*ROLES, "base_url", *(f"{role}_base_url" for role in ROLES), "answer_schema", "langsmith")
 """Settings that a replay does not use, because it calls no model and stores no run."""
 
 

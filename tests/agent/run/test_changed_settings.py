@@ -414,10 +414,12 @@ def test_a_foreign_run_at_a_limit_asks_for_its_settings_before_it_continues(
     with keyed(tmp_path / "abroad"):
         run = at_limit(tmp_path / "r")
         manifest = run.read_manifest()
-        sensitive = manifest.config.model_copy(update={"base_url": "http://127.0.0.1:9"})
+        servers = {"base_url": "http://127.0.0.1:9", "judge_base_url": "http://127.0.0.1:8"}
+        sensitive = manifest.config.model_copy(update=servers)
         run.write_manifest(manifest.model_copy(update={"config": sensitive}))
     assert mira(monkeypatch, "resume", run.path, "--max-steps", "40") == 2
-    assert "It requests --base-url http://127.0.0.1:9" in capsys.readouterr().err
+    requested = "It requests --base-url http://127.0.0.1:9; --base-url judge=http://127.0.0.1:8: give again"
+    assert requested in capsys.readouterr().err
 
 
 def test_a_new_policy_gets_the_prompts_of_its_model(finished: RunFolder) -> None:

@@ -15,7 +15,9 @@ from typing import Any
 
 import pytest
 
+from agent.config import ROLES
 from agent.inspection.replay import branch_trace, replay_trace
+from agent.inspection.replay.playback import permitted_to_play, read_recording
 from agent.run.foreign_resume import preview_resume
 from agent.run.foreign_runs import ForeignRun
 from agent.run.runner import resume
@@ -221,6 +223,16 @@ def test_a_schema_in_place_of_a_file_is_taken_from_a_foreign_run_and_may_be_give
     assert preview_resume(own, {"answer_schema": json.dumps(schema)}, {}) is not None
     with pytest.raises(BadInput, match="leave out --schema"):
         preview_resume(own, {"answer_schema": "{}"}, {})
+
+
+def test_a_replay_needs_no_grant_for_models_and_their_servers(machine: Machine, abroad: Path, tmp_path: Path) -> None:
+    servers = {f"{role}_base_url": machine.server.url for role in ROLES}
+    config = machine.config(rater="openai:rater-m", grounder="openai:grounder-m", **servers)
+    with keyed(abroad):
+        trace = write_shared_trace(machine, tmp_path / "shared.jsonl", config=config)
+    with pytest.raises(ForeignRun) as caught:
+        permitted_to_play(read_recording(trace), {})
+    assert {field.name for field in caught.value.fields} == {*REPLAYED}
 
 
 async def test_from_python_a_foreign_run_is_a_typed_refusal_that_names_the_fields(

@@ -1,0 +1,136 @@
+"""The model of each role: its spec, its server, and whether its settings fit it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Final
+
+from agent.config import OWN_THINKING, ROLES, ModelRole, RunConfig
+from agent.run.oracle_tasks import SPECS
+from envs.core.errors import BadInput
+from judges.registry import JUDGES
+from models.base import ModelUnavailable
+from models.provider import ModelOptions
+from models.specs import parse_spec
+from models.thinking import Thinking, asks_to_think, effort_of
+from planners.registry import PLANNERS
+
+NOT_MODELS: Final = frozenset({"none", "reference", "state", "same", "scripted", *SPECS})
+
+
+def spec_of(config: RunConfig, role: ModelRole) -> str:
+    """The model spec of *role*; empty for a part without a model."""
+    match role:
+        case "policy":
+            return "" if config.policy in NOT_MODELS else config.policy
+        case "grounder":
+            spec = config.policy if config.grounder == "same" else config.grounder or ""
+            return "" if spec in NOT_MODELS else spec
+        case "planner":
+            spec = PLANNERS.split(config.planner)[1]
+            return config.policy if spec == "same" else spec
+        case "judge":
+            return judge_parts(config, config.judge)[1]
+        case "rater":
+            return judge_parts(config, config.judge if config.rater is None else config.rater)[1]
+
+
+def judge_parts(config: RunConfig, judge: str) -> tuple[str, str]:
+    """The entry and the model spec of *judge*, one of them maybe empty. `same` is the planner's model, or the
+    policy's."""
+    name, spec = JUDGES.split(judge)
+    if spec != "same":
+        return name, spec
+    planner = PLANNERS.split(config.planner)[1]
+    spec = config.policy if planner in ("", *NOT_MODELS) else planner
+    if spec in NOT_MODELS:
+        raise BadInput("judge 'same' needs a model as planner or policy")
+    return name, spec
+
+
+def base_url_of(config: RunConfig, role: ModelRole) -> str | None:
+    """The server of *role*: its own, else that of the role whose model it shares, else the run's."""
+    own: dict[ModelRole, str | None] = {
+        "policy": config.policy_base_url,
+        "planner": config.planner_base_url,
+        "rater": config.rater_base_url,
+        "judge": config.judge_base_url,
+        "grounder": config.grounder_base_url,
+    }
+    shared = _shares_model_of(config, role)
+    if own[role] is not None or shared is None:
+        return config.base_url if own[role] is None else own[role]
+    return base_url_of(config, shared)
+
+
+def _shares_model_of(config: RunConfig, role: ModelRole) -> ModelRole | None:
+    """The role whose model *role* shares by the name `same`, or by default; None if its model is named."""
+    planner = PLANNERS.split(config.planner)[1]
+    match role:
+        case "grounder" if config.grounder == "same":
+            return "policy"
+        case "planner" if planner == "same":
+            return "policy"
+        case "rater" if config.rater is None:
+            return "judge"
+        case "rater" | "judge":
+            named = config.judge if role == "judge" or config.rater is None else config.rater
+            if JUDGES.split(named)[1] == "same":
+                return "policy" if planner in {"", *NOT_MODELS} - {"same"} else "planner"
+    return None
+
+
+def check_base_urls(config: RunConfig, before: RunConfig | None = None) -> None:
+    """Raises BadInput where a role has a server of its own, but no model that uses it. Values that *before* has, too,
+    are not checked."""
+    for role in ROLES:
+        url = getattr(config, f"{role}_base_url")
+        if url is None or (before is not None and url == getattr(before, f"{role}_base_url")):
+            continue
+        spec = spec_of(config, role)
+        with suppress(ModelUnavailable):  # a wrong spec is reported when the model is made
+            if not spec or not parse_spec(spec).base_url_protocol(ModelOptions(url)):
+                raise BadInput(
+                    f"{role} {spec or 'without a model'} uses no base URL, here {url}: leave out --base-url {role}=…"
+                )
+
+
+def check_thinking(config: RunConfig, before: RunConfig | None = None) -> None:
+    """Raises BadInput where a role is to think, but its model is known not to: a value for that role alone, or the
+    common value if no model of planner, rater and judge can use it. Values that *before* has, too, are not checked."""
+    own: dict[ModelRole, Thinking | None] = {role: getattr(config, f"{role}_thinking") for role in ROLES}
+    for role, thinking in own.items():
+        if before is not None and thinking == getattr(before, f"{role}_thinking"):
+            continue
+        if thinking is not None and asks_to_think(thinking) and _ignores(config, role, thinking):
+            raise BadInput(
+                f"{role} {spec_of(config, role) or 'without a model'} does not use a thinking "
+                f"{_unit(thinking)}, here {thinking}: leave it out{_or_an_effort(config, role, thinking)}"
+            )
+    if before is not None and config.thinking == before.thinking:
+        return
+    common: list[ModelRole] = [
+        role for role in ROLES if role not in OWN_THINKING and own[role] is None and spec_of(config, role)
+    ]
+    if common and asks_to_think(config.thinking) and all(_ignores(config, role, config.thinking) for role in common):
+        raise BadInput(
+            f"no model of {', '.join(common)} uses a thinking {_unit(config.thinking)}, here {config.thinking}: "
+            f"leave it out{_or_an_effort(config, common[0], config.thinking)}, or name another role (policy=VALUE)"
+        )
+
+
+def _ignores(config: RunConfig, role: ModelRole, thinking: Thinking) -> bool:
+    spec = spec_of(config, role)
+    with suppress(ModelUnavailable):  # a wrong spec is reported when the model is made
+        return not spec or parse_spec(spec).ignores_thinking(thinking)
+    return False
+
+
+def _unit(thinking: Thinking) -> str:
+    return "budget" if effort_of(thinking) is None else "effort"
+
+
+def _or_an_effort(config: RunConfig, role: ModelRole, thinking: Thinking) -> str:
+    """The advice to give an effort, where that is sent and the budget *thinking* is not."""
+    helps = effort_of(thinking) is None and not _ignores(config, role, "low")
+    return ", or give an effort (--reasoning)" if helps else ""

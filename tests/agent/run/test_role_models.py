@@ -1,0 +1,153 @@
+"""The server of each role: its own, that of the role whose model it shares, or the run's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.cli.role_options import base_urls
+from agent.config import ROLES, RunConfig, load_config, parse_config
+from agent.run.components import open_components
+from agent.run.role_models import base_url_of, check_base_urls
+from agent.run.run_store import RunFolder
+from agent.run.runner import resume, run_task
+from envs.core.errors import BadInput
+from tests.agent.mira_process import run_mira
+from tests.agent.roles import Roles, role_of
+from tests.agent.shop import Shop
+from tests.models.providers.servers import misbehaving_server
+
+A, B, C = (f"http://127.0.0.1:{port}/v1" for port in (1, 2, 3))
+NAMED = {"policy": "openai:p", "planner": "openai:q", "judge": "openai:j", "grounder": "openai:g"}
+SAME = {"policy": "openai:p", "planner": "same", "judge": "same", "grounder": "same"}
+
+
+def servers(values: dict[str, Any]) -> list[str | None]:
+    config = parse_config(values)
+    return [base_url_of(config, role) for role in ROLES]
+
+
+def test_the_roles() -> None:
+    assert ROLES == ("policy", "planner", "rater", "judge", "grounder"), "the order of the lists below"
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        pytest.param(NAMED, [None] * 5, id="the provider's own"),
+        pytest.param({**NAMED, "base_url": A}, [A] * 5, id="one for all"),
+        pytest.param({**NAMED, "policy_base_url": B}, [B, None, None, None, None], id="of named models each its own"),
+        pytest.param({**NAMED, "base_url": A, "grounder_base_url": B}, [A, A, A, A, B], id="one for all but one"),
+        pytest.param({**NAMED, "judge_base_url": B}, [None, None, B, B, None], id="the judge rates, too"),
+        pytest.param(
+            {**NAMED, "rater": "openai:r", "judge_base_url": B, "rater_base_url": C},
+            [None, None, C, B, None],
+            id="a rater of its own",
+        ),
+        pytest.param({**SAME, "policy_base_url": B}, [B] * 5, id="a shared model has one server"),
+        pytest.param(
+            {**SAME, "policy_base_url": B, "planner_base_url": C, "rater_base_url": A},
+            [B, C, A, C, B],
+            id="the same weights on several servers",
+        ),
+        pytest.param(
+            {**SAME, "planner": "none", "rater": "same", "policy_base_url": B},
+            [B, None, B, B, B],
+            id="without a planner",
+        ),
+    ],
+)
+def test_the_server_of_each_role(values: dict[str, Any], expected: list[str | None]) -> None:
+    assert servers(values) == expected
+
+
+async def test_roles_share_a_model_if_spec_and_server_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also: two protocols need two servers."""
+    monkeypatch.setenv("OPENAI_API_KEY", "key-of-a-test")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "key-of-a-test")
+    monkeypatch.delenv("ANTHROPIC_BASE_URL", raising=False)
+    made: list[tuple[str, str | None]] = []
+    from agent.run import components
+
+    make = components.make_model
+    monkeypatch.setattr(
+        components, "make_model", lambda spec, **how: made.append((spec, how["base_url"])) or make(spec, **how)
+    )
+    mixed = {"policy": "openai:p", "planner": "openai:p", "judge": "anthropic:claude-opus-5"}
+    apart = {**mixed, "base_url": A, "planner_base_url": B, "judge_base_url": C}
+    async with open_components(parse_config(apart), "open"):
+        assert made == [("openai:p", A), ("openai:p", B), ("anthropic:claude-opus-5", C)]
+    says = f"--base-url {A} is one server, but anthropic:claude-opus-5 needs the Anthropic protocol and openai:p the"
+    with pytest.raises(BadInput, match=says):
+        async with open_components(parse_config({**mixed, "base_url": A}), "open"):
+            pass
+
+
+def test_base_urls_of_the_command_line() -> None:
+    assert base_urls(None) == {}
+    assert base_urls([A]) == {"base_url": A}
+    assert base_urls([A, f"grounder={B}", f"grounder={C}"]) == {"base_url": A, "grounder_base_url": C}
+    assert base_urls(["http://127.0.0.1:1/v1?key=a"]) == {"base_url": "http://127.0.0.1:1/v1?key=a"}
+    assert base_urls(["judge=http://127.0.0.1:1/v1?key=a"]) == {"judge_base_url": "http://127.0.0.1:1/v1?key=a"}
+    with pytest.raises(BadInput, match="'ponder' is not a role"):
+        base_urls([f"ponder={A}"])
+
+
+def test_a_server_for_all_replaces_those_of_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "mira.toml"
+    file.write_text(f'policy = "openai:p"\nbase_url = "{A}"\njudge_base_url = "{B}"\n')
+    assert load_config(file).judge_base_url == B
+    assert load_config(file, base_urls([f"policy={C}"])).judge_base_url == B
+    assert load_config(file, base_urls([C])).judge_base_url is None
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"grounder_base_url": A}, "grounder without a model uses no base URL, here .*leave out --base-url grounder=…"),
+        ({"planner": "reference", "planner_base_url": A}, "planner without a model uses no base URL"),
+        ({"policy": "embedded", "policy_base_url": A}, "policy embedded uses no base URL"),
+        ({"judge": "gemini:g", "judge_base_url": A}, "judge gemini:g uses no base URL"),
+    ],
+)
+def test_a_server_that_no_model_uses_is_refused(values: dict[str, Any], says: str) -> None:
+    config = RunConfig.model_validate({"policy": "openai:p", "planner": "none", "judge": "none", **values})
+    with pytest.raises(BadInput, match=says):
+        check_base_urls(config)
+    check_base_urls(config, config)
+
+
+def test_the_command_refuses_it(tmp_path: Path) -> None:
+    words = ("run", "x", "--url", "http://127.0.0.1:9/", "--policy", "openai:p", "--base-url", A)
+    done = run_mira(*words, "--base-url", f"grounder={B}", "--out", tmp_path / "runs")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "grounder without a model" in done.stderr and not (tmp_path / "runs").exists()
+
+
+@pytest.mark.browser
+async def test_each_role_asks_its_own_server_and_a_resume_moves_one(shop: Shop, tmp_path: Path) -> None:
+    async with misbehaving_server(Roles("policy", 2)) as first, misbehaving_server(Roles()) as second:
+        broken = await run_task(
+            "Order for bob",
+            shop.url,
+            policy="openai:m",
+            planner="openai:m",
+            judge="same",
+            k=2,
+            out=tmp_path,
+            base_url=second.openai_url,
+            policy_base_url=first.openai_url,
+            retry_window_s=0,
+        )
+        assert broken.outcome == "broken"
+        assert {role_of(one) for one in first.requests} == {"policy"}
+        assert {role_of(one) for one in second.requests} >= {"planner"}
+        assert "policy" not in {role_of(one) for one in second.requests}
+        async with misbehaving_server(Roles()) as third:
+            done = await resume(broken.folder, policy_base_url=third.openai_url)
+            assert {role_of(one) for one in third.requests} == {"policy"}
+        assert [episode.outcome for episode in done.episodes] == ["success"]
+        config = RunFolder(broken.folder).read_manifest().config
+        assert (config.policy_base_url, config.base_url) == (third.openai_url, second.openai_url)
