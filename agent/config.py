@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import BaseModel, Field, FiniteFloat, PydanticUserError, ValidationInfo, field_validator, model_validator
 
-from agent.profiles.names import checked_name
+from agent.profiles.names import checked_name, with_profile_for_style
 from envs.core.errors import BadInput
 from envs.core.plain_values import Layer, checked, merged, read_toml
 from envs.core.record import Record
@@ -78,7 +78,7 @@ class RunConfig(Record):
     model spec. If `planner` and `judge` are unset, an open task uses the defaults of :mod:`agent.run.open_defaults`."""
     judge: str = "state"
     """AutoRater and outcome judge: `state` (the task's own checkers, no model), `same` (the planner's model,
-    or the policy's where the planner has none), `none`, or a model spec. A small model (see `prompt_style`) serves as
+    or the policy's where the planner has none), `none`, or a model spec. A small model (see `profile`) serves as
     AutoRater only: a task without a checker stays unjudged."""
     rater: str | None = None
     """AutoRater in place of the one that `judge` names, with the same values."""
@@ -111,15 +111,12 @@ class RunConfig(Record):
     """`base_url` of the grounder alone."""
     language: Literal["program", "id"] = "program"
     """Action language of the policy (MiRA paper, App. A.4)."""
-    prompt_style: Literal["compact", "full", "auto"] = "auto"
-    """Prompts of the policy. `auto` uses compact prompts for demonstrations of an oracle and for checkpoints that
-    declare them in `mira.json` (the embedded model, and models trained here on such prompts), and full prompts for all
-    other models. Planner and AutoRater use the style that their checkpoint declares. With `compact` they use compact
-    prompts if they are the policy's own model, or if no model is the policy; other models get full prompts."""
     profile: str = "auto"
-    """Prompt profile of the policy: a file of :mod:`agent.profiles`, or `auto`, which chooses by `prompt_style` and the
-    model (`mira models MODEL`). The run records the chosen one. In a stored configuration of an older version
-    `auto` is the one of its prompt style: `large` or `compact`."""
+    """Prompt profile of the policy: a file of :mod:`agent.profiles`. `auto` uses the one that a checkpoint declares in
+    `mira.json` (the embedded model, and models trained here), `compact` for demonstrations of an oracle, and else
+    chooses by the name of the model (`mira models MODEL`). The run records the chosen one. Planner and AutoRater have
+    the prompts that their own model declares or its name chooses, and those of `profile` if they are the policy's own
+    model. In a stored configuration of an older version `auto` is `compact` or `large`."""
     max_actions_per_turn: int = Field(default=8, ge=1, le=20)
     """Most actions of one policy answer, in full prompts only: typing, selecting and clicking, then one of any kind.
     Each is a step of its own. The rest is dropped where one fails or the page changes beyond it. 1 asks for one action
@@ -339,13 +336,15 @@ def _schema_or_file(given: object) -> str | dict[str, Any]:
 def with_current_keys(values: Mapping[str, Any]) -> dict[str, Any]:
     """Returns *values* of an older version under the present keys. Removed keys are dropped; where a key and its old
     name are both set, the key counts."""
+    values = with_profile_for_style(values)
     renamed = {RENAMED_KEYS[key]: value for key, value in values.items() if key in RENAMED_KEYS}
     return renamed | {key: value for key, value in values.items() if key not in {*RENAMED_KEYS, *REMOVED_KEYS}}
 
 
 def outdated_key_hints(values: Mapping[str, Any], source: str) -> list[str]:
     """Returns one line for each key of *values* that was renamed or has no effect any more."""
-    renamed = [f"{source}: {old} is now called {new}" for old, new in RENAMED_KEYS.items() if old in values]
+    names = {**RENAMED_KEYS, "prompt_style": "profile"}
+    renamed = [f"{source}: {old} is now called {new}" for old, new in names.items() if old in values]
     removed = [
         f"{source}: {key} has no effect any more, leave it out: a run resumes from its traces alone"
         for key in sorted(REMOVED_KEYS)

@@ -13,7 +13,8 @@ from agent.episode.points import NOT_OFFERED, PointScale, is_at_point, offers_po
 from agent.episode.profile_prompts import names_control, render_prompt
 from agent.episode.prompts import PolicyView, Style
 from agent.episode.short_prompts import repair_text, valid_form
-from agent.profiles.profile import OF_STYLE, Profile, named
+from agent.profiles.names import OF_STYLE
+from agent.profiles.profile import Profile, named
 from envs.core.action_languages import Language, Parsed, ParseError
 from envs.core.action_languages.choices import page_choices
 from envs.core.action_languages.grammar import grammar

@@ -19,7 +19,7 @@ from typing import Any, Final, Literal
 
 from pydantic import Field, model_validator
 
-from agent.profiles.names import FOLDER, profile_names
+from agent.profiles.names import FOLDER, OF_STYLE, profile_names
 from envs.core.actions import Action
 from envs.core.errors import BadInput
 from envs.core.plain_values import checked, read_toml
@@ -31,8 +31,6 @@ from models.specs import parse_spec
 
 LARGE: Final = "large"
 COMPACT: Final = "compact"
-OF_STYLE: Final[Mapping[PromptStyle, str]] = {"full": LARGE, "compact": COMPACT}
-"""The profile of models that were trained on prompts of a style."""
 
 _HOLE = re.compile(r"#([1-9])")
 _SIZE = re.compile(r"(?<![a-z0-9.])(\d{1,4}(?:\.\d{1,3})?)(b|m)(?![a-z0-9])")

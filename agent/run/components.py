@@ -266,15 +266,12 @@ def _style(config: RunConfig, spec: str) -> Style:
     """Prompt style of *spec*: the configured one for the policy, else the one that its checkpoint declares."""
     if config.policy == spec and config.profile != AUTO:
         return named(config.profile).style
-    if config.policy == spec and config.prompt_style != "auto":
-        return config.prompt_style
     return style_of_spec(spec) or "full"
 
 
 def _is_compact(config: RunConfig, spec: str) -> bool:
     """Whether *spec* plans and rates with compact prompts. A large planner beside a small policy does not."""
-    alone = config.policy in NOT_MODELS and config.prompt_style == "compact"
-    return alone or _style(config, spec) == "compact"
+    return _style(config, spec) == "compact"
 
 
 def _role_style(config: RunConfig, spec: str) -> RoleStyle:

@@ -41,8 +41,6 @@ def _can_plan_and_judge(config: RunConfig) -> bool:
         return False
     if config.profile != AUTO:
         return named(config.profile).role_style == "full"
-    if config.prompt_style != "auto":
-        return config.prompt_style == "full"
     return profile_of_spec(config.policy).role_style == "full"
 
 

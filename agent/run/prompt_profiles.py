@@ -6,19 +6,16 @@ from collections.abc import Collection
 from typing import Any, Final
 
 from agent.config import RunConfig, parse_config
-from agent.profiles.names import AUTO
-from agent.profiles.profile import OF_STYLE, Profile, named, profile_of_spec
+from agent.profiles.names import AUTO, OF_STYLE
+from agent.profiles.profile import Profile, named, profile_of_spec
 from agent.run.oracle_tasks import SPECS, plays_oracle
-from envs.core.errors import BadInput
 from models.local.declarations import style_of_spec
 
 _SET_BY_PROFILES: Final = ("profile", "language", "max_actions_per_turn", "max_notes")
 
 
 def with_profile(config: RunConfig, suite: str) -> RunConfig:
-    """*config* with the profile that it chooses, and the settings of that profile which *config* leaves unset.
-
-    Raises BadInput where `profile` and `prompt_style` contradict each other."""
+    """*config* with the profile that it chooses, and the settings of that profile which *config* leaves unset."""
     profile = _chosen(config, suite)
     settings: dict[str, Any] = {
         "language": profile.language,
@@ -42,25 +39,16 @@ def with_policy(config: RunConfig, before: str, suite: str, chosen: Collection[s
 
 
 def profile_of(config: RunConfig, suite: str) -> Profile:
-    """The profile of a stored *config*; without one, as in older versions, the one of its prompt style."""
+    """The profile of a stored *config*; without one, as in older versions, the one that its model declares, or
+    `large`."""
     if config.profile != AUTO:
         return named(config.profile)
-    if config.prompt_style != "auto":
-        return named(OF_STYLE[config.prompt_style])
     if plays_oracle(config, suite):
         return named(OF_STYLE["compact"])
     return named(OF_STYLE[style_of_spec(config.policy) or "full"])
 
 
 def _chosen(config: RunConfig, suite: str) -> Profile:
-    if config.profile != AUTO:
-        profile = named(config.profile)
-        if config.prompt_style not in ("auto", profile.style):
-            raise BadInput(
-                f"profile {profile.name!r} has {profile.style} prompts, but prompt_style is {config.prompt_style!r}: "
-                "set one of them"
-            )
-        return profile
-    if config.prompt_style != "auto" or plays_oracle(config, suite) or config.policy in ("scripted", *SPECS):
-        return profile_of(config, suite)
-    return profile_of_spec(config.policy)
+    if config.profile == AUTO and not plays_oracle(config, suite) and config.policy not in ("scripted", *SPECS):
+        return profile_of_spec(config.policy)
+    return profile_of(config, suite)

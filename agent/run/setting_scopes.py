@@ -61,7 +61,7 @@ RUN_FIELDS: Final[Mapping[str, FieldScope]] = {
     "session.ignore_https_errors": FieldScope(Scope.SERVER, _CONFIG_FILE),
     "session.upload_folder": FieldScope(Scope.LOCAL, "--upload-folder"),
     "session.background": FieldScope(Scope.SERVER, _CONFIG_FILE),
-    **_plain("", "language prompt_style profile max_actions_per_turn rationale constrained policy_thinking thoughts"),
+    **_plain("", "language profile max_actions_per_turn rationale constrained policy_thinking thoughts"),
     **_plain("", "grounder_profile grounder_thinking grounder_deadline_s expert expert_share"),
     **_plain("", "show_plan thinking k headed workers attempts seed temperature"),
     **_plain("", "vision_profile"),

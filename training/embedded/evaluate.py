@@ -72,7 +72,7 @@ async def evaluate(
         policy=policy,
         planner=planner,
         judge=JUDGES.get(planner, planner),
-        prompt_style="compact",
+        profile="compact",
         workers=workers,
         limits=Limits(max_steps=15, max_seconds=120, max_parse_errors=2),
     )

@@ -10,8 +10,7 @@ from typing import Any, Final, Literal, cast
 from pydantic import Field, field_validator, model_validator
 
 from agent.config import Limits
-from agent.profiles.names import profile_names
-from agent.profiles.profile import OF_STYLE
+from agent.profiles.names import profile_names, with_profile_for_style
 from envs.core.errors import BadInput
 from envs.core.plain_values import Layer, checked, flattened, merged, read_toml, source_of
 from envs.core.record import Record
@@ -54,16 +53,7 @@ class RaySettings(Record):
     """A worker that takes longer with its shard is replaced."""
 
 
-def _with_profile(rollouts: Mapping[str, Any]) -> dict[str, Any]:
-    """*rollouts* with `profile` in place of `prompt_style`, its name in earlier versions."""
-    values = dict(rollouts)
-    if "prompt_style" in values:
-        style = values.pop("prompt_style")
-        values.setdefault("profile", next((name for known, name in OF_STYLE.items() if known == style), style))
-    return values
-
-
-_RENAMED: Final = {"rollouts": _with_profile, "compute": with_renamed_compute}
+_RENAMED: Final = {"rollouts": with_profile_for_style, "compute": with_renamed_compute}
 
 
 def _renamed(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -115,8 +105,8 @@ class RolloutSettings(Record):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_prompt_style(cls, fields: Any) -> Any:
-        return _with_profile(cast("Mapping[str, Any]", fields)) if isinstance(fields, Mapping) else fields
+    def _keys_of_older_versions(cls, fields: Any) -> Any:
+        return with_profile_for_style(cast("Mapping[str, Any]", fields)) if isinstance(fields, Mapping) else fields
 
     @field_validator("profile")
     @classmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from agent.profiles.profile import OF_STYLE
+from agent.profiles.names import OF_STYLE
 from agent.run.components import check_outcome
 from agent.run.discover_traces import discover_traces
 from envs.core.errors import BadInput

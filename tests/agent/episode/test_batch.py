@@ -191,8 +191,8 @@ async def test_after_a_resume_the_policy_is_asked_again_with_what_was_not_done(s
 @pytest.mark.parametrize(
     ("settings", "asks"),
     [
-        ({"prompt_style": "full"}, (8, RATIONALE_CHARS, None)),
-        ({"prompt_style": "compact"}, (1, 0, None)),
+        ({"profile": "large"}, (8, RATIONALE_CHARS, None)),
+        ({"profile": "compact"}, (1, 0, None)),
         ({"policy": "openai:gpt-5"}, (8, 0, None)),
         ({"policy": "openai:gpt-5", "policy_thinking": 0}, (8, RATIONALE_CHARS, 0)),
         ({"policy": "gemini:gemini-2.5-pro", "policy_thinking": "auto"}, (8, 0, "auto")),

@@ -46,7 +46,7 @@ TEAMS = {
     "one_large_model": (("scripted:A", "same", "same", "auto"), ("full", "full", True)),
     "a_large_planner_beside_a_small_policy": (("scripted:A", "scripted:B", "same", "compact"), ("full", "full", True)),
     "a_large_planner_alone": (("scripted:A", "scripted:B", "scripted:A", "compact"), ("full", "m1: no", False)),
-    "a_small_planner_for_an_oracle": (("oracle", "scripted:A", "same", "compact"), ("compact", "m1: no", False)),
+    "a_large_planner_for_an_oracle": (("oracle", "scripted:A", "same", "auto"), ("full", "full", True)),
 }
 
 
@@ -61,7 +61,7 @@ def three_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("three_models")
 @pytest.mark.parametrize(("specs", "expected"), TEAMS.values(), ids=TEAMS.keys())
 async def test_who_is_asked_as_a_small_model(specs: tuple[str, str, str, str], expected: tuple[str, str, bool]) -> None:
-    keys = ("policy", "planner", "judge", "prompt_style")
+    keys = ("policy", "planner", "judge", "profile")
     config = parse_config({**dict(zip(keys, specs, strict=True)), "k": 1})
     async with open_components(config, "miniwob") as components:
         (planned,) = (await components.planner.plan(SITUATION)).milestones
@@ -103,7 +103,7 @@ async def test_one_small_model_plans_acts_and_rates_without_a_key(shop: Shop, tm
         policy=_small_model(tmp_path / "small.json"),
         planner="same",
         judge="same",
-        prompt_style="compact",
+        profile="compact",
         k=2,
         out=tmp_path / "runs",
     )

@@ -89,21 +89,21 @@ def test_a_grammar_is_sent_only_where_answers_are_constrained() -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "style", "expected"),
+    ("setting", "profile", "expected"),
     [
-        ("auto", "full", True),
+        ("auto", "large", True),
         ("auto", "compact", False),
-        ("off", "full", False),
-        ("on", "full", True),
+        ("off", "large", False),
+        ("on", "large", True),
         ("on", "compact", True),
     ],
 )
 async def test_local_models_are_constrained_unless_their_prompts_are_compact(
-    tmp_path: Path, setting: str, style: str, expected: bool
+    tmp_path: Path, setting: str, profile: str, expected: bool
 ) -> None:
     folder = save_checkpoint(tmp_path / "checkpoint")
     config = RunConfig.model_validate(
-        {"policy": f"local:{folder}", "planner": "none", "judge": "none", "constrained": setting, "prompt_style": style}
+        {"policy": f"local:{folder}", "planner": "none", "judge": "none", "constrained": setting, "profile": profile}
     )
     async with open_components(config, "miniwob") as components:
         policy = components.policy

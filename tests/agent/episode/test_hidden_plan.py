@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent.episode.policy import ModelPolicy
+from agent.profiles.names import OF_STYLE
 from agent.run.runner import run_suite
 from envs.core.action_languages import PROGRAM
 from envs.core.tasks import TaskSelection
@@ -63,7 +64,7 @@ async def play(out: Path, script: list[str], style: PromptStyle, **values: objec
 
     model = ScriptedModel(answer)
     run = await run_suite(
-        config(limits={"max_steps": 9, "max_parse_errors": 5}, prompt_style=style, **values),
+        config(limits={"max_steps": 9, "max_parse_errors": 5}, profile=OF_STYLE[style], **values),
         TaskSelection("miniwob", ("login-user",), (0,)),
         out,
         policy=ModelPolicy(model, PROGRAM, style),

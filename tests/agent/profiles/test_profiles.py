@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.config import RunConfig
+from agent.config import RunConfig, parse_config
 from agent.episode.policy import ScriptedPolicy
 from agent.episode.profile_prompts import profile_of_messages, render_prompt
 from agent.profiles.profile import named, profile_of_spec, profiles, read_profile, size_in_billions
@@ -145,22 +145,30 @@ async def test_run_json_and_headers_hold_the_chosen_profile(tmp_path: Path, monk
     ],
 )
 def test_a_run_of_an_older_version_keeps_its_prompts(settings: dict[str, str], profile: str) -> None:
-    values = RunConfig.model_validate(settings).resolved()
+    values = RunConfig().resolved() | settings
     del values["profile"]
     stored = RunConfig.model_validate_json(json.dumps(values))
     assert profile_of(stored, "miniwob").name == profile
 
 
-@pytest.mark.parametrize(("style", "profile"), [("full", "large"), ("compact", "compact")])
-def test_a_prompt_style_is_short_for_its_profile(style: str, profile: str) -> None:
-    config = RunConfig.model_validate({"policy": QWEN, "prompt_style": style})
-    assert with_profile(config, "miniwob").profile == profile
+@pytest.mark.parametrize(
+    ("values", "profile"),
+    [
+        ({"prompt_style": "full"}, "large"),
+        ({"prompt_style": "compact"}, "compact"),
+        ({"prompt_style": "auto"}, "auto"),
+        ({"prompt_style": "compact", "profile": "auto"}, "compact"),
+        ({"prompt_style": "compact", "profile": "small"}, "small"),
+    ],
+)
+def test_a_prompt_style_of_an_older_version_is_a_profile(values: dict[str, str], profile: str) -> None:
+    assert RunConfig.model_validate({"policy": QWEN, **values}).profile == profile
 
 
-def test_a_profile_and_a_prompt_style_may_not_contradict_each_other() -> None:
-    config = RunConfig(policy=QWEN, profile="small", prompt_style="compact")
-    with pytest.raises(BadInput, match="profile 'small' has full prompts, but prompt_style is 'compact'"):
-        with_profile(config, "miniwob")
+@pytest.mark.parametrize("style", ["short", ["full"]])
+def test_an_unknown_prompt_style_is_refused(style: object) -> None:
+    with pytest.raises(BadInput, match="profile"):
+        parse_config({"prompt_style": style})
 
 
 async def test_the_policy_of_a_run_is_asked_by_its_profile() -> None:

@@ -59,7 +59,7 @@ ROLES_SET: list[tuple[dict[str, str], tuple[str, str], str]] = [
     ({"judge": "none"}, ("same", "none"), "--planner none switches it off"),
     ({"planner": "none", "judge": "none"}, ("none", "none"), "policy openai:m, planner none, judge none"),
     ({"planner": "reference", "judge": "state"}, ("reference", "state"), "planner reference, judge state"),
-    ({"prompt_style": "compact"}, ("reference", "state"), "name a model with --planner and --judge"),
+    ({"profile": "compact"}, ("reference", "state"), "name a model with --planner and --judge"),
     ({"profile": "small"}, ("reference", "state"), "name a model with --planner and --judge"),
     ({"policy": "embedded"}, ("reference", "state"), f"planner reference, judge state{EMBEDDED}"),
     ({"policy": "embedded", "judge": "none"}, ("reference", "none"), f"planner reference, judge none{EMBEDDED}"),

@@ -106,7 +106,7 @@ async def test_an_adapter_that_vllm_rejects_changes_nothing(served: Served, tmp_
 
 @pytest.mark.browser
 async def test_its_episodes_have_the_data_for_training(served: Served, tmp_path: Path) -> None:
-    config = RunConfig(policy=f"vllm:{served.url}#policy", prompt_style="compact", workers=2)
+    config = RunConfig(policy=f"vllm:{served.url}#policy", profile="compact", workers=2)
     played = await run_suite(config, TaskSelection("miniwob", ("click-button",), (0, 1)), tmp_path)
     assert [episode.outcome for episode in played.episodes] == ["success"] * 2
     kept = select((file.read(), file.blobs) for file in discover_traces([played.folder])).kept
