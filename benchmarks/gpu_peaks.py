@@ -44,7 +44,7 @@ from training.grpo.memory import grpo_peaks, picture_of
 from training.grpo.run import load_start
 from training.grpo.settings import parse_settings
 from training.grpo.trainer import build_trainer
-from training.loop.planning import model_config
+from training.loop.resource_plan import model_config
 
 SHARING: Final = Sharing(foreach=True)
 """One process, whose optimizer updates all weights at once."""

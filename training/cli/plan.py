@@ -18,7 +18,7 @@ from training.cli.messages import AsJson, Changes, changes_option, importing, ne
 from training.cli.recipes import RecipeName, with_recipe
 
 if TYPE_CHECKING:
-    from training.loop.planning import TrainingPlan
+    from training.loop.resource_plan import TrainingPlan
 
 Configuration = Annotated[
     str | None,
@@ -121,7 +121,7 @@ def _command(path: Path | None, recipe: str | None, start: str | None) -> Litera
 
 
 def _plan_loop(path: Path | None, changes: Sequence[str], model: str | None, **gpus: Any) -> TrainingPlan:
-    from training.loop.planning import model_config, plan_training
+    from training.loop.resource_plan import model_config, plan_training
     from training.loop.settings import load_settings
 
     settings = load_settings(path, changes)
@@ -132,7 +132,7 @@ def _plan_loop(path: Path | None, changes: Sequence[str], model: str | None, **g
 def _plan_fine_tuning(
     path: Path | None, changes: Sequence[str], model: str | None, start: str | None, **limits: Any
 ) -> TrainingPlan:
-    from training.loop.planning import architectures, model_config, plan_fine_tuning
+    from training.loop.resource_plan import architectures, model_config, plan_fine_tuning
     from training.loop.sft import SupervisedSettings
 
     settings = SupervisedSettings.load(path, changes)
@@ -146,9 +146,9 @@ def _plan_grpo(
     path: Path | None, changes: Sequence[str], model: str | None, image: tuple[int, int] | None, **limits: Any
 ) -> TrainingPlan:
     importing("torch", "TRL")
-    from training.grpo.planning import plan_grpo
+    from training.grpo.resource_plan import plan_grpo
     from training.grpo.settings import load_settings
-    from training.loop.planning import model_config
+    from training.loop.resource_plan import model_config
 
     settings = load_settings(path, changes)
     described, name = model_config(model, "embedded", "")

@@ -23,8 +23,8 @@ from tests.training.grpo.vision_cases import vision_examples
 from training.engine.memory_plan import Peak, Sharing
 from training.grpo.evaluation import encode_prompts
 from training.grpo.memory import grpo_peaks, picture_of
-from training.grpo.planning import with_vllm
 from training.grpo.puzzles import make_puzzles
+from training.grpo.resource_plan import with_vllm
 from training.grpo.run import load_start
 from training.grpo.settings import GrpoSettings, parse_settings
 from training.grpo.trainer import build_trainer

@@ -18,7 +18,7 @@ from training.configs import HERE, config_file
 from training.engine.memory_plan import GB, Peak, Sharing
 from training.engine.stage_memory import stage_peaks
 from training.loop.loop import Loop
-from training.loop.planning import (
+from training.loop.resource_plan import (
     TrainingPlan,
     architectures,
     launched_processes,

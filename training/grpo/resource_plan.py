@@ -13,7 +13,7 @@ from training.engine.memory_plan import Peak
 from training.grpo.frames import limit_pixels
 from training.grpo.memory import grpo_peaks, picture_of
 from training.grpo.settings import GrpoSettings
-from training.loop.planning import RateMargin, TrainingPlan, sharing_of
+from training.loop.resource_plan import RateMargin, TrainingPlan, sharing_of
 
 ADVICE: Final = {
     "weights": "set compute.bf16 with compute.lora: frozen weights are held in bfloat16",
