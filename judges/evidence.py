@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Final, Literal
 
 from envs.observer.action_log import action_log_lines
-from envs.observer.page_lines import without_cues, without_refs
+from envs.observer.page_lines import CONTROL_ROLES, without_cues, without_refs
 from envs.observer.page_text import LOG_LINE_CHARS, page_text, plain_page_text
 from judges.base import Progress
 from models.prompting.invisible_characters import visible
@@ -25,11 +25,21 @@ LOG_CHARS: Final = 3_000
 """Characters of the log that a large rater is shown: about 40 actions."""
 
 Rejection = Literal[
-    "no quote", "quote not found", "quote talks to the judge", "too many quotes", "quote lacks the milestone's value"
+    "no quote",
+    "quote not found",
+    "quote talks to the judge",
+    "too many quotes",
+    "quote lacks the milestone's value",
+    "quote shows a control that did not change",
 ]
 
 _VALUE: Final = re.compile(r"\"([^\"]+)\"|“([^”]+)”|(?<!\w)(\d[\d/.:,-]+\d|#\d+)(?!\w)")
 """A quoted text, a date or number of three and more characters, or a number after `#`."""
+
+_FOCUSED: Final = re.compile(r" focused(?=$| |,)", re.MULTILINE)
+_STATE: Final = r" = \"| \(| (?:checked|unchecked|mixed|selected|pressed|current|expanded|collapsed|on|off)\b"
+_CONTROL: Final = re.compile(rf'(?<![\w"])(?:{"|".join(sorted(CONTROL_ROLES))}) "(?:[^"\\]|\\.)*"(?P<state>{_STATE})?')
+"""A control as a page line shows it, and the beginning of its value or states."""
 
 _JUDGE_TALK = re.compile(
     r"\b(?:sub-?goals?|milestones?|verdicts?|auto-?raters?|current_complete|next_milestone"
@@ -87,6 +97,20 @@ def lacks_value(milestone: str, quote: str) -> bool:
     values = [next(filter(None, match.groups())) for match in _VALUE.finditer(milestone)]
     shown = normalised(quote).casefold()
     return bool(values) and not any(_shows(shown, normalised(value).casefold()) for value in values)
+
+
+def shows_unchanged_control(progress: Progress, quote: str) -> bool:
+    """Whether *quote*, a line of the page without refs, has controls without value and state only, and was on the page
+    of the turn before as well.
+
+    For raters that take a control for what could be done with it: with "The form is sent" they quote the button Submit,
+    with "The year is filled in" an empty field. False if the page before is unknown or was not rated.
+    """
+    controls = list(_CONTROL.finditer(quote))
+    if progress.previous is None or progress.unrated or not controls or any(one["state"] for one in controls):
+        return False
+    before = without_refs(without_cues(visible(progress.previous.text)))
+    return normalised(_FOCUSED.sub("", quote)) in normalised(_FOCUSED.sub("", before))
 
 
 def _shows(text: str, value: str) -> bool:

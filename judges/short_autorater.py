@@ -16,7 +16,7 @@ from envs.observer.page_focus import focused_lines, interest
 from envs.observer.page_lines import CUT, without_cues, without_refs
 from envs.observer.page_text import LOG_LINE_CHARS, short_head, within_site
 from judges.base import Progress
-from judges.evidence import lacks_value, normalised
+from judges.evidence import Rejection, lacks_value, normalised, shows_unchanged_control
 from judges.stepwise_autorater import Claim, StepwiseAutoRater
 from models.asking import ask
 from models.base import ChatRequest, Message
@@ -105,6 +105,8 @@ class Question(NamedTuple):
     messages: tuple[Message, ...]
     lines: tuple[str, ...]
     """The numbered lines of the last message; the first one has the number 1."""
+    actions: int
+    """How many of them are actions; the others are of the page."""
 
 
 def render(progress: Progress, index: int) -> Question:
@@ -115,7 +117,7 @@ def render(progress: Progress, index: int) -> Question:
         turns += [message("user", question), Message("assistant", example.answer.model_dump_json())]
     done, page = _lines(progress, index)
     asked = _question(done, page, progress.milestones[index].text)
-    return Question((message("system", words(_SYSTEM)), *turns, message("user", asked)), (*done, *page))
+    return Question((message("system", words(_SYSTEM)), *turns, message("user", asked)), (*done, *page), len(done))
 
 
 def _question(done: Sequence[str], page: Sequence[str], milestone: str) -> PromptText:
@@ -150,15 +152,20 @@ class ShortAutoRater(StepwiseAutoRater):
     """Asks a small general *model*. It gets no thinking tokens: what it sees is part of the answer."""
 
     async def claim(self, progress: Progress, index: int) -> Claim:
-        messages, lines = render(progress, index)
-        request = ChatRequest(messages=messages, max_tokens=MAX_TOKENS, deadline_s=self.settings.deadline_s)
+        question = render(progress, index)
+        lines = question.lines
+        request = ChatRequest(messages=question.messages, max_tokens=MAX_TOKENS, deadline_s=self.settings.deadline_s)
         answered = await ask(self.model, request, LineAnswer)
         answer = answered.answer
         if not answer.reached:
             return Claim(None, answered.reply)
         named = _evidence(lines[answer.line - 1]) if 1 <= answer.line <= len(lines) else ""
-        lacks = lacks_value(progress.milestones[index].text, named)
-        return Claim(named, answered.reply, "quote lacks the milestone's value" if lacks else None)
+        rejected: Rejection | None = None
+        if lacks_value(progress.milestones[index].text, named):
+            rejected = "quote lacks the milestone's value"
+        elif answer.line > question.actions and shows_unchanged_control(progress, named):
+            rejected = "quote shows a control that did not change"
+        return Claim(named, answered.reply, rejected)
 
 
 def _evidence(line: str) -> str:

@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
+from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator, model_validator
 
 from envs.observer.page_focus import focused_lines, interest
 from envs.observer.page_lines import without_cues, without_refs
@@ -82,14 +82,23 @@ _EXAMPLES: Final = (
 
 
 class MilestoneList(BaseModel):
-    """The answer. Milestones that are empty, too long or repeated are an error; a subclass bounds their number."""
+    """The answer. Milestones that are empty, too long or repeated are an error; a subclass bounds their number.
+
+    A longer list is cut and not asked for again: a 1.5B model answers "at most 4 items" with that text as a milestone.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
+    most: ClassVar[int | None] = None
     taken: ClassVar[frozenset[str]] = frozenset()
     """Texts of the anchors, as :func:`planners.model_planner.comparable` text."""
 
     milestones: list[str] = Field(min_length=1)
+
+    @field_validator("milestones", mode="before")
+    @classmethod
+    def _no_more_than_asked_for(cls, milestones: Any) -> Any:
+        return milestones[: cls.most] if isinstance(milestones, list) else milestones  # pyright: ignore[reportUnknownVariableType]
 
     @model_validator(mode="after")
     def _each_is_new(self) -> MilestoneList:
@@ -104,7 +113,7 @@ def answer_schema(most: int, taken: frozenset[str] = frozenset()) -> type[Milest
     schema = create_model(
         f"UpTo{most}", __base__=MilestoneList, milestones=(list[str], Field(..., min_length=1, max_length=most))
     )
-    schema.taken = taken
+    schema.taken, schema.most = taken, most
     return schema
 
 

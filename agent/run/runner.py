@@ -171,8 +171,8 @@ async def resume(
     """Continues a run that was killed or interrupted, and episodes that a model broke. A finished run is only reported.
 
     No committed action is sent again. Pass *policy* and *suite* again if they were Python objects. *settings* replace
-    the run's from here on: a model spec as *policy*, `planner`, `judge`, `rater`, `grounder`, `base_url`,
-    `thinking`, `model_deadline_s` and those of single roles, `retry_window_s`, and of `limits` those that end an
+    the run's from here on: a model spec as *policy*, `planner`, `judge`, `rater`, `grounder`; `base_url`,
+    `thinking`, `model_deadline_s` and those of single roles; `retry_window_s`, and of `limits` those that end an
     episode (`{"max_steps": 40}`). An episode that a limit ended without success continues if that limit is raised;
     steps, seconds, tokens and cost before the resume count. The trace records each change.
 

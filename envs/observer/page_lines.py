@@ -50,6 +50,8 @@ _WORD = re.compile(r"\w+|[^\w\s]")
 _FILLED = frozenset(("textbox", "searchbox", "combobox", "listbox", "spinbutton", "slider"))
 _FIELDS = _FILLED | {"checkbox", "radio", "switch"}
 _BUTTONS = frozenset(("button", "tab", "menuitem", "menuitemcheckbox", "menuitemradio", "option", "treeitem"))
+CONTROL_ROLES: Final = _FIELDS | _BUTTONS | {"link", "clickable"}
+"""The common roles of controls."""
 
 
 def without_cues(text: str) -> str:

@@ -150,6 +150,44 @@ async def test_a_line_that_talks_to_the_judge_is_refused(make_observation: MakeO
     assert (rating.z, rating.reason) == ((False,), "m1: refused, quote talks to the judge")
 
 
+MOVIES = '[1] textbox "" = "Action" focused\nYear | [2] textbox ""\n[4] clickable "Submit"'
+BEFORE = '[1] textbox "" focused\nYear | [2] textbox ""\n[4] clickable "Submit"'
+FORM = '[2] radio "1st" selected\n[3] textbox "" [4] textbox "" focused'
+FORM_BEFORE = '[2] radio "1st"\n[3] textbox "" [4] textbox ""'
+
+
+@pytest.mark.parametrize(
+    ("milestone", "before", "page", "line", "reached"),
+    [
+        pytest.param("Genre is filled in", BEFORE, MOVIES, 2, True, id="a value"),
+        pytest.param("Year is filled in", BEFORE, MOVIES, 3, False, id="an empty field"),
+        pytest.param("The submit button is clicked", BEFORE, MOVIES, 4, False, id="a button that could be clicked"),
+        pytest.param("The 2nd textbox is filled in", FORM_BEFORE, FORM, 3, False, id="the focus alone"),
+        pytest.param("The 1st radio button is selected", FORM_BEFORE, FORM, 2, True, id="a state"),
+        pytest.param("The menu is open", "Shop", '[1] menuitem "Tea"', 2, True, id="a control that appeared"),
+        pytest.param("The form is sent", MOVIES, "Your order was sent.", 2, True, id="text"),
+        pytest.param("Ada is welcome", "Welcome, Ada", "Welcome, Ada", 2, True, id="text that was there"),
+        pytest.param("Submit is clicked", MOVIES, MOVIES, 1, True, id="an action"),
+    ],
+)
+async def test_a_control_that_did_not_change_proves_nothing(  # noqa: PLR0917 - a table
+    make_observation: MakeObservation, milestone: str, before: str, page: str, line: int, reached: bool
+) -> None:
+    """As of recorded episodes, where an empty field and the button Submit were named."""
+    options = {"history": (clicked("Submit"),), "previous": make_observation(before)}
+    tested, _ = rater(answer(line))
+    rating = (await tested.rate(about(milestone, make_observation(page), **options))).rating
+    assert rating.z == (reached,)
+    assert ("control that did not change" in rating.reason) != reached
+
+
+async def test_a_control_proves_what_was_not_rated_when_it_appeared(make_observation: MakeObservation) -> None:
+    page = make_observation('[1] menuitem "Tea"\n[2] textbox "Amount"')
+    options = {"history": (clicked("Menu"),), "previous": page, "unrated": True}
+    tested, _ = rater(answer(2))
+    assert (await tested.rate(about("The menu is open", page, **options))).rating.z == (True,)
+
+
 async def test_of_a_long_page_the_lines_are_shown_that_the_milestone_speaks_of(
     make_observation: MakeObservation,
 ) -> None:
