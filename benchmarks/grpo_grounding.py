@@ -46,13 +46,17 @@ ARMS: Final[dict[str, dict[str, Any]]] = {
     "ssl_k2": {"reward": {"zones": 2}},
     "ssl_k8": {"reward": {"zones": 8}},
     "in_box": {"reward": {"kind": "guirlvg", "format": "none"}, "scale_advantages": True},
-    "distance": {"reward": {"kind": "guirlvg", "format": "none", "accuracy": "distance"}, "scale_advantages": True},
+    "distance": {
+        "reward": {"kind": "guirlvg", "format": "none", "accuracy": "distance", "near_pixels": 9},
+        "scale_advantages": True,
+    },
+    "distance_80": {"reward": {"kind": "guirlvg", "format": "none", "accuracy": "distance"}, "scale_advantages": True},
     "in_box_akf": {"reward": {"kind": "guirlvg", "format": "none"}, "scale_advantages": True, "kl_by_reward": True},
     "exploration": {"reward": {"kind": "adagui", "thought": "none"}, "scale_advantages": True},
     "lpo": {"reward": {"kind": "lpo", "window": [16, 16]}, "scale_advantages": True, "clip_high": 0.28},
     "lpo_no_windows": {"reward": {"kind": "lpo", "windows": False}, "scale_advantages": True, "clip_high": 0.28},
 }
-"""What each changes of SSL's recipe."""
+"""What each changes of SSL's recipe. 9 pixels here are what GuirlVG's 80 pixels are on a screen of 1920 x 1080."""
 BASE: Final[dict[str, Any]] = {
     "recipe": "ssl",
     "answer_tokens": 10,
