@@ -73,8 +73,9 @@ def completed_runs(out: Path) -> Iterator[Run]:
         yield path.parent.parent.name, int(path.parent.name.removeprefix("seed-")), read_held_out(path.parent)
 
 
-def table(out: Path, write: Path, measured: Sequence[Example]) -> None:
-    """Writes WRITE.md, .json and .svg. Raises BadInput where nothing has ended."""
+def table(out: Path, write: Path, measured: Sequence[Example], baseline: str = "binary") -> None:
+    """Writes WRITE.md, .json and .svg; differences are to the arm *baseline*, if it is there. Raises BadInput where
+    nothing has ended."""
     runs = list(completed_runs(out))
     if not runs:
         raise BadInput(f"no run in {str(out)!r} has ended")
@@ -85,7 +86,7 @@ def table(out: Path, write: Path, measured: Sequence[Example]) -> None:
             solved = set(run[at].measured.solved)
             trials |= {(label, seed, name): Trial(label, seed, name, 1, name in solved) for name in names}
     arms = {one.arm for one in trials.values()}
-    made = compare_arms(list(trials.values()), baseline="binary" if "binary" in arms else None)
+    made = compare_arms(list(trials.values()), baseline=baseline if baseline in arms else None)
     text = "\n".join([*_header(made.baseline), *(_row(one, runs) for one in made.arms)]) + "\n"
     rows = [
         {"arm": arm, "seed": seed, "held_out": [one.model_dump(mode="json") for one in run]} for arm, seed, run in runs
@@ -109,7 +110,17 @@ def _curve(arm: str, seed: int, run: Sequence[HeldOutEvaluation]) -> Curve:
     )
 
 
-_COLUMNS: Final = ("arm", "seeds", "solved", "to {}", "proximity", "wrong and near", "answer tokens", "by seed")
+_COLUMNS: Final = (
+    "arm",
+    "seeds",
+    "solved",
+    "to {}",
+    "proximity",
+    "wrong and near",
+    "answer tokens",
+    "of a thought",
+    "by seed",
+)
 
 
 def _header(baseline: str) -> tuple[str, str]:
@@ -127,6 +138,7 @@ def _row(one: ArmResult, runs: Sequence[Run]) -> str:
         f"{fmean(end.proximity for end in ends):.2f}",
         share(fmean(end.near_misses for end in ends)),
         f"{fmean(end.answer_tokens for end in ends):.1f}",
+        f"{fmean(end.thought_tokens for end in ends):.1f}",
         ", ".join(share(seed.success) for seed in one.seeds),
     )
     return f"| {' | '.join(cells)} |"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,24 +18,25 @@ CHARACTERS = "0123456789#.SGUDLR>\n "
 """Characters with one token each. Each kind's question is one token too."""
 
 
-def puzzle_tokenizer() -> Any:
-    """Builds a tokenizer with one token per character and one per question."""
+def puzzle_tokenizer(*words: str) -> Any:
+    """Builds a tokenizer with one token per character, one per question, and one for each of *words*."""
     from tokenizers import Regex
 
-    asks = [maze.ASK, sudoku.ASK, pattern.ASK]
-    return closed_tokenizer([*asks, *CHARACTERS], Regex("|".join([*map(_escaped, asks), "(?m:.)"])))
+    known = [maze.ASK, sudoku.ASK, pattern.ASK, *words]
+    return closed_tokenizer([*known, *CHARACTERS], Regex("|".join([*map(_escaped, known), "(?m:.)"])))
 
 
 def _escaped(text: str) -> str:
     return "".join(f"\\{c}" if c in "().,:#" else c for c in text)
 
 
-def fresh_model(out: Path, *, width: int = 128, layers: int = 4, seed: int = 0) -> Path:
-    """Writes a randomly initialised Llama to *out*, with a context length of 512 tokens."""
+def fresh_model(out: Path, *, width: int = 128, layers: int = 4, seed: int = 0, tokenizer: Any = None) -> Path:
+    """Writes a randomly initialised Llama to *out*, with a context length of 512 tokens. Without a *tokenizer* it has
+    that of :func:`puzzle_tokenizer`."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    tokenizer = puzzle_tokenizer()
+    tokenizer = puzzle_tokenizer() if tokenizer is None else tokenizer
     torch.manual_seed(seed)
     model = LlamaForCausalLM(
         LlamaConfig(
@@ -68,7 +69,9 @@ def reference_answer(example: Example) -> str:
             raise ValueError(f"a {example.target.kind} is no puzzle")
 
 
-def reference_rows(examples: Sequence[Example], processor: Any) -> list[Row]:
+def reference_rows(
+    examples: Sequence[Example], processor: Any, answer: Callable[[Example], str] = reference_answer
+) -> list[Row]:
     """Converts puzzles and their correct answers to rows for supervised fine-tuning."""
     from models.prompting.prompt_tokens import PromptTokens
 
@@ -77,6 +80,6 @@ def reference_rows(examples: Sequence[Example], processor: Any) -> list[Row]:
     rows: list[Row] = []
     for index, example in enumerate(examples):
         prompt = tokens.encode(messages_of(example), 1 << 20)
-        action = (*tokens.plain(reference_answer(example)), tokenizer.eos_token_id)
+        action = (*tokens.plain(answer(example)), tokenizer.eos_token_id)
         rows.append(Row(prompt, action, index, 0))
     return rows
