@@ -52,7 +52,7 @@ BASE: Final[dict[str, Any]] = {
     "recipe": "adagui",
     "reward": _ADAGUI,
     "group": 16,
-    "answer_tokens": 52,
+    "answer_tokens": 64,
     "micro_rows": 128,
     "steps": 200,
     "held_out_every": 50,
@@ -142,7 +142,7 @@ def by_empty_cells(out: Path, measured: Sequence[Example]) -> Iterator[tuple[str
     for (arm, seed), folder in models.items():
         cache = folder / "by_empty_cells.json"
         if not cache.exists():
-            model, processor = load_start(folder)
+            model, processor = load_start(folder, vision=False)
             found = {count: measure(model, processor, group, settings) for count, group in groups.items()}
             cells = {count: (one.correct.value, one.thought_tokens) for count, one in found.items()}
             cache.write_text(json.dumps(cells), encoding="utf-8")
