@@ -20,14 +20,18 @@ from __future__ import annotations
 
 import argparse
 import random
+import re
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Final
 
 from agent.cli.options import parse_seeds
-from benchmarks.grpo_arms import Sets, Setting, play, table
+from benchmarks.grpo_arms import Sets, Setting, completed_runs, play, table
+from benchmarks.percentages import share
 from benchmarks.toy_models.vision import vision_model
 from envs.core.errors import BadInput
 from training.grpo.evaluation import encode_prompts, tokenizer_of
@@ -149,6 +153,25 @@ def _with_answers(processor: Any, examples: Sequence[Example]) -> dict[str, Any]
     }
 
 
+def task_table(out: Path, names: Sequence[str]) -> str:
+    """Markdown: the share of each task's examples that the start and each arm solve, means over seeds."""
+    asked = Counter(map(_task, names))
+    arms: dict[str, list[Counter[str]]] = {}
+    for arm, _, run in completed_runs(out):
+        arms.setdefault("start", [Counter(map(_task, run[0].measured.solved))])
+        arms.setdefault(arm, []).append(Counter(map(_task, run[-1].measured.solved)))
+    lines = [f"| task | examples | {' | '.join(arms)} |", f"|{' --- |' * (2 + len(arms))}"]
+    for task, count in sorted(asked.items()):
+        shares = [share(fmean(one[task] / count for one in seeds)) for seeds in arms.values()]
+        lines.append(f"| {task} | {count} | {' | '.join(shares)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _task(name: str) -> str:
+    """`click-tab` of `RUN/click-tab-3-a1/2`."""
+    return re.sub(r"-\d+-a\d+$", "", name.split("/")[-2])
+
+
 def main() -> None:
     warnings.filterwarnings("ignore")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -162,7 +185,12 @@ def main() -> None:
     given = parser.parse_args()
     try:
         if given.what == "table":
-            table(given.out, given.write or given.out / "table", read_examples(given.out / "measured.jsonl"))
+            write, measured = given.write or given.out / "table", read_examples(given.out / "measured.jsonl")
+            table(given.out, write, measured)
+            text = task_table(given.out, [example.name for example in measured])
+            with write.with_suffix(".md").open("a", encoding="utf-8") as file:
+                file.write("\n" + text)
+            print(text)
             return
         if given.learn is None or given.measure is None:
             raise BadInput("play needs --learn and --measure, files of `mira train examples`")
