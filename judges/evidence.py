@@ -31,6 +31,7 @@ Rejection = Literal[
     "too many quotes",
     "quote lacks the milestone's value",
     "quote shows a control that did not change",
+    "quote is an action that failed",
 ]
 
 _VALUE: Final = re.compile(r"\"([^\"]+)\"|“([^”]+)”|(?<!\w)(\d[\d/.:,-]+\d|#\d+)(?!\w)")

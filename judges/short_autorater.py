@@ -160,12 +160,19 @@ class ShortAutoRater(StepwiseAutoRater):
         if not answer.reached:
             return Claim(None, answered.reply)
         named = _evidence(lines[answer.line - 1]) if 1 <= answer.line <= len(lines) else ""
-        rejected: Rejection | None = None
-        if lacks_value(progress.milestones[index].text, named):
-            rejected = "quote lacks the milestone's value"
-        elif answer.line > question.actions and shows_unchanged_control(progress, named):
-            rejected = "quote shows a control that did not change"
-        return Claim(named, answered.reply, rejected)
+        return Claim(named, answered.reply, _refused(progress, index, answer.line, question.actions, named))
+
+
+def _refused(progress: Progress, index: int, line: int, actions: int, named: str) -> Rejection | None:
+    """Why *named*, the 1-based *line* of which the first *actions* are actions, does not prove the milestone."""
+    if not named:
+        return "no quote"
+    if lacks_value(progress.milestones[index].text, named):
+        return "quote lacks the milestone's value"
+    if line > actions:
+        return "quote shows a control that did not change" if shows_unchanged_control(progress, named) else None
+    result = progress.history[-HISTORY:][line - 1].result
+    return "quote is an action that failed" if result is not None and not result.ok else None
 
 
 def _evidence(line: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from envs.core.actions import ActionResult, Status
 from envs.core.observation import Observation
 from envs.core.tasks import Milestone
 from judges.autorater import RaterSettings
@@ -16,12 +17,13 @@ from judges.registry import make_rater
 from judges.short_autorater import PAGE_CHARS, LineAnswer, ShortAutoRater, render
 from models.base import ModelInvalidAnswer
 from models.providers.scripted_model import ScriptedModel
-from tests.past_actions import WAITED, clicked, typed
+from tests.past_actions import OK, WAITED, clicked, typed
 
 Make = Callable[..., Progress]
 MakeObservation = Callable[..., Observation]
 PAGE = '[1] textbox "Username" = "ann"\n[2] textbox "Password" (filled)\n[3] button "Log in"'
 TYPED = (typed("ann", "Username"),)
+COVERED = ActionResult(status=Status.COVERED, message='button "Submit": covered by div "Prev"')
 
 
 def answer(line: int, *, reached: bool = True) -> str:
@@ -179,6 +181,18 @@ async def test_a_control_that_did_not_change_proves_nothing(  # noqa: PLR0917 - 
     rating = (await tested.rate(about(milestone, make_observation(page), **options))).rating
     assert rating.z == (reached,)
     assert ("control that did not change" in rating.reason) != reached
+
+
+@pytest.mark.parametrize(("result", "reached"), [(OK, True), (COVERED, False), (None, True)])
+async def test_an_action_that_failed_proves_nothing(
+    make_observation: MakeObservation, result: ActionResult | None, reached: bool
+) -> None:
+    """As of a recorded episode: a click on a button that a calendar covered was named for "The form is sent"."""
+    tested, _ = rater(answer(1))
+    history = (clicked("Submit", result=result),)
+    rating = (await tested.rate(about("The form is sent", make_observation("Calendar"), history=history))).rating
+    assert rating.z == (reached,)
+    assert ("action that failed" in rating.reason) != reached
 
 
 async def test_a_control_proves_what_was_not_rated_when_it_appeared(make_observation: MakeObservation) -> None:
