@@ -66,18 +66,15 @@ def base_url_of(config: RunConfig, role: ModelRole) -> str | None:
 def _shares_model_of(config: RunConfig, role: ModelRole) -> ModelRole | None:
     """The role whose model *role* shares by the name `same`, or by default; None if its model is named."""
     planner = PLANNERS.split(config.planner)[1]
-    match role:
-        case "grounder" if config.grounder == "same":
-            return "policy"
-        case "planner" if planner == "same":
-            return "policy"
-        case "rater" if config.rater is None:
-            return "judge"
-        case "rater" | "judge":
-            named = config.judge if role == "judge" or config.rater is None else config.rater
-            if JUDGES.split(named)[1] == "same":
-                return "policy" if planner in {"", *NOT_MODELS} - {"same"} else "planner"
-    return None
+    if role == "rater" and config.rater is None:
+        return "judge"
+    if role in ("rater", "judge"):
+        named = config.judge if role == "judge" or config.rater is None else config.rater
+        plans = planner == "same" or planner not in ("", *NOT_MODELS)
+        shared: ModelRole = "planner" if plans else "policy"
+        return shared if JUDGES.split(named)[1] == "same" else None
+    same = {"planner": planner == "same", "grounder": config.grounder == "same"}
+    return "policy" if same.get(role, False) else None
 
 
 def check_base_urls(config: RunConfig, before: RunConfig | None = None) -> None:

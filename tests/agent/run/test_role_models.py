@@ -14,6 +14,8 @@ from agent.run.role_models import base_url_of, check_base_urls
 from agent.run.run_store import RunFolder
 from agent.run.runner import resume, run_task
 from envs.core.errors import BadInput
+from models.base import ChatModel
+from models.transport import RetryPolicy
 from tests.agent.mira_process import run_mira
 from tests.agent.roles import Roles, role_of
 from tests.agent.shop import Shop
@@ -72,9 +74,12 @@ async def test_roles_share_a_model_if_spec_and_server_are_the_same(monkeypatch: 
     from agent.run import components
 
     make = components.make_model
-    monkeypatch.setattr(
-        components, "make_model", lambda spec, **how: made.append((spec, how["base_url"])) or make(spec, **how)
-    )
+
+    def recorded(spec: str, *, base_url: str | None, policy: RetryPolicy) -> ChatModel:
+        made.append((spec, base_url))
+        return make(spec, base_url=base_url, policy=policy)
+
+    monkeypatch.setattr(components, "make_model", recorded)
     mixed = {"policy": "openai:p", "planner": "openai:p", "judge": "anthropic:claude-opus-5"}
     apart = {**mixed, "base_url": A, "planner_base_url": B, "judge_base_url": C}
     async with open_components(parse_config(apart), "open"):
@@ -141,7 +146,7 @@ async def test_each_role_asks_its_own_server_and_a_resume_moves_one(shop: Shop, 
             policy_base_url=first.openai_url,
             retry_window_s=0,
         )
-        assert broken.outcome == "broken"
+        assert broken.outcome == "broken" and broken.folder is not None
         assert {role_of(one) for one in first.requests} == {"policy"}
         assert {role_of(one) for one in second.requests} >= {"planner"}
         assert "policy" not in {role_of(one) for one in second.requests}
