@@ -80,19 +80,20 @@ const pageAddress = (element) => {
 };
 const isFileInput = (element) => htmlTag(element) === 'input' && typeOf(element) === 'file';
 
-/** Selects an option by label, value, or label ignoring case; a multiple list keeps its other selected options. */
+/** Selects an option by label, label with its group, value, or label ignoring case; a multiple list keeps its other selected options. */
 function chooseOption(element, requested, most) {
+  const labelled = (some) => some.map(distinctLabel(some.map(labelOf)));
   if (htmlTag(element) !== 'select') return sent({ status: 'wrong' });
   if (isDisabled(element)) return sent({ status: 'disabled' });
   const name = clean(requested);
   const options = [...optionsOf(element)];
   const usable = options.filter((option) => !isBarred(option));
-  const tests = [(option) => labelOf(option) === name, (option) => storable(valueOf(option)) === requested,
-    (option) => labelOf(option).toLowerCase() === name.toLowerCase()];
+  const tests = [(option) => labelOf(option) === name, (option) => groupedLabel(option) === name,
+    (option) => storable(valueOf(option)) === requested, (option) => labelOf(option).toLowerCase() === name.toLowerCase()];
   const among = (some) => tests.map((test) => some.find(test)).find((match) => match);
   const option = among(usable);
   if (!option && among(options)) return sent({ status: 'barred' });
-  if (!option) return sent({ status: 'none', options: usable.slice(0, most).map(labelOf), total: usable.length });
+  if (!option) return sent({ status: 'none', options: labelled(usable.slice(0, most)), total: usable.length });
   focusOn(element);
   if (isMultiple(element)) setChosen(option, true);
   else setChosenIndex(element, indexOf(option));

@@ -219,13 +219,25 @@ function readValue(control, settings) {
 
 function readSelect(control, settings) {
   const options = optionsOf(control.element);
-  const chosen = firstOf(chosenOf(control.element), settings.nameChars, labelOf); // more would be cut anyway
+  const label = distinctLabel(firstOf(options, settings.maxOptions, labelOf));
+  const chosen = firstOf(chosenOf(control.element), settings.nameChars, label); // more would be cut anyway
   control.value = cut(chosen.join(', '), settings.nameChars);
-  setOptions(control, options, labelOf, settings);
+  setOptions(control, options, label, settings);
   control.barred = new Set(control.options.flatMap((_, i) => (isBarred(options[i]) ? [i] : [])));
 }
 
 const labelOf = (option) => clean(optionLabel(option) || optionText(option));
+/** The label of an option after that of its group. */
+function groupedLabel(option) {
+  const group = parentElement(option);
+  const name = group && htmlTag(group) === 'optgroup' ? clean(optionLabel(group)) : '';
+  return name ? `${name}: ${labelOf(option)}` : labelOf(option);
+}
+/** Labels of options: with the group where several options have the same one of *labels*. */
+function distinctLabel(labels) {
+  const repeated = new Set(labels.filter((label, i) => labels.indexOf(label) !== i));
+  return (option) => (repeated.has(labelOf(option)) ? groupedLabel(option) : labelOf(option));
+}
 /** Whether an option is disabled, regardless of its list. */
 const isBarred = (option) => isDisabled(option) || matches(option, 'optgroup[disabled] > option');
 

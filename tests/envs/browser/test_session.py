@@ -158,6 +158,20 @@ async def test_select(web: Web, opener: Opener) -> None:
     assert (await select(session, "No list", "x")).status is Status.NOT_ACTIONABLE
 
 
+async def test_select_of_a_group(web: Web, opener: Opener) -> None:
+    session = await opener()
+    groups = (
+        "<optgroup label=Italy><option value=1>Fast</optgroup><optgroup label=Spain><option value=2>Fast<option>Slow"
+    )
+    web["/"] = f"<select id=s aria-label=Ship><option value=0>None{groups}</select>"
+    await visit(session, web.url())
+    for option, chosen in (("Spain: Fast", "2"), ("Fast", "1"), ("Spain: Slow", "Slow"), ("2", "2")):
+        assert (await select(session, "Ship", option)).status is Status.OK
+        assert await value(session, "#s") == chosen
+    missing = await select(session, "Ship", "Slower")
+    assert "'None', 'Italy: Fast', 'Spain: Fast', 'Slow'" in missing.message
+
+
 async def test_a_list_that_takes_several_keeps_what_is_chosen(web: Web, opener: Opener) -> None:
     session = await opener()
     web["/"] = "<select multiple id=s aria-label=L><option>a<option>b<option>c</select>"

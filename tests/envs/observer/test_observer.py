@@ -162,6 +162,15 @@ CASES = [
         ],
     ),
     (
+        "options-of-groups-with-equal-labels",
+        "<select aria-label=Ship><option>Pick-up<optgroup label=Italy><option>Standard<option>Express</optgroup>"
+        "<optgroup label=Spain><option selected>Standard</optgroup><optgroup><option>Standard</optgroup></select>",
+        [
+            '[1] combobox "Ship" = "Spain: Standard" options: "Pick-up" "Italy: Standard" "Express" "Spain: Standard" '
+            '"Standard"'
+        ],
+    ),
+    (
         "copies-of-custom-controls-for-the-form",
         "<style>input { position: absolute; pointer-events: none; opacity: 0 }</style>"
         "<form><button type=button role=switch aria-checked=true aria-label=Dark></button>"
