@@ -3,10 +3,10 @@
     python -m benchmarks.grpo_thoughts play --out runs/thoughts
     python -m benchmarks.grpo_thoughts table --out runs/thoughts --write docs/results/grpo_thoughts
 
-Sudokus of 4 x 4 with two to six empty cells. A thought names cell after cell (row, column, digit), those with the
-fewest candidates first; the answer is the grid. The start is a Llama of a million parameters that has cloned right
-answers, half of them with a thought and half with an empty one, so it thinks at random. Arms learn from 1,000 puzzles
-by 200 updates of 8 prompts x 16 completions, and are measured on 300 others, greedily.
+Sudokus of 4 x 4 with two to ten empty cells. A thought has the grids on the way: in each, every cell is filled in that
+has one candidate in the grid before; easy puzzles need none. The start is a Llama of a million parameters that has
+cloned right answers to 8,000 puzzles, half of them with a thought and half with an empty one, so it thinks at random.
+Arms learn from 1,000 puzzles by 200 updates of 8 prompts x 16 completions, and are measured on 300 others, greedily.
 """
 
 from __future__ import annotations
@@ -30,15 +30,17 @@ from training.engine.settings import Compute, Optimization
 from training.engine.sft import SupervisedJob, supervised
 from training.grpo.evaluation import measure
 from training.grpo.examples import Example
-from training.grpo.puzzles import make_puzzles
+from training.grpo.puzzles.sudoku import sudoku
 from training.grpo.rewards import SudokuTarget
 from training.grpo.run import load_start
 from training.grpo.settings import parse_settings
 
 SIZE: Final = 4
-CLONED, LEARNED, MEASURED = 4_000, 1_000, 300
-EPOCHS: Final = 4
-_ADAGUI: Final = {"kind": "adagui", "thought_tokens": 24}  # a thought of six cells
+EMPTY: Final = (2, 4, 6, 8, 10)
+"""Most empty cells of a puzzle; fewer where the solution would not be unique."""
+CLONED, LEARNED, MEASURED = 8_000, 1_000, 300
+EPOCHS: Final = 8
+_ADAGUI: Final = {"kind": "adagui", "thought_tokens": 40}  # two grids
 ARMS: Final[dict[str, dict[str, Any]]] = {
     "answer_only": {"reward": {"thought": "none"}},
     "uniform": {"reward": {"hard_above": 0.01}},
@@ -52,7 +54,7 @@ BASE: Final[dict[str, Any]] = {
     "recipe": "adagui",
     "reward": _ADAGUI,
     "group": 16,
-    "answer_tokens": 64,
+    "answer_tokens": 96,
     "micro_rows": 128,
     "steps": 200,
     "held_out_every": 50,
@@ -63,26 +65,15 @@ BASE: Final[dict[str, Any]] = {
 
 
 def puzzles(count: int, seed: int, apart_from: Sequence[Example] = ()) -> tuple[Example, ...]:
-    """Sudokus in which up to four of the empty cells are filled in again, so that their difficulty differs."""
-    rng = Random(f"filled in {seed}")
-    taken = {example.messages for example in apart_from}
-    made = (_easier(one, rng) for one in make_puzzles("sudoku", 2 * count, seed=seed, size=SIZE))
-    return tuple(dict.fromkeys(one for one in made if one.messages not in taken))[:count]
-
-
-def _easier(example: Example, rng: Random) -> Example:
-    target = sudoku_of(example)
-    cells = [(row, column) for row in range(SIZE) for column in range(SIZE)]
-    empty = [(row, column) for row, column in cells if target.puzzle[row][column] == "0"]
-    filled = rng.sample(empty, min(rng.randrange(5), len(empty) - 2))
-    rows = tuple(
-        "".join(target.solution[row][column] if (row, column) in filled else digit for column, digit in enumerate(line))
-        for row, line in enumerate(target.puzzle)
-    )
-    *before, (role, text) = example.messages
-    asked = "\n".join((text.split("\n")[0], *rows))
-    changed = {"messages": (*before, (role, asked)), "target": SudokuTarget(puzzle=rows, solution=target.solution)}
-    return example.model_copy(update=changed)
+    """Distinct sudokus of differing difficulty, without the prompts of *apart_from*."""
+    rng, taken = Random(seed), {example.messages for example in apart_from}
+    made: dict[str, Example] = {}
+    while len(made) < count:
+        text, target = sudoku(rng, SIZE, rng.choice(EMPTY) / SIZE**2)
+        example = Example(name=f"sudoku-{seed}-{len(made)}", messages=(("user", text),), target=target)
+        if example.messages not in taken:
+            made.setdefault(text, example)
+    return tuple(made.values())
 
 
 def sudoku_of(example: Example) -> SudokuTarget:
@@ -94,15 +85,21 @@ def empty_cells(example: Example) -> int:
     return sum(line.count("0") for line in sudoku_of(example).puzzle)
 
 
+def _at_most(example: Example) -> int:
+    """The least of `EMPTY` that is not below the example's empty cells."""
+    return next(count for count in EMPTY if empty_cells(example) <= count)
+
+
 def thought(target: SudokuTarget) -> str:
-    """The empty cells as row, column and digit, those with the fewest candidates first."""
-    grid = [list(line) for line in target.puzzle]
-    words: list[str] = []
-    while empty := [(row, column) for row in range(SIZE) for column in range(SIZE) if grid[row][column] == "0"]:
-        row, column = min(empty, key=lambda cell: len(_candidates(grid, *cell)))
-        grid[row][column] = target.solution[row][column]
-        words.append(f"{row + 1}{column + 1}{grid[row][column]}")
-    return " ".join(words)
+    """The grids on the way to the answer: in each, every cell with one candidate in the grid before is filled in."""
+    grid, grids = [list(line) for line in target.puzzle], list[str]()
+    cells = [(row, column) for row in range(SIZE) for column in range(SIZE)]
+    while any("0" in line for line in grid):
+        forced = [(r, c) for r, c in cells if grid[r][c] == "0" and len(_candidates(grid, r, c)) == 1]
+        for row, column in forced or [cell for cell in cells if grid[cell[0]][cell[1]] == "0"]:
+            grid[row][column] = target.solution[row][column]
+        grids.append("\n".join(map("".join, grid)))
+    return "\n\n".join(grids[:-1])
 
 
 def _candidates(grid: Sequence[Sequence[str]], row: int, column: int) -> set[str]:
@@ -135,7 +132,7 @@ def start_of(out: Path) -> Path:
 
 def by_empty_cells(out: Path, measured: Sequence[Example]) -> Iterator[tuple[str, int, dict[int, tuple[float, float]]]]:
     """For the start and each arm and seed: by number of empty cells, what is solved and the tokens of a thought."""
-    groups = {count: [one for one in measured if empty_cells(one) == count] for count in range(2, 7)}
+    groups = {count: [one for one in measured if _at_most(one) == count] for count in EMPTY}
     models = {("start", 0): out / "start" / "model"}
     models |= {(arm, seed): out / arm / f"seed-{seed}" / "model" for arm, seed, _ in completed_runs(out)}
     settings = parse_settings(BASE, "base")
@@ -155,12 +152,11 @@ def difficulty_table(out: Path, measured: Sequence[Example]) -> str:
     arms: dict[str, list[dict[int, tuple[float, float]]]] = {}
     for arm, _, cells in by_empty_cells(out, measured):
         arms.setdefault(arm, []).append(cells)
-    counts = range(2, 7)
-    lines = [f"| arm | {' | '.join(f'{count} empty' for count in counts)} |", f"|{' --- |' * (1 + len(counts))}"]
+    lines = [f"| arm | {' | '.join(f'{count} empty' for count in EMPTY)} |", f"|{' --- |' * (1 + len(EMPTY))}"]
     for arm, seeds in arms.items():
         cells = [
             f"{share(fmean(one[count][0] for one in seeds))}, {fmean(one[count][1] for one in seeds):.1f}"
-            for count in counts
+            for count in EMPTY
         ]
         lines.append(f"| {arm} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"

@@ -9,18 +9,18 @@ from training.grpo.rewards.targets import SudokuTarget
 
 ASK = "Fill the empty cells (0): each row, column and square holds every digit once. Answer with the rows."
 BLANKS = 0.4
-"""Maximum share of empty cells. A cell stays filled if emptying it would allow a second solution."""
+"""Default share of empty cells. A cell stays filled if emptying it would allow a second solution."""
 
 
-def sudoku(rng: Random, size: int) -> tuple[str, SudokuTarget]:
-    """Returns (prompt, target) of a sudoku with side *size*, 4 or 9."""
+def sudoku(rng: Random, size: int, blanks: float = BLANKS) -> tuple[str, SudokuTarget]:
+    """Returns (prompt, target) of a sudoku with side *size*, 4 or 9, and a share of at most *blanks* empty cells."""
     if size not in (4, 9):
         raise ValueError(f"a sudoku's side is 4 or 9, not {size}")
     solution = _solution(rng, size)
     puzzle = [list(row) for row in solution]
     places = [(r, c) for r in range(size) for c in range(size)]
     rng.shuffle(places)
-    left = round(BLANKS * size * size)
+    left = round(blanks * size * size)
     for r, c in places:
         if not left:
             break
