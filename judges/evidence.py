@@ -105,10 +105,13 @@ def shows_unchanged_control(progress: Progress, quote: str) -> bool:
     of the turn before as well.
 
     For raters that take a control for what could be done with it: with "The form is sent" they quote the button Submit,
-    with "The year is filled in" an empty field. False if the page before is unknown or was not rated.
+    with "The year is filled in" an empty field. False if the page before is unknown, or if an action had led to it and
+    it was not rated.
     """
     controls = list(_CONTROL.finditer(quote))
-    if progress.previous is None or progress.unrated or not controls or any(one["state"] for one in controls):
+    steps = len(progress.history) if progress.step is None else progress.step
+    skipped = progress.unrated and steps > 1  # the first page is never rated
+    if progress.previous is None or skipped or not controls or any(one["state"] for one in controls):
         return False
     before = without_refs(without_cues(visible(progress.previous.text)))
     return normalised(_FOCUSED.sub("", quote)) in normalised(_FOCUSED.sub("", before))

@@ -195,11 +195,15 @@ async def test_an_action_that_failed_proves_nothing(
     assert ("action that failed" in rating.reason) != reached
 
 
-async def test_a_control_proves_what_was_not_rated_when_it_appeared(make_observation: MakeObservation) -> None:
+@pytest.mark.parametrize(("steps", "reached"), [(1, False), (2, True)])
+async def test_a_control_proves_what_was_not_rated_when_an_action_showed_it(
+    make_observation: MakeObservation, steps: int, reached: bool
+) -> None:
+    """The first page is never rated, and nothing was done before it."""
     page = make_observation('[1] menuitem "Tea"\n[2] textbox "Amount"')
-    options = {"history": (clicked("Menu"),), "previous": page, "unrated": True}
-    tested, _ = rater(answer(2))
-    assert (await tested.rate(about("The menu is open", page, **options))).rating.z == (True,)
+    options = {"history": (clicked("Menu"),) * steps, "previous": page, "unrated": True}
+    tested, _ = rater(answer(1 + steps))
+    assert (await tested.rate(about("The menu is open", page, **options))).rating.z == (reached,)
 
 
 async def test_of_a_long_page_the_lines_are_shown_that_the_milestone_speaks_of(
