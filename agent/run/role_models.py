@@ -87,8 +87,10 @@ def check_base_urls(config: RunConfig, before: RunConfig | None = None) -> None:
         spec = spec_of(config, role)
         with suppress(ModelUnavailable):  # a wrong spec is reported when the model is made
             if not spec or not parse_spec(spec).base_url_protocol(ModelOptions(url)):
+                where = " while ANTHROPIC_BASE_URL is set" if spec.startswith("anthropic") else ""
                 raise BadInput(
-                    f"{role} {spec or 'without a model'} uses no base URL, here {url}: leave out --base-url {role}=…"
+                    f"{role} {spec or 'without a model'} uses no base URL{where}, here {url}: "
+                    f"leave out --base-url {role}=…"
                 )
 
 

@@ -114,10 +114,17 @@ def test_a_server_for_all_replaces_those_of_the_file(tmp_path: Path) -> None:
         ({"grounder_base_url": A}, "grounder without a model uses no base URL, here .*leave out --base-url grounder=…"),
         ({"planner": "reference", "planner_base_url": A}, "planner without a model uses no base URL"),
         ({"policy": "embedded", "policy_base_url": A}, "policy embedded uses no base URL"),
-        ({"judge": "gemini:g", "judge_base_url": A}, "judge gemini:g uses no base URL"),
+        ({"judge": "gemini:g", "judge_base_url": A}, "judge gemini:g uses no base URL, here"),
+        (
+            {"judge": "anthropic:c", "judge_base_url": A},
+            "judge anthropic:c uses no base URL while ANTHROPIC_BASE_URL is",
+        ),
     ],
 )
-def test_a_server_that_no_model_uses_is_refused(values: dict[str, Any], says: str) -> None:
+def test_a_server_that_no_model_uses_is_refused(
+    values: dict[str, Any], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", B)
     config = RunConfig.model_validate({"policy": "openai:p", "planner": "none", "judge": "none", **values})
     with pytest.raises(BadInput, match=says):
         check_base_urls(config)
