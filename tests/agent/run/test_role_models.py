@@ -117,7 +117,7 @@ def test_a_server_for_all_replaces_those_of_the_file(tmp_path: Path) -> None:
         ({"judge": "gemini:g", "judge_base_url": A}, "judge gemini:g uses no base URL, here"),
         (
             {"judge": "anthropic:c", "judge_base_url": A},
-            "judge anthropic:c uses no base URL while ANTHROPIC_BASE_URL is",
+            "judge anthropic:c uses no base URL while ANTHROPIC_BASE_URL",
         ),
     ],
 )
