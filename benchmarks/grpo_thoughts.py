@@ -30,7 +30,7 @@ from training.engine.settings import Compute, Optimization
 from training.engine.sft import SupervisedJob, supervised
 from training.grpo.evaluation import measure
 from training.grpo.examples import Example
-from training.grpo.puzzles.sudoku import sudoku
+from training.grpo.puzzles.sudoku import candidates, sudoku
 from training.grpo.rewards import SudokuTarget
 from training.grpo.run import load_start
 from training.grpo.settings import parse_settings
@@ -92,20 +92,13 @@ def _at_most(example: Example) -> int:
 
 def thought(target: SudokuTarget) -> str:
     """The grids on the way to the answer: in each, every cell with one candidate in the grid before is filled in."""
-    grid, grids = [list(line) for line in target.puzzle], list[str]()
-    cells = [(row, column) for row in range(SIZE) for column in range(SIZE)]
-    while any("0" in line for line in grid):
-        forced = [(r, c) for r, c in cells if grid[r][c] == "0" and len(_candidates(grid, r, c)) == 1]
-        for row, column in forced or [cell for cell in cells if grid[cell[0]][cell[1]] == "0"]:
-            grid[row][column] = target.solution[row][column]
-        grids.append("\n".join(map("".join, grid)))
+    grid, grids = [[int(digit) for digit in line] for line in target.puzzle], list[str]()
+    while empty := [(row, column) for row in range(SIZE) for column in range(SIZE) if not grid[row][column]]:
+        forced = [(row, column) for row, column in empty if len(candidates(grid, row, column)) == 1]
+        for row, column in forced or empty:
+            grid[row][column] = int(target.solution[row][column])
+        grids.append("\n".join("".join(map(str, line)) for line in grid))
     return "\n\n".join(grids[:-1])
-
-
-def _candidates(grid: Sequence[Sequence[str]], row: int, column: int) -> set[str]:
-    top, left = row - row % 2, column - column % 2
-    square = (grid[r][c] for r in (top, top + 1) for c in (left, left + 1))
-    return set("1234") - {*grid[row], *(line[column] for line in grid), *square}
 
 
 def start_of(out: Path) -> Path:

@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 from envs.observer.action_log import action_log_lines
 from envs.observer.page_lines import CONTROL_ROLES, without_cues, without_refs
+from envs.observer.page_state import FOCUSED
 from envs.observer.page_text import LOG_LINE_CHARS, page_text, plain_page_text
 from judges.base import Progress
 from models.prompting.invisible_characters import visible
@@ -37,7 +38,6 @@ Rejection = Literal[
 _VALUE: Final = re.compile(r"\"([^\"]+)\"|“([^”]+)”|(?<!\w)(\d[\d/.:,-]+\d|#\d+)(?!\w)")
 """A quoted text, a date or number of three and more characters, or a number after `#`."""
 
-_FOCUSED: Final = re.compile(r" focused(?=$| |,)", re.MULTILINE)
 _STATE: Final = r" = \"| \(| (?:checked|unchecked|mixed|selected|pressed|current|expanded|collapsed|on|off)\b"
 _CONTROL: Final = re.compile(rf'(?<![\w"])(?:{"|".join(sorted(CONTROL_ROLES))}) "(?:[^"\\]|\\.)*"(?P<state>{_STATE})?')
 """A control as a page line shows it, and the beginning of its value or states."""
@@ -114,7 +114,7 @@ def shows_unchanged_control(progress: Progress, quote: str) -> bool:
     if progress.previous is None or skipped or not controls or any(one["state"] for one in controls):
         return False
     before = without_refs(without_cues(visible(progress.previous.text)))
-    return normalised(_FOCUSED.sub("", quote)) in normalised(_FOCUSED.sub("", before))
+    return normalised(FOCUSED.sub("", quote)) in normalised(FOCUSED.sub("", before))
 
 
 def _shows(text: str, value: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 from envs.core.actions import Stop
 from envs.core.observation import Observation
-from envs.observer.page_state import steady_text
+from envs.observer.page_state import FOCUSED, steady_text
 from envs.observer.page_text import LOG_LINE_CHARS
 from judges.base import Progress
 from models.prompting.prompt_text import log_lines
@@ -27,7 +27,6 @@ UNSPACED_FROM: Final = "\u2e80"
 
 _WORD = re.compile(r"[^\W_]+")
 _REF = re.compile(r"\[\d+\]")
-_FOCUSED = re.compile(r" focused(?=$| |,)")
 _STOP = frozenset(
     re.findall(
         r"\w+",
@@ -66,7 +65,7 @@ def _only_focus_moved(progress: Progress) -> bool:
 
 
 def _focused_lines(text: str) -> list[str]:
-    return [with_masked_refs(line) for line in text.splitlines() if _FOCUSED.search(line)]
+    return [with_masked_refs(line) for line in text.splitlines() if FOCUSED.search(line)]
 
 
 def may_have_progressed(progress: Progress, *, ask_every: int) -> bool:

@@ -26,7 +26,8 @@ _VOLATILE: Final = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _REF: Final = re.compile(r"^\[\d+\]|(?<=[\s|])\[\d+\](?= \w)", re.MULTILINE)
-_FOCUSED: Final = re.compile(r" focused(?=$| |,)", re.MULTILINE)
+FOCUSED: Final = re.compile(r" focused(?=$| |,)", re.MULTILINE)
+"""The state of the control that has the focus, in the text of a page."""
 _TOKEN_NAMES: Final = re.compile(
     r"_|ts|timestamp|rand|nonce|sid|cb|cachebuster|.*csrf.*|.*token|.*sess(?:ion)?_?id|__form_.*", re.IGNORECASE
 )
@@ -40,7 +41,7 @@ def page_state(url: str, text: str) -> str:
 
 def steady_text(text: str) -> str:
     """Removes relative times, clocks, tokens, focus and refs from the *text* of an observation."""
-    return _VOLATILE.sub("~", _FOCUSED.sub("", _REF.sub("[]", text)))
+    return _VOLATILE.sub("~", FOCUSED.sub("", _REF.sub("[]", text)))
 
 
 def steady_url(url: str) -> str:

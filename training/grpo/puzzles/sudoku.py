@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from random import Random
 
 from training.grpo.rewards.targets import SudokuTarget
@@ -46,19 +47,25 @@ def _solution(rng: Random, size: int) -> list[list[int]]:
     return [list(line) for line in zip(*permuted, strict=True)] if rng.random() < 0.5 else permuted
 
 
+def candidates(puzzle: Sequence[Sequence[int]], row: int, column: int) -> list[int]:
+    """The digits that the row, the column and the square of a cell do not have yet."""
+    side = math.isqrt(len(puzzle))
+    top, left = row - row % side, column - column % side
+    used = {*puzzle[row], *(line[column] for line in puzzle)}
+    used |= {digit for line in puzzle[top : top + side] for digit in line[left : left + side]}
+    return [digit for digit in range(1, len(puzzle) + 1) if digit not in used]
+
+
 def _count_solutions(puzzle: list[list[int]], limit: int) -> int:
     """Counts solutions up to *limit*, trying the cell with the fewest candidates first. *puzzle* is restored
     afterwards."""
-    size, side = len(puzzle), math.isqrt(len(puzzle))
+    size = len(puzzle)
     best: tuple[int, int, list[int]] | None = None
     for r in range(size):
         for c in range(size):
             if puzzle[r][c]:
                 continue
-            top, left = r - r % side, c - c % side
-            used = {*puzzle[r], *(row[c] for row in puzzle)}
-            used |= {digit for row in puzzle[top : top + side] for digit in row[left : left + side]}
-            free = [digit for digit in range(1, size + 1) if digit not in used]
+            free = candidates(puzzle, r, c)
             if best is None or len(free) < len(best[2]):
                 best = (r, c, free)
     if best is None:
