@@ -17,12 +17,16 @@ from models.providers.local import LocalSpec
 from models.specs import parse_spec
 from training.cli.messages import needs_local
 from training.serving.artifact import Dtype, Kind
+from training.starts import start_folder
 
 if TYPE_CHECKING:
     from training.serving.verify import Verification
 
 Source = Annotated[
-    str, typer.Argument(help="Checkpoint DIR or DIR+ADAPTER; with --check, an export.", metavar="CHECKPOINT")
+    str,
+    typer.Argument(
+        help="Checkpoint DIR or FILE.gguf, alone or with +ADAPTER; with --check, an export.", metavar="CHECKPOINT"
+    ),
 ]
 To = Annotated[Path | None, typer.Option("--to", "--out", "-o", help="New folder for the export.")]
 KindOption = Annotated[Kind, typer.Option("--kind", help="Merged model, or an adapter with a reference to its base.")]
@@ -66,13 +70,14 @@ def export(
 
 def _exported(source: str, to: Path, kind: Kind, dtype: Dtype | None, quiet: bool) -> Verification:
     spec = parse_spec(source if source.startswith("local:") else f"local:{source}")
-    if not isinstance(spec, LocalSpec) or not (spec.folder / "config.json").is_file():
+    base = start_folder(str(spec.folder)) if isinstance(spec, LocalSpec) else Path()
+    if not isinstance(spec, LocalSpec) or not (base / "config.json").is_file():
         raise BadInput(f"{source!r} is not a checkpoint folder (it has no config.json): use DIR or DIR+ADAPTER")
     with _working("reading, writing, comparing", quiet):
         from training.serving.export import export as write  # imports torch, which takes seconds
 
         with writing(to):
-            return write(spec.folder, spec.adapter, to, kind=kind, dtype=dtype)
+            return write(base, spec.adapter, to, kind=kind, dtype=dtype)
 
 
 def _checked(folder: Path, quiet: bool) -> Verification:

@@ -16,6 +16,7 @@ import torch
 from envs.core.disk_errors import writing
 from envs.core.errors import BadInput, NotWritten
 from models.base import ModelUnavailable
+from models.local.declarations import copy_declarations
 from models.local.gpu_attention import avoid_cudnn_attention
 from models.local.loading import declare_turn_end, read_checkpoint, reading_old_names
 from models.local.safe_loading import ADAPTER_CONFIG, LOCAL, WEIGHTS, weights_problem
@@ -26,6 +27,8 @@ from training.engine.processes import process_state
 from training.engine.settings import Compute, Lora
 
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
+ADAPTER = "adapter"
+"""The folder of a training with LoRA that holds the adapter, beside `model`, which has it merged."""
 
 
 def load_policy(folder: Path, *, padded: bool = False) -> tuple[Any, Any]:
@@ -158,6 +161,27 @@ def save_policy(model: Any, tokenizer: Any, out: Path, start: Path | None = None
         tokenizer.save_pretrained(part)
         if start is not None:
             copy_processor(part, start, base_of(start))
+
+
+def save_adapter(model: Any, beside: Path, start: Path) -> None:
+    """Writes the LoRA matrices of *model* beside its checkpoint, atomically, as a PEFT adapter of *start*; does nothing
+    for a model without adapters, or whose start is an adapter itself. Call it before the checkpoint is saved, which
+    merges them."""
+    if not hasattr(model, "peft_config") or is_adapter(start):
+        return
+    out = beside.with_name(ADAPTER)
+    shutil.rmtree(out, ignore_errors=True)  # of a process that was killed before it wrote the model
+    for config in model.peft_config.values():
+        config.base_model_name_or_path = str(start.resolve())
+    with write_folder_atomically(out) as part:
+        model.save_pretrained(part, save_embedding_layers=False)
+        (part / "README.md").unlink(missing_ok=True)  # a model card to be filled in
+
+
+def declare_adapter(model: Path) -> None:
+    """Copies what the checkpoint *model* declares to the adapter beside it, if there is one."""
+    if is_adapter(adapter := model.with_name(ADAPTER)):
+        copy_declarations(adapter, model)
 
 
 def is_adapter(folder: Path) -> bool:

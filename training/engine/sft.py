@@ -25,7 +25,7 @@ from training.data.columns import Column
 from training.data.packing import PackedSequence, row_tokens
 from training.data.rows import Row
 from training.engine.annotate import completion_token_logprobs
-from training.engine.checkpoints import load_policy, save_policy, select_device, with_adapter
+from training.engine.checkpoints import load_policy, save_adapter, save_policy, select_device, with_adapter
 from training.engine.early_stopping import BEST, EarlyStopping, load_best
 from training.engine.half_weights import copy_trained_weights, hold_frozen_in_bfloat16, is_held_in_bfloat16
 from training.engine.launcher import run_launched
@@ -118,6 +118,7 @@ def _trained(job: SupervisedJob, rows: Sequence[Row], validation: Sequence[Row],
             copy_trained_weights(learned, exact)
             learned = exact
         write_atomically(out / "log.json", json.dumps(trainer.state.log_history, indent=1) + "\n", sync=False)
+        save_adapter(learned, out / "model", job.start)
         save_policy(learned, tokenizer, out / "model", job.start)
         shutil.rmtree(out / "checkpoints", ignore_errors=True)
         (out / BEST).unlink(missing_ok=True)

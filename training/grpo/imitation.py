@@ -26,7 +26,13 @@ from models.prompting.prompt_tokens import PromptTokens
 from models.vision.coordinates import CoordinateSpace
 from models.vision.grounding import AnswerShape
 from training.data.rows import Row, fitted_prompt, room_at_play
-from training.engine.checkpoints import lora_config, select_device, weights_digest
+from training.engine.checkpoints import (
+    declare_adapter,
+    lora_config,
+    save_adapter,
+    select_device,
+    weights_digest,
+)
 from training.engine.half_weights import copy_trained_weights, hold_frozen_in_bfloat16, is_held_in_bfloat16
 from training.engine.language_model import hidden_width
 from training.engine.learning_rate_check import UpdateBound, rate_problem
@@ -245,6 +251,7 @@ def _train_text(
     )
     model = supervised(job, rows, out, watch=watch)
     declare_training(model, _training(examples, policy, settings))
+    declare_adapter(model)
     return prompts.cut
 
 
@@ -280,12 +287,14 @@ def _train_vision(
         exact = _trainable(load_start(start, vision=True)[0], settings)
         copy_trained_weights(learned, exact)
         learned = exact
+    save_adapter(learned, out / "model", start)
     save_start(
         learned,
         processor,
         out / "model",
         _training(examples, start, settings),
     )
+    declare_adapter(out / "model")
     shutil.rmtree(out / "checkpoints", ignore_errors=True)
 
 

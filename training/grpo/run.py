@@ -31,8 +31,10 @@ from models.vision.checkpoints import declare_profile
 from models.vision.coordinates import CoordinateSpace
 from training.engine.checkpoints import (
     base_of,
+    declare_adapter,
     load_policy,
     neutral_sampling,
+    save_adapter,
     select_device,
     weights_digest,
     write_folder_atomically,
@@ -236,6 +238,7 @@ def _train(model: Any, processor: Any, job: _TrainingJob) -> None:
         if is_held_in_bfloat16(learned):
             learned = _in_float32(learned, job)
         write_atomically(out / "log.json", json.dumps(trainer.state.log_history, indent=1) + "\n")
+        save_adapter(learned, out / "model", job.start)
         save_start(
             learned,
             processor,
@@ -249,6 +252,7 @@ def _train(model: Any, processor: Any, job: _TrainingJob) -> None:
                 prompt=settings.prompt,
             ),
         )
+        declare_adapter(out / "model")
         shutil.rmtree(out / "checkpoints", ignore_errors=True)
 
 

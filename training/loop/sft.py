@@ -22,7 +22,14 @@ from training.data.rows import Row, RowEncoder, room_at_play
 from training.data.table import DataSummary, summarize
 from training.data.thoughts import declare_learned_thoughts, thoughts_in
 from training.data.trajectories import Decision, LeftOut, Selection, Trajectory, parsed_completion
-from training.engine.checkpoints import base_of, check_checkpoint, load_tokenizer, read_config, weights_digest
+from training.engine.checkpoints import (
+    base_of,
+    check_checkpoint,
+    declare_adapter,
+    load_tokenizer,
+    read_config,
+    weights_digest,
+)
 from training.engine.early_stopping import ValidationScore, best_epoch, best_score, read_scores
 from training.engine.language_model import hidden_width
 from training.engine.learning_rate_check import UpdateBound, check_rate
@@ -163,6 +170,7 @@ def fine_tune(
         model = supervised(job, encoded.rows, out, validation=validation_rows, launcher=settings.launcher, watch=watch)
         _declare(model, kept, policy, log)
         declare_precision(model, bf16=settings.compute.bf16)
+        declare_adapter(model)
         losses = [row["loss"] for row in json.loads((out / "log.json").read_text(encoding="utf-8")) if "loss" in row]
         first, last = (losses[0], losses[-1]) if losses else (None, None)
         play = play_command(model, kept)

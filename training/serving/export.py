@@ -24,7 +24,7 @@ from models.local.declarations import copy_declarations
 from models.local.loading import Checkpoint, declared_context, declared_ends, read_checkpoint
 from models.local.safe_loading import ADAPTER_CONFIG, LOCAL, adapter_problem
 from models.prompting.prompt_tokens import PromptTokens
-from models.vision.checkpoints import copy_processor
+from models.vision.checkpoints import copy_processor, is_vision_checkpoint
 from training.serving.adapters import check_servable
 from training.serving.artifact import Dtype, Kind, Manifest, hash_files, new_folder, write_manifest
 from training.serving.verify import Verification, verify
@@ -63,7 +63,7 @@ def export(
 def export_merged(base: Path, adapter: Path | None, out: Path, *, dtype: Dtype | None = None) -> Verification:
     """Exports merged weights, tokenizer, generation config and any image processor to one folder."""
     with new_folder(out) as folder:
-        read = read_checkpoint(base, adapter, on_cpu=True)
+        read = read_checkpoint(base, adapter, on_cpu=True, vision=is_vision_checkpoint(base))
         stored = dtype or _stored_dtype(base)
         _cast(read.model, stored)
         context, ends = declared_context(read.model.config, read.tokenizer), declared_ends(read.model, read.tokenizer)
@@ -93,7 +93,7 @@ def export_adapter(base: Path, adapter: Path, out: Path) -> Verification:
     """Exports only the adapter, after checking that vLLM can serve it. Its configuration has the base's absolute
     path."""
     with new_folder(out) as folder:
-        read = read_checkpoint(base, adapter, merge=False, on_cpu=True)
+        read = read_checkpoint(base, adapter, merge=False, on_cpu=True, vision=is_vision_checkpoint(base))
         _check_template(base, read.tokenizer)
         config = cast("dict[str, Any]", json.loads((adapter / ADAPTER_CONFIG).read_text(encoding="utf-8")))
         tensors = _adapter_tensors(adapter)

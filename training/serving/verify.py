@@ -11,6 +11,7 @@ from envs.core.record import Record
 from models.base import Message
 from models.local.loading import Checkpoint, read_checkpoint
 from models.prompting.prompt_tokens import PromptTokens
+from models.vision.checkpoints import is_vision_checkpoint
 from training.serving.artifact import Dtype, Manifest, read_manifest
 
 BOUNDS: Final[Mapping[Dtype, float]] = {"float32": 1e-3, "float16": 0.1, "bfloat16": 0.8}
@@ -45,9 +46,10 @@ def verify(folder: Path) -> Verification:
     manifest = read_manifest(folder)
     base, adapter = Path(manifest.base), Path(manifest.adapter) if manifest.adapter else None
     limit = BOUNDS["float32" if manifest.kind == "adapter" else manifest.dtype]
-    source_logits, source_ids = _probe(read_checkpoint(base, adapter, merge=False, on_cpu=True))
+    vision = is_vision_checkpoint(base)
+    source_logits, source_ids = _probe(read_checkpoint(base, adapter, merge=False, on_cpu=True, vision=vision))
     merged = manifest.kind == "merged"
-    served = read_checkpoint(folder if merged else base, None if merged else folder, on_cpu=True)
+    served = read_checkpoint(folder if merged else base, None if merged else folder, on_cpu=True, vision=vision)
     export_logits, export_ids = _probe(served)
     if source_ids != export_ids:
         raise BadInput("the export's tokenizer encodes a prompt differently from its source's")

@@ -9,12 +9,13 @@ import pytest
 import torch
 
 from models.embedded import embedded_dir
+from models.local.loading import read_checkpoint
 from tests.training.engine.test_padded_sft import assert_loss_is_the_token_mean, job, passes, refuse_packed
 from tests.training.engine.token_rows import rows_of
 from training.data.rows import Row
 from training.engine import sft
 from training.engine.annotate import score_completions
-from training.engine.checkpoints import load_policy
+from training.engine.checkpoints import base_of, load_policy
 from training.engine.settings import Lora, Optimization
 from training.engine.sft import supervised
 
@@ -79,6 +80,30 @@ def test_training_writes_a_plain_checkpoint(tmp_path: Path, lora: Lora | None) -
     before, after = (score_completions(load_policy(at)[0].eval(), rows, 100) for at in (embedded_dir(), out))
     assert sum(after) > sum(before) * 0.8
     assert not (out / "adapter_config.json").exists()
+
+
+@pytest.mark.parametrize("bf16", [False, True])
+def test_the_adapter_is_kept_beside_the_merged_model(tmp_path: Path, *, bf16: bool) -> None:
+    """Also when an earlier process was killed between the two."""
+    how = job(Optimization(learning_rate=3e-3, batch_rows=4), lora=Lora(rank=4))
+    how = how.model_copy(update={"compute": how.compute.model_copy(update={"bf16": bf16})})
+    (tmp_path / "adapter").mkdir()
+    (tmp_path / "adapter" / "of-a-killed-process").touch()
+    model = supervised(how, rows_of(8), tmp_path)
+    assert sorted(path.name for path in (tmp_path / "adapter").iterdir()) == [
+        "adapter_config.json",
+        "adapter_model.safetensors",
+    ]
+    read = read_checkpoint(embedded_dir(), tmp_path / "adapter", on_cpu=True).model.state_dict()
+    merged, start = (load_policy(at)[0].state_dict() for at in (model, embedded_dir()))
+    assert all(torch.allclose(read[name], weight, atol=1e-6) for name, weight in merged.items())
+    assert any(not torch.equal(start[name], weight) for name, weight in merged.items())
+    assert base_of(tmp_path / "adapter") == embedded_dir().resolve()
+
+
+def test_training_every_weight_leaves_no_adapter(tmp_path: Path) -> None:
+    supervised(job(Optimization(learning_rate=1e-3, batch_rows=4)), rows_of(4), tmp_path)
+    assert not (tmp_path / "adapter").exists()
 
 
 def test_a_row_that_would_be_cut_is_refused(tmp_path: Path) -> None:

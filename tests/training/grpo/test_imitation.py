@@ -20,6 +20,7 @@ from models.vision.grounding import AnswerShape, GroundingPrompt, declared_form
 from tests.mira_command import mira
 from tests.training.grpo.rewards.examples import CLICK, POINT
 from tests.training.grpo.vision_cases import row_alone, vision_examples
+from training.engine.checkpoints import is_adapter
 from training.engine.half_weights import hold_frozen_in_bfloat16
 from training.engine.settings import Compute
 from training.grpo import imitation
@@ -30,6 +31,7 @@ from training.grpo.imitation import ImitationSettings, answer_to_imitate, imitat
 from training.grpo.prompts import PromptSettings
 from training.grpo.rewards import MazeTarget, StepTarget
 from training.grpo.run import load_start
+from training.serving.export import export
 
 
 def example(target: Any, thought: str | None = None) -> Example:
@@ -197,6 +199,11 @@ def test_frozen_weights_in_bfloat16_learn_the_same_and_are_saved_in_float32(
     assert {weight.dtype for weight in trained[0].parameters() if weight.requires_grad} == {torch.float32}
     assert {weight.dtype for weight in saved[0].values()} == {torch.float32}
     assert all(torch.equal(saved[0][key], saved[1][key]) for key in saved[1])
+    assert is_adapter(out / "adapter") == adapters
+    if adapters:
+        exported = export(starts(name), out / "adapter", tmp_path / "exported")
+        again = load_file(tmp_path / "exported" / "model.safetensors")
+        assert exported.max_difference < 1e-4 and all(torch.allclose(again[key], saved[1][key]) for key in again)
     before = load_file(starts(name) / "model.safetensors")
     assert any(not torch.equal(saved[0][key], before[key]) for key in before), "it has learned"
 

@@ -17,6 +17,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, TrainerCallback
 from benchmarks.toy_models.puzzles import fresh_model, reference_rows
 from envs.core.errors import BadInput
 from envs.core.run_lock import LOCK_NAME, RunLock, RunLocked
+from models.local.declarations import declarations
 from tests.training.engine.deepspeed_on_cpu import PARTITIONED, ZERO_2, needs_deepspeed
 from tests.training.engine.fsdp_on_cpu import SHARDED, TWO, WHAT_ACCELERATE_TELLS
 from training.engine.processes import PATIENCE
@@ -30,6 +31,7 @@ from training.grpo.results import read_held_out
 from training.grpo.run import load_start, save_start, train_grpo
 from training.grpo.settings import GrpoSettings, parse_settings
 from training.grpo.trainer import build_trainer
+from training.serving.export import export
 
 CPU: dict[str, Any] = {"max_tokens": 64, "threads": 1, "cpu": True}
 TRAIN = make_puzzles("maze", 24, seed=0, size=3)
@@ -87,6 +89,18 @@ def test_a_run_writes_a_policy_and_its_evaluations(start: Path, tmp_path: Path) 
     ]
     done = train_grpo(TRAIN, str(start), tmp_path / "run", config, held_out=HELD_OUT, log=completion.append)
     assert done == result, "a finished run returns the same result"
+
+
+def test_an_adapter_on_its_start_is_the_model_that_was_trained(start: Path, tmp_path: Path) -> None:
+    how = {"batch_rows": 32, "learning_rate": 3e-3, "warmup": 0}
+    changed = settings(compute={**CPU, "lora": {"rank": 4}}, optimization=how)
+    train_grpo(TRAIN, str(start), tmp_path / "run", changed, log=silent)
+    export(start, tmp_path / "run" / "adapter", tmp_path / "merged")
+    merged, before = (load_file(folder / "model.safetensors") for folder in (tmp_path / "merged", start))
+    trained = weights(tmp_path / "run")
+    assert all(torch.allclose(merged[name], weight, atol=1e-6) for name, weight in trained.items())
+    assert any(not torch.equal(before[name], weight) for name, weight in trained.items())
+    assert declarations(tmp_path / "run" / "adapter") == declarations(tmp_path / "run" / "model")
 
 
 def test_prompts_and_answers_fit_the_context_of_the_start(start: Path, tmp_path: Path) -> None:

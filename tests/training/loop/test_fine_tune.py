@@ -9,10 +9,11 @@ import torch
 
 from envs.core.run_lock import LOCK_NAME, RunLock, RunLocked
 from models.embedded import embedded_dir
+from models.local.declarations import declarations
 from tests.agent.episodes import Play, write_run
 from tests.training.engine.test_tree_attention import recurrent
 from training.engine.checkpoints import load_policy, load_tokenizer, save_policy
-from training.engine.settings import Compute, Optimization
+from training.engine.settings import Compute, Lora, Optimization
 from training.loop.sft import SupervisedSettings, fine_tune
 
 torch.set_num_threads(1)
@@ -39,6 +40,14 @@ def test_a_recurrent_start_is_trained_on_padded_rows(tmp_path: Path) -> None:
     result = fine_tune(demonstrations(tmp_path / "runs"), str(start), tmp_path / "sft", settings_of(), lines.append)
     before, after = (load_policy(at, padded=True)[0].state_dict() for at in (start, result.model))
     assert any(not torch.equal(before[name], after[name]) for name in before)
+
+
+def test_an_adapter_declares_what_its_model_declares(tmp_path: Path) -> None:
+    """So `local:START+OUT/adapter` gets the prompts of `local:OUT/model`."""
+    how = settings_of().model_copy(update={"compute": Compute(cpu=True, threads=1, bf16=True, lora=Lora(rank=2))})
+    result = fine_tune(demonstrations(tmp_path / "runs"), "embedded", tmp_path / "sft", how, lambda _: None)
+    declared = declarations(tmp_path / "sft" / "adapter")
+    assert declared == declarations(result.model) and declared["precision"] == "bfloat16"
 
 
 def test_of_two_concurrent_fine_tunings_one_is_refused(tmp_path: Path) -> None:
