@@ -33,7 +33,7 @@ from agent.progress import EpisodeEnded, Event
 from agent.results import EpisodeResult
 from envs.core.record import Record
 from envs.core.tasks import TaskSelection
-from envs.core.trace import Call
+from envs.core.trace import Call, EndedBy
 from envs.core.trace_store import Trace, read_trace
 from envs.suites.miniwob.task_sets import LONGER_TASKS, NAMED_TASKS, PLANNING_TASKS
 from judges.statistics import clustered_mean, proportion
@@ -48,7 +48,7 @@ class Row(Record):
     task: str
     seed: int
     success: bool
-    ended_by: str
+    ended_by: EndedBy
     steps: int
     milestones: float | None = None
     """Share of milestones reached; None without milestones."""

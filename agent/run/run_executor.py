@@ -255,7 +255,7 @@ class RunExecutor:
         if not state.ended_by and state.parse_errors >= self.manifest.config.limits.max_parse_errors:
             state = replace(state, ended_by="error", error="no readable action, and the run was cut off while it ended")
         if not state.ended_by and recovered.step and await episode.environment.done():
-            state = replace(state, ended_by="world")
+            state = replace(state, ended_by="environment")
         if not recovered.planned:
             return await run_episode(self.graph, episode, self.approver)
         return await run_episode(

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import BeforeValidator, Field, TypeAdapter
 
 from envs.core.action_place import ActionPlace
 from envs.core.actions import Action, ActionResult
@@ -29,8 +29,10 @@ from envs.core.record import UNMASKED, Record, Unmasked
 from envs.core.tasks import Milestone, MilestoneCheck, Score, TaskRef
 from envs.security.blocked_requests import BlockedOrigin
 
-SCHEMA_VERSION = 4
-"""4: every line ends with its chain value, see :mod:`envs.core.trace_chain`; `ActionResult.held_requests`.
+SCHEMA_VERSION = 5
+"""5: `Footer.ended_by` has `environment` for what was `world`.
+
+4: every line ends with its chain value, see :mod:`envs.core.trace_chain`; `ActionResult.held_requests`.
 `ActionResult.reason`, `ActionResult.unapproved_downloads`, `Intent.notebook`, `Intent.place`, `Intent.rationale`,
 `Intent.batch`, `Intent.groundings`, `Event.notebook`, `Event.config`, `Footer.config`,
 `Footer.refused` and `ObservationRecord.marked_blob` came later and are optional.
@@ -45,10 +47,19 @@ Outcome = Literal["success", "failure", "broken", "unjudged"]
 """`broken`: the environment or a model failed, so the result says nothing about the policy. `unjudged`: there was no
 checker and no judge."""
 
-EndedBy = Literal[
-    "stop", "world", "max_steps", "max_seconds", "max_tokens", "max_cost", "declined", "error", "interrupted"
+
+def _with_new_name(ended_by: object) -> object:
+    """`world` is the name of traces and results before version 5."""
+    return "environment" if ended_by == "world" else ended_by
+
+
+EndedBy = Annotated[
+    Literal[
+        "stop", "environment", "max_steps", "max_seconds", "max_tokens", "max_cost", "declined", "error", "interrupted"
+    ],
+    BeforeValidator(_with_new_name),
 ]
-"""What ended the episode: the policy's Stop, the environment (`world`), a limit, declined actions, or an error."""
+"""What ended the episode: the policy's Stop, the environment, a limit, declined actions, or an error."""
 
 LIMITS: Final[tuple[EndedBy, ...]] = ("max_steps", "max_seconds", "max_tokens", "max_cost")
 """Values of `ended_by` that stand for a limit."""

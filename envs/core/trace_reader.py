@@ -42,7 +42,7 @@ def _named_parent(line: dict[str, Any]) -> dict[str, Any]:
 
 
 def _unchanged(line: dict[str, Any]) -> dict[str, Any]:
-    """Versions 3 and 4 only add fields."""
+    """Versions 3 and 4 only add fields; version 5 renames a value, which its field still reads."""
     return line
 
 
@@ -50,6 +50,7 @@ MIGRATIONS: Final[Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]]] = {
     1: _named_parent,
     2: _unchanged,
     3: _unchanged,
+    4: _unchanged,
 }
 """Maps a schema version to the function that migrates one line (as JSON) to the next version."""
 

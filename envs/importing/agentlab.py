@@ -74,7 +74,7 @@ def _episode(folder: Path) -> ForeignEpisode:
         category="open",
         policy=policy,
         outcome=outcome,
-        ended_by="world"
+        ended_by="environment"
         if summary.get("terminated") and not isinstance(last, Stop)
         else ended_by(last, broken=outcome == "broken"),
         evidence=f"cumulative reward {summary.get('cum_reward', 'unknown')}",

@@ -70,7 +70,7 @@ class Case:
     """The history of the steps; None builds it from the steps and `pages`."""
 
 
-SELF_ENDED: Final = ("stop", "world")
+SELF_ENDED: Final = ("stop", "environment")
 _NAMED: Final = 3
 """Number of equal actions that a reason names."""
 _RELATIVE: Final = (Click, ClickAt, Press)

@@ -15,7 +15,7 @@ from envs.observer.page_text import one_line
 
 _ENDED: dict[EndedBy, str] = {
     "stop": "The agent ended the episode itself",
-    "world": "The environment ended the episode on the agent's last action",
+    "environment": "The environment ended the episode on the agent's last action",
     "max_steps": "The episode ran into its limit of steps",
     "max_seconds": "The episode ran into its limit of seconds",
     "max_tokens": "The episode ran into its limit of tokens",

@@ -70,7 +70,7 @@ async def _after(state: State, episode: Episode, action: Action, result: ActionR
     elif declines >= MAX_DECLINES:
         update.update(ended_by="declined")
     elif await episode.environment.done():
-        update.update(ended_by="world")
+        update.update(ended_by="environment")
     return update
 
 

@@ -83,7 +83,7 @@ def _first_step(recording: Recording, at: int | None) -> int:
 
 def _is_over(recording: Recording) -> bool:
     """Whether no step can follow the last one: the policy stopped, or the environment ended the episode."""
-    if recording.footer is not None and recording.footer.ended_by == "world":
+    if recording.footer is not None and recording.footer.ended_by == "environment":
         return True
     return bool(recording.steps) and isinstance(recording.steps[-1].action, Stop)
 

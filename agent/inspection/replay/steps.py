@@ -71,6 +71,8 @@ class Walker:
         self._on_step = on_step
         self._observation: Observation | None = None
         self._downloading = _downloading(recording.steps)
+        self._downloads = 0
+        """Downloads that the recording reports until now, refused ones too."""
 
     async def go(self) -> Walk:
         """Repeats all steps, or those that the options select. Raises TraceError for a missing blob."""
@@ -111,6 +113,7 @@ class Walker:
         target = key_text(targets["ref"].key) if "ref" in targets else ""
         self._permit_downloads(step)
         matches, result = await self._do(step, page, targets)
+        await self._await_downloads(step)
         observation = self._observation = await self._arrived(step)
         how = _worst(matches)
         update: dict[str, object] = {"found": how, "target": target, "url": observation.url}
@@ -132,6 +135,18 @@ class Walker:
         session = self._environment.session
         if session is not None and session.settings.downloads == "approved" and not isinstance(step.action, WAITING):
             session.downloads.permitted = step.number in self._downloading
+
+    async def _await_downloads(self, step: RecordedStep) -> None:
+        """Waits for the downloads that this step reported in the recording. One that began during the next step would
+        be refused where that step's download was declined."""
+        result = None if step.sent.commit is None else step.sent.commit.result
+        if result is None:
+            return
+        self._downloads += len(result.downloads) + result.unapproved_downloads
+        session = self._environment.session
+        if session is not None and result.downloads:
+            await session.downloads.begun.until(self._downloads, self._options.patience_s)
+            await session.downloads.finish(self._options.patience_s)
 
     def _words(self, step: RecordedStep) -> str:
         intent = step.sent.intent

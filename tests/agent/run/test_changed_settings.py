@@ -118,7 +118,7 @@ async def test_in_a_suite_only_unsuccessful_episodes_at_a_limit_continue_also_af
     policy = scripted(miniwob_oracle)
     selection = TaskSelection("miniwob", ("click-test", "login-user"), (0, 1))
     run = await run_suite(config(limits={"max_steps": 2}), selection, tmp_path, policy=policy)
-    assert [episode.ended_by for episode in run.episodes] == ["world", "world", "max_steps", "max_steps"]
+    assert [episode.ended_by for episode in run.episodes] == ["environment", "environment", "max_steps", "max_steps"]
     before = [episode.trace_path.read_bytes() for episode in run.episodes]
 
     def interrupt(event: Event) -> None:

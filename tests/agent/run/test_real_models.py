@@ -17,7 +17,7 @@ def row(task: str, seed: int, *, success: bool, **changes: Any) -> Row:
         "task": task,
         "seed": seed,
         "success": success,
-        "ended_by": "world",
+        "ended_by": "environment",
         "steps": 2,
         "calls": {"policy": 3},
         "unreadable": {},

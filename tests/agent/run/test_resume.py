@@ -195,7 +195,7 @@ ENDINGS: list[tuple[str, tuple[Line, ...], Footer, int, EndedBy | None]] = [
     ("not-judged-after-a-limit", ONE_STEP, footer("unjudged", "max_steps"), 1, "max_steps"),
     ("not-judged-after-the-time", ONE_STEP, footer("unjudged", "max_seconds"), 1, "max_seconds"),
     ("out-of-time-after-stop", (*ONE_STEP, *STOP), footer("unjudged", "max_seconds", "42"), 2, "stop"),
-    ("not-judged-after-the-worlds-end", ONE_STEP, footer("unjudged", "world"), 1, "world"),
+    ("not-judged-after-the-worlds-end", ONE_STEP, footer("unjudged", "environment"), 1, "environment"),
     ("not-compared", (*ONE_STEP, *STOP), footer("broken", "stop", "42"), 2, "stop"),
 ]
 

@@ -123,9 +123,9 @@ def as_meant(trace: Trace, kind: Kind) -> bool:
     if footer.outcome != "failure":
         return False
     if kind.name == "first click ends it":
-        return footer.ended_by == "world" and len(trace.steps) == 1
+        return footer.ended_by == "environment" and len(trace.steps) == 1
     if kind.category == "stop_at_wrong_page" or kind.name.startswith("gives up"):
-        return footer.ended_by in ("stop", "world")
+        return footer.ended_by in ("stop", "environment")
     lost = kind.name in ("goes astray", "distracted") and any(isinstance(s.intent.action, Back) for s in trace.steps)
     return footer.ended_by == "max_steps" and not lost
 

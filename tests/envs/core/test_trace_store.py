@@ -256,6 +256,14 @@ def test_a_trace_of_the_version_before_is_read(path: Path, blobs: BlobStore) -> 
     assert (read_trace(path).footer, read_summary(path).footer) == (FOOTER, FOOTER)
 
 
+def test_an_end_by_the_environment_before_version_5_is_read(path: Path) -> None:
+    ended = FOOTER.model_copy(update={"ended_by": "environment"})
+    footer = ended.model_dump(mode="json") | {"ended_by": "world"}
+    path.parent.mkdir(parents=True)
+    path.write_text(damaged(schema_version=3) + json.dumps(footer, separators=(",", ":")) + "\n")
+    assert (read_trace(path).footer, read_summary(path).footer) == (ended, ended)
+
+
 def test_a_step_left_open_by_a_kill_may_be_intended_again(path: Path, blobs: BlobStore) -> None:
     write(path, blobs, HEADER, intent(1), intent(1), commit(1))
     assert [(s.intent.step, s.commit) for s in read_trace(path).steps] == [(1, None), (1, commit(1))]

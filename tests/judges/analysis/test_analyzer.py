@@ -203,7 +203,7 @@ LINE = st.sampled_from(
     ]
 )
 WAYS = st.lists(LINE, max_size=10).map(tuple)
-ENDS = st.sampled_from(["stop", "world", "max_steps", "max_tokens", "declined", "error", "interrupted"])
+ENDS = st.sampled_from(["stop", "environment", "max_steps", "max_tokens", "declined", "error", "interrupted"])
 
 
 @settings(max_examples=60)

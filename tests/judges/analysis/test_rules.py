@@ -61,8 +61,8 @@ CASES: dict[str, tuple[str, EndedBy, str, int | None]] = {
     "stopped_at_once": ("stop@a", "stop", C, 1),
     "stopped_at_the_second_step": ("1@a stop@b", "stop", C, 2),
     "stopped_at_the_third_step": ("1@a 2@b stop@c", "stop", A, 2),
-    "world_ended_by_a_wrong_submit": ("1@a 2@b", "world", A, 2),
-    "world_ended_by_the_first_click": ("1@a", "world", C, 1),
+    "environment_ended_by_a_wrong_submit": ("1@a 2@b", "environment", A, 2),
+    "environment_ended_by_the_first_click": ("1@a", "environment", C, 1),
     "one_action_again_and_again": ("1@a 2@b 3@c 3@c 3@c 3@c", "max_steps", B, 3),
     "identical_last_actions_on_pages_that_are_all_new": ("1@a 5@b 5@c 5@d", "max_steps", D, 4),
     "identical_last_actions_that_go_round": ("9@z 5@a 5@b 5@c 5@d 5@e 5@a 5@b 5@c", "max_steps", B, 2),
@@ -216,8 +216,8 @@ def test_other_elements_under_the_same_number_are_other_actions():
     assert analyze(steps, ended_by="max_steps", outcome="failure").category == D
 
 
-@pytest.mark.parametrize(("outcome", "ended_by"), [("broken", "stop"), ("broken", "world"), ("broken", "error")])
-def test_a_broken_world_says_nothing_about_the_agent(outcome: Any, ended_by: EndedBy):
+@pytest.mark.parametrize(("outcome", "ended_by"), [("broken", "stop"), ("broken", "environment"), ("broken", "error")])
+def test_a_broken_environment_says_nothing_about_the_agent(outcome: Any, ended_by: EndedBy):
     failure = analyze(trace("1@a 1@a 1@a"), ended_by=ended_by, outcome=outcome)
     assert (failure.category, failure.key_step) == (D, 3)
 
@@ -337,6 +337,6 @@ def test_a_first_click_without_a_witness_is_not_judged():
 @given(st.lists(st.tuples(st.sampled_from(["1", "2", "scroll"]), st.sampled_from("ab")), max_size=12))
 def test_every_failed_trace_gets_a_category_and_a_step_of_its_own(pairs: list[tuple[str, str]]):
     steps = [step(n, action, page) for n, (action, page) in enumerate(pairs, 1)]
-    for ended_by in ("stop", "world", "max_steps", "declined", "interrupted", "error"):
+    for ended_by in ("stop", "environment", "max_steps", "declined", "interrupted", "error"):
         failure = analyze(steps, ended_by=ended_by, outcome="failure")
         assert failure.key_step in ([i.step for i, _ in steps] or [None])

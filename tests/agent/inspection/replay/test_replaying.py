@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import zipfile
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from agent.episode.approval import ApprovalRequest
 from agent.inspection.replay import Replay, ReplayOptions, Verdict, replay_trace
 from agent.run.runner import run_suite, run_task
 from benchmarks.markup_changes import rebuilt
+from envs.browser.downloads import Downloads
 from envs.core.actions import Action, AnswerDialog, Back, Click, Goto, Scroll, Status, Stop, Type
 from envs.core.errors import BadInput
 from envs.core.tasks import TaskSelection
@@ -172,6 +174,27 @@ async def test_an_approved_download_is_replayed_and_a_declined_one_is_not(
     trace = read_trace(result.trace_path)
     files = [step.commit is not None and len(step.commit.result.downloads) for step in trace.steps]
     assert (asked, files) == ([1, 2], [1, 0, 0])
+    replay = await replay_trace(result.trace_path, may_act=True, out=tmp_path / "again")
+    assert verdicts(replay) == ["same"] * 3, replay.steps
+    assert [path.name for path in (tmp_path / "again" / "downloads").iterdir()] == ["prices.csv"]
+
+
+async def test_a_download_that_begins_late_in_a_replay_is_kept(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next step's download was declined. On a loaded machine that of the first step began only then."""
+    shop.front = "<title>Prices</title><a href=/file download>Prices</a>"
+
+    async def first_only(request: ApprovalRequest) -> bool:
+        return request.step == 1
+
+    script = scripted((Click(ref=1), Click(ref=1), Stop()))
+    settings: dict[str, Any] = {"approve": ("download",), "fsync": False}
+    result = await run_task("Fetch", shop.url, policy=script, out=tmp_path, approver=first_only, **settings)
+    arrived = Downloads.arrived
+    monkeypatch.setattr(
+        Downloads, "arrived", lambda self, download: asyncio.get_running_loop().call_later(1, arrived, self, download)
+    )
     replay = await replay_trace(result.trace_path, may_act=True, out=tmp_path / "again")
     assert verdicts(replay) == ["same"] * 3, replay.steps
     assert [path.name for path in (tmp_path / "again" / "downloads").iterdir()] == ["prices.csv"]
