@@ -18,6 +18,7 @@ from envs.core.atomic_write import replacing, write_atomically
 from envs.core.record import Record
 from training.data.rows import Row
 from training.engine.annotate import teacher_forced_answers
+from training.engine.progress import Watcher, unwatched
 from training.engine.settings import Compute
 
 HISTORY: Final = "validation.json"
@@ -59,11 +60,13 @@ def is_exhausted(scores: Sequence[ValidationScore], patience: int) -> bool:
     return len(scores) - 1 - scores.index(best_score(scores)) >= patience
 
 
-def validation_score(model: nn.Module, rows: Sequence[Row], compute: Compute, step: int) -> ValidationScore:
+def validation_score(
+    model: nn.Module, rows: Sequence[Row], compute: Compute, step: int, watch: Watcher = unwatched
+) -> ValidationScore:
     """Scores *rows* with *model* as it is, without dropout."""
     training = model.training
     model.eval()
-    answers = teacher_forced_answers(model, rows, compute.pack_tokens, bf16=compute.bf16)
+    answers = teacher_forced_answers(model, rows, compute.pack_tokens, watch, bf16=compute.bf16)
     model.train(training)
     tokens = sum(len(row.completion) for row in rows)
     return ValidationScore(
@@ -76,10 +79,18 @@ def validation_score(model: nn.Module, rows: Sequence[Row], compute: Compute, st
 class EarlyStopping(TrainerCallback):
     """Scores *rows* before the first step and after every *every* steps, in all processes. The scores are written to
     *folder*, and the weights of the best step beside them. Training ends after *patience* scores without improvement.
-    """
+    *watch* gets the rows that the first process has scored."""
 
     def __init__(
-        self, trainer: Trainer, rows: Sequence[Row], folder: Path, *, every: int, patience: int, compute: Compute
+        self,
+        trainer: Trainer,
+        rows: Sequence[Row],
+        folder: Path,
+        *,
+        every: int,
+        patience: int,
+        compute: Compute,
+        watch: Watcher = unwatched,
     ) -> None:
         self._trainer = trainer
         self._rows = rows
@@ -87,6 +98,7 @@ class EarlyStopping(TrainerCallback):
         self._every = every
         self._patience = patience
         self._compute = compute
+        self._watch = watch
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
@@ -105,7 +117,8 @@ class EarlyStopping(TrainerCallback):
 
     def _score(self, state: TrainerState, control: TrainerControl, known: list[ValidationScore]) -> None:
         model: Any = self._trainer.model
-        score = validation_score(model, self._rows, self._compute, state.global_step)
+        watch = self._watch if state.is_world_process_zero else unwatched
+        score = validation_score(model, self._rows, self._compute, state.global_step, watch)
         scores = [*known, score]
         better = _of_first_process(score.step > 0 and best_epoch(scores) is score)
         weights = _trained_weights(self._trainer) if better else None

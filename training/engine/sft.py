@@ -105,9 +105,8 @@ def _trained(job: SupervisedJob, rows: Sequence[Row], validation: Sequence[Row],
     trainer.add_callback(SaveByTheClock(job.compute.save_minutes))
     trainer.add_callback(ReportSteps("fine-tuning", watch))
     if validation:
-        epoch = math.ceil(len(rows) / job.optimization.batch_rows)
-        stopping = EarlyStopping(trainer, validation, out, every=epoch, patience=job.patience, compute=job.compute)
-        trainer.add_callback(stopping)
+        how = {"every": math.ceil(len(rows) / job.optimization.batch_rows), "patience": job.patience}
+        trainer.add_callback(EarlyStopping(trainer, validation, out, **how, compute=job.compute, watch=watch))
     train_on(trainer, out / "checkpoints")
     learned = whole_model(trainer, partial(_untrained, job))
     if learned is not None:

@@ -119,8 +119,8 @@ def learn(context: PhaseContext, runs: Sequence[Path]) -> PhaseMetrics:
         potential=chosen.potential,
         value=chosen.value,
         groups=chosen.groups,
-        advantage_on_successes=_mean([advantage for advantage, won in advantages if won]),
-        advantage_on_failures=_mean([advantage for advantage, won in advantages if not won]),
+        advantage_on_successes=_mean([advantage for advantage, success in advantages if success]),
+        advantage_on_failures=_mean([advantage for advantage, success in advantages if not success]),
         actor_loss=loss,
         perplexity=_perplexity(data),
         logprob_difference=logprob_difference(data),
@@ -199,10 +199,10 @@ def logprob_difference(data: PhaseData) -> float | None:
 
 def describe_data(summary: DataSummary, data: PhaseData) -> str:
     new = data.trajectories[: data.new]
-    kept, won = len(new), sum(trajectory.success for trajectory in new)
+    kept, solved = len(new), sum(trajectory.success for trajectory in new)
     left = sum(summary.left_out.values()) + summary.too_long
     return (
-        f"{kept} trajectories ({won} successes, {left} left out) and {data.replayed.chosen} of "
+        f"{kept} trajectories ({solved} successes, {left} left out) and {data.replayed.chosen} of "
         f"{data.replayed.held} replayed, {len(data.rows)} rows {rows_digest(data.rows)}"
     )
 

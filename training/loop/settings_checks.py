@@ -71,10 +71,10 @@ async def check_episodes(name: str, places: Sequence[Path], log: LogFunction) ->
     for notice in provenance.notices():
         log(f"{name}: {notice}")
     episodes = [read_summary(file.path) for file in files]
-    won = [item.header for item in episodes if item.footer is not None and item.footer.outcome == "success"]
-    held = await held_out(header.task for header in won)
+    successes = [item.header for item in episodes if item.footer is not None and item.footer.outcome == "success"]
+    held = await held_out(header.task for header in successes)
     if held:
-        raise BadInput(f"{name}: {refusal(won, held)}; leave them out")
+        raise BadInput(f"{name}: {refusal(successes, held)}; leave them out")
 
 
 def _check_start(start: Path, settings: LoopSettings) -> None:

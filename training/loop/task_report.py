@@ -118,9 +118,9 @@ def _stats(rows: Sequence[_RowNumbers]) -> OutcomeStats | None:
     )
 
 
-def _auroc(won: Sequence[_RowNumbers], lost: Sequence[_RowNumbers]) -> float | None:
+def _auroc(successes: Sequence[_RowNumbers], failures: Sequence[_RowNumbers]) -> float | None:
     """Mann and Whitney's U as a share of all pairs."""
-    if not won or not lost:
+    if not successes or not failures:
         return None
-    ranks = average_ranks([row.value for row in (*won, *lost)])[: len(won)]
-    return float(ranks.sum() - len(won) * (len(won) + 1) / 2) / (len(won) * len(lost))
+    ranks = average_ranks([row.value for row in (*successes, *failures)])[: len(successes)]
+    return float(ranks.sum() - len(successes) * (len(successes) + 1) / 2) / (len(successes) * len(failures))

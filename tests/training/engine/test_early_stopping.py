@@ -45,7 +45,8 @@ def test_scores_are_those_of_the_weights_and_the_best_are_kept(tmp_path: Path, l
     assert scores[0].loss == pytest.approx(loss_of(embedded_dir(), LEARNED), rel=1e-4)
     assert best_score(scores).loss == pytest.approx(loss_of(out, LEARNED), rel=1e-4)
     assert best_score(scores).loss < scores[0].loss
-    assert {file.name for file in (tmp_path / "a").iterdir()} == {"model", "log.json", "validation.json"}
+    adapter = set[str]() if lora is None else {"adapter"}
+    assert {file.name for file in (tmp_path / "a").iterdir()} == {"model", "log.json", "validation.json"} | adapter
     plain = supervised(job(how(best_score(scores).step // 2), lora=lora), LEARNED, tmp_path / "b")
     assert loss_of(plain, LEARNED) == pytest.approx(best_score(scores).loss, rel=1e-3), "scoring changes no training"
 

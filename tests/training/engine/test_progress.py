@@ -47,6 +47,28 @@ def test_the_start_and_every_step_are_reported_with_the_previous_loss(tmp_path: 
     assert all(note.startswith("loss ") and float(note.removeprefix("loss ")) > 0 for note in notes)
 
 
+def test_validation_reports_its_rows_and_is_no_part_of_the_remaining_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Scoring the start took minutes without a line, and was counted as the duration of the first steps."""
+    reports: list[tuple[str, int, int]] = []
+    lines, clock = list[str](), [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    log = Lines(lines.append)
+
+    def watch(stage: str, step: int, steps: int, note: str | None, /) -> None:
+        clock[0] += 600 if stage == "scoring answers" else 61
+        reports.append((stage, step, steps))
+        log(stage, step, steps, note)
+
+    job = SupervisedJob(start=embedded_dir(), optimization=HOW, compute=COMPUTE)
+    supervised(job, rows_of(6, longest=20), tmp_path, validation=rows_of(4, longest=20), watch=watch)
+    scored = [step for stage, step, steps in reports if stage == "scoring answers" and steps == 4]
+    assert scored.count(4) == 3, "the start and two epochs"
+    assert [report for report in reports if report[0] == "fine-tuning"] == [("fine-tuning", n, 6) for n in range(7)]
+    assert "about 4 min left" in next(line for line in lines if "fine-tuning: 2 of 6" in line)
+
+
 @pytest.mark.parametrize(
     ("shown", "value", "note"),
     [("reward", 0.4125, "reward 0.412"), ("loss", -0.0001, "loss 0.000"), ("loss", -0.25, "loss -0.250")],

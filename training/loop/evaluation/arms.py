@@ -171,9 +171,9 @@ def _cells(rows: Sequence[Trial]) -> _Cells:
         if row[:4] in seen:
             raise ValueError(f"attempt {row.attempt} at {row.task} twice in arm {row.arm!r}, seed {row.seed}")
         seen.add(row[:4])
-        won = cells.setdefault(row.arm, {}).setdefault(row.seed, {})
+        outcomes = cells.setdefault(row.arm, {}).setdefault(row.seed, {})
         if row.success is not None:
-            won.setdefault(row.task, []).append(row.success)
+            outcomes.setdefault(row.task, []).append(row.success)
     return cells
 
 

@@ -130,8 +130,8 @@ def pass_rate(judged: Iterable[PlayedEpisode], k: int, *, resamples: int = 2000,
     attempts: defaultdict[str, list[bool]] = defaultdict(list)
     for episode in judged:
         attempts[episode.task.id].append(episode.success)
-    enough = {task: won for task, won in attempts.items() if len(won) >= k}
-    values = [pass_at(k, len(won), sum(won)) for won in enough.values()]
+    enough = {task: outcomes for task, outcomes in attempts.items() if len(outcomes) >= k}
+    values = [pass_at(k, len(outcomes), sum(outcomes)) for outcomes in enough.values()]
     value = clustered_mean(values, list(enough), resamples=resamples, seed=seed)
     if not enough:
         value = Estimate(value=None, why_not=f"no task has {k} attempts")
