@@ -196,8 +196,9 @@ def _with_adapter(model: Any, adapter: Path) -> Any:
 
     with reading_old_names():
         warnings.filterwarnings("ignore", "Found missing adapter keys", UserWarning)
+        warnings.filterwarnings("ignore", "Could not find a config file in", UserWarning)  # the base's name on a hub
         model = PeftModel.from_pretrained(model, adapter, local_files_only=True)
-    expected = set(get_peft_model_state_dict(model))
+        expected = set(get_peft_model_state_dict(model))
     stored = set(load_peft_weights(str(adapter), device="cpu", local_files_only=True))
     if expected != stored:
         odd = min(expected ^ stored)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from envs.core.errors import BadInput
 from models.embedded import embedded_dir
+from models.local.declarations import declarations
 from models.local.loading import read_checkpoint
 from tests.mira_command import mira
 from tests.models.local.adapters import save_adapter
 from tests.models.local.gguf_files import write_gguf
 from training.engine.checkpoints import load_policy
+from training.serving.adapters import check_servable
 from training.starts import start_folder
 
 
@@ -45,6 +49,16 @@ def test_a_gguf_file_with_an_adapter_is_exported_as_a_start(
     assert all(
         torch.allclose(exported.state_dict()[name], weight, atol=1e-6) for name, weight in read.state_dict().items()
     )
+
+
+def test_the_start_for_the_sites_is_an_adapter_that_servers_take() -> None:
+    """On every layer of Qwen2.5-Coder-0.5B, in bfloat16."""
+    folder = Path("benchmarks/starts/sites-0.5b")
+    tensors = load_file(folder / "adapter_model.safetensors")
+    config = json.loads((folder / "adapter_config.json").read_text())
+    assert check_servable(config, tensors) == 8 and len(tensors) == 24 * 7 * 2
+    assert {tensor.dtype for tensor in tensors.values()} == {torch.bfloat16}
+    assert declarations(folder) == {"prompt_style": "compact", "reasons": "none", "precision": "bfloat16"}
 
 
 def test_several_gguf_files_are_one_line(tmp_path: Path) -> None:

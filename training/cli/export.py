@@ -61,8 +61,8 @@ def export(
     manifest = verified.manifest
     stdout.print(f"{printable(str(folder))}: {manifest.kind}, {manifest.parameters:,} parameters in {manifest.dtype}")
     stdout.print(
-        f"logits differ from the source's by at most {verified.max_difference:.2g} (allowed {verified.bound:g}) over "
-        f"{verified.tokens} tokens; {verified.choices_changed} next-token choices changed"
+        f"logits differ from the source's by {verified.difference:.2g} of their spread (allowed {verified.bound:g}) "
+        f"over {verified.tokens} tokens; {verified.choices_changed} next-token choices changed"
     )
     stdout.print(printable(command), soft_wrap=True, highlight=False)
     return EXIT_OK

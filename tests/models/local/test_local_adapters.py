@@ -42,6 +42,18 @@ def test_merged_and_unmerged_adapters_are_the_same_function(adapter: Path) -> No
     assert (merged - base).abs().max() > 0.5, "an adapter that changes nothing proves nothing"
 
 
+def test_an_adapter_that_names_its_base_on_a_hub_is_read_without_a_warning(
+    adapter: Path, tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    shared = shutil.copytree(adapter, tmp_path / "lora")
+    config = json.loads((shared / "adapter_config.json").read_text())
+    (shared / "adapter_config.json").write_text(json.dumps(config | {"base_model_name_or_path": "Qwen/Some-Base"}))
+    assert torch.equal(
+        logits(read_checkpoint(embedded_dir(), shared)), logits(read_checkpoint(embedded_dir(), adapter))
+    )
+    assert [str(one.message) for one in recwarn if "config file" in str(one.message)] == []
+
+
 async def test_the_spec_answers_with_the_adapter(adapter: Path) -> None:
     request = ChatRequest((Message("user", PROMPT),), logprobs=True)
     replies = {}
