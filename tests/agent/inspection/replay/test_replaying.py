@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.async_api import Download
 
 from agent.config import ActionClass
 from agent.episode.approval import ApprovalRequest
@@ -192,9 +193,11 @@ async def test_a_download_that_begins_late_in_a_replay_is_kept(
     settings: dict[str, Any] = {"approve": ("download",), "fsync": False}
     result = await run_task("Fetch", shop.url, policy=script, out=tmp_path, approver=first_only, **settings)
     arrived = Downloads.arrived
-    monkeypatch.setattr(
-        Downloads, "arrived", lambda self, download: asyncio.get_running_loop().call_later(1, arrived, self, download)
-    )
+
+    def arrive_late(downloads: Downloads, download: Download) -> None:
+        asyncio.get_running_loop().call_later(1, arrived, downloads, download)
+
+    monkeypatch.setattr(Downloads, "arrived", arrive_late)
     replay = await replay_trace(result.trace_path, may_act=True, out=tmp_path / "again")
     assert verdicts(replay) == ["same"] * 3, replay.steps
     assert [path.name for path in (tmp_path / "again" / "downloads").iterdir()] == ["prices.csv"]
