@@ -13,6 +13,7 @@ import torch
 
 from envs.core.errors import BadInput
 from models.embedded import embedded_dir
+from models.local.loading import read_checkpoint
 from tests.training.engine.critics import save_critic
 from tests.training.engine.fsdp_on_cpu import SHARDED, WHAT_ACCELERATE_TELLS
 from tests.training.engine.kept_processes import KeptProcesses
@@ -166,7 +167,10 @@ def assert_fine_tuned_alike(processes: KeptProcesses, folder: Path, monkeypatch:
     moved = max((sequence[name] - start[name]).abs().max().item() for name in sequence)
     assert apart < 1e-4, "up to the order of sums"
     assert moved > 1e-3
-    assert sorted(path.name for path in (folder / "together").iterdir()) == ["log.json", "model", "validation.json"]
+    names = sorted(path.name for path in (folder / "together").iterdir())
+    assert names == ["adapter", "log.json", "model", "validation.json"]
+    adapted = read_checkpoint(embedded_dir(), folder / "together" / "adapter", on_cpu=True).model.state_dict()
+    assert all(torch.allclose(adapted[name], weight, atol=1e-6) for name, weight in together.items())
 
 
 def test_shared_base_models_are_not_sharded(sharded: KeptProcesses, tmp_path: Path) -> None:
