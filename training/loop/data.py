@@ -140,10 +140,10 @@ def _chosen(
     seed: int,
 ) -> tuple[list[int], ReplayCounts]:
     """(indices in *held*, in their order; counts). Of more than *most*, a random sample is taken."""
-    band, cut = settings.band, set(too_long)
-    fits = [place for place, value in enumerate(inside.trajectories) if band.holds(value) and place not in cut]
-    below = sum(value < band.low for place, value in enumerate(inside.trajectories) if place not in cut)
-    counts = BandCounts(len(fits), below, len(held) - len(cut) - len(fits) - below)
+    band, excluded = settings.band, set(too_long)
+    fits = [place for place, value in enumerate(inside.trajectories) if band.holds(value) and place not in excluded]
+    below = sum(value < band.low for place, value in enumerate(inside.trajectories) if place not in excluded)
+    counts = BandCounts(len(fits), below, len(held) - len(excluded) - len(fits) - below)
     chosen = sorted(random.Random(f"replay {seed}").sample(fits, most)) if len(fits) > most else fits
     return chosen, ReplayCounts(
         held=len(held),
@@ -151,5 +151,5 @@ def _chosen(
         below_band=counts.below_band,
         above_band=counts.above_band,
         over_limit=len(fits) - len(chosen),
-        too_long=len(cut),
+        too_long=len(excluded),
     )
