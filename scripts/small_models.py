@@ -42,6 +42,7 @@ POLL_S: Final = 0.2
 CLOSE_S: Final = 10.0
 """Seconds that the server has to end after SIGTERM."""
 CHUNK: Final = 1 << 20
+CPU_INFO: Final = Path("/proc/cpuinfo")
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,10 +212,26 @@ def server_python(environment: Path) -> Path:
         begun.touch()
         print(f"compiling {SERVER_PACKAGE}, which takes up to 20 minutes", file=sys.stderr, flush=True)
         venv.create(environment, with_pip=True)
-        if subprocess.run([python, "-m", "pip", "install", "--quiet", SERVER_PACKAGE], check=False).returncode != 0:
+        # No cache: a wheel in it was compiled for another processor, or with AMX.
+        install = [python, "-m", "pip", "install", "--quiet", "--no-cache-dir", SERVER_PACKAGE]
+        if subprocess.run(install, env=os.environ | compiler_flags(CPU_INFO), check=False).returncode != 0:
             _fail(f"pip could not install {SERVER_PACKAGE}: it needs cmake and a C++ compiler")
         complete.touch()
     return python
+
+
+def compiler_flags(cpu_info: Path) -> dict[str, str]:
+    """Environment variables that leave AMX out of llama.cpp, if the processor in *cpu_info* has it.
+
+    With the weights in its AMX layout llama.cpp ends with a segmentation fault at the first prompt (llama.cpp issue
+    20824, open in version 0.3.36 of the package).
+    """
+    try:
+        amx = "amx_int8" in cpu_info.read_text().split()
+    except OSError:  # no Linux
+        return {}
+    without = "-mno-amx-tile -mno-amx-int8 -mno-amx-bf16"
+    return {name: f"{os.environ.get(name, '')} {without}".strip() for name in ("CFLAGS", "CXXFLAGS")} if amx else {}
 
 
 def serve(server: list[str], name: str, port: int, command: list[str]) -> int:

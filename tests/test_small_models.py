@@ -154,6 +154,18 @@ def script() -> Any:
     return module
 
 
+def test_llama_cpp_is_compiled_without_amx(script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CFLAGS", "-g")
+    monkeypatch.delenv("CXXFLAGS", raising=False)
+    cpu_info = tmp_path / "cpuinfo"
+    cpu_info.write_text("flags\t\t: fpu amx_bf16 amx_tile amx_int8\n")
+    without = "-mno-amx-tile -mno-amx-int8 -mno-amx-bf16"
+    assert script.compiler_flags(cpu_info) == {"CFLAGS": f"-g {without}", "CXXFLAGS": without}
+    cpu_info.write_text("flags\t\t: fpu avx512_vnni\n")
+    assert script.compiler_flags(cpu_info) == {}
+    assert script.compiler_flags(tmp_path / "missing") == {}
+
+
 class TestAssemble:
     """From wheels that are downloaded already, so that pip is not needed."""
 
