@@ -21,6 +21,7 @@ from models.local.declarations import is_trained_in_bfloat16
 from models.local.decode_attention import speed_up_decoding
 from models.local.gguf_copies import converted, gguf_file, is_quantized_copy
 from models.local.gpu_attention import avoid_cudnn_attention
+from models.local.packed_weights import pack_weights
 from models.local.safe_loading import ADAPTER_CONFIG, LOCAL, WEIGHTS, adapter_problem, weights_problem
 from models.local.vision_loading import UNREADABLE, loading_error, templated_processor
 from models.prompting.prompt_tokens import turn_end
@@ -52,6 +53,7 @@ def load_generator(folder: Path, adapter: Path | None, spec: str) -> tuple[Gener
     ends, context = declared_ends(read.model, read.tokenizer), declared_context(read.model.config, read.tokenizer)
     if read.processor is None:
         speed_up_decoding(read.model)
+        pack_weights(read.model)
         return Generator(read.model, read.tokenizer, ends, vision_problem=read.vision_problem), context
     from models.local.vision_generation import VisionGenerator
 
