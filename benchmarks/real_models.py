@@ -104,7 +104,7 @@ class Figures(NamedTuple):
     by_task: dict[str, float]
 
 
-def row(episode: EpisodeResult) -> Row:
+def row_of(episode: EpisodeResult) -> Row:
     """Reads the trace of an episode."""
     calls = list(_calls(read_trace(episode.trace_path)))
     errors = [call.error for call in calls if call.role == "policy" and call.error and call.error != REPEATS_NO_OP]
@@ -177,23 +177,31 @@ class Experiment:
 
         def listener(event: Event) -> None:
             if isinstance(event, EpisodeEnded):
-                ended = row(event.result.model_copy(update={"folder": folder}))
-                summary = f"{event.result.outcome}, {ended.steps} steps, {ended.seconds:.0f} s"
-                print(f"  {ended.task}: {summary}", file=sys.stderr)
-                self._record(name, ended)
+                ended, totals = event.result, event.result.totals
+                summary = f"{ended.outcome}, {totals.steps} steps, {totals.seconds:.0f} s"
+                print(f"  {ended.task.name}: {summary}", file=sys.stderr)
+                self._record(name, ended.model_copy(update={"folder": folder}))
 
         if not (folder / "run.json").exists():
             config = RunConfig.model_validate({**self.common, **self.results.arms[name].settings})
-            asyncio.run(run_suite(config, selection, folder.parent, [listener], run_id=folder.name))
-            return
-        for episode in asyncio.run(resume(folder, [listener])).episodes:  # the listener gets no earlier ones
-            self._record(name, row(episode))
+            result = asyncio.run(run_suite(config, selection, folder.parent, [listener], run_id=folder.name))
+        else:
+            result = asyncio.run(resume(folder, [listener]))
+            for episode in result.episodes:  # the listener gets no earlier ones
+                self._record(name, episode)
+        if not result.complete:
+            raise SystemExit(f"{folder}: interrupted; the same command continues")
+        if broken := [episode.task.name for episode in result.episodes if episode.outcome == "broken"]:
+            raise SystemExit(f"{folder}: broken: {', '.join(broken)}; the same command plays them again")
         if self._missing(name, seed):
             raise SystemExit(f"{folder} is a run of other tasks: remove it to play those that {self.file} lacks")
 
-    def _record(self, name: str, row: Row) -> None:
-        """Puts *row* in place of an earlier one of its task and seed, and writes the file."""
-        arm = self.results.arms[name]
+    def _record(self, name: str, episode: EpisodeResult) -> None:
+        """Puts the row of *episode* in place of an earlier one of its task and seed, and writes the file. A broken
+        episode says nothing about the policy and gets no row."""
+        if episode.outcome == "broken":
+            return
+        arm, row = self.results.arms[name], row_of(episode)
         others = (one for one in arm.rows if (one.task, one.seed) != (row.task, row.seed))
         self.results.arms[name] = arm.model_copy(update={"rows": (*others, row)})
         self.file.parent.mkdir(parents=True, exist_ok=True)

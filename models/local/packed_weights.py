@@ -7,7 +7,7 @@ decoding that costs as much as the product: with packed weights a product of 1 t
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +23,7 @@ class PackedLinear(nn.Module):
         super().__init__()
         self.in_features, self.out_features = layer.in_features, layer.out_features
         self.packed: Tensor = torch.ops.mkldnn._reorder_linear_weight(layer.weight.detach(), ROWS)
-        bias: Tensor | None = layer.bias
+        bias = cast("Tensor | None", layer.bias)
         self.bias = None if bias is None else bias.detach()
 
     @property

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agent.config import RunConfig
+from agent.results import RunResult
+from benchmarks import real_models
 from benchmarks.real_models import Arm, Results, Row, difference, figures, main, settings_of, table
+from envs.core.tasks import TaskSelection
 
 
 def row(task: str, seed: int, *, success: bool, **changes: Any) -> Row:
@@ -99,3 +107,57 @@ def test_an_interrupted_experiment_continues(
     ):
         with pytest.raises(SystemExit, match=problem):
             run(monkeypatch, *common, "--seeds", "0", *words)
+
+
+class SentenceHandler(BaseHTTPRequestHandler):
+    """Answers every chat with a sentence that has no action."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        message = {"role": "assistant", "content": "Which of the buttons?"}
+        body = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "model": "m"}
+        data = json.dumps(body).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+
+@contextmanager
+def answering(server: HTTPServer) -> Generator[None]:
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.browser
+def test_a_broken_episode_is_no_row_and_is_played_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server is away at first. Its outage says nothing about the policy."""
+    with HTTPServer(("127.0.0.1", 0), SentenceHandler) as server:
+        port = server.server_port
+    common = ("play", tmp_path, "--policy", "openai:m", "--base-url", f"http://127.0.0.1:{port}/v1", "--seeds", "0")
+    words = (*common, "--tasks", "click-test", "--arm", "off", "constrained=off", "retry_window_s=0")
+    for _ in range(2):
+        with pytest.raises(SystemExit, match="broken: click-test; the same command plays them again"):
+            run(monkeypatch, *words)
+    assert not (tmp_path / "results.json").exists()
+    with answering(HTTPServer(("127.0.0.1", port), SentenceHandler)):
+        run(monkeypatch, *words)
+    (only,) = Results.model_validate_json((tmp_path / "results.json").read_text()).arms["off"].rows
+    assert not only.success and only.unreadable == {"no action found": only.calls["policy"]}
+
+
+def test_an_interrupted_run_ends_the_experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No later arm begins."""
+
+    async def interrupted(config: RunConfig, selection: TaskSelection, out: Path, *_: object, run_id: str) -> RunResult:
+        return RunResult(run_id, out / run_id, (), planned=len(selection.names), seconds=0.0)
+
+    monkeypatch.setattr(real_models, "run_suite", interrupted)
+    words = ("play", tmp_path, "--policy", "openai:m", "--tasks", "click-test", "--seeds", "0")
+    with pytest.raises(SystemExit, match="first/seed-0: interrupted; the same command continues"):
+        run(monkeypatch, *words, "--arm", "first", "--arm", "second")
