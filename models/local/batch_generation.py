@@ -4,9 +4,10 @@ It replaces `generate()`, because each row has its own deadline, and because for
 time is overhead. Rows are independent: a prompt gives the same answer alone and in any batch (up to float32 rounding),
 because padding is masked and every row has its own random generator.
 
-A prefix that prompts share, with each other or with earlier ones, is computed once
-(:mod:`models.local.prefix_cache`): prompts are computed one after another, each from the longest prefix of any earlier
-one, and decoded together. Models whose caches cannot be cut compute a batch of padded prompts instead.
+Batching is continuous: a job that arrives joins the rows in progress at their next token, and a row leaves the batch
+when it ends. A prefix that prompts share, with each other or with earlier ones, is computed once
+(:mod:`models.local.prefix_cache`): each prompt is computed from the longest prefix of any earlier one. Models whose
+caches cannot be cut compute a batch of padded prompts instead, and jobs that arrive meanwhile wait for its last token.
 
 A row with a grammar samples from the tokens that the grammar allows next. Its logprobs are those of the distribution
 without the grammar, which is the one that training changes. Tokens that the grammar forces are not sampled: they are
@@ -15,16 +16,17 @@ computed in one pass with the token before them (jump-forward decoding).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import torch
 from torch import Tensor
 
-from models.local.continuation import Job, Row
+from models.local.continuation import Arrivals, Job, Row, TextGenerator
 from models.local.cpu_kernels import compiles_by_shape, padding
 from models.local.grammar_masks import GrammarCompiler, GrammarError, GrammarState, takes_grammars
-from models.local.prefix_cache import Prefix, PrefixCache, cache_argument, cache_of, side_by_side
+from models.local.prefix_cache import PrefixCache, cache_argument, cache_of, layers_of, rows_of, side_by_side
 from models.local.vision_prompts import VisionPrompts
 
 PAD_PROMPTS_TO: Final = 16
@@ -32,7 +34,7 @@ PAD_PROMPTS_TO: Final = 16
 :mod:`models.local.cpu_kernels`."""
 
 
-class Generator:
+class Generator(TextGenerator):
     """A causal model and its tokenizer, used from one thread at a time."""
 
     prompts: VisionPrompts | None = None
@@ -51,29 +53,67 @@ class Generator:
         self.prefixes = PrefixCache(model)
 
     @torch.inference_mode()
-    def run(self, jobs: Sequence[Job]) -> list[Row]:
-        """Generates until every job has ended; returns rows in the order of *jobs*."""
-        rows = [Row(job) for job in jobs]
-        draws = [seeded_generator(job) for job in jobs]
-        grammars = [self.grammar_state(row) for row in rows]
-        logits, cache, mask = self._prompts(rows) if self.prefixes.usable else self._padded_prompts(rows)
-        while True:
-            chunks = [self._next_tokens(row, logits[i], draws[i], grammars[i]) for i, row in enumerate(rows)]
-            if all(row.finish is not None for row in rows):
-                return rows
-            ids, own_mask = self._left_padded(chunks)
-            mask = torch.cat([mask, own_mask], dim=1)
-            after, cache = self._forward(ids, mask, cache, keep=ids.shape[1])
-            for row, chunk, own in zip(rows, chunks, after, strict=True):
-                self._add_forced(row, chunk, own[-len(chunk) :])
-            logits = after[:, -1]
+    def serve(self, arrivals: Arrivals) -> Iterator[Row]:
+        if self.prefixes.usable:
+            yield from self._serve_joined(arrivals)
+            return
+        while jobs := arrivals(0):
+            yield from self._whole_batch(jobs)
 
-    def _next_tokens(
-        self, row: Row, logits: Tensor, draw: torch.Generator | None, grammar: GrammarState | None
-    ) -> list[int]:
-        """The row's next token and the tokens that its grammar forces after it; of these only the first is appended to
-        the row. A cache that cannot be cut takes no padding, so nothing is forced there."""
-        token = self.advance(row, logits, draw, grammar)
+    def _serve_joined(self, arrivals: Arrivals) -> Iterator[Row]:
+        """Continuous batching: a job joins the rows in progress at their next token, and a row leaves when it ends."""
+        batch = Batch()
+        while True:
+            jobs = arrivals(len(batch.answers))
+            if not jobs and not batch.answers:
+                return
+            for job in jobs:
+                answer = self.started(job)
+                if answer.row.finish is None:
+                    batch.add(answer, *self._prompt(answer.row))
+                else:
+                    yield answer.row
+            chunks = [self._next_tokens(answer, logits) for answer, logits in batch.continued()]
+            kept = [i for i, answer in enumerate(batch.answers) if answer.row.finish is None]
+            yield from (answer.row for answer in batch.answers if answer.row.finish is not None)
+            batch.keep(kept)
+            if kept:
+                self._decode(batch, [chunks[i] for i in kept])
+
+    def _whole_batch(self, jobs: Sequence[Job]) -> Iterator[Row]:
+        """Generates for all *jobs* together until the last one has ended."""
+        answers = [self.started(job) for job in jobs]
+        logits, cache, mask = self._padded_prompts([answer.row for answer in answers])
+        batch = Batch(answers, list(logits), cache, mask)
+        while True:
+            chunks = [self._next_tokens(answer, logits) for answer, logits in batch.continued()]
+            if all(answer.row.finish is not None for answer in answers):
+                yield from (answer.row for answer in answers)
+                return
+            self._decode(batch, chunks)
+
+    def started(self, job: Job) -> Answer:
+        """An answer without tokens. It has ended already if its deadline has passed or its grammar is invalid."""
+        row = Row(job)
+        if job.over:
+            row.finish = "deadline"
+            return Answer(row, None, None)
+        return Answer(row, seeded_generator(job), self.grammar_state(row))
+
+    def _decode(self, batch: Batch, chunks: Sequence[Sequence[int]]) -> None:
+        """Computes the next tokens of all rows of *batch*."""
+        ids, own_mask = self._left_padded(chunks)
+        mask = torch.cat([batch.mask, own_mask], dim=1)
+        after, cache = self._forward(ids, mask, batch.cache, keep=ids.shape[1])
+        for answer, chunk, own in zip(batch.answers, chunks, after, strict=True):
+            self._add_forced(answer.row, chunk, own[-len(chunk) :])
+        batch.logits, batch.cache, batch.mask = list(after[:, -1]), cache, mask
+
+    def _next_tokens(self, answer: Answer, logits: Tensor) -> list[int]:
+        """The answer's next token and the tokens that its grammar forces after it; of these only the first is appended
+        to the row. A cache that cannot be cut takes no padding, so nothing is forced there."""
+        row, grammar = answer.row, answer.grammar
+        token = self.advance(answer, logits)
         if grammar is None or row.finish is not None or not self.prefixes.usable:
             return [token]
         try:
@@ -111,30 +151,17 @@ class Generator:
         )
         return out.logits[:, -keep:].float(), cache_of(out)
 
-    def _prompts(self, rows: Sequence[Row]) -> tuple[Tensor, Any, Tensor]:
-        """(logits, cache, mask) after the prompts, each computed after the longest prefix that is known. Of a row
-        that has ended, by its deadline or by a wrong grammar, only the first token is computed."""
-        ends: list[Tensor] = []
-        entries: list[Prefix] = []
-        cache: Any = None
-        for row in rows:
-            prompt = row.job.prompt
-            if row.finish is None and row.job.over:
-                row.finish = "deadline"
-            if row.finish is not None:
-                prompt = prompt[:1]
-            known, cache = self.prefixes.start(prompt)
-            row.cached = known
-            padded = self._padding(len(prompt) - known)
-            ids = torch.tensor([[*prompt[known:], *[self.pad] * padded]], device=self.model.device)
-            end, cache = self._forward(ids, ids.new_ones(1, len(prompt) + padded), cache, keep=padded + 1)
-            ends.append(end[:, 0])
-            if padded:
-                cache.crop(-padded)  # no token of the prompt attends to those after it
-            entries.append(self.prefixes.keep(prompt, cache))
-        if len(rows) > 1:
-            cache = side_by_side(entries)
-        return torch.cat(ends), cache, self._mask([len(entry.ids) for entry in entries])
+    def _prompt(self, row: Row) -> tuple[Tensor, Any]:
+        """(logits, cache): [V] logits after the prompt of *row*, computed after the longest prefix that is known."""
+        prompt = row.job.prompt
+        row.cached, cache = self.prefixes.start(prompt)
+        padded = self._padding(len(prompt) - row.cached)
+        ids = torch.tensor([[*prompt[row.cached :], *[self.pad] * padded]], device=self.model.device)
+        logits, cache = self._forward(ids, ids.new_ones(1, len(prompt) + padded), cache, keep=padded + 1)
+        if padded:
+            cache.crop(-padded)  # no token of the prompt attends to those after it
+        self.prefixes.keep(prompt, cache)
+        return logits[0, 0], cache
 
     def _padding(self, tokens: int) -> int:
         """How many tokens pad a pass of *tokens*, see :data:`PAD_PROMPTS_TO`. A single one is a pass of decoding."""
@@ -167,8 +194,9 @@ class Generator:
             _refuse(row, error)
             return None
 
-    def advance(self, row: Row, logits: Tensor, draw: torch.Generator | None, grammar: GrammarState | None) -> int:
-        """Picks and appends the row's next token; returns padding for a row that has ended."""
+    def advance(self, answer: Answer, logits: Tensor) -> int:
+        """Picks and appends the answer's next token; returns padding for one that has ended."""
+        row, grammar = answer.row, answer.grammar
         if row.finish is not None:
             return self.pad
         if row.job.over:
@@ -177,7 +205,7 @@ class Generator:
         logprobs = torch.log_softmax(logits.double(), -1)
         try:
             limited = logprobs if grammar is None else _limited(logprobs, grammar)
-            token = _pick(limited, row.job.temperature, draw)
+            token = _pick(limited, row.job.temperature, answer.draw)
             row.add(token, float(logprobs[token]), self.ends, self.tokenizer)
             if grammar is not None and row.finish is None:
                 grammar.accept(token)
@@ -185,6 +213,54 @@ class Generator:
             _refuse(row, error)
             return self.pad
         return token
+
+
+@dataclass(slots=True)
+class Answer:
+    """A row in progress, with its random numbers and the state of its grammar."""
+
+    row: Row
+    draw: torch.Generator | None
+    grammar: GrammarState | None
+
+
+@dataclass(slots=True)
+class Batch:
+    """Rows that are decoded together."""
+
+    answers: list[Answer] = field(default_factory=list[Answer])
+    logits: list[Tensor] = field(default_factory=list[Tensor])
+    """[V] of each row, after its last token."""
+    cache: Any = None
+    mask: Tensor = field(default_factory=lambda: torch.zeros(0, 0, dtype=torch.long))
+    """[B, T] ones where a row has a token in the cache."""
+
+    def continued(self) -> list[tuple[Answer, Tensor]]:
+        return list(zip(self.answers, self.logits, strict=True))
+
+    def add(self, answer: Answer, logits: Tensor, cache: Any) -> None:
+        """Adds a row whose prompt is all of *cache*."""
+        length = cache.layers[0].keys.shape[2]
+        own = self.mask.new_ones(1, length, device=logits.device)
+        if self.answers:
+            longest = max(self.mask.shape[1], length)
+            self.cache = side_by_side([layers_of(self.cache), layers_of(cache)])
+            masks = [torch.nn.functional.pad(mask, (longest - mask.shape[1], 0)) for mask in (self.mask, own)]
+            self.mask = torch.cat(masks)
+        else:
+            self.cache, self.mask = cache, own
+        self.answers.append(answer)
+        self.logits.append(logits)
+
+    def keep(self, rows: Sequence[int]) -> None:
+        """Removes all other rows, and the tokens that only they have."""
+        if len(rows) == len(self.answers):
+            return
+        self.answers, self.logits = [self.answers[i] for i in rows], [self.logits[i] for i in rows]
+        if rows:
+            mask = self.mask[torch.tensor(rows, device=self.mask.device)]
+            first = int(mask.any(dim=0).int().argmax())
+            self.cache, self.mask = rows_of(self.cache, rows, first), mask[:, first:]
 
 
 def pad_token(config: Any, tokenizer: Any, ends: frozenset[int]) -> int:

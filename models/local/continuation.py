@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 Finish = Literal["end", "stop", "length", "deadline", "refused"]
 """`deadline`: see `Job.over`. `refused`: the grammar of the job is invalid or too complex; `Row.text` is the reason."""
@@ -76,16 +78,29 @@ class Row:
         return text[: min(places)] if places else None
 
 
-class TextGenerator(Protocol):
+Arrivals = Callable[[int], Sequence[Job]]
+"""The jobs that join a batch, given the number of rows in progress. It is called before each token."""
+
+
+class TextGenerator(ABC):
     """A causal model and its tokenizer, used from one thread at a time."""
 
     tokenizer: Any
     """A transformers tokenizer, or an object with the methods that :mod:`models.prompting.prompt_tokens` and `decoded`
     call."""
 
+    @abstractmethod
+    def serve(self, arrivals: Arrivals) -> Iterator[Row]:
+        """Generates until no row is in progress and no job arrives; yields each row when it has ended. Rows are
+        independent."""
+
     def run(self, jobs: Sequence[Job]) -> list[Row]:
-        """Generates until every job has ended; returns rows in the order of *jobs*. Rows are independent."""
-        ...
+        """Generates until every job has ended; returns rows in the order of *jobs*."""
+        waiting = [jobs]
+        ended: dict[int, list[Row]] = defaultdict(list)
+        for row in self.serve(lambda _: waiting.pop() if waiting else ()):
+            ended[id(row.job)].append(row)
+        return [ended[id(job)].pop() for job in jobs]
 
 
 def decoded(tokenizer: Any, tokens: Sequence[int]) -> str:

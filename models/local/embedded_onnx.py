@@ -11,9 +11,9 @@ Inputs (B: rows, Q: new tokens, P: tokens in the cache, K = P + Q)::
 
 Outputs: `logits` float32 [B, 1, vocabulary] after the last token, and `key_I`, `value_I` [B, heads, K, head size].
 
-Each prompt is processed alone, so its numbers do not depend on other rows. Then all rows decode together, with caches
-padded on the left and masked. Greedy answers equal torch's up to float32 rounding. Sampling uses Python's generator, so
-a sampled answer differs from torch's for the same seed.
+Each prompt is processed alone, so its numbers do not depend on other rows. Then it joins the rows that decode together,
+with caches padded on the left and masked. Greedy answers equal torch's up to float32 rounding. Sampling uses Python's
+generator, so a sampled answer differs from torch's for the same seed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from __future__ import annotations
 import json
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -31,7 +31,7 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 
 from models.base import ModelUnavailable
-from models.local.continuation import Job, Row
+from models.local.continuation import Arrivals, Job, Row, TextGenerator
 from models.local.embedded_tokenizer import LightTokenizer
 
 GRAPH: Final = "model.onnx"
@@ -74,8 +74,17 @@ def load_embedded(folder: Path) -> LoadedEmbedded:
     return LoadedEmbedded(OnnxGenerator(session, tokenizer, shape), shape.context, shape.longest_answer)
 
 
-class OnnxGenerator:
-    """A :class:`models.local.continuation.TextGenerator`."""
+@dataclass(slots=True)
+class _Answer:
+    """A row in progress, with its own keys and values, all layers [1, heads, tokens, head size]."""
+
+    row: Row
+    draw: random.Random | None
+    cache: _Cache
+
+
+class OnnxGenerator(TextGenerator):
+    """The embedded model on ONNX Runtime."""
 
     def __init__(self, session: ort.InferenceSession, tokenizer: LightTokenizer, shape: _Shape) -> None:
         self.tokenizer = tokenizer
@@ -85,37 +94,42 @@ class OnnxGenerator:
         self._past_names = [f"past_{name}" for name in names]
         self._outputs = ["logits", *names]
 
-    def run(self, jobs: Sequence[Job]) -> list[Row]:
-        """Generates until every job has ended; returns rows in the order of *jobs*."""
-        rows = [Row(job) for job in jobs]
-        draws = [_draw(job) for job in jobs]
-        caches: dict[int, _Cache] = {}  # of the rows that continue
-        for number, row in enumerate(rows):
-            logits, cache = self._read_prompt(row.job)
-            self._advance(row, logits, draws[number])
-            if row.finish is None:
-                caches[number] = cache
-        while caches:
-            self._decode(rows, draws, caches)
-        return rows
+    def serve(self, arrivals: Arrivals) -> Iterator[Row]:
+        answers: list[_Answer] = []
+        arrived = arrivals(0)
+        while answers or arrived:
+            answers += [self._started(job) for job in arrived]
+            running = [answer for answer in answers if answer.row.finish is None]
+            arrived = self._decode(running, arrivals) if running else ()
+            yield from (answer.row for answer in answers if answer.row.finish is not None)
+            answers = [answer for answer in running if answer.row.finish is None]
+            if not arrived:
+                arrived = arrivals(len(answers))
 
-    def _decode(self, rows: Sequence[Row], draws: Sequence[random.Random | None], caches: dict[int, _Cache]) -> None:
-        """Decodes the rows of *caches* together until the first one ends; the others keep their caches."""
-        numbers = list(caches)
-        lengths = [caches[number][0].shape[2] for number in numbers]
-        past, pads = _stacked([caches[number] for number in numbers])
-        while all(rows[number].finish is None for number in numbers):
-            ids = np.array([[rows[number].tokens[-1]] for number in numbers], dtype=np.int64)
+    def _started(self, job: Job) -> _Answer:
+        """The answer with its first token."""
+        logits, cache = self._read_prompt(job)
+        answer = _Answer(Row(job), _draw(job), cache)
+        self._advance(answer.row, logits, answer.draw)
+        return answer
+
+    def _decode(self, answers: Sequence[_Answer], arrivals: Arrivals) -> Sequence[Job]:
+        """Decodes *answers* together until one ends or a job arrives; returns the arrived ones."""
+        lengths = [answer.cache[0].shape[2] for answer in answers]
+        past, pads = _stacked([answer.cache for answer in answers])
+        arrived: Sequence[Job] = ()
+        while not arrived and all(answer.row.finish is None for answer in answers):
+            ids = np.array([[answer.row.tokens[-1]] for answer in answers], dtype=np.int64)
             positions = np.array([[length] for length in lengths], dtype=np.int64)
             seen = np.arange(past[0].shape[2] + 1) >= np.array(pads)[:, None]
             logits, past = self._step(ids, positions, seen[:, None, None, :], past)
             lengths = [length + 1 for length in lengths]
-            for i, number in enumerate(numbers):
-                self._advance(rows[number], logits[i], draws[number])
-        for i, number in enumerate(numbers):
-            caches[number] = tuple(tensor[i : i + 1, :, pads[i] :] for tensor in past)
-            if rows[number].finish is not None:
-                del caches[number]
+            for i, answer in enumerate(answers):
+                self._advance(answer.row, logits[i], answer.draw)
+            arrived = arrivals(len(answers))
+        for i, answer in enumerate(answers):
+            answer.cache = tuple(tensor[i : i + 1, :, pads[i] :] for tensor in past)
+        return arrived
 
     def _read_prompt(self, job: Job) -> tuple[_Floats, _Cache]:
         """(logits [V] after the prompt, its cache)."""

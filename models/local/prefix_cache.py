@@ -21,7 +21,7 @@ MOST_BYTES: Final = 1 << 30
 grouped heads needs 25 kB for a token in float32: 43,000 tokens."""
 
 Layers = list[tuple[Tensor, Tensor]]
-"""Keys and values of each layer: [1, heads, tokens, head size]."""
+"""Keys and values of each layer: [rows, heads, tokens, head size]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,7 @@ class Prefix:
 
     ids: tuple[int, ...]
     layers: Layers
+    """Of one row."""
 
     @property
     def size(self) -> int:
@@ -66,20 +67,19 @@ class PrefixCache:
         self._entries.insert(0, entry)
         return known, _cache_with([(keys[:, :, :known], values[:, :, :known]) for keys, values in entry.layers])
 
-    def keep(self, prompt: tuple[int, ...], cache: Any) -> Prefix:
-        """Stores and returns the keys and values of *prompt*, all tokens of the single row of *cache*.
+    def keep(self, prompt: tuple[int, ...], cache: Any) -> None:
+        """Stores the keys and values of *prompt*, all tokens of the single row of *cache*.
 
         Drops entries that it contains, then the oldest ones beyond the limit. Of a prompt beyond the limit the first
         tokens are stored.
         """
-        entry = Prefix(prompt, [(layer.keys, layer.values) for layer in cache.layers])
+        entry = Prefix(prompt, layers_of(cache))
         stored = entry if entry.size <= self._most_bytes else _cut(entry, len(prompt) * self._most_bytes // entry.size)
         if len(stored.ids) >= SHORTEST:
             others = [old for old in self._entries if stored.ids[: len(old.ids)] != old.ids]
             self._entries = [stored, *others]
             while self.size > self._most_bytes:
                 self._entries.pop()
-        return entry
 
 
 def _cut(prefix: Prefix, length: int) -> Prefix:
@@ -88,12 +88,22 @@ def _cut(prefix: Prefix, length: int) -> Prefix:
     return Prefix(prefix.ids[:length], cut)
 
 
-def side_by_side(prefixes: Sequence[Prefix]) -> Any:
-    """A cache with a row for each of *prefixes*, padded on the left."""
-    longest = max(len(prefix.ids) for prefix in prefixes)
-    padded = [[_padded(tensor, longest) for pair in prefix.layers for tensor in pair] for prefix in prefixes]
+def side_by_side(blocks: Sequence[Layers]) -> Any:
+    """A cache of the rows of all *blocks*, padded on the left to the longest."""
+    longest = max(block[0][0].shape[2] for block in blocks)
+    padded = [[_padded(tensor, longest) for pair in block for tensor in pair] for block in blocks]
     stacked = [torch.cat(column) for column in zip(*padded, strict=True)]
     return _cache_with(list(zip(stacked[::2], stacked[1::2], strict=True)))
+
+
+def rows_of(cache: Any, rows: Sequence[int], first: int) -> Any:
+    """A cache of some *rows* of *cache*, without its tokens before *first*."""
+    index = torch.tensor(rows, device=cache.layers[0].keys.device)
+    return _cache_with([(keys[index, :, first:], values[index, :, first:]) for keys, values in layers_of(cache)])
+
+
+def layers_of(cache: Any) -> Layers:
+    return [(layer.keys, layer.values) for layer in cache.layers]
 
 
 def _padded(tensor: Tensor, length: int) -> Tensor:

@@ -7,16 +7,15 @@ log-probabilities of the unconstrained distribution.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
 from transformers import GenerationConfig, LogitsProcessor, StoppingCriteria
 
-from models.local.batch_generation import Generator, seeded_generator
-from models.local.continuation import Job, Row
-from models.local.grammar_masks import GrammarState
+from models.local.batch_generation import Answer, Generator
+from models.local.continuation import Arrivals, Job, Row
 from models.local.vision_prompts import VisionPrompts
 
 
@@ -29,15 +28,14 @@ class VisionGenerator(Generator):
         # Sampling settings of the checkpoint, such as a repetition penalty, would change the logits.
         model.generation_config = GenerationConfig(pad_token_id=self.pad)
 
-    def run(self, jobs: Sequence[Job]) -> list[Row]:
-        """Generates until every job has ended; returns rows in the order of *jobs*."""
-        return [self._answered(job) for job in jobs]
+    def serve(self, arrivals: Arrivals) -> Iterator[Row]:
+        while jobs := arrivals(0):
+            for job in jobs:
+                yield self._answered(job)
 
     def _answered(self, job: Job) -> Row:
-        row = Row(job)
-        choice = _Choice(self, row, seeded_generator(job), self.grammar_state(row))
-        if row.finish is None and job.over:  # before the costly pass of its pictures
-            row.finish = "deadline"
+        answer = self.started(job)
+        row = answer.row
         if row.finish is None:
             device = self.model.device
             ids = torch.tensor([job.prompt], device=device)
@@ -47,7 +45,7 @@ class VisionGenerator(Generator):
                 **{name: _on_model(value, self.model) for name, value in job.inputs.items()},
                 max_new_tokens=job.max_tokens,
                 do_sample=False,
-                logits_processor=[choice],
+                logits_processor=[_Choice(self, answer)],
                 stopping_criteria=[_Ended(row)],
             )
         return row
@@ -56,17 +54,13 @@ class VisionGenerator(Generator):
 class _Choice(LogitsProcessor):
     """Chooses the next token of one row, and leaves no other to `generate()`."""
 
-    def __init__(
-        self, generator: Generator, row: Row, draw: torch.Generator | None, grammar: GrammarState | None
-    ) -> None:
+    def __init__(self, generator: Generator, answer: Answer) -> None:
         self._generator = generator
-        self._row = row
-        self._draw = draw
-        self._grammar = grammar
+        self._answer = answer
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         """[1, L] tokens so far, [1, V] logits → [1, V] with one finite value."""
-        token = self._generator.advance(self._row, scores[0].float(), self._draw, self._grammar)
+        token = self._generator.advance(self._answer, scores[0].float())
         chosen = torch.full_like(scores, float("-inf"))
         chosen[0, token] = 0.0
         return chosen

@@ -1,7 +1,7 @@
 """Chat models in this process: `local:DIR[+ADAPTER]` through transformers, and `embedded`.
 
-* Concurrent requests that arrive within a few milliseconds are one batch, in one worker thread, so the event loop is
-  never blocked.
+* Concurrent requests are batched continuously, in one worker thread, so the event loop is never blocked: a request
+  joins those in progress at their next token.
 * Replies have the token ids of prompt and completion, and the logprob of each completion token, for training.
 * :mod:`models.prompting.prompt_tokens` encodes prompts: the middle of one that is too long is removed and counted, and
   no text of a message becomes a special token.
@@ -21,11 +21,13 @@ import logging
 import re
 import sys
 import time
+from collections.abc import Callable
 from collections.abc import Generator as Generates
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from models.base import (
@@ -55,9 +57,9 @@ if TYPE_CHECKING:
 _WAITING = logging.getLogger("mira.waiting")
 """Logs slow operations when they begin; the command line shows them (`envs.core.wait_notices`)."""
 GATHER_S = 0.003
-"""Seconds that a request waits for others to form a batch."""
+"""Seconds that a request waits for others, so that they begin together, if none is in progress."""
 MAX_BATCH = 16
-"""Maximum number of prompts in a batch."""
+"""Maximum number of requests in progress."""
 
 
 @dataclass(slots=True)
@@ -90,7 +92,9 @@ class LocalModel:
         self._context = context
         self._longest_answer = longest_answer or context
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="local-model")
-        self._queue: list[_Pending] = []
+        self._queue: SimpleQueue[_Pending] = SimpleQueue()
+        self._in_progress: dict[int, _Pending] = {}
+        """What the thread has taken from the queue and not answered, by the `id` of its job."""
         self._pump: asyncio.Task[None] | None = None
 
     @classmethod
@@ -128,12 +132,11 @@ class LocalModel:
             return await checked_reply(request, ask, call, self.spec)
 
     async def aclose(self) -> None:
-        """Cancels pending requests and releases the thread; the current batch ends at its next token."""
+        """Cancels pending requests and releases the thread; requests in progress end at their next token."""
         if self._pump is not None:
             self._pump.cancel()
-        for waiting in self._queue:
+        while (waiting := self._next()) is not None:
             waiting.answer.cancel()
-        self._queue.clear()
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def prompt_tokens(self, messages: tuple[Message, ...], max_tokens: int) -> tuple[int, ...]:
@@ -199,37 +202,72 @@ class LocalModel:
     async def _generate(self, job: Job) -> Row:
         loop = asyncio.get_running_loop()
         waiting = _Pending(job, loop.create_future())
-        self._queue.append(waiting)
+        self._queue.put(waiting)
         if self._pump is None or self._pump.done():
-            self._pump = loop.create_task(self._run_batches())
+            self._pump = loop.create_task(self._serve())
         try:
             return await waiting.answer
         except asyncio.CancelledError:
-            job.unwanted.set()  # else the thread generates until the deadline, before the next batch or the exit
+            job.unwanted.set()  # else the thread generates until the deadline, in place of other requests or the exit
             raise
 
-    async def _run_batches(self) -> None:
-        """Runs batches until the queue is empty."""
+    async def _serve(self) -> None:
+        """Runs the thread until the queue is empty."""
         loop = asyncio.get_running_loop()
         await asyncio.sleep(GATHER_S)
-        while self._queue:
-            batch = [waiting for waiting in self._queue[:MAX_BATCH] if not waiting.answer.done()]
-            del self._queue[:MAX_BATCH]
-            if not batch:
-                continue
+        while not self._queue.empty():
             try:
-                rows = await loop.run_in_executor(self._thread, self._generator.run, [w.job for w in batch])
+                await loop.run_in_executor(self._thread, self._answer, loop)
             except asyncio.CancelledError:
-                for waiting in batch:
+                for waiting in list(self._in_progress.values()):
                     waiting.job.unwanted.set()
                     waiting.answer.cancel()
                 raise
-            except Exception as error:  # noqa: BLE001 - each caller of the batch gets the model's error
-                _fail(batch, ModelError(f"{self.spec}: {type(error).__name__}: {error}"))
-                continue
-            for waiting, row in zip(batch, rows, strict=True):
-                if not waiting.answer.done():
-                    waiting.answer.set_result(row)
+
+    def _answer(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Answers requests until none is left, in the thread. A failure of the model fails those in progress, or the
+        next one, so that each failure takes one away."""
+        try:
+            for row in self._generator.serve(self._arrivals):
+                _call(loop, _set_row, self._in_progress.pop(id(row.job)), row)
+        except Exception as error:  # noqa: BLE001 - each caller gets the model's error
+            problem = ModelError(f"{self.spec}: {type(error).__name__}: {error}")
+            for waiting in [*self._in_progress.values()] or filter(None, [self._next()]):
+                _call(loop, _set_error, waiting, problem)
+            self._in_progress.clear()
+
+    def _arrivals(self, active: int) -> list[Job]:
+        """The jobs that join *active* ones, in the thread."""
+        jobs: list[Job] = []
+        while active + len(jobs) < MAX_BATCH and (waiting := self._next()) is not None:
+            if not waiting.answer.done():
+                self._in_progress[id(waiting.job)] = waiting
+                jobs.append(waiting.job)
+        return jobs
+
+    def _next(self) -> _Pending | None:
+        try:
+            return self._queue.get_nowait()
+        except Empty:
+            return None
+
+
+def _call(
+    loop: asyncio.AbstractEventLoop, change: Callable[[_Pending, Any], None], waiting: _Pending, value: object
+) -> None:
+    """Calls *change* in the event loop, if it is not closed."""
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(change, waiting, value)
+
+
+def _set_row(waiting: _Pending, row: Row) -> None:
+    if not waiting.answer.done():
+        waiting.answer.set_result(row)
+
+
+def _set_error(waiting: _Pending, error: ModelError) -> None:
+    if not waiting.answer.done():
+        waiting.answer.set_exception(error)
 
 
 def _require_packages(folder: Path, adapter: Path | None, name: str) -> None:
@@ -261,12 +299,6 @@ def embedded() -> LocalModel:
 
     loaded = load_embedded(folder)
     return LocalModel(loaded.generator, loaded.context, "embedded", longest_answer=loaded.longest_answer)
-
-
-def _fail(batch: list[_Pending], error: ModelError) -> None:
-    for waiting in batch:
-        if not waiting.answer.done():
-            waiting.answer.set_exception(error)
 
 
 def _with_schema(request: ChatRequest) -> tuple[Message, ...]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from models.base import ModelError
 from models.embedded import embedded_dir
-from models.local.continuation import Job, Row
+from models.local.continuation import Arrivals, Job, Row, TextGenerator
 from models.local.embedded_tokenizer import LightTokenizer
 from models.providers.local_chat import LocalModel
 from tests.models.providers.servers import Act, Reply
@@ -24,17 +24,18 @@ def is_answer(act: Act) -> bool:
 ANSWERS = [case for case in CASES if all(is_answer(act) for act in case.script)]
 
 
-class ScriptedRuntime:
-    """A :class:`models.local.continuation.TextGenerator` that gives the answers of a case."""
+class ScriptedRuntime(TextGenerator):
+    """Gives the answers of a case."""
 
     def __init__(self, script: Sequence[Act]) -> None:
         self.tokenizer = LightTokenizer(embedded_dir())
         self.jobs: list[Job] = []
         self._script = iter(script)
 
-    def run(self, jobs: Sequence[Job]) -> list[Row]:
-        self.jobs += jobs
-        return [self._row(job) for job in jobs]
+    def serve(self, arrivals: Arrivals) -> Iterator[Row]:
+        while jobs := arrivals(0):
+            self.jobs += jobs
+            yield from map(self._row, jobs)
 
     def _row(self, job: Job) -> Row:
         act = next(self._script)

@@ -7,7 +7,7 @@ import math
 import re
 import shutil
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,10 @@ import torch
 from transformers import AutoTokenizer, ByT5Tokenizer, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from models.base import ChatRequest, Image, Message, ModelRejected, ModelTimeout, ModelTruncated, ModelUnavailable
-from models.local.continuation import Job, Row
+from models.local.continuation import Arrivals, Job, Row
 from models.local.grammar_masks import GrammarState
 from models.providers.local_chat import LocalModel
-from tests.timing import HANG_S, Bound, until_async
+from tests.timing import HANG_S, Bound
 from tests.tiny_models.byte_core import byte_core
 
 TEMPLATE = (
@@ -135,29 +135,65 @@ async def test_the_deadline_ends_a_call(tmp_path: Path) -> None:
 
 
 async def test_a_cancelled_call_ends_its_generation(tmp_path: Path) -> None:
-    """Else the thread generates until the deadline: the next batch, and the exit after Ctrl-C, would wait for it."""
+    """Else the thread generates until the deadline: other requests, and the exit after Ctrl-C, would wait for it."""
     model = LocalModel.load(save_checkpoint(tmp_path, context=8_192))
     generator: Any = model._generator
-    run, started, goes_on = generator.run, threading.Event(), threading.Event()
+    serve, started, goes_on = generator.serve, threading.Event(), threading.Event()
     ended: list[Row] = []
 
-    def watched(jobs: Sequence[Job]) -> list[Row]:
+    def watched(arrivals: Arrivals) -> Iterator[Row]:
         started.set()
         assert goes_on.wait(HANG_S)
-        rows: list[Row] = run(jobs)
-        ended.extend(rows)
-        return rows
+        for row in serve(arrivals):
+            ended.append(row)
+            yield row
 
-    generator.run = watched
+    generator.serve = watched
     call = asyncio.create_task(model.complete(request("hello", max_tokens=2_000, deadline_s=HANG_S)))
     assert await asyncio.to_thread(started.wait, HANG_S)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
     goes_on.set()
-    assert await until_async(lambda: bool(ended))
-    assert ended[0].tokens == []
+    assert await answer_ids(model, request("hello"))
+    assert all(row.tokens == [] for row in ended[:-1])
     await model.aclose()
+
+
+async def test_a_request_joins_those_in_progress(tmp_path: Path) -> None:
+    """It does not wait for the end of a long answer."""
+    model = LocalModel.load(save_checkpoint(tmp_path, context=8_192))
+    started = threading.Event()
+    generator: Any = model._generator
+    forward = generator._forward
+
+    def watched(*args: Any, **options: Any) -> Any:
+        started.set()
+        return forward(*args, **options)
+
+    generator._forward = watched
+    long = asyncio.create_task(model.complete(request("hello", max_tokens=4_000, stop=("never",), deadline_s=HANG_S)))
+    assert await asyncio.to_thread(started.wait, HANG_S)
+    short = await model.complete(request("good morning", max_tokens=1_000))
+    assert short.completion_token_ids and not long.done()
+    long.cancel()
+    await model.aclose()
+
+
+async def test_a_failure_of_the_model_is_an_error_of_each_request(
+    model: LocalModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one before any request was taken, which would be asked for again for ever."""
+
+    def fails(arrivals: Arrivals) -> Iterator[Row]:
+        del arrivals
+        raise RuntimeError("out of memory")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(model._generator, "serve", fails)
+        both = await asyncio.gather(*(model.complete(request(text)) for text in "ab"), return_exceptions=True)
+    assert [str(error) for error in both] == ["local:tiny: RuntimeError: out of memory"] * 2
+    assert await answer_ids(model, request("hello"))
 
 
 async def test_a_long_prompt_keeps_head_and_tail_and_says_what_is_missing(model: LocalModel) -> None:
