@@ -15,6 +15,7 @@ import asyncio
 import json
 import random
 import statistics
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -89,6 +90,7 @@ async def measure(options: argparse.Namespace) -> dict[str, dict[int, list[float
                 clients = Clients(models[mode], generator.tokenizer, options.pause)
                 seed = 2 * turn + MODES.index(mode)  # the pages of the other mode would be in the prefix cache
                 rates[mode][workers].append(await clients.rate(workers, options.answers, seed))
+                print(f"round {turn + 1}, {workers} workers, {mode}: {rates[mode][workers][-1]:.1f}", file=sys.stderr)
     for model in models.values():
         await model.aclose()
     return rates

@@ -1,4 +1,5 @@
-"""Tokens a second of `local:` in float32 and bfloat16, and of llama.cpp, on one GGUF file in one run.
+"""Tokens a second of `local:` in float32 and bfloat16, with and without packed weights, and of llama.cpp, on one GGUF
+file in one run.
 
     python -m benchmarks.local_speed FILE.gguf --llama-python build/llama-cpp/bin/python [--json]
 
@@ -34,6 +35,7 @@ from models.local.continuation import Job
 from models.local.cores import usable_cores
 from models.local.decode_attention import speed_up_decoding
 from models.local.loading import Checkpoint, read_checkpoint
+from models.local.packed_weights import pack_weights
 from models.local.prefix_cache import PrefixCache
 
 WORKER: Final = Path(__file__).with_name("llama_worker.py")
@@ -41,6 +43,7 @@ TEXT: Final = """The page has these elements:
 [{number}] link "Entry {number} of the catalogue, {other} copies" -> /entry/{number}
 """
 LLAMA: Final = "llama.cpp"
+WEIGHTS: Final = ("float32", "bfloat16, unpacked", "bfloat16")
 
 SECONDS: Final = ("in_s", "out_s", "in_cpu_s", "out_cpu_s")
 """What is measured: seconds of the prompt and of the tokens after it, by the clock and of the CPU."""
@@ -59,10 +62,14 @@ class Speed:
     """Empty without llama.cpp."""
 
 
-def local(read: Checkpoint, dtype: torch.dtype) -> Measure:
-    """A measure of `local:` in *dtype*."""
+def local(read: Checkpoint, weights: str) -> Measure:
+    """A measure of `local:` with *weights* of WEIGHTS."""
+    name, _, unpacked = weights.partition(", ")
+    dtype = getattr(torch, name)
     model = read.model if read.model.dtype == dtype else copy.deepcopy(read.model).to(dtype)
     speed_up_decoding(model)
+    if not unpacked:
+        pack_weights(model)
     generator = Generator(model, read.tokenizer, frozenset())  # no token ends the answer
 
     def measure(prompt: Sequence[int], out: int) -> dict[str, float]:
@@ -154,12 +161,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="measured prompts (%(default)s); one more warms up")
     parser.add_argument("--tokens-in", type=int, default=900)
     parser.add_argument("--tokens-out", type=int, default=32)
-    parser.add_argument("--dtypes", nargs="+", choices=("float32", "bfloat16"), default=("float32", "bfloat16"))
+    parser.add_argument("--weights", nargs="+", choices=WEIGHTS, default=WEIGHTS)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     read = read_checkpoint(options.file, on_cpu=True)
-    runtimes = {f"local: {name}": local(read, getattr(torch, name)) for name in options.dtypes}
+    runtimes = {f"local: {weights}": local(read, weights) for weights in options.weights}
     asked = prompts(read.tokenizer, options.rounds + 1, options.tokens_in)
     if options.llama_python is None:
         speeds = measured(runtimes, asked, options.tokens_out)

@@ -67,12 +67,14 @@ class Generator(TextGenerator):
             jobs = arrivals(len(batch.answers))
             if not jobs and not batch.answers:
                 return
+            joining: list[tuple[Answer, Tensor, Any]] = []
             for job in jobs:
                 answer = self.started(job)
                 if answer.row.finish is None:
-                    batch.add(answer, *self._prompt(answer.row))
+                    joining.append((answer, *self._prompt(answer.row)))
                 else:
                     yield answer.row
+            batch.add(joining)
             chunks = [self._next_tokens(answer, logits) for answer, logits in batch.continued()]
             kept = [i for i, answer in enumerate(batch.answers) if answer.row.finish is None]
             yield from (answer.row for answer in batch.answers if answer.row.finish is not None)
@@ -232,25 +234,24 @@ class Batch:
     logits: list[Tensor] = field(default_factory=list[Tensor])
     """[V] of each row, after its last token."""
     cache: Any = None
-    mask: Tensor = field(default_factory=lambda: torch.zeros(0, 0, dtype=torch.long))
+    mask: Tensor = field(default_factory=lambda: torch.zeros(0, 0))
     """[B, T] ones where a row has a token in the cache."""
 
     def continued(self) -> list[tuple[Answer, Tensor]]:
         return list(zip(self.answers, self.logits, strict=True))
 
-    def add(self, answer: Answer, logits: Tensor, cache: Any) -> None:
-        """Adds a row whose prompt is all of *cache*."""
-        length = cache.layers[0].keys.shape[2]
-        own = self.mask.new_ones(1, length, device=logits.device)
-        if self.answers:
-            longest = max(self.mask.shape[1], length)
-            self.cache = side_by_side([layers_of(self.cache), layers_of(cache)])
-            masks = [torch.nn.functional.pad(mask, (longest - mask.shape[1], 0)) for mask in (self.mask, own)]
-            self.mask = torch.cat(masks)
-        else:
-            self.cache, self.mask = cache, own
-        self.answers.append(answer)
-        self.logits.append(logits)
+    def add(self, joining: Sequence[tuple[Answer, Tensor, Any]]) -> None:
+        """Adds rows: the answer, the logits [V] after its prompt, and a cache that holds the prompt alone."""
+        caches = [self.cache] * bool(self.answers) + [cache for _, _, cache in joining]
+        masks = [self.mask] * bool(self.answers)
+        for answer, logits, cache in joining:
+            self.answers.append(answer)
+            self.logits.append(logits)
+            masks.append(torch.ones(1, cache.layers[0].keys.shape[2], dtype=torch.long, device=logits.device))
+        if joining:
+            longest = max(mask.shape[1] for mask in masks)
+            self.mask = torch.cat([torch.nn.functional.pad(mask, (longest - mask.shape[1], 0)) for mask in masks])
+            self.cache = caches[0] if len(caches) == 1 else side_by_side([layers_of(cache) for cache in caches])
 
     def keep(self, rows: Sequence[int]) -> None:
         """Removes all other rows, and the tokens that only they have."""
