@@ -203,7 +203,7 @@ class LocalModel:
         loop = asyncio.get_running_loop()
         waiting = _Pending(job, loop.create_future())
         self._queue.put(waiting)
-        if self._pump is None or self._pump.done():
+        if self._pump is None or self._pump.done() or self._pump.get_loop() is not loop:
             self._pump = loop.create_task(self._serve())
         try:
             return await waiting.answer
@@ -217,23 +217,23 @@ class LocalModel:
         await asyncio.sleep(GATHER_S)
         while not self._queue.empty():
             try:
-                await loop.run_in_executor(self._thread, self._answer, loop)
+                await loop.run_in_executor(self._thread, self._answer)
             except asyncio.CancelledError:
                 for waiting in list(self._in_progress.values()):
                     waiting.job.unwanted.set()
                     waiting.answer.cancel()
                 raise
 
-    def _answer(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _answer(self) -> None:
         """Answers requests until none is left, in the thread. A failure of the model fails those in progress, or the
         next one, so that each failure takes one away."""
         try:
             for row in self._generator.serve(self._arrivals):
-                _call(loop, _set_row, self._in_progress.pop(id(row.job)), row)
+                _call(_set_row, self._in_progress.pop(id(row.job)), row)
         except Exception as error:  # noqa: BLE001 - each caller gets the model's error
             problem = ModelError(f"{self.spec}: {type(error).__name__}: {error}")
             for waiting in [*self._in_progress.values()] or filter(None, [self._next()]):
-                _call(loop, _set_error, waiting, problem)
+                _call(_set_error, waiting, problem)
             self._in_progress.clear()
 
     def _arrivals(self, active: int) -> list[Job]:
@@ -252,12 +252,11 @@ class LocalModel:
             return None
 
 
-def _call(
-    loop: asyncio.AbstractEventLoop, change: Callable[[_Pending, Any], None], waiting: _Pending, value: object
-) -> None:
-    """Calls *change* in the event loop, if it is not closed."""
+def _call(change: Callable[[_Pending, Any], None], waiting: _Pending, value: object) -> None:
+    """Calls *change* in the event loop of the request, if it is not closed. The thread may still be at work for a
+    request of an earlier loop when it takes one of the next."""
     with suppress(RuntimeError):
-        loop.call_soon_threadsafe(change, waiting, value)
+        waiting.answer.get_loop().call_soon_threadsafe(change, waiting, value)
 
 
 def _set_row(waiting: _Pending, row: Row) -> None:

@@ -7,7 +7,7 @@ import math
 import re
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -178,6 +178,32 @@ async def test_a_request_joins_those_in_progress(tmp_path: Path) -> None:
     assert short.completion_token_ids and not long.done()
     long.cancel()
     await model.aclose()
+
+
+def test_a_request_of_the_next_event_loop_is_answered(model: LocalModel) -> None:
+    """Symptom: it met its deadline where the thread took it before it had ended its work for the loop before."""
+    generator: Any = model._generator
+    serve, goes_on = generator.serve, threading.Event()
+    ended: list[Row] = []
+
+    def watched(arrivals: Arrivals) -> Iterator[Row]:
+        def late(active: int) -> Sequence[Job]:
+            assert not ended or goes_on.wait(HANG_S)
+            return arrivals(active)
+
+        for row in serve(late):
+            ended.append(row)
+            yield row
+
+    async def second() -> tuple[int, ...]:
+        asked = asyncio.create_task(answer_ids(model, request("hello")))
+        await asyncio.sleep(0)  # it is in the queue
+        goes_on.set()
+        return await asyncio.wait_for(asked, HANG_S)
+
+    generator.serve = watched
+    first = asyncio.run(answer_ids(model, request("hello")))
+    assert asyncio.run(second()) == first
 
 
 async def test_a_failure_of_the_model_is_an_error_of_each_request(
