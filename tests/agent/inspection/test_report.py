@@ -89,6 +89,7 @@ async def test_hostile_text_stays_text(watched: Watched, hostile: RunFolder) -> 
     assert await page.locator(".row").count() == 3
     for row in await page.locator(".row").all():
         await row.click()
+        await expect(row).to_have_attribute("aria-current", "true")  # the event that shows the episode is a task later
         for fold in await page.locator("#episode-pane details").all():
             await fold.evaluate("fold => fold.open = true")
         assert HOSTILE in await page.locator("#episode-pane").inner_text()
