@@ -4,8 +4,8 @@
 
 Each worker asks for one answer after the other, with a pause between them as a browser's step has. Prompts share their
 first 400 tokens, as the steps of episodes do; 400 more are their own. Answers have 20 to 60 tokens. `whole batches`
-starts the next requests when all answers of a batch have ended. Both play the same requests in turns, with the weights
-loaded once.
+starts the next requests when all answers of a batch have ended. Both get requests of the same lengths, in turns, with
+the weights loaded once.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ LINE: Final = 'button "Entry {number} of the catalogue"\n'
 SHARED_TOKENS: Final = 400
 OWN_TOKENS: Final = 400
 ANSWER_TOKENS: Final = (20, 60)
+PAGES: Final = 1_000_000
 MODES: Final = ("whole batches", "continuous")
 
 
@@ -54,17 +55,18 @@ class Clients:
         self._tokenizer = tokenizer
         self._pause = pause
 
-    async def rate(self, workers: int, answers: int, seed: int) -> float:
-        """Answers a minute."""
+    async def rate(self, workers: int, answers: int, turn: int, first_page: int) -> float:
+        """Answers a minute. *turn* decides pauses, pages and lengths; pages are numbered from *first_page*, as those of
+        another mode would be in the prefix cache."""
         began = time.perf_counter()
-        await asyncio.gather(*(self._ask(worker, answers, seed) for worker in range(workers)))
+        await asyncio.gather(*(self._ask(worker, answers, turn, first_page) for worker in range(workers)))
         return 60 * workers * answers / (time.perf_counter() - began)
 
-    async def _ask(self, worker: int, answers: int, seed: int) -> None:
-        draw = random.Random(1000 * seed + worker)
+    async def _ask(self, worker: int, answers: int, turn: int, first_page: int) -> None:
+        draw = random.Random(1000 * turn + worker)
         for _ in range(answers):
             await asyncio.sleep(self._pause * draw.uniform(0.5, 1.5))
-            page = self._text(draw.randrange(1_000_000), OWN_TOKENS)
+            page = self._text(first_page + draw.randrange(PAGES), OWN_TOKENS)
             messages = (Message("system", self._text(0, SHARED_TOKENS)), Message("user", page))
             with suppress(ModelTruncated):  # no token ends an answer
                 await self._model.complete(ChatRequest(messages, max_tokens=draw.randint(*ANSWER_TOKENS), stop=()))
@@ -88,8 +90,8 @@ async def measure(options: argparse.Namespace) -> dict[str, dict[int, list[float
         for workers in options.workers:
             for mode in MODES if turn % 2 else reversed(MODES):
                 clients = Clients(models[mode], generator.tokenizer, options.pause)
-                seed = 2 * turn + MODES.index(mode)  # the pages of the other mode would be in the prefix cache
-                rates[mode][workers].append(await clients.rate(workers, options.answers, seed))
+                first_page = PAGES * (1 + MODES.index(mode))
+                rates[mode][workers].append(await clients.rate(workers, options.answers, turn, first_page))
                 print(f"round {turn + 1}, {workers} workers, {mode}: {rates[mode][workers][-1]:.1f}", file=sys.stderr)
     for model in models.values():
         await model.aclose()
