@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from models.base import ChatRequest, Message, ModelTruncated
 from models.local.continuation import Arrivals, Row, TextGenerator
@@ -50,7 +50,7 @@ class WholeBatches(TextGenerator):
 class Clients:
     """Workers that ask one model."""
 
-    def __init__(self, model: LocalModel, tokenizer: object, pause: float) -> None:
+    def __init__(self, model: LocalModel, tokenizer: Any, pause: float) -> None:
         self._model = model
         self._tokenizer = tokenizer
         self._pause = pause
@@ -73,7 +73,7 @@ class Clients:
 
     def _text(self, first: int, tokens: int) -> str:
         line = LINE.format(number=first)
-        length = len(self._tokenizer.encode(line))  # type: ignore[attr-defined]
+        length = len(self._tokenizer.encode(line))
         return "".join(LINE.format(number=first + n) for n in range(tokens // length))
 
 

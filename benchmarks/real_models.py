@@ -6,9 +6,9 @@
 
 Every arm has the settings of `mira run` that follow its name. It is one run for each seed, in OUT/NAME/seed-N, seed
 after seed, so that few seeds of all arms are complete early. An interrupted run is continued. Each episode enters the
-results file when it ends. What the file has is not played again, so that the file alone, without the traces,
-continues the experiment on another machine. The first arm is the base of the paired differences: the same task and
-seed in both, with a bootstrap over whole tasks.
+results file when it ends, unless it is broken (an outage of the model, for example). What the file has is not played
+again, so that the file alone, without the traces, continues the experiment on another machine. The first arm is the
+base of the paired differences: the same task and seed in both, with a bootstrap over whole tasks.
 """
 
 from __future__ import annotations

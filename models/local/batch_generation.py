@@ -75,7 +75,7 @@ class Generator(TextGenerator):
                 else:
                     yield answer.row
             batch.add(joining)
-            chunks = [self._next_tokens(answer, logits) for answer, logits in batch.continued()]
+            chunks = [self._next_tokens(answer, logits) for answer, logits in batch.rows()]
             kept = [i for i, answer in enumerate(batch.answers) if answer.row.finish is None]
             yield from (answer.row for answer in batch.answers if answer.row.finish is not None)
             batch.keep(kept)
@@ -88,7 +88,7 @@ class Generator(TextGenerator):
         logits, cache, mask = self._padded_prompts([answer.row for answer in answers])
         batch = Batch(answers, list(logits), cache, mask)
         while True:
-            chunks = [self._next_tokens(answer, logits) for answer, logits in batch.continued()]
+            chunks = [self._next_tokens(answer, logits) for answer, logits in batch.rows()]
             if all(answer.row.finish is not None for answer in answers):
                 yield from (answer.row for answer in answers)
                 return
@@ -237,8 +237,9 @@ class Batch:
     mask: Tensor = field(default_factory=lambda: torch.zeros(0, 0))
     """[B, T] ones where a row has a token in the cache."""
 
-    def continued(self) -> list[tuple[Answer, Tensor]]:
-        return list(zip(self.answers, self.logits, strict=True))
+    def rows(self) -> Iterator[tuple[Answer, Tensor]]:
+        """Each answer with its logits."""
+        return zip(self.answers, self.logits, strict=True)
 
     def add(self, joining: Sequence[tuple[Answer, Tensor, Any]]) -> None:
         """Adds rows: the answer, the logits [V] after its prompt, and a cache that holds the prompt alone."""

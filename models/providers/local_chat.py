@@ -21,7 +21,6 @@ import logging
 import re
 import sys
 import time
-from collections.abc import Callable
 from collections.abc import Generator as Generates
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -229,11 +228,11 @@ class LocalModel:
         next one, so that each failure takes one away."""
         try:
             for row in self._generator.serve(self._arrivals):
-                _call(_set_row, self._in_progress.pop(id(row.job)), row)
+                _post(self._in_progress.pop(id(row.job)), row)
         except Exception as error:  # noqa: BLE001 - each caller gets the model's error
             problem = ModelError(f"{self.spec}: {type(error).__name__}: {error}")
             for waiting in [*self._in_progress.values()] or filter(None, [self._next()]):
-                _call(_set_error, waiting, problem)
+                _post(waiting, problem)
             self._in_progress.clear()
 
     def _arrivals(self, active: int) -> list[Job]:
@@ -252,21 +251,20 @@ class LocalModel:
             return None
 
 
-def _call(change: Callable[[_Pending, Any], None], waiting: _Pending, value: object) -> None:
-    """Calls *change* in the event loop of the request, if it is not closed. The thread may still be at work for a
-    request of an earlier loop when it takes one of the next."""
+def _post(waiting: _Pending, outcome: Row | ModelError) -> None:
+    """Settles a request in its own event loop, if that is not closed. The thread may still be at work for a request of
+    an earlier loop when it takes one of the next."""
     with suppress(RuntimeError):
-        waiting.answer.get_loop().call_soon_threadsafe(change, waiting, value)
+        waiting.answer.get_loop().call_soon_threadsafe(_settle, waiting.answer, outcome)
 
 
-def _set_row(waiting: _Pending, row: Row) -> None:
-    if not waiting.answer.done():
-        waiting.answer.set_result(row)
-
-
-def _set_error(waiting: _Pending, error: ModelError) -> None:
-    if not waiting.answer.done():
-        waiting.answer.set_exception(error)
+def _settle(answer: asyncio.Future[Row], outcome: Row | ModelError) -> None:
+    if answer.done():
+        return
+    if isinstance(outcome, Row):
+        answer.set_result(outcome)
+    else:
+        answer.set_exception(outcome)
 
 
 def _require_packages(folder: Path, adapter: Path | None, name: str) -> None:

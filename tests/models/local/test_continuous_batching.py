@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import MistralConfig, MistralForCausalLM
 
 from models.embedded import embedded_dir
 from models.local.batch_generation import Generator
@@ -17,6 +16,7 @@ from models.local.continuation import Job, Row, TextGenerator
 from models.local.embedded_onnx import load_embedded
 from models.local.loading import load_generator
 from tests.models.local.test_local import GRAMMAR, save_checkpoint
+from tests.models.local.test_prefix_cache import sliding_window
 
 PROMPTS = tuple(tuple(range(10, 10 + length)) for length in (50, 20, 33, 60))
 
@@ -90,26 +90,15 @@ def test_a_row_that_leaves_frees_its_keys(folder: Path) -> None:
 
 
 def test_the_embedded_model_joins_rows() -> None:
-    recorded = [job(prompt, tokens) for prompt, tokens in zip(PROMPTS, (9, 3, 12, 2), strict=True)]
-    rows, active = serve(load_embedded(embedded_dir()).generator, {0: recorded[:1], 2: recorded[1:3], 4: recorded[3:]})
+    jobs = [job(prompt, tokens) for prompt, tokens in zip(PROMPTS, (9, 3, 12, 2), strict=True)]
+    rows, active = serve(load_embedded(embedded_dir()).generator, {0: jobs[:1], 2: jobs[1:3], 4: jobs[3:]})
     assert len(rows) == 4 and max(active) == 3
     for row in rows:
         assert same(row, *load_embedded(embedded_dir()).generator.run([row.job]))
 
 
 def test_jobs_wait_where_a_cache_cannot_be_cut(tmp_path: Path) -> None:
-    config = MistralConfig(
-        vocab_size=261,
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=1,
-        num_attention_heads=4,
-        num_key_value_heads=4,
-        sliding_window=16,
-    )
-    torch.manual_seed(0)
-    tokenizer: Any = load_generator(save_checkpoint(tmp_path), None, "local:tiny")[0].tokenizer
-    generator = Generator(MistralForCausalLM(config).eval(), tokenizer, frozenset())
+    generator = sliding_window(tmp_path)
     jobs = [job(PROMPTS[0], 5), job(PROMPTS[1], 3), job(PROMPTS[2], 2)]
     rows, active = serve(generator, {0: jobs[:2], 1: jobs[2:]})
     assert active == [0, 0, 0] and [jobs.index(row.job) for row in rows] == [0, 1, 2]

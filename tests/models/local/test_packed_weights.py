@@ -53,4 +53,4 @@ def test_a_weight_in_two_places_is_not_packed() -> None:
 def test_other_types_are_not_packed() -> None:
     model = tiny(torch.float32)
     assert pack_weights(model) == 0
-    assert pack_weights(nn.Linear(8, 8, dtype=torch.float16)) == 0
+    assert pack_weights(nn.Sequential(nn.Linear(8, 8, dtype=torch.float16))) == 0

@@ -175,7 +175,8 @@ def test_a_changed_prefix_is_computed_again(folder: Path) -> None:
     assert same(row, Counted(folder).run(other))
 
 
-def test_layers_with_a_sliding_window_are_computed_again(tmp_path: Path) -> None:
+def sliding_window(folder: Path) -> Generator:
+    """A generator whose cache cannot be cut, with a tokenizer that is written to *folder*."""
     config = MistralConfig(
         vocab_size=261,
         hidden_size=32,
@@ -186,10 +187,14 @@ def test_layers_with_a_sliding_window_are_computed_again(tmp_path: Path) -> None
         sliding_window=16,
     )
     torch.manual_seed(0)
-    model = MistralForCausalLM(config).eval()
-    tokenizer: Any = load_generator(save_checkpoint(tmp_path), None, "local:tiny")[0].tokenizer
-    assert not PrefixCache(model).usable
+    tokenizer: Any = load_generator(save_checkpoint(folder), None, "local:tiny")[0].tokenizer
+    return Generator(MistralForCausalLM(config).eval(), tokenizer, frozenset())
+
+
+def test_layers_with_a_sliding_window_are_computed_again(tmp_path: Path) -> None:
+    generator = sliding_window(tmp_path)
+    assert not generator.prefixes.usable
     prompts = [(*SYSTEM, 91), (*SYSTEM, 92, 93, 94)]
-    rows = Generator(model, tokenizer, frozenset()).run([job(prompt) for prompt in prompts])
-    alone = [Generator(model, tokenizer, frozenset()).run([job(prompt)])[0] for prompt in prompts]
+    rows = generator.run([job(prompt) for prompt in prompts])
+    alone = [generator.run([job(prompt)])[0] for prompt in prompts]
     assert [row.cached for row in rows] == [0, 0] and same(rows, alone)
