@@ -16,8 +16,8 @@ from judges.base import Progress, Rated
 from judges.evidence import QuoteChecker, Rejection, normalised
 from judges.ratings import Source, make_rating
 from judges.relevance import idle, may_have_progressed
-from models.asking import ask
-from models.base import Budget, ChatModel, ChatReply, ChatRequest
+from models.asking import ask, charge
+from models.base import Budget, ChatModel, ChatReply, ChatRequest, ModelError
 from models.thinking import budget_of, has_dynamic_mode, thinking_tokens, validate_budget
 
 MAX_QUOTES: Final = 24
@@ -135,7 +135,11 @@ class ModelAutoRater:
         if not quick.unsure:
             return rated(progress, (quick,), source="cheap")
         known = replace(progress, z=rated(progress, (quick,), source="cheap").rating.z)
-        thought = await self._ask(known, quick.unsure, thinking_tokens("auto", ambiguous=True))
+        try:
+            thought = await self._ask(known, quick.unsure, thinking_tokens("auto", ambiguous=True))
+        except ModelError as error:
+            charge(error, [quick.reply])
+            raise
         return rated(progress, (quick, thought), source="model")
 
     async def _ask(self, progress: Progress, places: tuple[int, ...], thinking: Budget) -> RatingCall:

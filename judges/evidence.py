@@ -95,9 +95,10 @@ def lacks_value(milestone: str, quote: str) -> bool:
     For raters that mistake the page's value for the milestone's: with 'The director is "Farley"' they quote "Ashley",
     with "Section #3 is expanded" the line of Section #2. `#12` does not show `#1`.
     """
-    values = [next(filter(None, match.groups())) for match in _VALUE.finditer(milestone)]
+    named = (next(filter(None, match.groups())) for match in _VALUE.finditer(milestone))
+    values = [value for each in named if (value := normalised(each).casefold())]  # a quoted blank names nothing
     shown = normalised(quote).casefold()
-    return bool(values) and not any(_shows(shown, normalised(value).casefold()) for value in values)
+    return bool(values) and not any(_shows(shown, value) for value in values)
 
 
 def shows_unchanged_control(progress: Progress, quote: str) -> bool:

@@ -17,7 +17,8 @@ from judges.autorater_prompt import key
 from judges.base import Progress, Rated
 from judges.evidence import QuoteChecker, Rejection, normalised
 from judges.ratings import make_rating
-from models.base import ChatModel, ChatReply
+from models.asking import charge
+from models.base import ChatModel, ChatReply, ModelError
 
 
 class Claim(NamedTuple):
@@ -79,7 +80,11 @@ class StepwiseAutoRater(ABC):
         for index, known in enumerate(progress.z):
             if known:
                 continue
-            claim = await self.claim(progress, index)
+            try:
+                claim = await self.claim(progress, index)
+            except ModelError as error:
+                charge(error, [answer.claim.reply for answer in answers])
+                raise
             rejected = None if claim.quote is None else claim.rejected or witness.rejects(claim.quote)
             self.rejected += rejected is not None
             answers.append(_Answer(index, claim, rejected))

@@ -16,7 +16,7 @@ from judges.autorater import ModelAutoRater, RaterSettings
 from judges.autorater_prompt import SYSTEM, reflection_schema
 from judges.base import Progress
 from judges.registry import make_rater
-from models.base import Budget, Image, ModelInvalidAnswer
+from models.base import Budget, ChatReply, Image, ModelInvalidAnswer, ModelTruncated, Usage
 from models.providers.scripted_model import ScriptedModel
 from models.schema_export import exported
 from models.thinking import AMBIGUOUS_TOKENS
@@ -197,6 +197,17 @@ async def test_auto_thinks_only_about_what_is_unsure(progress: Make):
     assert "Achieved: m1\n" in prompt(model, 1)
     assert "Milestones to judge: m2. Current: m2." in prompt(model, 1)
     assert rated.rating.z == (True, True, False) and rated.rating.source == "model" and len(rated.replies) == 2
+
+
+async def test_an_error_of_the_closer_look_counts_the_first_answer(progress: Make):
+    quick = ChatReply(
+        reflection(m1="unsure", m2="no", m3="no"), Usage(tokens_in=100, cost_usd=0.25), "scripted", 1.0, 1
+    )
+    model = ScriptedModel([quick, ModelTruncated("cut off")])
+    with pytest.raises(ModelTruncated) as caught:
+        await ModelAutoRater(model, RaterSettings(budget="auto")).rate(progress(PAGE))
+    assert caught.value.usage == quick.usage
+    assert len(model.requests) == caught.value.attempts == 2
 
 
 async def test_the_closer_look_knows_the_current_milestone_although_it_is_not_asked_about(progress: Make):

@@ -15,7 +15,7 @@ from judges.base import Progress
 from judges.evidence import lacks_value
 from judges.registry import make_rater
 from judges.short_autorater import PAGE_CHARS, LineAnswer, ShortAutoRater, render
-from models.base import ModelInvalidAnswer
+from models.base import ChatReply, ModelInvalidAnswer, ModelTruncated, Usage
 from models.providers.scripted_model import ScriptedModel
 from tests.past_actions import OK, WAITED, clicked, typed
 
@@ -142,6 +142,7 @@ async def test_a_line_with_another_number_after_the_sign_proves_nothing(
 def test_a_number_does_not_show_one_that_it_begins_with() -> None:
     assert lacks_value("Section #1 is expanded", 'tab "Section #12" expanded')
     assert not lacks_value("Section #1 is expanded", 'tab "Section #1" expanded, "Section #12"')
+    assert not lacks_value('The separator is " "', 'textbox "Separator" = " "'), "a quoted blank is no value"
 
 
 async def test_a_line_that_talks_to_the_judge_is_refused(make_observation: MakeObservation) -> None:
@@ -223,6 +224,16 @@ async def test_an_answer_in_another_form_is_an_error(progress: Make) -> None:
     tested, _ = rater("yes", "yes")
     with pytest.raises(ModelInvalidAnswer):
         await tested.rate(progress(PAGE, history=TYPED))
+
+
+async def test_an_error_counts_the_questions_before_it(progress: Make) -> None:
+    usage = Usage(tokens_in=100, cost_usd=0.25)
+    replies = [ChatReply(answer(line), usage, "scripted", 1.0, 1) for line in (2, 3)]
+    model = ScriptedModel([*replies, ModelTruncated("cut off")])
+    with pytest.raises(ModelTruncated) as caught:
+        await ShortAutoRater(model, RaterSettings(budget=0)).rate(progress(PAGE, history=TYPED))
+    assert caught.value.usage == Usage(tokens_in=200, cost_usd=0.5)
+    assert len(model.requests) == caught.value.attempts == 3
 
 
 async def test_the_registry_makes_it_for_the_short_style(progress: Make) -> None:
