@@ -325,8 +325,14 @@ def usable_key(key: str) -> str:
     return stripped
 
 
+_WEB_PAGE: Final = re.compile(r"\s*<(!doctype|html)\b", re.IGNORECASE)
+
+
 def failure_of_status(status: int, reason: str, headers: Mapping[str, str]) -> Failure:
-    """Classifies an HTTP error status. The header `x-should-retry` takes precedence."""
+    """Classifies an HTTP error status. The header `x-should-retry` takes precedence. A *reason* that is a web page
+    is left out of the message."""
+    if _WEB_PAGE.match(reason):
+        reason = "the answer is a web page, not one of a model server: check --base-url and the proxy"
     should_retry = headers.get("x-should-retry")
     retry = should_retry == "true" if should_retry in ("true", "false") else status in RETRIED_STATUSES
     error = ModelBusy if status == 429 or status >= 500 or retry else ModelRejected

@@ -45,8 +45,10 @@ from models.transport import Call, Failure, RetryPolicy, open_call, quoted, well
 CLIENT_TIMEOUT_S: Final = 86_400.0
 """LiteLLM's own timeout, which must not end a call: calls have a deadline. One value, because each has a connection
 pool of its own."""
+EFFORT: Final = frozenset({"reasoning_effort"})
 OPTIONAL: Final = ("reasoning_effort", "logprobs", "seed", "stop", "temperature", "response_format")
-"""Parameters that are left out once LiteLLM has refused a request with them, in this order."""
+"""Parameters that are left out once LiteLLM has refused a request with them, in this order; an effort that the request
+names is not."""
 WHOLE: Final = frozenset(
     {
         *("stop", "eos", "eos_token", "stop_sequence", "stop_token", "end_turn", "complete", "completed", "done"),
@@ -115,13 +117,15 @@ class LiteLLMChat:
         return "response_format" in self._taken and self._litellm.takes_schema(self._provider, self._model)
 
     async def _ask(self, request: ChatRequest, call: Call) -> Draft:
+        taken = self._taken
         while True:
-            taken = self._taken
             outcome = await call.send(lambda current=taken: self._attempt(request, current, call))
             if isinstance(outcome, Draft):
                 return outcome
-            # Another worker may have changed it meanwhile: keep the refusals of both.
-            self._taken &= outcome
+            taken = outcome
+            if request.effort is None:  # what is refused beside a named effort may be taken without it, by other roles
+                # Another worker may have changed it meanwhile: keep the refusals of both.
+                self._taken &= outcome
 
     async def _attempt(
         self, request: ChatRequest, taken: frozenset[str], call: Call
@@ -132,12 +136,18 @@ class LiteLLMChat:
             try:
                 completed = await self._litellm.complete(**self._required(request), **optional)
             except Exception as error:  # noqa: BLE001 - LiteLLM raises exceptions of many kinds
-                if self._litellm.unsupported(error):
-                    refused = next((name for name in OPTIONAL if name in optional and name in taken), None)
-                    if refused is not None:
-                        return taken - {refused}
+                refused = self._refused(request, optional, taken) if self._litellm.unsupported(error) else None
+                if refused is not None:
+                    return taken - {refused}
                 return self._failed(error, exchange)
         return self._draft(completed, request, call)
+
+    def _refused(self, request: ChatRequest, optional: Mapping[str, Any], taken: frozenset[str]) -> str | None:
+        """The parameter to leave out next. None: there is none, or the effort that the request names is refused."""
+        kept = EFFORT if request.effort is not None else frozenset[str]()  # a named effort is sent whatever is taken
+        if not taken >= kept:
+            return None
+        return next((name for name in OPTIONAL if name in optional and name in taken - kept), None)
 
     def _required(self, request: ChatRequest) -> dict[str, Any]:
         fixed: dict[str, Any] = {
@@ -167,8 +177,9 @@ class LiteLLMChat:
         word = self._word(request)
         if word is not None:
             wanted["reasoning_effort"] = word
-            wanted.pop("temperature", None)  # providers refuse another than their default together with thinking
-        named = frozenset({"reasoning_effort"}) if request.effort is not None else frozenset[str]()
+            if word != "none":  # providers refuse another than their default together with thinking
+                wanted.pop("temperature", None)
+        named = EFFORT if request.effort is not None else frozenset[str]()
         return {name: value for name, value in wanted.items() if name in taken | named}
 
     def _word(self, request: ChatRequest) -> str | None:

@@ -70,6 +70,8 @@ def test_final_statuses(status: int) -> None:
 
 def test_the_server_may_overrule() -> None:
     assert failure_of_status(500, "", {"x-should-retry": "false"}).retry is False
+    page = failure_of_status(501, "<!DOCTYPE HTML>\n<html><body>Unsupported method</body></html>", {})
+    assert "a web page" in page.reason and "<" not in page.reason
     assert failure_of_status(400, "", {"x-should-retry": "true"}).retry is True
 
 

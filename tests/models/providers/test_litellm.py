@@ -114,18 +114,31 @@ async def test_thinking_of_a_model_that_litellm_knows(
     body = await body_of("gemini/gemini-2.5-flash", request(thinking_tokens=tokens, effort=effort))
     thinking = body["generationConfig"].get("thinkingConfig", {})
     assert thinking.get("thinkingBudget") == budget
-    assert ("temperature" in body["generationConfig"]) is (budget is None)
+    assert ("temperature" in body["generationConfig"]) is (not budget)
 
 
 async def test_a_named_effort_that_the_model_does_not_take_is_refused_and_not_left_out() -> None:
-    async with misbehaving_server([ANSWER]) as server:
+    async with misbehaving_server(lambda _: ANSWER) as server:
         chat = chat_of(server, "mistral/mistral-large-latest")
         assert (await chat.complete(request(thinking_tokens=8192))).attempts == 1
         with pytest.raises(ModelRejected, match="reasoning_effort") as caught:
-            await chat.complete(request(effort="high"))
+            await chat.complete(request(effort="high", stop=("END",)))
+        assert not caught.value.answered
+        assert len(server.requests) == 1
+        await chat.complete(request(stop=("END",)))
         await chat.aclose()
-    assert not caught.value.answered
-    assert len(server.requests) == 1
+    assert camel(server.requests[1].body)["stop"] == ["END"], "other roles of the same model keep their parameters"
+
+
+async def test_what_is_refused_beside_a_named_effort_is_left_out_of_that_call_only() -> None:
+    async with misbehaving_server([ANSWER, ANSWER]) as server:
+        chat = chat_of(server, "openai/gpt-5.1")
+        await chat.complete(request(effort="high", logprobs=True))
+        await chat.complete(request(effort="none", logprobs=True))
+        await chat.aclose()
+    first, second = (camel(each.body) for each in server.requests)
+    assert first["reasoning_effort"] == "high" and "logprobs" not in first
+    assert (second["reasoning_effort"], second["logprobs"]) == ("none", True)
 
 
 def test_a_model_that_is_not_known_to_think_takes_an_effort_alone() -> None:
