@@ -47,8 +47,8 @@ def analyze(
 
     Unjudged episodes are explained if a limit, an error or a person ended them; totals exclude them.
 
-    Exit code 2 if no trace could be read or no failure explained, else 0. Unreadable traces, and episodes about which
-    the judge gave no verdict, are named and skipped.
+    Exit code 2 if no trace could be read, or there are failures and none could be explained, else 0. Unreadable
+    traces, and episodes about which the judge gave no verdict, are named and skipped.
     """
     result = survey(runs, references or ())
     analyses, problems = asyncio.run(_explain(result, _spec(judge), base_url, quiet=as_json))

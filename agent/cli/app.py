@@ -12,8 +12,10 @@ import inspect
 import logging
 import os
 import sys
+import sysconfig
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Final, NamedTuple
 
 import typer
@@ -203,6 +205,9 @@ _WRONG_PLACE: Final = frozenset(
     }
 )
 """Error numbers of a file or folder that the user named and that cannot be used."""
+_PACKAGES: Final = ("agent", "envs", "judges", "models", "planners", "training")
+_DEFAULT_FOLDER: Final = "runs"
+"""Where runs are written if no word of the command line names a folder."""
 
 
 def _open_closed_streams() -> None:
@@ -223,9 +228,9 @@ def _version() -> str:
 
 
 def main() -> None:
-    """Runs the command line. Exit codes: 0 done; 1 the open task failed, the browser did not start, or the disk is
-    full; 2 wrong input; 3 the policy answers that the open task cannot be done; 130 interrupted, or the program that
-    read stdout ended."""
+    """Runs the command line. Exit codes: 0 done; 1 the open task failed, the browser did not start in time, or the
+    disk is full; 2 wrong input, or Chromium is missing; 3 the policy answers that the open task cannot be done; 130
+    interrupted, or the program that read stdout ended."""
     # Errors are recorded in the trace, masked. Log lines of libraries on the terminal would not be masked.
     logging.basicConfig(handlers=[logging.NullHandler()])
     _open_closed_streams()
@@ -244,7 +249,7 @@ def main() -> None:
         print_problem(str(error))
         sys.exit(EXIT_FAILED if isinstance(error, BrowserNotStarted | NotWritten) else EXIT_BAD_INPUT)
     except OSError as error:
-        if error.errno in _WRONG_PLACE and isinstance(error.filename, str):
+        if error.errno in _WRONG_PLACE and isinstance(error.filename, str) and _is_users(error.filename, words):
             print_problem(f"{error.filename}: {error.strerror}; name another place")
             sys.exit(EXIT_BAD_INPUT)
         if error.errno not in _NO_ROOM:
@@ -264,6 +269,31 @@ def main() -> None:
         print_problem(str(error))
         sys.exit(EXIT_BAD_INPUT)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _is_users(file: str, words: Sequence[str]) -> bool:
+    """Whether *file* is outside of all installed packages, or *words* name it, a folder above it or a file below it.
+
+    Another file of a package, such as a template that is missing, is a bug of the package: no other place helps."""
+    try:
+        path = Path(os.path.realpath(file))
+        named = [Path(os.path.realpath(place)) for place in _named_places(words)]
+    except FileNotFoundError:
+        return True  # the working directory was deleted: the user's other paths do not exist either
+    source = Path(__file__).resolve().parents[2]
+    installed = (*(source / name for name in _PACKAGES), *map(sysconfig.get_path, ("purelib", "platlib")))
+    if not any(path.is_relative_to(os.path.realpath(folder)) for folder in installed):
+        return True
+    return any(path.is_relative_to(place) or place.is_relative_to(path) for place in named)
+
+
+def _named_places(words: Sequence[str]) -> list[str]:
+    """The words that may be paths; of `--option=PATH` and `-oPATH` the path."""
+    places = [_DEFAULT_FOLDER]
+    for word in words:
+        short = word.startswith("-") and not word.startswith("--")
+        places += [word, word[2:] if short else word.partition("=")[2]]
+    return [place for place in places if place]
 
 
 def _is_model_error(error: Exception) -> bool:

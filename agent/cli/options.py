@@ -71,6 +71,7 @@ Tasks = Annotated[str | None, typer.Option(help="Comma-separated task names of t
 Seeds = Annotated[str, typer.Option(help="Seeds, e.g. 0-4 or 1,3,8-9.")]
 Split = Annotated[str | None, typer.Option(help="Use only this split: train, validation or test.")]
 Workers = Annotated[int | None, typer.Option(min=1, max=64, help="Number of episodes in parallel; default: 1.")]
+DemoWorkers = Annotated[int, typer.Option(min=1, max=64, help="Number of episodes in parallel.")]
 Attempts = Annotated[int | None, typer.Option(min=1, help="Number of episodes per task instance; default: 1.")]
 MaxSteps = Annotated[int | None, typer.Option(min=1, help="Maximum steps per episode; default: 30.")]
 MaxSeconds = Annotated[

@@ -11,7 +11,7 @@ import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 from rich.console import Console
@@ -120,8 +120,8 @@ def run(
     """Run one task at a URL, or tasks of a suite.
 
     Exit codes: 0 suite played, task succeeded, or ended by the policy without a judge; 1 task failed, broke, reached a
-    limit or had an action declined, no browser started, or the disk is full; 2 wrong input; 3 the policy answered N/A:
-    the task cannot be done; 130 interrupted."""
+    limit or had an action declined, the browser did not start in time, or the disk is full; 2 wrong input, or Chromium
+    is missing or cannot start; 3 the policy answered N/A: the task cannot be done; 130 interrupted."""
     values = {
         **{"policy": policy, "planner": planner, "judge": judge, "rater": rater, "grounder": grounder},
         **role_options.base_urls(base_url),
@@ -146,7 +146,7 @@ def run(
         return _play_suite(settings, _selection(settings, suite, tasks, seeds, split), out, as_json)
     _check_suite_options(tasks, seeds, split)
     if instruction is None or not url:
-        raise BadInput('a task and a URL are needed: mira run "Find …" --url https://…, or mira run --suite miniwob')
+        raise BadInput(NO_TASK if instruction is None else "the task has no URL: add --url with that of its first page")
     return _play_open(settings, instruction, url, out, as_json)
 
 
@@ -159,6 +159,9 @@ def _limits(
 def _selection(config: RunConfig, suite: str, tasks: str | None, seeds: str, split: str | None) -> TaskSelection:
     selection = options.select(suite, options.chosen_names(tasks, "--tasks") or (), options.parse_seeds(seeds), split)
     return options.solved_tasks(selection, config, named=tasks is not None, split=split)
+
+
+NO_TASK: Final = 'a task and a URL are needed: mira run "Find …" --url https://…, or mira run --suite miniwob'
 
 
 def _check_suite_options(tasks: str | None, seeds: str, split: str | None) -> None:
@@ -231,7 +234,7 @@ def resume(
 def demo(
     policy: options.Policy = None,
     seeds: options.Seeds = "0-2",
-    workers: options.Workers = 2,
+    workers: options.DemoWorkers = 2,
     out: options.Out = Path("runs"),
     wide: options.Wide = False,
     as_json: options.Json = False,
@@ -351,10 +354,7 @@ def finish(result: RunResult, as_json: bool) -> int:
         print_refused(stdout, result.blocked_requests, admits=not suites <= CLOSED_SUITES)
         if result.degraded:
             failed = f"planner or rater failed in {result.degraded} of {len(result.episodes)} episodes"
-            stdout.print(
-                Text(f"{failed}: these episodes continued without their answer and count in all rates", "yellow"),
-                soft_wrap=True,
-            )
+            stdout.print(Text(f"{failed}: judged episodes among them count in all rates", "yellow"), soft_wrap=True)
         stdout.print(Text(f"traces  {result.folder / 'episodes'}"), soft_wrap=True)
         if page is not None:
             stdout.print(Text(f"report  {page}"), soft_wrap=True)

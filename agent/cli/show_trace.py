@@ -49,7 +49,7 @@ def show_trace(trace: Trace, blobs: BlobStore) -> None:
 
 def _print_field(name: str, text: str, style: str = "") -> None:
     if text:
-        line = Text(f"{name:8}", "dim").append(printable(" ".join(text.split())), style or "not dim")
+        line = Text(f"{name:8} ", "dim").append(printable(" ".join(text.split())), style or "not dim")
         stdout.print(line)
 
 
@@ -64,8 +64,8 @@ def _show_end(header: Header, footer: Footer) -> None:
         _print_field("why", f"{footer.failure.category}: {footer.failure.reason}")
     _print_field("error", footer.error or "", "yellow")
     if footer.degraded:
-        failed = f"planner {footer.degraded.planner}, rater {footer.degraded.rater}"
-        _print_field("degraded", f"errors of the {failed}: the episode continued without their answer", "yellow")
+        missing = f"{footer.degraded.planner} of the planner, {footer.degraded.rater} of the rater"
+        _print_field("degraded", f"answers missing after errors of their models: {missing}", "yellow")
     if footer.resumable:
         stdout.print("no answer of a model, or no page: resume the run to continue from here")
 

@@ -371,10 +371,10 @@ class Episode:
         self.summaries = [*self.summaries, summary][-self.components.replan_detector.window :]
 
     def drop_reflection(self) -> None:
-        """Cancels a pending rating: its plan was replaced, or the episode is over."""
+        """Cancels a pending rating: its plan was replaced, or the episode is over. Its page counts as not rated."""
         if self.reflecting is not None:
             self.reflecting.cancel()
-            self.reflecting = None
+            self.reflecting, self.unrated = None, True
 
     def take_over(self, recovered: RecoveredEpisode) -> None:
         """Restores the state of an episode that an earlier process left unfinished."""

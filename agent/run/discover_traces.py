@@ -41,8 +41,9 @@ def discover_traces(places: Sequence[Path]) -> tuple[EpisodeFile, ...]:
     for place in places:
         paths = list(_paths(place))
         if not paths:
+            missing = "" if place.exists() else " (it does not exist)"
             raise BadInput(
-                f"{str(place)!r} holds no traces: give a run's folder, a folder of runs, or an episode's file"
+                f"{str(place)!r} holds no traces{missing}: give a run's folder, a folder of runs, or an episode's file"
             )
         files |= {path.resolve(): EpisodeFile(path) for path in paths}
     return tuple(files.values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,7 +97,11 @@ def check_plain_files(folder: Path) -> None:
     for where, folders, files in os.walk(folder, followlinks=False):
         for name in (*folders, *files):
             path = Path(where) / name
-            if path.is_symlink() or not (path.is_file() or path.is_dir()):
+            try:
+                mode = path.lstat().st_mode
+            except FileNotFoundError:
+                continue  # no lock is held yet: a process that executes the run may rename or delete its files
+            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
                 raise BadInput(
                     f"{str(path)!r} is a link or a special file, and a run is not resumed through it: replace it by a "
                     "regular file or folder"

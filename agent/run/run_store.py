@@ -22,7 +22,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Generator, Iterable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -204,10 +204,19 @@ class RunFolder:
         values = marked(manifest.model_dump(mode="json"))
         write_atomically(self.manifest, json.dumps(values, indent=2, ensure_ascii=False) + "\n", private=True)
 
-    def discard_if_unplayed(self) -> None:
-        """Removes the folder of a run that could not start. A folder with a non-empty trace is kept."""
-        if not any(path.stat().st_size for path in (self.path / "episodes").glob("*.jsonl")):
+    def discard_if_unplayed(self, *, own: bool) -> None:
+        """Removes the folder of a run that could not start, or, if the run did not create it (*own*), the files and
+        empty folders of the run in it. A folder with a non-empty trace is kept."""
+        if any(path.stat().st_size for path in (self.path / "episodes").glob("*.jsonl")):
+            return
+        if own:
             shutil.rmtree(self.path)
+            return
+        for path in (self.manifest, *(self.path / "episodes").glob("*.jsonl")):
+            path.unlink(missing_ok=True)
+        for folder in (self.path / "episodes", self.blobs, self.downloads):
+            with suppress(OSError):  # it holds files of others
+                folder.rmdir()
 
     def read_manifest(self) -> Manifest:
         """Reads `run.json`. Raises BadInput in one line if it is missing or cannot be read."""

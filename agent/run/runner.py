@@ -284,8 +284,9 @@ async def _run(
         lock = RunLock(folder.path)
         stack.callback(lock.release)
         if fresh:
+            own = not folder.path.exists()
             folder.create(manifest, lock)
-            stack.enter_context(_discarded_if_refused(folder))
+            stack.enter_context(_discarded_if_refused(folder, own=own))
         lock.acquire()
         executor = RunExecutor(
             manifest=manifest,
@@ -337,17 +338,17 @@ def _check_no_secret(manifest: Manifest, vault: SecretVault, *, fresh: bool) -> 
 
 
 @contextmanager
-def _discarded_if_refused(folder: RunFolder) -> Generator[None]:
-    """Removes the folder of a run that could not start, because of bad input or a browser that did not start. Episodes
-    that ran before the browser failed are kept."""
+def _discarded_if_refused(folder: RunFolder, *, own: bool) -> Generator[None]:
+    """Removes the run that could not start, because of bad input or a browser that did not start. Episodes that ran
+    before the browser failed are kept. *own*: the run created its folder; else what was in it is kept."""
     try:
         yield
     except BadInput:
-        folder.discard_if_unplayed()
+        folder.discard_if_unplayed(own=own)
         raise
     except BrowserNotStarted as error:
-        folder.discard_if_unplayed()
-        if not folder.path.exists():
+        folder.discard_if_unplayed(own=own)
+        if not folder.manifest.exists():
             raise
         raise BrowserNotStarted(
             f"{error}; finished steps are kept, continue with: mira resume {folder.path}"

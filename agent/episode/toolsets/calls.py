@@ -116,7 +116,7 @@ class Arguments:
         value = self.values.get(name)
         if value is None and default is not None:
             return default
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
             raise BadCall(words("a number is missing in the arguments"))
         return value
 
@@ -202,14 +202,21 @@ def pressed(text: str, repeat: float = 1) -> Outcome:
     keys = chords(text)
     if keys is None:
         return Refuse(words("a key has no name that is known here"))
-    presses = [Press(keys=each) for each in keys] * max(1, int(repeat))
-    if len(presses) > MAX_PRESSES:
+    times = max(1, int(repeat))
+    if times * len(keys) > MAX_PRESSES:
         return Refuse(words("these are too many key presses for one call"))
-    return Do(tuple(presses))
+    return Do(tuple(Press(keys=each) for each in keys) * times)
 
 
 def drag(start: tuple[float, float], end: tuple[float, float]) -> Outcome:
     return Do((DragAt(x=start[0], y=start[1], to_x=end[0], to_y=end[1]),))
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer that is too large for a float
+        return False
 
 
 def pointer(scene: Scene) -> tuple[float, float]:

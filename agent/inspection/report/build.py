@@ -9,11 +9,11 @@ when it is opened, so memory stays constant here and in the browser. The overvie
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import jinja2
 
@@ -27,7 +27,7 @@ from agent.inspection.report.pictures import AUTO_STEPS, Gallery, Screenshots
 from agent.inspection.report.timeline import timeline
 from agent.run.discover_traces import EpisodeFile, discover_traces
 from envs.core.atomic_write import replacing
-from envs.core.errors import BadInput, TraceError
+from envs.core.errors import BadInput, NotWritten, TraceError
 from envs.core.trace_store import Trace, edited_message, read_summary
 from envs.security.blocked_requests import BlockedOrigin, merge_blocked_origins
 from judges.analysis import Analysis
@@ -79,19 +79,13 @@ def write_report(
     A failure is shown next to a success of the same task from *runs* or *references*. *on_progress* is called with the
     number of episodes written. *out* defaults to `report.html` in the run's folder, or in the current folder for
     several runs. Unreadable traces and blobs are listed in the report. Raises BadInput if there is no readable trace,
-    or *out* cannot be written. The file is replaced atomically.
+    or *out* cannot be written, NotWritten if the disk refuses it, and OSError if another file cannot be read. The file
+    is replaced atomically.
     """
     catalog = _catalog(discover_traces(runs), discover_traces(references) if references else ())
     target = out or _default_target(runs)
     writer = _ReportWriter(catalog, screenshots, analyses or {}, on_progress)
-    try:
-        with replacing(target) as part:
-            with part.open("wb") as file:
-                writer.write(file)
-            if not writer.overview.rows:
-                raise BadInput(f"no trace could be read: {writer.problems[0]}")
-    except OSError as error:
-        raise BadInput(f"--out {str(target)!r} cannot be written: {error.strerror}") from None
+    _write(target, writer.chunks())
     gallery = writer.gallery
     return Report(
         path=target,
@@ -134,22 +128,25 @@ class _ReportWriter:
         )
         self._templates.globals.update(timeline=timeline, categories=CATEGORIES, origin_name=name_of)  # pyright: ignore[reportArgumentType]
 
-    def write(self, file: BinaryIO) -> None:
+    def chunks(self) -> Iterator[bytes]:
+        """Yields the file's content in parts. Raises BadInput at the end if no trace could be read, and OSError."""
         style, script = _asset("report.css"), _asset("report.js")
         head = self._templates.get_template("head.html.j2")
-        file.write(head.render(style=style, style_hash=csp_hash(style), script_hash=csp_hash(script)).encode())
+        yield head.render(style=style, style_hash=csp_hash(style), script_hash=csp_hash(script)).encode()
         episode = self._templates.get_template("episode.html.j2")
         for number, material in enumerate(self._materials(), 1):
             view = self._maker.view(material)
             self.overview.add(view.row, _observed(material.trace))
             self.refused = merge_blocked_origins((*self.refused, *view.refused))
-            file.write(episode.render(e=view).encode())
+            yield episode.render(e=view).encode()
             if self._on_progress is not None:
                 self._on_progress(number)
         self.problems += self._maker.problems
         shell = self._templates.get_template("shell.html.j2")
+        if not self.overview.rows:
+            raise BadInput(f"no trace could be read: {self.problems[0]}")
         for chunk in shell.generate(**self._shell_variables(), script=script):
-            file.write(chunk.encode())
+            yield chunk.encode()
 
     def _shell_variables(self) -> dict[str, object]:
         """The variables of the shell template."""
@@ -207,6 +204,32 @@ class _ReportWriter:
         except TraceError as error:
             self.problems.append(str(error))
             return None
+
+
+def _write(target: Path, chunks: Iterable[bytes]) -> None:
+    """Replaces *target* by *chunks*. Raises BadInput if it cannot be written, NotWritten if the disk refuses it, and
+    the errors of *chunks* unchanged."""
+    failed: OSError | None = None
+
+    def read() -> Iterator[bytes]:
+        """Notes an error of *chunks*: it is about a file that is read, not about *target*."""
+        nonlocal failed
+        try:
+            yield from chunks
+        except OSError as error:
+            failed = error
+            raise
+
+    try:
+        with replacing(target) as part, part.open("wb") as file:
+            file.writelines(read())
+    except (OSError, NotWritten) as error:
+        if failed is not None:
+            # `replacing` turns a failing disk into NotWritten, also while another file is read.
+            raise failed from failed.__cause__
+        if isinstance(error, NotWritten):
+            raise
+        raise BadInput(f"--out {str(target)!r} cannot be written: {error.strerror}") from error
 
 
 def _catalog(files: Sequence[EpisodeFile], references: Sequence[EpisodeFile]) -> _Catalog:

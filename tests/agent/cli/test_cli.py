@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import subprocess
 import sys
+import sysconfig
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from agent.cli import app
 from agent.cli.options import parse_seeds, select
 from envs.core.errors import BadInput
 from tests.agent.episodes import Play, write_run
@@ -212,3 +217,56 @@ def test_the_module_is_the_command() -> None:
         [sys.executable, "-m", "agent.cli", "run"], capture_output=True, text=True, timeout=HANG_S, check=False
     )
     assert done.returncode == 2 and done.stderr.startswith("mira: ")
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
+    """Makes `mira show` fail because *file* is missing."""
+
+    def fails(words: list[str]) -> Callable[..., None]:
+        def command(**_: object) -> None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(file))
+
+        return command
+
+    monkeypatch.setattr(app, "application", fails)
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        ROOT / "agent" / "inspection" / "report" / "gone.css",
+        ROOT / "planners" / "gone.json",
+        Path(sysconfig.get_path("purelib")) / "jinja2" / "gone.py",
+    ],
+    ids=["own", "own of another package", "a library's"],
+)
+@pytest.mark.parametrize("words", [[], ["r", "--out=report.html"]], ids=["none", "others"])
+def test_a_missing_file_of_a_package_is_a_bug_with_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, file: Path, words: list[str]
+) -> None:
+    """Symptom: the user was told to name another place, with exit code 2."""
+    failing(monkeypatch, file)
+    monkeypatch.setattr(sys, "argv", ["mira", "show", *words])
+    with pytest.raises(FileNotFoundError):
+        app.main()
+
+
+@pytest.mark.parametrize("form", ["{}", "--out={}", "-o{}"])
+@pytest.mark.parametrize("named", ["agent/runs", "agent/runs/r/blobs", "agent/runs/r/blobs/b"])
+def test_a_file_that_the_user_named_is_one_line_also_in_a_package(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], named: str, form: str
+) -> None:
+    """The user may name the file, a folder above it, or a file below it, from the working directory too."""
+    failing(monkeypatch, ROOT / "agent" / "runs" / "r" / "blobs")
+    monkeypatch.chdir(ROOT)
+    assert mira(monkeypatch, "show", form.format(named)) == 2
+    assert "blobs: No such file or directory; name another place" in capsys.readouterr().err
+
+
+def test_a_default_run_folder_is_the_users_also_in_a_package(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failing(monkeypatch, ROOT / "agent" / "runs" / "r")
+    monkeypatch.chdir(ROOT / "agent")
+    assert mira(monkeypatch, "show") == 2
+    assert "name another place" in capsys.readouterr().err

@@ -142,6 +142,8 @@ REFUSED: list[tuple[str, str, dict[str, Any], str]] = [
     ("c", "scroll", {"scroll_direction": "sideways", "scroll_amount": 1}, "up, down"),
     ("c", "key", {"text": "Hyper+a"}, "no name"),
     ("c", "key", {"text": "a", "repeat": 21}, "too many"),
+    ("c", "key", {"text": "a", "repeat": 1e300}, "too many"),
+    ("c", "key", {"text": "a", "repeat": 10**400}, "number is missing"),
     ("c", "zoom", {"region": [5, 5, 5, 9]}, "region"),
     ("c", "type", {"text": ""}, "no text to type"),
     ("b", "left_click", {"target": ref(99)}, "read the page again"),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
 from playwright.async_api import Page, expect
 
-from agent.inspection.report import explain_failures, write_report
+from agent.inspection.report import build, explain_failures, write_report
+from agent.run.discover_traces import EpisodeFile
 from agent.run.run_store import RunFolder
 from envs.core.actions import Click, Type
 from envs.core.errors import BadInput
@@ -409,3 +412,28 @@ def test_without_traces_no_report_is_written(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_written_is_one_line(plain: RunFolder, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="cannot be written: No such file"):
         write_report([plain.path], out=tmp_path / "nowhere" / "report.html")
+
+
+@pytest.mark.parametrize("number", [errno.ENOENT, errno.EIO], ids=["missing", "failing disk"])
+@pytest.mark.parametrize(("owner", "method"), [(build, "_asset"), (EpisodeFile, "read")], ids=["asset", "trace"])
+def test_a_file_that_cannot_be_read_is_not_blamed_on_out(
+    plain: RunFolder, monkeypatch: pytest.MonkeyPatch, owner: object, method: str, number: int
+) -> None:
+    error = OSError(number, os.strerror(number), "read.me")
+
+    def fails(_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(owner, method, fails)
+    before = sorted(plain.path.iterdir())
+    with pytest.raises(OSError, match=r"read\.me") as raised:
+        write_report([plain.path])
+    assert raised.value is error
+    assert sorted(plain.path.iterdir()) == before
+
+
+def test_a_target_that_cannot_be_replaced_is_blamed_on_out(plain: RunFolder, tmp_path: Path) -> None:
+    (tmp_path / "report.html").mkdir()
+    with pytest.raises(BadInput, match=r"report\.html' cannot be written: Is a directory"):
+        write_report([plain.path], out=tmp_path / "report.html")
+    assert list(tmp_path.glob("*.part")) == []

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from agent.run.runner import run_task
+from agent.config import RunConfig
+from agent.run.runner import run_open, run_task
 from envs.core.errors import BadInput
 
 URL = "https://shop.example"
@@ -30,3 +31,14 @@ async def test_a_missing_text_or_url_is_refused_in_one_line(
         await run_task(instruction, url, out=tmp_path)
     assert says in str(error.value) and "\n" not in str(error.value)
     assert os.listdir(tmp_path) == []  # noqa: PTH208 - iterdir is not for async functions
+
+
+async def test_a_refused_run_keeps_what_its_folder_held_before(tmp_path: Path) -> None:
+    """A caller may name a folder that exists. The start page cannot be opened, so the run is discarded."""
+    kept = tmp_path / "r" / "chapter.tex"
+    kept.parent.mkdir()
+    kept.write_text("text")
+    config = RunConfig(policy="embedded", planner="none", judge="none")
+    with pytest.raises(BadInput, match="could not be opened"):
+        await run_open(config, "Buy tea", "http://127.0.0.1:9/", tmp_path, run_id="r")
+    assert sorted(os.listdir(kept.parent)) == ["chapter.tex", "lease"]  # noqa: PTH208 - a lock file is never removed

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from agent.episode.approval import ApprovalRequest
 from agent.run.runner import resume, run_open
 from envs.browser.live_session import STORAGE_FILE, TABS_FILE
+from envs.core.run_lock import RunLock, RunLocked
 from envs.core.trace_store import read_trace
 from tests.agent.episode.test_run_episode import ORDER
 from tests.agent.shop import Shop, config, scripted
@@ -64,3 +67,19 @@ async def test_a_run_folder_is_its_owners_alone(shop: Shop, tmp_path: Path) -> N
     files = [path for path in run.folder.rglob("*") if path.is_file()]
     assert (run.folder.stat().st_mode & 0o777, len(files) > 4) == (0o700, True)
     assert {path.name: oct(path.stat().st_mode & 0o077) for path in files if path.stat().st_mode & 0o077} == {}
+
+
+async def test_a_file_that_vanishes_while_a_folder_is_listed_is_no_special_file(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Symptom: instead of RunLocked, the process that writes a blob made resume refuse the blob's temporary file."""
+    folder = await cut_run(shop, tmp_path)
+    walk = os.walk
+
+    def with_vanished(top: Path, *, followlinks: bool) -> Iterator[tuple[str, list[str], list[str]]]:
+        for where, folders, files in walk(top, followlinks=followlinks):
+            yield where, folders, [*files, "blob.part-1"]
+
+    monkeypatch.setattr(os, "walk", with_vanished)
+    with RunLock(folder), pytest.raises(RunLocked, match="is in use by"):
+        await resume(folder, policy=scripted(AGAIN), approver=agrees)
