@@ -78,6 +78,10 @@ class ActionEffects:
     _unanswered: dict[object, int] = field(default_factory=dict[object, int])
     """Waits for a late reaction that never came, by address and field."""
 
+    def restart(self) -> None:
+        """Forgets the waits of an earlier episode of the same session."""
+        self._unanswered.clear()
+
     async def begin(self, action: Action) -> None:
         """Called right before *action*."""
         self.traffic.forget()

@@ -63,6 +63,11 @@ class Tabs:
         self._front = tab
 
     @property
+    def others(self) -> tuple[OpenTab, ...]:
+        """The tabs behind the front one."""
+        return tuple(tab for tab in self.all if tab is not self._front)
+
+    @property
     def opened(self) -> int:
         """Number of tabs that pages opened."""
         return self.windows.count - self.refused

@@ -39,8 +39,13 @@ class MiniwobEnvironment:
         return self._session
 
     async def reset(self, task: TaskRef) -> EpisodeStart:
-        """Restarts the page for the task's seed. A page that died in the previous episode is replaced once."""
+        """Restarts the page for the task's seed. Other tabs of the previous episode are closed, and a page that died in
+        it is replaced once."""
         self._session.holding.restart()
+        self._session.effects.restart()
+        for tab in self._session.tabs.others:
+            self._session.dialogs.forget(tab.page)
+            await self._session.tabs.close(tab)
         try:
             instruction, state = await self._start(task)
         except ResetFailed:

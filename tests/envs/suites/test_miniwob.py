@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from envs.browser.chromium import Chromium
-from envs.core.actions import Action, Click, ClickAt, Goto, Type
+from envs.core.actions import Action, Click, ClickAt, Goto, NewTab, Type
 from envs.core.tasks import Environment, Suite, TaskRef
 from envs.suites.miniwob import MiniwobEnvironment, MiniwobSuite
 from envs.suites.miniwob.harness import HARD_RESET
@@ -138,6 +138,15 @@ async def test_leaving_the_task_page_is_a_failure(environment: MiniwobEnvironmen
     assert score is not None
     assert score.status == "failure"
     assert "left" in score.evidence
+
+
+async def test_an_episode_starts_without_the_tabs_of_the_one_before(environment: MiniwobEnvironment) -> None:
+    await environment.reset(task("click-test"))
+    assert (await environment.execute(NewTab())).ok
+    await environment.reset(task("click-test-2"))
+    seen = await environment.observe()
+    assert [tab.active for tab in seen.tabs] == [True]
+    assert not await environment.done()
 
 
 async def test_nothing_else_is_accessible(environment: MiniwobEnvironment) -> None:
