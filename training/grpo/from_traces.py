@@ -101,7 +101,7 @@ def extract_examples(
     an invalid screenshot, and if the resolution is requested without screenshots.
     """
     result = ExtractedExamples()
-    known = set[object]()
+    known, names = set[object](), Counter[str]()
     read = list(traces)
     for trace, _ in read:
         result.provenance.add(trace)
@@ -116,7 +116,9 @@ def extract_examples(
                 result.left_out[ExclusionReason.REPEATED] += 1
             else:
                 known.add((item.messages, item.image))
-                result.examples.append(item)
+                names[item.name] += 1  # runs of different phases of training have one id
+                again = f"~{names[item.name]}" if names[item.name] > 1 else ""
+                result.examples.append(item.model_copy(update={"name": item.name + again}))
     return result
 
 

@@ -289,7 +289,8 @@ class Loop:
 
     def _demonstrations(self) -> tuple[Trajectory, ...]:
         places = [Path(place) for place in self.settings.demonstrations]
-        return tuple(trajectory for trajectory in read_runs(places).kept if trajectory.success) if places else ()
+        read = read_runs(places, texts=True).kept if places else ()  # the demonstrator may have another tokenizer
+        return tuple(trajectory for trajectory in read if trajectory.success)
 
     def _pretraining(self) -> tuple[Trajectory, ...]:
         places = self.settings.pretraining

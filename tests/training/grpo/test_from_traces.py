@@ -274,6 +274,18 @@ def test_steps_without_screenshots_become_text_examples(tmp_path: Path) -> None:
     assert example.messages == (("user", CLICKED),)
 
 
+def test_equal_names_of_different_runs_are_made_distinct(tmp_path: Path) -> None:
+    """The runs of a training's phases have one run id."""
+    runs = [
+        write_run(tmp_path / f"phase-{number}" / "run", [Play(text=f"{CLICKED} # {number}", actions=[Click(ref=1)])])
+        for number in (1, 2)
+    ]
+    traces = [(one.read(), one.blobs) for run in runs for one in discover_traces([run.path])]
+    result = extract_examples(traces, ExampleOptions(ask="step", pictures=False), tmp_path / "images")
+    first, second = (one.name for one in result.examples)
+    assert second == f"{first}~2"
+
+
 def test_of_steps_with_and_without_screenshots_the_latter_are_left_out(tmp_path: Path) -> None:
     """A model is shown a picture with every prompt or with none."""
     plays = [

@@ -45,7 +45,8 @@ class World:
             self.given.append(context)
             return PhaseMetrics(phase=context.number)
 
-        def read_runs(_: Sequence[Path]) -> Selection:
+        def read_runs(_: Sequence[Path], *, texts: bool) -> Selection:
+            assert texts, "the demonstrator may have another tokenizer"
             self.read.append("demonstrations")
             return Selection((SHOWN,), Counter())
 

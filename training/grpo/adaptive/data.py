@@ -165,7 +165,7 @@ def _finished(out: Path) -> tuple[Example, ...]:
     data = out.read_bytes()
     whole = data[: data.rfind(b"\n") + 1]
     if whole != data:
-        out.write_bytes(whole)
+        os.truncate(out, len(whole))  # a rewrite that is interrupted would lose the finished ones
     return read_examples(out, empty=True)
 
 
