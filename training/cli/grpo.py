@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.cli.options import Wide
-from agent.cli.output import EXIT_FAILED, EXIT_OK, print_json, print_problem, print_table, stderr, stdout
+from agent.cli.output import EXIT_OK, print_json, print_problem, print_table, stderr, stdout
 from agent.cli.outputs import output_file
 from agent.cli.tables import Column, FittedTable
 from envs.core.errors import BadInput
@@ -24,6 +24,7 @@ from training.cli.messages import (
     log,
     needs_extra,
     reporting_full_disk,
+    stopping_if_diverged,
     watcher_of,
 )
 from training.cli.question_options import Coordinates, Resolution, Think
@@ -63,14 +64,10 @@ def grpo(
     measured = () if held_out is None else read_examples(held_out)
     with reporting_full_disk(out), RunDisplay(stderr, None if as_json else stderr) as display:
         importing("torch", "TRL")
-        from training.engine.trainer import TrainingDiverged
         from training.grpo.run import train_grpo
 
-        try:
+        with stopping_if_diverged():
             result = train_grpo(learned, start, out, settings, held_out=measured, log=log, watch=watcher_of(display))
-        except TrainingDiverged as error:
-            print_problem(str(error))
-            return EXIT_FAILED
     if as_json:
         print_json(result.model_dump(mode="json"))
         return EXIT_OK

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agent.cli.output import EXIT_OK, print_json, stderr, stdout
 from envs.core.errors import BadInput
-from training.cli.messages import importing, log, reporting_full_disk, watcher_of
+from training.cli.messages import importing, log, reporting_full_disk, stopping_if_diverged, watcher_of
 
 
 def imitates_examples(paths: Sequence[Path], recipe: str | None) -> bool:
@@ -42,7 +42,8 @@ def sft_on_examples(
         from training.grpo.imitation import ImitationSettings, imitate
 
         settings = ImitationSettings.load(config, change or (), recipe)
-        result = imitate(examples, start, out, settings, log=log, watch=watcher_of(display))
+        with stopping_if_diverged():
+            result = imitate(examples, start, out, settings, log=log, watch=watcher_of(display))
     if as_json:
         print_json(result.model_dump(mode="json"))
         return EXIT_OK

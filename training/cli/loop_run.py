@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.cli.output import (
-    EXIT_FAILED,
     EXIT_INTERRUPTED,
     EXIT_OK,
     print_json,
@@ -16,7 +15,7 @@ from agent.cli.output import (
     stderr,
 )
 from agent.cli.tables import Column, FittedTable
-from training.cli.messages import importing, log, reporting_full_disk, watcher_of
+from training.cli.messages import importing, log, reporting_full_disk, stopping_if_diverged, watcher_of
 
 if TYPE_CHECKING:
     from training.loop.loop import Progress
@@ -30,19 +29,16 @@ def run_loop(settings: LoopSettings, out: Path, *, as_json: bool) -> int:
 
     with reporting_full_disk(out), RunDisplay(stderr, None if as_json else stderr) as display:
         importing("torch", "accelerate")
-        from training.engine.trainer import TrainingDiverged
         from training.loop.loop import Loop
         from training.loop.rollouts import Interrupted
 
         loop = Loop.open(out, settings, (display,), log, watcher_of(display))
         try:
-            progress = asyncio.run(loop.run())
+            with stopping_if_diverged():
+                progress = asyncio.run(loop.run())
         except Interrupted as error:
             print_problem(f"{error}; continue with the same command")
             return EXIT_INTERRUPTED
-        except TrainingDiverged as error:
-            print_problem(str(error))
-            return EXIT_FAILED
     print_progress(progress, as_json)
     return EXIT_OK
 

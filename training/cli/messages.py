@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent.cli.output import stderr
+from agent.cli.output import EXIT_FAILED, print_problem, stderr
 from agent.cli.outputs import output_folder
 from envs.core.disk_errors import writing
 from envs.core.errors import SAME_COMMAND, BadInput, NotWritten
@@ -73,6 +73,18 @@ def reporting_full_disk(out: Path) -> Generator[None]:
     except NotWritten as error:
         error.continue_with = SAME_COMMAND
         raise
+
+
+@contextmanager
+def stopping_if_diverged() -> Generator[None]:
+    """Ends the command with one line and exit code 1 where training diverged. It imports torch."""
+    from training.engine.trainer import TrainingDiverged
+
+    try:
+        yield
+    except TrainingDiverged as error:
+        print_problem(str(error))
+        raise typer.Exit(EXIT_FAILED) from error
 
 
 def importing(*names: str) -> None:

@@ -38,6 +38,7 @@ from training.cli.messages import (
     log,
     needs_extra,
     reporting_full_disk,
+    stopping_if_diverged,
     watcher_of,
 )
 from training.cli.mgrpo import mgrpo
@@ -113,16 +114,17 @@ def sft(
         from training.loop.sft import SupervisedSettings, fine_tune
 
         settings = SupervisedSettings.load(config, change or ())
-        result = fine_tune(
-            runs,
-            start,
-            out,
-            settings,
-            log,
-            validation=validation or (),
-            allow_evaluation=allow_evaluation,
-            watch=watcher_of(display),
-        )
+        with stopping_if_diverged():
+            result = fine_tune(
+                runs,
+                start,
+                out,
+                settings,
+                log,
+                validation=validation or (),
+                allow_evaluation=allow_evaluation,
+                watch=watcher_of(display),
+            )
     if as_json:
         print_json(result.model_dump(mode="json"))
         return EXIT_OK

@@ -35,7 +35,7 @@ from training.engine.progress import ReportSteps, Watcher, unwatched
 from training.engine.sharding import settle_sharding, whole_model
 from training.engine.step_plan import Plan, StepShard
 from training.engine.supervised_job import SupervisedJob
-from training.engine.trainer import RowsTrainer, SaveByTheClock, train_on, training_arguments
+from training.engine.trainer import RowsTrainer, SaveByTheClock, StopOnNonfinite, train_on, training_arguments
 from training.engine.tree_attention import UnpackableLayers
 
 JOB = "sft.json"
@@ -103,6 +103,7 @@ def _trained(job: SupervisedJob, rows: Sequence[Row], validation: Sequence[Row],
     settle_sharding(trainer)
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(SaveByTheClock(job.compute.save_minutes))
+    trainer.add_callback(StopOnNonfinite())
     trainer.add_callback(ReportSteps("fine-tuning", watch))
     if validation:
         how = {"every": math.ceil(len(rows) / job.optimization.batch_rows), "patience": job.patience}

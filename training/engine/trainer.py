@@ -136,6 +136,23 @@ def _summed(seen: dict[str, list[float]]) -> dict[str, tuple[float, float]]:
     return {name: (sum(total for total, _ in rows), sum(count for _, count in rows)) for name, rows in by_name.items()}
 
 
+class StopOnNonfinite(TrainerCallback):
+    """Raises TrainingDiverged if a logged loss or gradient norm is not finite."""
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, float] | None = None,
+        **_: object,
+    ) -> None:
+        logs = logs or {}
+        bad = [name for name in ("loss", "grad_norm", "train_loss") if not math.isfinite(logs.get(name, 0.0))]
+        if bad:
+            raise TrainingDiverged(f"step {state.global_step}: the {bad[0]} is {logs[bad[0]]}: lower the learning rate")
+
+
 class SaveByTheClock(TrainerCallback):
     """Saves a checkpoint every *minutes*, by the clock of the first process.
 

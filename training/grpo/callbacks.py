@@ -1,13 +1,10 @@
-"""Callbacks of a GRPO run: evaluations, a stop at values that are not finite, and a log of excluded rows."""
+"""Callbacks of a GRPO run: evaluations, and a log of excluded rows."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
-
-from training.engine.trainer import TrainingDiverged
 
 
 class PeriodicEvaluation(TrainerCallback):
@@ -27,23 +24,6 @@ class PeriodicEvaluation(TrainerCallback):
         last = state.global_step >= state.max_steps
         if self._every and state.global_step % self._every == 0 and not last:
             self._evaluate(state.global_step)
-
-
-class StopOnNonfinite(TrainerCallback):
-    """Stops a run if loss or gradient norm is not finite."""
-
-    def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: dict[str, float] | None = None,
-        **_: object,
-    ) -> None:
-        logs = logs or {}
-        bad = [name for name in ("loss", "grad_norm") if not math.isfinite(logs.get(name, 0.0))]
-        if bad:
-            raise TrainingDiverged(f"step {state.global_step}: the {bad[0]} is {logs[bad[0]]}")
 
 
 class LogExcludedRows(TrainerCallback):

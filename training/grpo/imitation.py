@@ -40,7 +40,7 @@ from training.engine.padded_sft import IGNORED
 from training.engine.progress import ReportSteps, Watcher, unwatched
 from training.engine.settings import Compute, Optimization, none_if_named
 from training.engine.sft import SupervisedJob, supervised
-from training.engine.trainer import SaveByTheClock, one_device, shared_arguments, train_on
+from training.engine.trainer import SaveByTheClock, StopOnNonfinite, one_device, shared_arguments, train_on
 from training.grpo.completion_length import asked_shape, right_answer
 from training.grpo.declarations import Training, declare_training
 from training.grpo.evaluation import encode_prompts, template_opening, tokenizer_of, too_long_prompts
@@ -279,6 +279,7 @@ def _train_vision(
     )
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(SaveByTheClock(settings.compute.save_minutes))
+    trainer.add_callback(StopOnNonfinite())
     trainer.add_callback(ReportSteps("fine-tuning", watch))
     train_on(trainer, out / "checkpoints")
     write_atomically(out / "log.json", json.dumps(trainer.state.log_history, indent=1) + "\n")

@@ -45,8 +45,8 @@ from training.engine.launcher import run_launched
 from training.engine.learning_rate_check import UpdateBound, rate_problem
 from training.engine.progress import ReportSteps, Watcher, unwatched
 from training.engine.sharding import weights_are_sharded, whole_model
-from training.engine.trainer import SaveByTheClock, train_on
-from training.grpo.callbacks import LogExcludedRows, PeriodicEvaluation, StopOnNonfinite
+from training.engine.trainer import SaveByTheClock, StopOnNonfinite, train_on
+from training.grpo.callbacks import LogExcludedRows, PeriodicEvaluation
 from training.grpo.completion_length import check_completion_lengths
 from training.grpo.declarations import Training, declare_training
 from training.grpo.evaluation import measure, tokenizer_of

@@ -18,6 +18,7 @@ from training.engine.annotate import score_completions
 from training.engine.checkpoints import load_policy, load_tokenizer, save_policy
 from training.engine.settings import Compute, Lora, Optimization
 from training.engine.sft import SupervisedJob, supervised
+from training.engine.trainer import TrainingDiverged
 from training.engine.tree_attention import UnpackableLayers
 
 torch.set_num_threads(1)
@@ -130,9 +131,10 @@ def test_a_pass_is_bounded_by_tokens_and_gives_the_same_training(
     if pack_tokens == 4_000:
         assert max(count for count, _ in shapes) == 6, "rows are batched up to the limit"
     expected, start = learned("rows alone", pack_tokens=16), load_policy(embedded_dir())[0].state_dict()
-    apart = max((result[name] - expected[name]).abs().max().item() for name in expected)
-    moved = max((start[name] - expected[name]).abs().max().item() for name in expected)
-    assert moved > 1e-3 and apart < 2e-4, (moved, apart)
+    # Summed, because Adam turns rounding errors of a gradient near 0 into whole steps of single weights.
+    apart = sum(float((result[name] - expected[name]).square().sum()) for name in expected)
+    moved = sum(float((start[name] - expected[name]).square().sum()) for name in expected)
+    assert moved > 0 and apart < 1e-3 * moved, (moved, apart)
 
 
 @pytest.mark.parametrize(
@@ -147,3 +149,11 @@ def test_a_pass_is_bounded_by_tokens_and_gives_the_same_training(
 )
 def test_parts_of_a_batch(lengths: list[int], most: int, at_least: int, parts: list[list[int]]) -> None:
     assert padded_sft.bounded_parts(lengths, most, at_least) == parts
+
+
+@pytest.mark.usefixtures("padded")
+def test_a_training_that_diverged_writes_no_model(tmp_path: Path) -> None:
+    how = Optimization(learning_rate=1e20, batch_rows=7, epochs=3)
+    with pytest.raises(TrainingDiverged, match="lower the learning rate"):
+        supervised(job(how), rows_of(7), tmp_path / "sft")
+    assert not (tmp_path / "sft" / "model").exists()

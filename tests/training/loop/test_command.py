@@ -258,6 +258,17 @@ def test_evaluation_instances_are_trained_on_only_on_request(
     assert data["left_out"].get("held out for evaluation", 0) == (0 if allowed else 2)
 
 
+@pytest.mark.slow
+def test_a_fine_tuning_that_diverged_ends_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    write_run(tmp_path / "won", [Play(seed=FIRST)])
+    small = ["--set", "optimization.learning_rate=1e20", "--set", "optimization.epochs=3", "--set", "compute.threads=1"]
+    assert mira(monkeypatch, *SFT, "won", *small) == 1
+    assert "lower the learning rate" in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "out" / "model").exists()
+
+
 def test_sft_reports_an_unbuildable_site_with_advice(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
