@@ -115,6 +115,11 @@ def _command(path: Path | None, recipe: str | None, start: str | None) -> Litera
     loop, grpo, sft = (
         len(keys & set(fields.model_fields)) for fields in (LoopSettings, GrpoSettings, SupervisedSettings)
     )
+    if sft == grpo > loop:
+        raise BadInput(
+            f"{str(path)!r} can be of `mira train sft` or `mira train grpo`: give --start CHECKPOINT for the first, or"
+            " --recipe RECIPE for the second"
+        )
     if sft > max(loop, grpo):
         return "sft"
     return "grpo" if grpo > loop else "mira"

@@ -76,12 +76,14 @@ class ImitationSettings(Record):
 
     @model_validator(mode="after")
     def _has_one_model(self) -> Self:
+        if self.steps is None and not self.optimization.epochs:
+            raise ValueError("optimization.epochs must be at least 1, or set steps")
         self.compute.check_one_model()
         return self
 
     def count_updates(self, examples: int) -> int:
         """Number of optimizer steps on *examples* examples."""
-        return self.steps or max(1, self.optimization.epochs * math.ceil(examples / self.optimization.batch_rows))
+        return self.steps or self.optimization.epochs * math.ceil(examples / self.optimization.batch_rows)
 
     @classmethod
     def load(cls, path: Path | None, changes: Sequence[str], recipe: str | None = None) -> ImitationSettings:

@@ -154,12 +154,18 @@ def _margin(stage: str, bound: UpdateBound) -> RateMargin:
 
 
 def launched_processes(launcher: tuple[str, ...]) -> int:
-    """Number of processes that *launcher* names; 1 without a launcher. Raises BadInput where it names none."""
+    """Number of processes that *launcher* names, on all nodes; 1 without a launcher. Raises BadInput where it names
+    none."""
     options = _options(launcher)
     count = next((options[name] for name in _COUNTS if options.get(name, "").isdecimal()), None)
     if launcher and count is None:
         raise BadInput(f"the launcher names no number of processes (--{', --'.join(_COUNTS)}): give --gpus")
-    return int(count or 1)
+    if options.get("num_processes", "").isdecimal():  # accelerate counts those of all nodes
+        return int(count or 1)
+    nodes = options.get("nnodes", "1")
+    if not nodes.isdecimal():
+        raise BadInput(f"the launcher's --nnodes {nodes} is a range: give --gpus, the number of all nodes' GPUs")
+    return int(count or 1) * int(nodes)
 
 
 def is_sharded(launcher: tuple[str, ...]) -> bool:

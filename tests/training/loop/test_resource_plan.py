@@ -89,6 +89,9 @@ def test_a_fine_tuning_is_planned_from_its_start(
     own.write_text("failures = true\n[optimization]\nlearning_rate = 1e-9\n", encoding="utf-8")
     assert mira(monkeypatch, "train", "plan", str(own), "--model", start, "--rows", "90", *small) == 2
     assert "optimization.learning_rate 1e-09 would teach nothing" in capsys.readouterr().err
+    own.write_text("seed = 1\n[optimization]\nlearning_rate = 1e-4\n[compute]\nbf16 = true\n", encoding="utf-8")
+    assert mira(monkeypatch, "train", "plan", str(own), "--model", start, *small) == 2
+    assert "give --start CHECKPOINT" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -218,6 +221,9 @@ SHORT = {"max_tokens": 64, "pack_tokens": 64}
 def test_architectures_are_known_by_the_names_of_configurations() -> None:
     assert {name for name in architectures() if "-vl-" not in name} <= {path.stem for path in HERE.glob("*.toml")}
     assert launched_processes(("torchrun", "--nproc_per_node", "4", "-m")) == 4
+    assert launched_processes(("torchrun", "--nnodes", "2", "--nproc_per_node", "8", "-m")) == 16
+    with pytest.raises(BadInput, match="give --gpus"):
+        launched_processes(("torchrun", "--nnodes=1:4", "--nproc_per_node", "8", "-m"))
     assert launched_processes(()) == 1
 
 
