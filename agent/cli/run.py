@@ -49,6 +49,7 @@ from envs.security.allowlist import Origins
 from models.specs import own_temperature
 
 Instruction = Annotated[str | None, typer.Argument(help="Task in words; needs --url.", metavar="INSTRUCTION")]
+_NO_TASK: Final = 'a task and a URL are needed: mira run "Find …" --url https://…, or mira run --suite miniwob'
 CLOSED_SUITES = frozenset(("miniwob", "sites"))
 """Suites that need no other origin: `--allow` adds nothing to them."""
 SHOWN_DOWNLOADS = 10
@@ -146,7 +147,7 @@ def run(
         return _play_suite(settings, _selection(settings, suite, tasks, seeds, split), out, as_json)
     _check_suite_options(tasks, seeds, split)
     if instruction is None or not url:
-        raise BadInput(NO_TASK if instruction is None else "the task has no URL: add --url with that of its first page")
+        raise BadInput(_NO_TASK if instruction is None else "the task has no URL: add --url ADDRESS")
     return _play_open(settings, instruction, url, out, as_json)
 
 
@@ -159,9 +160,6 @@ def _limits(
 def _selection(config: RunConfig, suite: str, tasks: str | None, seeds: str, split: str | None) -> TaskSelection:
     selection = options.select(suite, options.chosen_names(tasks, "--tasks") or (), options.parse_seeds(seeds), split)
     return options.solved_tasks(selection, config, named=tasks is not None, split=split)
-
-
-NO_TASK: Final = 'a task and a URL are needed: mira run "Find …" --url https://…, or mira run --suite miniwob'
 
 
 def _check_suite_options(tasks: str | None, seeds: str, split: str | None) -> None:

@@ -172,10 +172,11 @@ class RunFolder:
     def saved(self, episode_id: str) -> Path:
         return self.path / "state" / episode_id
 
-    def create(self, manifest: Manifest, lock: RunLock | None = None) -> None:
-        """Creates the folder, and acquires its *lock* before `run.json` is written. Raises BadInput if it already holds
-        a run, another process is creating one (RunLocked), or it cannot be written. If the disk is full, the incomplete
-        folder is removed and NotWritten is raised."""
+    def create(self, manifest: Manifest, lock: RunLock | None = None) -> bool:
+        """Creates the folder, and acquires its *lock* before `run.json` is written. Returns whether the folder is new.
+
+        Raises BadInput if it already holds a run, another process is creating one (RunLocked), or it cannot be written.
+        If the disk is full, the incomplete folder is removed and NotWritten is raised."""
         self._check_free()
         new = not self.path.exists()
         try:
@@ -194,6 +195,7 @@ class RunFolder:
             raise
         except OSError as error:
             raise BadInput(f"run folder {str(self.path)!r} cannot be written: {error.strerror}") from None
+        return new
 
     def _check_free(self) -> None:
         if self.manifest.exists():

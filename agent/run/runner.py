@@ -284,8 +284,7 @@ async def _run(
         lock = RunLock(folder.path)
         stack.callback(lock.release)
         if fresh:
-            own = not folder.path.exists()
-            folder.create(manifest, lock)
+            own = folder.create(manifest, lock)
             stack.enter_context(_discarded_if_refused(folder, own=own))
         lock.acquire()
         executor = RunExecutor(

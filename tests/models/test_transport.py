@@ -68,10 +68,14 @@ def test_final_statuses(status: int) -> None:
     assert (failure.retry, failure.error) == (False, ModelRejected)
 
 
-def test_the_server_may_overrule() -> None:
-    assert failure_of_status(500, "", {"x-should-retry": "false"}).retry is False
+def test_a_web_page_is_named_and_not_quoted() -> None:
+    """The answer of a server that is no model server, or of a proxy."""
     page = failure_of_status(501, "<!DOCTYPE HTML>\n<html><body>Unsupported method</body></html>", {})
     assert "a web page" in page.reason and "<" not in page.reason
+
+
+def test_the_server_may_overrule() -> None:
+    assert failure_of_status(500, "", {"x-should-retry": "false"}).retry is False
     assert failure_of_status(400, "", {"x-should-retry": "true"}).retry is True
 
 

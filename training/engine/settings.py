@@ -90,6 +90,11 @@ class Optimization(Record):
     """Maximum norm of a step's gradient."""
     weight_decay: float = Field(default=0.0, ge=0)
 
+    def check_trains(self, steps: int | None = None) -> None:
+        """Raises ValueError if neither *steps* nor epochs ask for an update: the result would be the start."""
+        if steps is None and not self.epochs:
+            raise ValueError("optimization.epochs must be at least 1: a fine-tuning of 0 epochs would be its start")
+
 
 ObjectiveKind = Literal["regression", "weighted", "cloning", "webrl_code", "clipped"]
 

@@ -76,8 +76,7 @@ class ImitationSettings(Record):
 
     @model_validator(mode="after")
     def _has_one_model(self) -> Self:
-        if self.steps is None and not self.optimization.epochs:
-            raise ValueError("optimization.epochs must be at least 1, or set steps")
+        self.optimization.check_trains(self.steps)
         self.compute.check_one_model()
         return self
 

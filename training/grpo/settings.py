@@ -116,8 +116,7 @@ class GrpoSettings(Record):
 
     @model_validator(mode="after")
     def _fits(self) -> GrpoSettings:
-        if self.steps is None and not self.optimization.epochs:
-            raise ValueError("optimization.epochs must be at least 1, or set steps")
+        self.optimization.check_trains(self.steps)
         if self.optimization.batch_rows % self.group:
             raise ValueError(
                 f"optimization.batch_rows {self.optimization.batch_rows} is not a multiple of the group of {self.group}"

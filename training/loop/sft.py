@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from agent.episode.profile_prompts import profile_of_messages
 from envs.core.errors import BadInput, ResetFailed
@@ -63,15 +63,9 @@ class SupervisedSettings(Record):
 
     @model_validator(mode="after")
     def _has_one_model(self) -> Self:
+        self.optimization.check_trains()
         self.compute.check_one_model()
         return self
-
-    @field_validator("optimization")
-    @classmethod
-    def _trains(cls, optimization: Optimization) -> Optimization:
-        if not optimization.epochs:
-            raise ValueError("optimization.epochs must be at least 1: a fine-tuning of 0 epochs would be its start")
-        return optimization
 
     @classmethod
     def load(cls, path: Path | None, changes: Sequence[str]) -> SupervisedSettings:

@@ -244,7 +244,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
 def test_a_missing_file_of_a_package_is_a_bug_with_a_traceback(
     monkeypatch: pytest.MonkeyPatch, file: Path, words: list[str]
 ) -> None:
-    """Symptom: the user was told to name another place, with exit code 2."""
+    """Symptom: one line that asked for another place, with exit code 2."""
     failing(monkeypatch, file)
     monkeypatch.setattr(sys, "argv", ["mira", "show", *words])
     with pytest.raises(FileNotFoundError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -52,3 +53,12 @@ def test_the_history_has_no_secret_and_the_past_is_unchanged() -> None:
     assert "s3cret" not in repr(playing.history)
     assert playing.history[0].log_line().count("<secret>KEY</secret>") == 3
     assert playing.history[0].full_line().count("<secret>KEY</secret>") == 4
+
+
+async def test_the_page_of_a_dropped_rating_counts_as_not_rated() -> None:
+    """Else a page that hardly differs is not rated either, and what the dropped one achieved is missing."""
+    playing = episode()
+    rating = playing.reflecting = asyncio.create_task(asyncio.Event().wait())  # pyright: ignore[reportAttributeAccessIssue]
+    playing.drop_reflection()
+    await asyncio.wait([rating])
+    assert rating.cancelled() and playing.reflecting is None and playing.unrated

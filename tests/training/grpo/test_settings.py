@@ -99,7 +99,7 @@ def test_a_recipe_is_complete(recipe: Recipe) -> None:
         (["recipe=[1]"], r"--set: unknown recipe \[1\]"),
         (["group=7"], "batch_rows 128 is not a multiple of the group of 7; use a multiple of group"),
         (["answer_tokens=3000"], "leaves no room for a prompt"),
-        (['steps="none"', "optimization.epochs=0"], "epochs must be at least 1, or set steps"),
+        (['steps="none"', "optimization.epochs=0"], "epochs must be at least 1: a fine-tuning of 0"),
         (["compute.shared_base=true"], "take compute.lora"),
         (["kl=0", "kl_by_reward=true"], "whose weight kl is 0"),
     ],
