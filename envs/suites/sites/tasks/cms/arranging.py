@@ -97,9 +97,9 @@ class MovePage(Template[Moved]):
         moved = changed("cms", PAGE, id=p.page, path=starts(p.target_path))
         return (
             listed,
-            Goal("The form for moving it is open", visited(form)),
+            Goal(f'The form for moving "{p.title}" is open', visited(form)),
             Goal("The move was confirmed", any_of(sent(PagePattern("cms", rf"/admin/pages/{p.page}/move/.*")), moved)),
-            Goal(f"It is below {p.target}", moved),
+            Goal(f'"{p.title}" is below {p.target}', moved),
         )
 
     def outcome(self, p: Moved) -> Outcome:
@@ -160,9 +160,9 @@ class AddRedirect(Template[NewRedirect]):
         form = PagePattern("cms", "/admin/redirects/add/")
         return (
             Goal("The redirects are open", visited(PagePattern("cms", r"/admin/redirects/(add/)?"))),
-            Goal("The form for a new one is open", visited(form)),
+            Goal("The form for a new redirect is open", visited(form)),
             Goal(f"A redirect from {p.old} exists", changed("cms", REDIRECT, old_path=p.old)),
-            Goal("It leads to the page", changed("cms", REDIRECT, old_path=p.old, redirect_page_id=p.page)),
+            Goal("The redirect leads to the page", changed("cms", REDIRECT, old_path=p.old, redirect_page_id=p.page)),
         )
 
     def outcome(self, p: NewRedirect) -> Outcome:
@@ -265,7 +265,7 @@ class ContactDetails(Template[Details]):
         telephone = changed("cms", CONTACT, telephone=p.telephone)
         return (
             Goal("The contact details are open", visited(form)),
-            Goal("They were saved", sent(form)),
+            Goal("The contact details were saved", sent(form)),
             Goal("The telephone is new", telephone),
             Goal("The opening hours are new too", all_of(telephone, changed("cms", CONTACT, opening_hours=p.hours))),
         )

@@ -207,7 +207,7 @@ class Unpublish(Template[InPage]):
         return (
             listed,
             Goal(opened.text, any_of(opened.met, visited(question))),
-            Goal("The question whether to unpublish it is open", visited(question)),
+            Goal("The question whether to unpublish the page is open", visited(question)),
             Goal("The page is a draft", changed("cms", PAGE, id=p.page, live=0)),
         )
 
@@ -254,7 +254,7 @@ class Schedule(Template[Scheduled]):
         return (
             *form_goals(p),
             Goal("The form was sent", sent(p.form)),
-            Goal(f"It is to go live on {p.shown}", changed("cms", REVISION, was=None, **planned)),
+            Goal(f"The page is to go live on {p.shown}", changed("cms", REVISION, was=None, **planned)),
         )
 
     def outcome(self, p: Scheduled) -> Outcome:
@@ -343,7 +343,7 @@ class CreateArticle(Template[NewArticle]):
             Goal(f"{p.section} is found in the admin", listed),
             Goal("The form for a new article is open", visited(form)),
             Goal("An article with this title is saved", changed("cms", PAGE, draft_title=p.new)),
-            Goal("It is live", changed("cms", PAGE, title=p.new, live=1)),
+            Goal("The article is live", changed("cms", PAGE, title=p.new, live=1)),
         )
 
     def outcome(self, p: NewArticle) -> Outcome:

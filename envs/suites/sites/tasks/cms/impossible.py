@@ -63,7 +63,7 @@ class MissingEvent(Template[NoEvent]):
             Goal("The events or the search are open", visited(PagePattern("cms", "/events/|/search/"))),
             Goal("The list of events is open", visited(PagePattern("cms", "/events/"))),
             Goal("The event was searched for", title_searched("/search/", "query", p.event)),
-            Goal("The answer of the search is in front", shows(search)),
+            Goal("The answer of the search is shown", shows(search)),
         )
 
     def outcome(self, p: NoEvent) -> Outcome:
@@ -111,7 +111,7 @@ class MissingPageType(Template[NoType]):
             Goal("A list of pages or the search is open", visited(lists)),
             Goal(f"{p.section} is found", listed_in_admin(p.section, p.page)),
             Goal("The choice of page types was opened", visited(types)),
-            Goal("The choice of page types is in front", shows(types)),
+            Goal("The choice of page types is shown", shows(types)),
         )
 
     def outcome(self, p: NoType) -> Outcome:

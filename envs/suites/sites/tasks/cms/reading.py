@@ -272,7 +272,7 @@ class OpenForm(Template[InPage]):
             Goal("A list of pages or the search is open", visited(lists)),
             listed,
             opened,
-            Goal("The form is in front", shows(p.form)),
+            Goal("The form is shown", shows(p.form)),
         )
 
     def outcome(self, p: InPage) -> Outcome:

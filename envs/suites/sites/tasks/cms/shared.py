@@ -154,7 +154,7 @@ def reading_milestones(title: str, path: str) -> Milestones:
         Goal("A section or the search is open", visited(PagePattern("cms", r"/\w+/"))),
         Goal(f'A list with "{title}" is open', listed),
         Goal(f'"{title}" was opened', visited(page)),
-        Goal(f'"{title}" is in front', shows(page)),
+        Goal(f'"{title}" is shown', shows(page)),
     )
 
 

@@ -65,7 +65,10 @@ class NewMilestone(Template[Due]):
             Goal("The roadmap or the list of milestones is open", visited(lists)),
             Goal("The form for a new milestone is open", visited(form)),
             Goal(f'There is a milestone "{p.milestone}"', changed("code", "milestone", name=p.milestone)),
-            Goal("It has its due date", changed("code", "milestone", name=p.milestone, due=microseconds(p.day))),
+            Goal(
+                f'The milestone "{p.milestone}" has its due date',
+                changed("code", "milestone", name=p.milestone, due=microseconds(p.day)),
+            ),
         )
 
     def outcome(self, p: Due) -> Outcome:
@@ -108,10 +111,13 @@ class MoveDue(Template[Due]):
             Goal("The roadmap is open", visited(PagePattern("code", r"/roadmap|/admin/ticket/milestones"))),
             Goal(f'The milestone "{p.milestone}" is opened', any_of(visited(page), visited(panel))),
             Goal(
-                "Its form is opened",
+                f'The form of the milestone "{p.milestone}" is opened',
                 any_of(visited(PagePattern("code", page.path, {"action": "edit"})), visited(panel)),
             ),
-            Goal("It has its new due date", changed("code", "milestone", name=p.milestone, due=microseconds(p.day))),
+            Goal(
+                f'The milestone "{p.milestone}" has its new due date',
+                changed("code", "milestone", name=p.milestone, due=microseconds(p.day)),
+            ),
         )
 
     def outcome(self, p: Due) -> Outcome:
@@ -132,7 +138,9 @@ def panel_goals(panel: str) -> tuple[Goal, Goal]:
     """The first two milestones of a task in a panel of the administration."""
     return (
         Goal("The administration is open", visited(PagePattern("code", r"/admin(/.*)?"))),
-        Goal("The right panel is open", visited(PagePattern("code", rf"/admin/{panel}(/.*)?"))),
+        Goal(
+            f"The panel of {panel.rpartition('/')[2]} is open", visited(PagePattern("code", rf"/admin/{panel}(/.*)?"))
+        ),
     )
 
 
@@ -163,7 +171,10 @@ class NewVersion(Template[Version]):
         return (
             *panel_goals("ticket/versions"),
             Goal(f'There is a version "{p.version}"', changed("code", "version", name=p.version)),
-            Goal("It has its release time", changed("code", "version", name=p.version, time=microseconds(p.day))),
+            Goal(
+                f'The version "{p.version}" has its release time',
+                changed("code", "version", name=p.version, time=microseconds(p.day)),
+            ),
         )
 
     def outcome(self, p: Version) -> Outcome:
@@ -206,7 +217,10 @@ class NewComponent(Template[Part]):
         return (
             *panel_goals("ticket/components"),
             Goal(f'There is a component "{p.component}"', changed("code", "component", name=p.component)),
-            Goal("It has its owner", changed("code", "component", name=p.component, owner=p.user)),
+            Goal(
+                f'The component "{p.component}" has its owner',
+                changed("code", "component", name=p.component, owner=p.user),
+            ),
         )
 
     def outcome(self, p: Part) -> Outcome:

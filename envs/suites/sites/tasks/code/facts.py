@@ -140,7 +140,7 @@ class CountActive(Template[Share]):
             ),
             Goal("A milestone is opened", visited(lists)),
             Goal(f'The milestone "{p.milestone}" is opened', visited(page)),
-            Goal(f'The milestone "{p.milestone}" is in front', shows(page)),
+            Goal(f'The milestone "{p.milestone}" is shown', shows(page)),
         )
 
     def outcome(self, p: Share) -> Outcome:
@@ -187,7 +187,7 @@ class CountOwned(Template[Load]):
             Goal("Reports and queries are listed", visited(PagePattern("code", r"/report.*|/query"))),
             Goal("A query or a report is open", visited(PagePattern("code", r"/report/\d+|/query"))),
             Goal(f"Tickets of {p.full_name} are asked for", visited(query)),
-            Goal("The query is in front", shows(query)),
+            Goal("The query is shown", shows(query)),
         )
 
     def outcome(self, p: Load) -> Outcome:
@@ -230,7 +230,7 @@ class NoSuchTicket(Template[Missing]):
             Goal("The ticket is searched for", visited(PagePattern("code", "/search"))),
             Goal(f"The number {p.ticket} is searched for", visited(search)),
             Goal("All tickets are listed", visited(last)),
-            Goal("The list of all tickets is in front", shows(last)),
+            Goal("The list of all tickets is shown", shows(last)),
         )
 
     def outcome(self, p: Missing) -> Outcome:

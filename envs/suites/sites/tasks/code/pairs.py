@@ -68,9 +68,9 @@ class MoveTwo(Template[TwoTickets]):
         opened = [visited(ticket_page(ticket)) for ticket in (p.first, p.second)]
         return (
             Goal("One of the two tickets is opened", any_of(*opened)),
-            Goal(f'One of them is in the milestone "{p.milestone}"', any_of(*moved)),
-            Goal("Both were opened", all_of(*opened)),
-            Goal(f'Both are in the milestone "{p.milestone}"', all_of(*moved)),
+            Goal(f'One of the two tickets is in the milestone "{p.milestone}"', any_of(*moved)),
+            Goal("Both tickets were opened", all_of(*opened)),
+            Goal(f'Both tickets are in the milestone "{p.milestone}"', all_of(*moved)),
         )
 
     def outcome(self, p: TwoTickets) -> Outcome:
@@ -133,7 +133,7 @@ class CloseDuplicate(Template[Duplicate]):
                 visited(PagePattern("code", r"/search|/report/\d+|/query|/ticket/.*")),
             ),
             Goal(f'The ticket "{p.summary}" is opened', visited(ticket_page(p.ticket))),
-            Goal("It is closed as duplicate, with trivial priority", closed),
+            Goal("The ticket is closed as duplicate, with trivial priority", closed),
             Goal(
                 "The comment names the other ticket",
                 all_of(closed, row_added(comment_row(p.ticket, f"Same as #{p.original}"))),

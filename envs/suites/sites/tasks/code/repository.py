@@ -85,7 +85,7 @@ class FileAdded(Template[File]):
             Goal("The source code is browsed", visited(BROWSER)),
             Goal(f"The folder {p.folder} is open", visited(inside)),
             Goal(f"The revision log of {p.path} is open", visited(log)),
-            Goal(f"The revision log of {p.path} is in front", shows(log)),
+            Goal(f"The revision log of {p.path} is shown", shows(log)),
         )
 
     def outcome(self, p: File) -> Outcome:
@@ -143,7 +143,7 @@ class FileSize(Template[Sized]):
             Goal("The source code is browsed", visited(BROWSER)),
             Goal(f"The release {p.release} is chosen", any_of(visited(release), visited(file))),
             Goal(f"The folder {p.folder} is open", visited(folder)),
-            Goal(f"The folder or the file {p.path} is in front", shows(folder)),
+            Goal(f"The folder or the file {p.path} is shown", shows(folder)),
         )
 
     def outcome(self, p: Sized) -> Outcome:
@@ -188,7 +188,7 @@ class OpenCommit(Template[Commit]):
             Goal("Commits are searched or listed", visited(lists)),
             Goal("A changeset is opened", visited(PagePattern("code", r"/changeset/.*"))),
             Goal(f'The changeset "{p.message}" is opened', visited(page)),
-            Goal(f'The changeset "{p.message}" is in front', shows(page)),
+            Goal(f'The changeset "{p.message}" is shown', shows(page)),
         )
 
     def outcome(self, p: Commit) -> Outcome:

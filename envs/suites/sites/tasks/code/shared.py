@@ -83,7 +83,7 @@ def ticket_milestones(p: OneTicket) -> Milestones:
         Goal("Tickets are searched or listed", any_of(visited(lists), visited(ticket_page(p.ticket)))),
         Goal("A ticket is opened", visited(PagePattern("code", r"/ticket/\d+"))),
         Goal(f'The ticket "{p.summary}" is opened', visited(ticket_page(p.ticket))),
-        Goal(f'The ticket "{p.summary}" is in front', shows(ticket_page(p.ticket))),
+        Goal(f'The ticket "{p.summary}" is shown', shows(ticket_page(p.ticket))),
     )
 
 

@@ -98,7 +98,7 @@ class CreateTicket(Template[NewTicket]):
             Goal("A ticket is created", changed("code", "ticket", reporter=DEVELOPER)),
             Goal(f'A ticket "{p.summary}" of the component {p.component} is created',
                  changed("code", "ticket", summary=p.summary, component=p.component)),
-            Goal("It has the right type, priority and milestone",
+            Goal(f'The ticket "{p.summary}" has the right type, priority and milestone',
                  changed("code", "ticket", type=p.type, priority=p.priority, milestone=p.milestone, summary=p.summary)),
         )  # fmt: skip
 
@@ -215,7 +215,7 @@ class CloseTicket(Template[Closing]):
             third,
             Goal("The ticket is closed", changed("code", "ticket", id=p.ticket, status="closed")),
             Goal(
-                f"It is closed as {p.resolution}, with the comment",
+                f"The ticket is closed as {p.resolution}, with the comment",
                 all_of(
                     changed("code", "ticket", id=p.ticket, resolution=p.resolution),
                     row_added(comment_row(p.ticket, p.truth)),
@@ -278,7 +278,7 @@ class Reassign(Template[Handover]):
             first,
             third,
             Goal("The ticket is assigned", changed("code", "ticket", id=p.ticket, status="assigned")),
-            Goal(f"{p.full_name} owns it", changed("code", "ticket", id=p.ticket, owner=p.truth)),
+            Goal(f"{p.full_name} owns the ticket", changed("code", "ticket", id=p.ticket, owner=p.truth)),
         )
 
     def outcome(self, p: Handover) -> Outcome:
@@ -342,7 +342,7 @@ class Replan(Template[Replanning]):
             first,
             third,
             Goal("The ticket is changed", changed("code", "ticket", id=p.ticket)),
-            Goal("It has the new milestone and priority",
+            Goal("The ticket has the new milestone and priority",
                  changed("code", "ticket", id=p.ticket, milestone=p.truth, priority=p.priority)),
         )  # fmt: skip
 

@@ -54,8 +54,8 @@ class OpenHistory(Template[Page]):
                 "The wiki's index or a search is open", visited(PagePattern("code", r"/wiki/TitleIndex|/search|/wiki"))
             ),
             Goal(f"The page {p.page} is opened", visited(page)),
-            Goal("Its history is opened", visited(self._history(p))),
-            Goal("Its history is in front", shows(self._history(p))),
+            Goal(f"The history of {p.page} is opened", visited(self._history(p))),
+            Goal(f"The history of {p.page} is shown", shows(self._history(p))),
         )
 
     def outcome(self, p: Page) -> Outcome:
@@ -137,8 +137,8 @@ class WikiFact(Template[Fact]):
         return (
             Goal("The wiki is open or searched", visited(PagePattern("code", r"/wiki(/.*)?|/search"))),
             Goal("A page that lists others is open", visited(PagePattern("code", r"/wiki/TitleIndex|/search|/wiki"))),
-            Goal("The page that says it is opened", visited(page)),
-            Goal("The page that says it is in front", shows(page)),
+            Goal("The page with the answer is opened", visited(page)),
+            Goal("The page with the answer is shown", shows(page)),
         )
 
     def outcome(self, p: Fact) -> Outcome:
@@ -186,9 +186,9 @@ class AppendToPage(Template[Addition]):
         page = PagePattern("code", f"/wiki/{re.escape(p.page)}")
         return (
             Goal(f"The page {p.page} is opened", visited(page)),
-            Goal("Its editor is open", visited(PagePattern("code", page.path, {"action": "edit"}))),
+            Goal(f"The editor of {p.page} is open", visited(PagePattern("code", page.path, {"action": "edit"}))),
             Goal("The page has a new version", changed("code", "wiki", name=p.page, author=DEVELOPER)),
-            Goal("The line stands at its end", changed("code", "wiki", name=p.page, text=_lines(p))),
+            Goal("The new line is the last line of the page", changed("code", "wiki", name=p.page, text=_lines(p))),
         )
 
     def outcome(self, p: Addition) -> Outcome:
@@ -244,7 +244,7 @@ class DeletePage(Template[Page]):
             Goal("The wiki or a search is open", visited(PagePattern("code", r"/wiki(/.*)?|/search"))),
             Goal("A page that lists others is open", visited(PagePattern("code", r"/wiki/TitleIndex|/search|/wiki"))),
             Goal(f"The page {p.page} is opened", visited(page)),
-            Goal(f"The page {p.page} is in front", shows(page)),
+            Goal(f"The page {p.page} is shown", shows(page)),
         )
 
     def outcome(self, p: Page) -> Outcome:

@@ -54,7 +54,7 @@ class VoteClosed(Template[Choice]):
         return (
             Goal("The search or a category is open", searched),
             *topic_goals(p),
-            Goal("It is in front", shows(p.page)),
+            Goal(f'The topic "{p.title}" is shown', shows(p.page)),
         )
 
     def outcome(self, p: Choice) -> Outcome:
@@ -90,7 +90,7 @@ class ReplyClosed(Template[Remark]):
         return (
             Goal("The search or a category is open", searched),
             *topic_goals(p),
-            Goal("It is in front", shows(p.page)),
+            Goal(f'The topic "{p.title}" is shown', shows(p.page)),
         )
 
     def outcome(self, p: Remark) -> Outcome:
@@ -122,7 +122,7 @@ class EditOthers(Template[OneComment]):
         return (
             Goal("The search or a category is open", searched),
             *topic_goals(p),
-            Goal("It is in front", shows(p.page)),
+            Goal(f'The topic "{p.title}" is shown', shows(p.page)),
         )
 
     def outcome(self, p: OneComment) -> Outcome:
@@ -179,7 +179,7 @@ class MissingCategory(Template[NoSuchPlace]):
             Goal("A category or the form is open", visited(PagePattern("forum", r"/category/.*|/topic/publish/.*"))),
             Goal("A category was opened to see its neighbours", visited(category)),
             Goal("The form for a new topic was opened", all_of(visited(category), visited(form))),
-            Goal("The choice of categories is in front", shows(form)),
+            Goal("The choice of categories is shown", shows(form)),
         )
 
     def outcome(self, p: NoSuchPlace) -> Outcome:

@@ -157,8 +157,8 @@ class MoveTopic(Template[Moved]):
     def milestones(self, p: Moved) -> Milestones:
         return (
             *topic_goals(p),
-            Goal("Its form is open", visited(PagePattern("forum", rf"/topic/update/{p.topic}/"))),
-            Goal(f"It is in {p.place}", changed("forum", TOPIC, id=p.topic, category_id=p.target)),
+            Goal("The form of the topic is open", visited(PagePattern("forum", rf"/topic/update/{p.topic}/"))),
+            Goal(f"The topic is in {p.place}", changed("forum", TOPIC, id=p.topic, category_id=p.target)),
         )
 
     def outcome(self, p: Moved) -> Outcome:
@@ -210,7 +210,7 @@ class MoveTwo(Template[TwoMoved]):
             Goal(f'The topic "{p.title}" is open', visited(p.first.page)),
             Goal(f'"{p.title}" is in {p.place}', first),
             Goal(f'The topic "{p.other}" is open', visited(p.second.page)),
-            Goal(f"Both are in {p.place}", all_of(first, second)),
+            Goal(f"Both topics are in {p.place}", all_of(first, second)),
         )
 
     def outcome(self, p: TwoMoved) -> Outcome:
@@ -242,7 +242,7 @@ class DeleteComment(Template[OneComment]):
         return (
             *topic_goals(p),
             Goal("A comment was deleted", sent(PagePattern("forum", r"/comment/\d+/delete/"))),
-            Goal(f"It is {p.author}'s", changed("forum", COMMENT, id=p.comment, is_removed=1)),
+            Goal(f"The deleted comment is {p.author}'s", changed("forum", COMMENT, id=p.comment, is_removed=1)),
         )
 
     def outcome(self, p: OneComment) -> Outcome:

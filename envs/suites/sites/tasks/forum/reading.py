@@ -58,7 +58,12 @@ class OpenTopic(Template[InTopic]):
     def milestones(self, p: InTopic) -> Milestones:
         listed, opened = topic_goals(p)
         searched = visited(PagePattern("forum", r"/search/|/category/.*"))
-        return Goal("The search or a category is open", searched), listed, opened, Goal("It is in front", shows(p.page))
+        return (
+            Goal("The search or a category is open", searched),
+            listed,
+            opened,
+            Goal(f'The topic "{p.title}" is shown', shows(p.page)),
+        )
 
     def outcome(self, p: InTopic) -> Outcome:
         return Outcome(page=p.page)
@@ -79,7 +84,12 @@ class Question(Template[InTopic]):
     def milestones(self, p: InTopic) -> Milestones:
         listed, opened = topic_goals(p)
         searched = visited(PagePattern("forum", r"/search/|/category/.*"))
-        return Goal("The search or a category is open", searched), listed, opened, Goal("It is in front", shows(p.page))
+        return (
+            Goal("The search or a category is open", searched),
+            listed,
+            opened,
+            Goal(f'The topic "{p.title}" is shown', shows(p.page)),
+        )
 
 
 @dataclass(frozen=True)
@@ -285,7 +295,7 @@ class AuthorJoined(Template[Joined]):
         return (
             *topic_goals(p),
             Goal(f"The profile of {p.author} was opened", all_of(visited(p.page), visited(profile))),
-            Goal(f"The profile of {p.author} is in front", shows(profile)),
+            Goal(f"The profile of {p.author} is shown", shows(profile)),
         )
 
     def outcome(self, p: Joined) -> Outcome:

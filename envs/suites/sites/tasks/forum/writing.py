@@ -210,7 +210,7 @@ class Reply(Template[Remark]):
         return (
             *topic_goals(p),
             Goal("A comment was sent", sent(PagePattern("forum", rf"/comment/{p.topic}/publish/"))),
-            Goal("It says what it should", changed("forum", COMMENT, topic_id=p.topic, comment=p.text)),
+            Goal("The comment says what it should", changed("forum", COMMENT, topic_id=p.topic, comment=p.text)),
         )
 
     def outcome(self, p: Remark) -> Outcome:
@@ -258,9 +258,9 @@ class Publish(Template[NewTopic]):
         form = PagePattern("forum", r"/topic/publish/(\d+/)?")
         return (
             Goal("The form for a new topic is open", visited(form)),
-            Goal("It was sent", sent(form)),
+            Goal("The new topic was sent", sent(form)),
             Goal("A topic with this title exists", changed("forum", TOPIC, title=p.subject, user_id=p.user)),
-            Goal(f"It is in {p.place}", changed("forum", TOPIC, title=p.subject, category_id=p.category)),
+            Goal(f"The topic is in {p.place}", changed("forum", TOPIC, title=p.subject, category_id=p.category)),
         )
 
     def outcome(self, p: NewTopic) -> Outcome:
@@ -309,9 +309,12 @@ class PrivateTopic(Template[Letter]):
         invited = changed("forum", "spirit_topic_private_topicprivate", user_id=p.partner)
         return (
             Goal("The form for a private topic is open", visited(form)),
-            Goal("It was sent", sent(form)),
+            Goal("The private topic was sent", sent(form)),
             Goal("A private topic with this title exists", changed("forum", TOPIC, title=p.subject)),
-            Goal(f"{p.username} takes part in it", all_of(changed("forum", TOPIC, title=p.subject), invited)),
+            Goal(
+                f"{p.username} takes part in the private topic",
+                all_of(changed("forum", TOPIC, title=p.subject), invited),
+            ),
         )
 
     def outcome(self, p: Letter) -> Outcome:
@@ -427,7 +430,7 @@ class EditProfile(Template[Preferences]):
         moved = changed("forum", profile, user_id=p.user, location=p.town)
         return (
             Goal("The preferences are open", visited(form)),
-            Goal("They were saved", sent(form)),
+            Goal("The preferences were saved", sent(form)),
             Goal(f"The location is {p.town}", moved),
             Goal(f"Notifications come {p.often}", all_of(moved, changed("forum", profile, notify=p.code))),
         )

@@ -93,7 +93,7 @@ class ByDistance(Template[Near]):
             Goal("The form for the nearest places is open", visited(PagePattern("map", "/nearest"))),
             Goal(f"Places near {p.start_name} are listed", visited(PagePattern("map", "/nearest", {"near": p.start}))),
             Goal(f"Places of the kind {p.shown} near {p.start_name} are listed", visited(page)),
-            Goal("That list is in front", shows(page)),
+            Goal(f"The list of places of the kind {p.shown} is shown", shows(page)),
         )
 
     async def solve(self, driver: PageDriver, p: Near) -> str | None:
@@ -177,8 +177,8 @@ class NearestPhone(Template[NearPhone]):
                 f"Places of the kind {p.shown} near {p.start_name} are listed",
                 visited(PagePattern("map", "/nearest", {"category": p.category, "near": p.start})),
             ),
-            Goal("The nearest one's page is opened", visited(PagePattern("map", f"/place/{p.places[0]}"))),
-            Goal("The nearest one's page is in front", shows(PagePattern("map", f"/place/{p.places[0]}"))),
+            Goal("The page of the nearest place is opened", visited(PagePattern("map", f"/place/{p.places[0]}"))),
+            Goal("The page of the nearest place is shown", shows(PagePattern("map", f"/place/{p.places[0]}"))),
         )
 
     def outcome(self, p: NearPhone) -> Outcome:

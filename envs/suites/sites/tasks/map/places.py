@@ -244,7 +244,7 @@ class CountCategory(Template[Category]):
             Goal("All categories are listed", visited(PagePattern("map", "/categories"))),
             Goal("A category is opened", visited(PagePattern("map", "/category/.*"))),
             Goal(f'The category "{p.title}" is opened', visited(page)),
-            Goal(f'The category "{p.title}" is in front', shows(page)),
+            Goal(f'The category "{p.title}" is shown', shows(page)),
         )
 
     def outcome(self, p: Category) -> Outcome:
@@ -339,7 +339,7 @@ class NoSuchPlace(Template[Invented]):
             Goal("A search or a list of places is made", visited(LISTS)),
             Goal(f'"{p.name}" is searched for', visited(PagePattern("map", "/search", {"q": p.name}))),
             Goal(f'The category "{p.kind}" is looked through', visited(page)),
-            Goal(f'The category "{p.kind}" is in front', shows(page)),
+            Goal(f'The category "{p.kind}" is shown', shows(page)),
         )
 
     def outcome(self, p: Invented) -> Outcome:

@@ -158,7 +158,7 @@ class WalkOrDrive(Template[Both]):
             Goal("One of the two ways is found", any_of(visited(foot), visited(car))),
             Goal("Both ways are found", all_of(visited(foot), visited(car))),
             Goal(
-                "Both ways were found and one is in front",
+                "Both ways were found and one is shown",
                 any_of(all_of(visited(foot), shows(car)), all_of(visited(car), shows(foot))),
             ),
         )

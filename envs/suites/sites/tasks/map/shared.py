@@ -154,7 +154,7 @@ def place_milestones(place: str, name: str) -> Milestones:
         Goal("A search or a list of places is made", visited(LISTS)),
         Goal("One of the results is opened", visited(ANY_PLACE)),
         Goal(f'The page of "{name}" is opened', visited(page)),
-        Goal(f'The page of "{name}" is in front', shows(page)),
+        Goal(f'The page of "{name}" is shown', shows(page)),
     )
 
 
@@ -175,7 +175,7 @@ def route_milestones(p: TwoPlaces, by: str) -> Milestones:
         Goal("The directions form is open", visited(PagePattern("map", "/directions"))),
         Goal(f'The form knows "{p.start_name}" or "{p.end_name}"', either_end),
         Goal(f'There is a route from "{p.start_name}" to "{p.end_name}"', both),
-        Goal(f"The {travel} directions are in front", shows(page)),
+        Goal(f"The {travel} directions are shown", shows(page)),
     )
 
 

@@ -320,7 +320,7 @@ class RemoveFromWishList(Template[UnwishParams]):
             Goal("The account is open", visited(ACCOUNT)),
             Goal("The wish lists are open", visited(WISH_LISTS)),
             Goal(f'The list "{p.wish_list}" is open', visited(PagePattern("shop", rf"/accounts/wishlists/{p.key}/"))),
-            Goal(f'"{p.title}" is gone from it', deleted("shop", "wishlists_line", id=p.line)),
+            Goal(f'"{p.title}" is gone from the wish list', deleted("shop", "wishlists_line", id=p.line)),
         )
 
     def outcome(self, p: UnwishParams) -> Outcome:

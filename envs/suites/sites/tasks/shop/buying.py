@@ -125,9 +125,9 @@ class TwoInBasket(Template[TwoParams]):
         )
         return (
             Goal("The catalogue is searched, or a category is open", visited(CATALOGUE)),
-            Goal("One of the two is in the basket", any_of(first, second)),
-            Goal("Both are in the basket", all_of(first, second)),
-            Goal("Both are there in the right quantities", all_of(*counted)),
+            Goal("One of the two products is in the basket", any_of(first, second)),
+            Goal("Both products are in the basket", all_of(first, second)),
+            Goal("Both products are in the basket in the right quantities", all_of(*counted)),
         )
 
     def outcome(self, p: TwoParams) -> Outcome:

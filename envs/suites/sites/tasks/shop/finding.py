@@ -187,7 +187,7 @@ class CheapestWith(Template[CheapestParams]):
         ranked = visited(PagePattern("shop", shelf.path, {"sort_by": "price-asc"}))
         return (
             Goal(f'The category "{p.shelf}" is open', visited(shelf)),
-            Goal("Its products are sorted by price, or the cheapest is found", any_of(ranked, first)),
+            Goal("The products of the category are sorted by price, or the cheapest is found", any_of(ranked, first)),
             Goal("The page of the cheapest one has been read", first),
             Goal(f'The page of "{p.title}" has been read', visited(product_page(p.product))),
         )
@@ -241,9 +241,9 @@ class Compare(Template[CompareParams]):
         first, second = visited(product_page(p.first)), visited(product_page(p.second))
         return (
             Goal("The catalogue is searched, or a category is open", visited(CATALOGUE)),
-            Goal("One of the two has been looked at", any_of(first, second)),
-            Goal("The other one is looked for", all_of(any_of(first, second), _both_searched(p, first, second))),
-            Goal("Both have been looked at", all_of(first, second)),
+            Goal("One of the two products has been looked at", any_of(first, second)),
+            Goal("The other product is looked for", all_of(any_of(first, second), _both_searched(p, first, second))),
+            Goal("Both products have been looked at", all_of(first, second)),
         )
 
     def outcome(self, p: CompareParams) -> Outcome:
@@ -317,9 +317,9 @@ class ShowListing(Template[ListingParams]):
         both = PagePattern("shop", path, {**narrowed, **ranked})
         return (
             Goal(f'The category "{p.category}" is open', visited(PagePattern("shop", path))),
-            Goal("It is narrowed to the price range, or sorted", either),
-            Goal("It is narrowed and sorted", visited(both)),
-            Goal("The narrowed and sorted list is in front", shows(both)),
+            Goal("The category is narrowed to the price range, or sorted", either),
+            Goal("The category is narrowed and sorted", visited(both)),
+            Goal("The narrowed and sorted list is shown", shows(both)),
         )
 
     def outcome(self, p: ListingParams) -> Outcome:

@@ -123,7 +123,7 @@ class OrderFact(Template[OrderFactParams]):
             Goal("The account is open", visited(ACCOUNT)),
             Goal("The order history is open", visited(ORDERS)),
             Goal(f"The order of {p.date} has been opened", visited(page)),
-            Goal(f"The order of {p.date} is in front", shows(page)),
+            Goal(f"The order of {p.date} is shown", shows(page)),
         )
 
     def outcome(self, p: OrderFactParams) -> Outcome:
@@ -177,9 +177,12 @@ class SpentBetween(Template[SpanParams]):
         return (
             Goal("The account is open", visited(ACCOUNT)),
             Goal("The order history is open", visited(ORDERS)),
-            Goal("It is narrowed to those days, or leafed through", any_of(visited(within), visited(_second_page()))),
             Goal(
-                "The orders of those days are in front",
+                "The order history is narrowed to the days asked for, or its next page is open",
+                any_of(visited(within), visited(_second_page())),
+            ),
+            Goal(
+                "The orders of those days are shown",
                 any_of(shows(within), all_of(visited(_second_page()), shows(ORDERS))),
             ),
         )
@@ -312,8 +315,8 @@ class Reorder(Template[ReorderParams]):
         return (
             Goal("The order history is open", visited(ORDERS)),
             Goal(f"The order of {p.date} is open", visited(page)),
-            Goal("Some of it is in the basket again", any_of(sent(page), *lines)),
-            Goal("All of it is in the basket again", all_of(*lines)),
+            Goal("Some of the order is in the basket again", any_of(sent(page), *lines)),
+            Goal("All of the order is in the basket again", all_of(*lines)),
         )
 
     def outcome(self, p: ReorderParams) -> Outcome:

@@ -155,7 +155,7 @@ def reading_milestones(title: str, shelf_id: int, page: PagePattern) -> Mileston
             any_of(searched(title), visited(category_page(shelf_id)), visited(page)),
         ),
         Goal(f'The page of "{title}" has been opened', visited(page)),
-        Goal(f'The page of "{title}" is in front', shows(page)),
+        Goal(f'The page of "{title}" is shown', shows(page)),
     )
 
 

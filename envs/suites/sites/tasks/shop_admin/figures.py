@@ -67,7 +67,7 @@ class CustomerFigures(Dashboard[CustomerParams]):
             Goal("The list of customers is open", visited(CUSTOMERS)),
             Goal(f"{p.customer} is looked for", any_of(visited(listed), visited(page))),
             Goal(f"The page of {p.customer} has been opened", visited(page)),
-            Goal(f"The page of {p.customer} is in front", shows(page)),
+            Goal(f"The page of {p.customer} is shown", shows(page)),
         )
 
     def outcome(self, p: CustomerParams) -> Outcome:
@@ -120,9 +120,9 @@ class OrderStatistics(Dashboard[SpanParams]):
         )
         return (
             Goal("The statistics of orders are open", visited(STATISTICS)),
-            Goal("They are narrowed to a beginning", visited(begun)),
-            Goal("They are narrowed to the days asked for", visited(narrowed)),
-            Goal("The figures of those days are in front", shows(narrowed)),
+            Goal("The statistics start at the first day asked for", visited(begun)),
+            Goal("The statistics are narrowed to the days asked for", visited(narrowed)),
+            Goal("The figures of the days asked for are shown", shows(narrowed)),
         )
 
     def outcome(self, p: SpanParams) -> Outcome:
@@ -173,8 +173,8 @@ class ShowReport(Dashboard[ReportParams]):
         return (
             Goal("The reports are open", visited(REPORTS)),
             Goal(f'A report "{p.report}" has been made', visited(of_kind)),
-            Goal("One for the days asked for has been made", visited(self._page(p))),
-            Goal("It is in front", shows(self._page(p))),
+            Goal("A report for the days asked for has been made", visited(self._page(p))),
+            Goal("The report for the days asked for is shown", shows(self._page(p))),
         )
 
     def outcome(self, p: ReportParams) -> Outcome:
@@ -227,8 +227,8 @@ class UnknownCustomer(Dashboard[NobodyParams]):
         return (
             Goal("The list of customers is open", visited(CUSTOMERS)),
             Goal(f"{p.customer} is looked for", any_of(by_name, by_part)),
-            Goal("The name is not taken on trust: a part of it is looked for", by_part),
-            Goal("What that found is in front", any_of(*(shows(page) for page in parts))),
+            Goal("A part of the name is looked for", by_part),
+            Goal("The results for a part of the name are shown", any_of(*(shows(page) for page in parts))),
         )
 
     def outcome(self, p: NobodyParams) -> Outcome:

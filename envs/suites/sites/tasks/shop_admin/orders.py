@@ -122,7 +122,7 @@ class SetLatestStatus(Dashboard[LatestParams]):
             Goal("The list of customers or of orders is open", any_of(visited(CUSTOMERS), visited(ORDERS))),
             Goal(f"The orders of {p.customer} are found", any_of(customer, page)),
             Goal(f"The latest order of {p.customer} is open", page),
-            Goal(f"It is {p.new}", changed("shop", "order_order", id=p.order, status=p.new)),
+            Goal(f"The order is {p.new}", changed("shop", "order_order", id=p.order, status=p.new)),
         )
 
     def outcome(self, p: LatestParams) -> Outcome:
@@ -164,7 +164,7 @@ class AddNote(Dashboard[NoteParams]):
 
     def milestones(self, p: NoteParams) -> Milestones:
         done = changed("shop", "order_ordernote", order_id=p.order, message=p.message)
-        return order_goals(p.number, Goal("The note is stored with it", done))
+        return order_goals(p.number, Goal("The note is stored with the order", done))
 
     def outcome(self, p: NoteParams) -> Outcome:
         note = Inserted("order_ordernote", {"order_id": p.order, "user_id": STAFF, "message": p.message})
@@ -264,7 +264,7 @@ class OrderOwner(Dashboard[OwnerParams]):
         return instances
 
     def milestones(self, p: OwnerParams) -> Milestones:
-        return order_goals(p.number, Goal(f"Order {p.number} is in front", shows(order_page(p.number))))
+        return order_goals(p.number, Goal(f"Order {p.number} is shown", shows(order_page(p.number))))
 
     def outcome(self, p: OwnerParams) -> Outcome:
         return Outcome(answer=Text(p.value), allowed=VISIT)
@@ -301,7 +301,7 @@ class IllegalStatus(Dashboard[RefusedParams]):
         return rng.sample(instances, min(MOST, len(instances)))
 
     def milestones(self, p: RefusedParams) -> Milestones:
-        return order_goals(p.number, Goal(f"Order {p.number} is in front", shows(order_page(p.number))))
+        return order_goals(p.number, Goal(f"Order {p.number} is shown", shows(order_page(p.number))))
 
     def outcome(self, p: RefusedParams) -> Outcome:
         return Outcome(answer=self._refusal(p), allowed=VISIT)

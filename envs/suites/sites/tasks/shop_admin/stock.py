@@ -72,7 +72,7 @@ class ChangePrice(Dashboard[PriceParams]):
 
     def milestones(self, p: PriceParams) -> Milestones:
         done = changed("shop", "partner_stockrecord", id=p.stockrecord, price=p.price)
-        return product_goals(p.title, p.product, Goal(f"It costs £{p.price}", done))
+        return product_goals(p.title, p.product, Goal(f"The product costs £{p.price}", done))
 
     def outcome(self, p: PriceParams) -> Outcome:
         record = Updated("partner_stockrecord", {"id": p.stockrecord}, {"price": p.price})
@@ -152,7 +152,7 @@ class HideProduct(Dashboard[HideParams]):
             Goal("The list of products is open", visited(PRODUCTS)),
             Goal(f'"{p.title}" is looked for', any_of(searched, form, done)),
             Goal(f'"{p.title}" is open for editing', any_of(form, done)),
-            Goal("It is no longer public", done),
+            Goal("The product is no longer public", done),
         )
 
     def outcome(self, p: HideParams) -> Outcome:
@@ -312,9 +312,12 @@ class ModerateReview(Dashboard[ReviewParams]):
         touched = changed("shop", "reviews_productreview", id=p.review)
         return (
             Goal("The reviews are open", visited(REVIEWS)),
-            Goal(f"Reviews by {p.customer}, or those that wait, are listed", any_of(named, waiting, form, touched)),
+            Goal(f"Reviews by {p.customer}, or reviews that wait, are listed", any_of(named, waiting, form, touched)),
             Goal("The review has got another status", touched),
-            Goal(f"It is {p.option.lower()}", changed("shop", "reviews_productreview", id=p.review, status=p.status)),
+            Goal(
+                f"The review is {p.option.lower()}",
+                changed("shop", "reviews_productreview", id=p.review, status=p.status),
+            ),
         )
 
     def outcome(self, p: ReviewParams) -> Outcome:
