@@ -138,6 +138,10 @@ class RunConfig(Record):
     """Show the policy its milestones. If false, milestones are only checked: for rollouts in which milestones shape the
     reward and the policy explores without them. The prompts are then those of `planner = "none"`: the plan is made
     once and never replaced."""
+    confirm_stop: Literal["auto", "on", "off"] = "auto"
+    """Ask the policy again if it stops while the next milestone of its plan is not reached: once for each milestone; a
+    second stop ends the episode. `auto` does so with full prompts, if a rater can rate the plan; policies that were
+    trained on compact prompts were not trained on the question."""
     history_chars: int = Field(default=LOG_CHARS, ge=4_000, le=1_000_000)
     """Characters of the action log in the policy's full prompts. Every action has a line until they are used up; older
     actions are summarised by page."""

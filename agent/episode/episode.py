@@ -97,6 +97,8 @@ class AgentComponents:
     """The schema of the answer; None where any text is accepted."""
     compares: FuzzyJudge | None = None
     """Compares answers by meaning for checkers; None without a model judge."""
+    confirms_stop: bool = False
+    """The policy is asked again where it stops while a milestone is open."""
     full_planner: bool = False
     """A large model plans, see :attr:`agent.episode.prompts.PolicyView.shows_status`."""
     grounder: ModelGrounder | None = None

@@ -81,9 +81,12 @@ async def after_reflect(state: State) -> Literal["replan", "act"]:
 
 
 async def after_act(state: State) -> Literal["judge", "replan", "act", "approve", "execute"]:
-    """Asks the policy again after an answer without an action, with a new plan where a trigger is pending."""
+    """Asks the policy again after an answer without an action, with a new plan where a trigger is pending, and after an
+    early stop."""
     if state.ended_by:
         return "judge"
+    if state.asks_again:
+        return "act"
     if state.parse_errors:
         return "replan" if state.cause else "act"
     return "approve" if state.approval == "ask" else "execute"

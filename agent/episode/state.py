@@ -49,6 +49,10 @@ class State:
     """Approval of the chosen action; None where it needs none."""
     queued: int = 0
     """Actions of the policy's last answer that are not committed, the chosen one included."""
+    asks_again: bool = False
+    """The policy stopped while a milestone was open and is asked again."""
+    open_at_stop: str = ""
+    """Text of the milestone that the policy was last asked about in this way."""
     problems: list[str] = field(default_factory=list[str])
     """Problems to show in the next prompt of the policy."""
     ended_by: EndedBy | None = None
@@ -84,6 +88,8 @@ class Update(TypedDict, total=False):
     declines: int
     approval: Approval | None
     queued: int
+    asks_again: bool
+    open_at_stop: str
     problems: list[str]
     ended_by: EndedBy | None
     answer: str | None

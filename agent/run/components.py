@@ -79,6 +79,7 @@ async def open_components(
             replan_detector=ReplanDetector(),
             compares=_compares(config, models),
             answers=answers,
+            confirms_stop=confirms_stop(config, suite),
             full_planner=_plans_in_full(config),
             grounder=None if plays_oracle(config, suite) else _grounder(config, models),
         )
@@ -225,6 +226,19 @@ def _is_constrained(config: RunConfig, style: Style) -> bool:
     with suppress(UnknownModel):  # the model was made by other means
         return parse_spec(config.policy).constrained
     return False
+
+
+def confirms_stop(config: RunConfig, suite: str) -> bool:
+    """Whether the policy is asked again where it stops while a milestone is open."""
+    rater, _ = judge_parts(config, config.judge if config.rater is None else config.rater)
+    rated = rater != "none" and (rater != "state" or config.planner == "reference")
+    if config.planner == "none" or not rated or not config.show_plan or config.confirm_stop == "off":
+        return False
+    if config.confirm_stop == "on":
+        return True
+    if plays_oracle(config, suite) or config.policy in NOT_MODELS:
+        return False
+    return profile_of(config, suite).style == "full"
 
 
 def _rationale_chars(config: RunConfig, model: ChatModel, profile: Profile) -> int:

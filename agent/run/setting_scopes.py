@@ -63,7 +63,7 @@ RUN_FIELDS: Final[Mapping[str, FieldScope]] = {
     "session.background": FieldScope(Scope.SERVER, _CONFIG_FILE),
     **_plain("", "language profile max_actions_per_turn rationale constrained policy_thinking thoughts"),
     **_plain("", "grounder_profile grounder_thinking grounder_deadline_s expert expert_share"),
-    **_plain("", "show_plan thinking k headed workers attempts seed temperature"),
+    **_plain("", "show_plan confirm_stop thinking k headed workers attempts seed temperature"),
     **_plain("", "vision_profile"),
     **_plain("", "retry_temperature model_deadline_s retry_window_s screenshots approve trace_zip strict_original"),
     **_plain("", "overlap_reflect fsync max_notes history_chars shuffle_examples outcome"),

@@ -79,6 +79,9 @@ def rating(received: Received) -> str:
 
 
 async def ordered(server: MisbehavingServer, shop: Shop, out: Path, **settings: Any) -> EpisodeResult:
-    """Plays the order for bob with models of *server* in all roles."""
-    options: dict[str, Any] = {"planner": "same", "judge": "same", "k": 2, "fsync": False, **settings}
+    """Plays the order for bob with models of *server* in all roles. The rater never says yes, so the stop is final."""
+    options: dict[str, Any] = {
+        **{"planner": "same", "judge": "same", "k": 2, "fsync": False, "confirm_stop": "off"},
+        **settings,
+    }
     return await run_task("Order for bob", shop.url, policy="openai:m", out=out, base_url=server.openai_url, **options)

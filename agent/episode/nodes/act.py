@@ -39,6 +39,11 @@ async def act(state: State, runtime: Runtime[Episode]) -> Update:
     if proposal.action is None:
         episode.spend(act=time.perf_counter() - begun)
         return _no_action(state, episode, proposal)
+    if (milestone := _unconfirmed(state, episode)) is not None:
+        if isinstance(proposal.action, Stop):
+            episode.spend(act=time.perf_counter() - begun)
+            return _early_stop(state, episode, proposal, milestone)
+        proposal = replace(proposal, then=tuple(one for one in proposal.then if not isinstance(one.action, Stop)))
     proposal = await grounded(episode, proposal, observation)
     episode.spend(act=time.perf_counter() - begun)
     if proposal.action is None:
@@ -47,7 +52,7 @@ async def act(state: State, runtime: Runtime[Episode]) -> Update:
     episode.batch = batch_of(proposal.action, proposal.then, observation, episode.config.max_actions_per_turn)
     asks = proposal.checks or needs_approval(proposal.action, observation, episode.config.approve, episode.past)
     queued = 1 if episode.batch is None else episode.batch.size
-    return Update(parse_errors=0, problems=[], approval="ask" if asks else None, queued=queued)
+    return Update(parse_errors=0, problems=[], approval="ask" if asks else None, queued=queued, asks_again=False)
 
 
 async def _turn(state: State, episode: Episode) -> Turn:
@@ -124,6 +129,29 @@ def _checked(proposal: ActionProposal, episode: Episode) -> ActionProposal:
     last = doable(proposal.action, proposal.then, episode.config.max_actions_per_turn)[-1]
     problem = answers.problem(last.answer) if isinstance(last, Stop) else None
     return proposal if problem is None else replace(proposal, action=None, then=(), error=problem)
+
+
+def _unconfirmed(state: State, episode: Episode) -> str | None:
+    """The open milestone that the policy is asked about if it stops; None where all are reached, where the page is not
+    rated, and where it was asked about this one before.
+
+    A stop at the end of a batch is left out instead: milestones are rated after the batch, so that the policy may stop
+    with its next answer."""
+    if not episode.components.confirms_stop or state.next_milestone is None:
+        return None
+    if episode.unrated or episode.reflecting is not None:
+        return None
+    text = state.milestones[state.next_milestone].text
+    return None if text == state.open_at_stop else text
+
+
+def _early_stop(state: State, episode: Episode, proposal: ActionProposal, milestone: str) -> Update:
+    """Asks the policy again after a stop; the next prompt names the open milestone. A second stop is carried out."""
+    episode.note(state.step + 1, "early_stop", f"{milestone} | {proposal.raw}", episode.take_notebook())
+    problem = (
+        f"not stopped: the milestone “{milestone}” is not reached; do what is missing, or stop again if nothing is"
+    )
+    return Update(problems=[*state.problems, problem], open_at_stop=milestone, asks_again=True)
 
 
 def _no_action(state: State, episode: Episode, proposal: ActionProposal) -> Update:

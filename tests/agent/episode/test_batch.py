@@ -108,6 +108,7 @@ async def test_the_rater_is_asked_once_a_batch_and_the_policy_once(shop: Shop, t
                 judge="same",
                 k=2,
                 thinking=0,
+                confirm_stop="off",
                 base_url=server.openai_url,
                 out=tmp_path / name,
             )
