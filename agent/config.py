@@ -97,8 +97,8 @@ class RunConfig(Record):
     """The family of the grounder, see :mod:`models.vision.profiles`: its coordinates and sizes of images. `auto`
     recognizes it by the checkpoint or by the model's name."""
     base_url: str | None = None
-    """Server for `openai:` and `litellm:` specs, and for `anthropic:` specs unless ANTHROPIC_BASE_URL is set; None is
-    the provider's own."""
+    """Server for `openai:`, `anthropic:` and `litellm:` specs, before OPENAI_BASE_URL and ANTHROPIC_BASE_URL; None is
+    theirs, or the provider's own."""
     policy_base_url: str | None = None
     """`base_url` of the policy, and of the roles that share its model (`same`)."""
     planner_base_url: str | None = None

@@ -82,7 +82,8 @@ def calls_end_at(moment: float | None) -> Generator[None]:
 
 async def complete(model: ChatModel, request: ChatRequest) -> ChatReply:
     """Calls the model within the remaining time. Raises :class:`models.base.ModelError`;
-    :class:`models.base.ModelOutOfTime` if the common end passed before the call's own deadline."""
+    :class:`models.base.ModelOutOfTime` if the common end passed before the call's own deadline, or left no time for the
+    next attempt."""
     return await _in_time(lambda left: model.complete(replace(request, deadline_s=left)), request.deadline_s)
 
 
@@ -103,6 +104,8 @@ async def _in_time(send: Callable[[float], Awaitable[T]], deadline_s: float) -> 
     try:
         return await send(left)
     except ModelTimeout as error:
+        if error.early:  # the server hung for one attempt, and the caller still has time
+            raise
         late = ModelOutOfTime(f"the time ran out: {error}")
         late.attempts, late.seconds, late.usage = error.attempts, error.seconds, error.usage
         raise late from error

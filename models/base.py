@@ -67,9 +67,13 @@ class ModelTimeout(ModelError):
     """The call reached `ChatRequest.deadline_s`, or the last attempt took longer than the time of one attempt
     (:attr:`models.transport.RetryPolicy.attempt_share`)."""
 
+    early: bool = False
+    """The retry window or the number of attempts ended the call, with time left until its deadline."""
+
 
 class ModelOutOfTime(ModelTimeout):
-    """The time of the caller, such as an episode's `max_seconds`, ended before the deadline of the call."""
+    """The time of the caller, such as an episode's `max_seconds`, ended before the deadline of the call. A call that
+    the retry window ends in that time is an ordinary :class:`ModelTimeout`."""
 
 
 class ModelTruncated(ModelError):

@@ -19,8 +19,8 @@ class ModelOptions:
     """What a run passes to every model that it makes."""
 
     base_url: str | None = None
-    """`--base-url`: the server of `openai:` and `litellm:` specs, and of `anthropic:` specs without
-    ANTHROPIC_BASE_URL."""
+    """`--base-url`: the server of `openai:`, `anthropic:` and `litellm:` specs. It takes precedence over addresses in
+    `environ`."""
     policy: RetryPolicy | None = None
     max_concurrent: int | None = None
     """Limit on requests in flight."""

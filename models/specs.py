@@ -11,6 +11,7 @@ Nothing here uses the network, and a provider's package is imported only when it
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -34,21 +35,50 @@ PROVIDERS: Final = Registry(
     },
     error=ModelUnavailable,
 )
+_BARE_NAMES: Final = (
+    (re.compile(r"(?:openai/)?((?:gpt-\d|chatgpt-|codex-|o\d)[\w.:-]*)", re.IGNORECASE), "openai"),
+    (re.compile(r"(?:anthropic/)?(claude-[\w.:-]+)", re.IGNORECASE), "anthropic"),
+    (re.compile(r"(?:google/)?(gemini-[\w.:-]+)", re.IGNORECASE), "gemini"),
+)
+"""Names of hosted models, as users write them without a provider, with the provider's."""
+_OPEN_WEIGHTS: Final = re.compile(
+    r"(?:ollama[:/])?(?!ollama)((?:[\w.-]+/)?[\w.-]*"
+    r"(?:qwen|llama|mistral|mixtral|gemma|phi-?\d|deepseek|smol|glm|kimi|gpt-oss|internvl|ui-tars)[\w.:-]*)",
+    re.IGNORECASE,
+)
+"""Names of models with open weights, which several servers and folders can have."""
 
 
 def parse_spec(text: str) -> ModelSpec:
     """The typed spec. Raises :class:`UnknownModel`, which lists the known forms, or :class:`ModelUnavailable`."""
     kind, colon, rest = text.strip().partition(":")
     if kind not in PROVIDERS:
-        raise UnknownModel(f"unknown model {text!r}: use one of {known_forms()}")
+        raise _unknown(text)
     provider = PROVIDERS.load(kind)
     if ":" not in provider.form:
         if colon:
-            raise UnknownModel(f"unknown model {text!r}: use one of {known_forms()}")
+            raise _unknown(text)
         return provider.parse("")
     if not rest:
         raise ModelUnavailable(f"model spec {text!r} names nothing after {kind + ':'!r}: use one of {known_forms()}")
     return provider.parse(rest)
+
+
+def _unknown(text: str) -> UnknownModel:
+    meant = _meant(text.strip())
+    return UnknownModel(
+        f"unknown model {text!r}: {f'did you mean {meant}? Else ' if meant else ''}use one of {known_forms()}"
+    )
+
+
+def _meant(name: str) -> str:
+    """The specs that a model's *name* without a provider may stand for; empty if it is not known."""
+    for pattern, provider in _BARE_NAMES:
+        if match := pattern.fullmatch(name):
+            return f"{provider}:{match[1]}"
+    if match := _OPEN_WEIGHTS.fullmatch(name):
+        return f"openai:{match[1]} with --base-url URL, vllm:URL#{match[1]}, or local:DIR with its checkpoint"
+    return ""
 
 
 def checkpoint_folders(text: str) -> tuple[Path, ...]:
@@ -75,10 +105,10 @@ def make_model(
 ) -> ChatModel:
     """The model of *spec*; `aclose` it when done.
 
-    *base_url* is for `openai:`, where it takes precedence over OPENAI_BASE_URL, for `litellm:`, and for `anthropic:`
-    unless ANTHROPIC_BASE_URL is set. So one run can use a local server and hosted models (Gemini's address is
-    GOOGLE_GEMINI_BASE_URL). *max_concurrent* limits the requests in flight. Raises :class:`ModelUnavailable`, in one
-    line, when a key, file or package is missing; sends nothing.
+    *base_url* is the server of `openai:`, `anthropic:` and `litellm:` specs. It takes precedence over OPENAI_BASE_URL,
+    ANTHROPIC_BASE_URL and LiteLLM's addresses; other specs ignore it (Gemini's address is GOOGLE_GEMINI_BASE_URL).
+    *max_concurrent* limits the requests in flight. Raises :class:`ModelUnavailable`, in one line, when a key, file or
+    package is missing; sends nothing.
     """
     parsed = parse_spec(spec) if isinstance(spec, str) else spec
     return parsed.make(ModelOptions(base_url, policy, max_concurrent, environ))

@@ -197,7 +197,10 @@ class Call:
             series.answers += outcome.answered
             delay_s = self._next_delay_s(outcome, series)
             if reason := self._stop_reason(outcome, series, delay_s):
-                raise _error_of(outcome, self._report(outcome, reason))
+                error = _error_of(outcome, self._report(outcome, reason))
+                if isinstance(error, ModelTimeout):
+                    error.early = delay_s < self.remaining_s
+                raise error
             self._notify(outcome, series)
             series.retries += 1
             await CLOCK.sleep(delay_s)

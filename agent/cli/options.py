@@ -7,13 +7,21 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 
 import typer
 
 from agent.cli.output import print_problem, stdout
 from agent.cli.outputs import output_folder
-from agent.config import OPTIONS, RunConfig, check_retry_window, load_config, outdated_key_hints, parse_config
+from agent.config import (
+    OPTIONS,
+    ActionClass,
+    RunConfig,
+    check_retry_window,
+    load_config,
+    outdated_key_hints,
+    parse_config,
+)
 from agent.run.oracle_tasks import check_solvable, plays_oracle, unsolvable
 from envs.core.errors import BadInput, listed
 from envs.core.plain_values import merged, read_toml
@@ -193,6 +201,16 @@ Out = Annotated[Path, output_folder("Folder in which the run's folder is created
 Json = Annotated[bool, typer.Option("--json", help="Print only the result, as JSON, on stdout.")]
 
 
+_CLASS_OF: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("send", "post", "order", "buy", "pay", "form"), "submit"),
+    **dict.fromkeys(("goto", "open", "visit", "link"), "navigation"),
+    "save": "download",
+    "attach": "upload",
+    **dict.fromkeys(("any", "every", "everything"), "all"),
+}
+"""Other words for the classes of `--approve`, whose spelling is not close to the class."""
+
+
 def _set_wide(wide: bool) -> bool:
     stdout.wide = wide
     return wide
@@ -205,11 +223,16 @@ Wide = Annotated[
 
 
 def build_config(path: Path | None, values: dict[str, Any]) -> RunConfig:
-    """Builds one configuration from the file and the options; options that are None are not set."""
+    """Builds one configuration from the file and the options; options that are None are not set. Raises BadInput, also
+    for a `base_url` of the options that no model uses."""
     options = without_none(values)
     if path is not None:
         report_outdated_keys(read_toml(path), path)
     config = load_config(path, options) if path is not None else parse_config(merged({}, options), OPTIONS)
+    if "base_url" in options:
+        from agent.run.role_models import check_shared_base_url  # imports the judges, which not every command needs
+
+        check_shared_base_url(config)
     return check_retry_window(config)
 
 
@@ -244,6 +267,18 @@ def chosen_names(text: str | None, option: str) -> tuple[str, ...] | None:
     if text is not None and not split_names(text):
         raise BadInput(f"{option} {text!r} names nothing: give a name, or omit it")
     return None if text is None else split_names(text)
+
+
+def approved_classes(text: str | None) -> tuple[str, ...] | None:
+    """Splits the classes of --approve; None if it is not set. Raises BadInput for an unknown one."""
+    names = chosen_names(text, "--approve")
+    known: tuple[str, ...] = get_args(ActionClass)
+    for name in names or ():
+        if name not in known:
+            meant = [_CLASS_OF[name]] if name in _CLASS_OF else difflib.get_close_matches(name, known, n=1)
+            hint = f"; did you mean {meant[0]}?" if meant else ""
+            raise BadInput(f"--approve: unknown action {name!r}: use {', '.join(known)}{hint}")
+    return names
 
 
 def suite_tasks(suite: str, split: str | None = None) -> Sequence[TaskInfo]:

@@ -128,7 +128,7 @@ def run(
         **role_options.base_urls(base_url),
         **{"grounder_profile": grounder_profile, "expert": expert},
         **{"workers": workers, "attempts": attempts, "headed": headed or None, "secrets": secret},
-        "approve": options.chosen_names(approve, "--approve"),
+        "approve": options.approved_classes(approve),
         "answer_schema": schema,
         **{"screenshots": screenshots, "vision_profile": vision_profile},
         **{"trace_zip": trace_zip or None, "langsmith": langsmith or None},
@@ -384,13 +384,23 @@ def listeners(display: RunDisplay, as_json: bool) -> tuple[Listener, ...]:
     """The listeners of a run: the display, and one that prints notices at the start."""
 
     def notify(event: Event) -> None:
-        if not isinstance(event, RunStarted) or event.finished == event.planned:
+        if not isinstance(event, RunStarted):
             return
-        with display.paused():
+        with display.paused() as console:
+            if event.finished == event.planned:
+                if not as_json:
+                    console.print(Text(printable(_nothing_to_resume(event))), soft_wrap=True)
+                return
             for notice in _notices(RunFolder(event.folder).read_manifest().config, as_json):
                 print_problem(notice)
 
     return display, notify
+
+
+def _nothing_to_resume(run: RunStarted) -> str:
+    if run.planned == 1:
+        return f"the episode of {run.folder} is finished; nothing to resume"
+    return f"all {run.planned} episodes of {run.folder} are finished; nothing to resume"
 
 
 def _notices(config: RunConfig, as_json: bool) -> list[str]:

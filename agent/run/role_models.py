@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
-from agent.config import OWN_THINKING, ROLES, ModelRole, RunConfig
+from agent.config import COVERED_KEYS, OWN_THINKING, ROLES, ModelRole, RunConfig
 from agent.run.oracle_tasks import SPECS
 from envs.core.errors import BadInput
 from judges.registry import JUDGES
@@ -16,6 +17,8 @@ from models.thinking import Thinking, asks_to_think, effort_of
 from planners.registry import PLANNERS
 
 NOT_MODELS: Final = frozenset({"none", "reference", "state", "same", "scripted", *SPECS})
+_SERVED: Final = "openai:MODEL, anthropic:MODEL or litellm:PROVIDER/MODEL"
+"""The specs that take a server, for messages."""
 
 
 def spec_of(config: RunConfig, role: ModelRole) -> str:
@@ -84,14 +87,75 @@ def check_base_urls(config: RunConfig, before: RunConfig | None = None) -> None:
         url = getattr(config, f"{role}_base_url")
         if url is None or (before is not None and url == getattr(before, f"{role}_base_url")):
             continue
-        spec = spec_of(config, role)
-        with suppress(ModelUnavailable):  # a wrong spec is reported when the model is made
-            if not spec or not parse_spec(spec).base_url_protocol(ModelOptions(url)):
-                where = " while ANTHROPIC_BASE_URL is set" if spec.startswith("anthropic") else ""
-                raise BadInput(
-                    f"{role} {spec or 'without a model'} uses no base URL{where}, here {url}: "
-                    f"leave out --base-url {role}=…"
-                )
+        if not _takes_server(config, role):
+            raise BadInput(
+                f"{role} {spec_of(config, role) or 'without a model'} uses no base URL, here {url}: "
+                f"leave out --base-url {role}=…, or choose a model that takes a server: {_SERVED}"
+            )
+
+
+def check_shared_base_url(config: RunConfig) -> None:
+    """Raises BadInput where no model uses the run's `base_url`. Only for a value that was given for this run: in a
+    configuration file it may be the default of several runs."""
+    url = config.base_url
+    if url is None or any(_takes_server(config, role) and base_url_of(config, role) == url for role in ROLES):
+        return
+    raise BadInput(
+        f"--base-url {url}: no model of this run uses it ({_roles_line(config)}): leave it out, or choose a model "
+        f"that takes a server: {_SERVED}"
+    )
+
+
+def check_changed_servers(
+    config: RunConfig, before: RunConfig, changes: Mapping[str, Any], granted: Mapping[str, Any]
+) -> None:
+    """Checks the servers of a resumed run, whose configuration was *before*. Raises BadInput where no model uses the
+    `base_url` of *changes*, and where a new model would send its key to a recorded server that another protocol used:
+    such a server must be among *changes* or *granted*."""
+    if changes.get("base_url") not in (None, before.base_url):
+        check_shared_base_url(config)
+    given = {values.get(key) for values in (changes, granted) for key in ("base_url", *COVERED_KEYS["base_url"])}
+    spoken: dict[str | None, dict[str, str]] = {}
+    for role in ROLES:
+        if protocol := _protocol(before, role):
+            spoken.setdefault(base_url_of(before, role), {})[protocol] = spec_of(before, role)
+    for role in ROLES:
+        url, protocol = base_url_of(config, role), _protocol(config, role)
+        known = spoken.get(url, {})
+        if url is not None and protocol and known and protocol not in known and url not in given:
+            name, spec = next(iter(known.items()))
+            raise BadInput(
+                f"{role} {spec_of(config, role)} would send its key to {url}, where this run called {spec} "
+                f"({name} protocol, not {protocol}): give --base-url {role}=URL"
+            )
+
+
+def _takes_server(config: RunConfig, role: ModelRole) -> bool:
+    """Whether the model of *role* uses a base URL; True for a wrong spec."""
+    return _protocol(config, role) != ""
+
+
+def _protocol(config: RunConfig, role: ModelRole) -> str | None:
+    """The protocol that the model of *role* speaks with the server of a base URL; empty if it uses none. None for a
+    wrong spec, which is reported when the model is made."""
+    spec = spec_of(config, role)
+    with suppress(ModelUnavailable):
+        return parse_spec(spec).base_url_protocol(ModelOptions(base_url_of(config, role))) if spec else ""
+    return None
+
+
+def _roles_line(config: RunConfig) -> str:
+    """The parts of the run, those with a server of their own with its address."""
+    parts: dict[ModelRole, str | None] = {
+        "policy": config.policy,
+        "planner": config.planner,
+        "judge": config.judge,
+        "rater": config.rater,
+        "grounder": config.grounder,
+    }
+    own = {role: base_url_of(config, role) for role in ROLES if _takes_server(config, role)}
+    places = {role: f" at {url}" for role, url in own.items() if url != config.base_url}
+    return ", ".join(f"{role} {part}{places.get(role, '')}" for role, part in parts.items() if part is not None)
 
 
 def check_thinking(config: RunConfig, before: RunConfig | None = None) -> None:

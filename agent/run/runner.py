@@ -28,7 +28,7 @@ from agent.run.langsmith_tracing import langsmith_tracing
 from agent.run.open_defaults import with_open_defaults
 from agent.run.oracle_tasks import check_solvable
 from agent.run.prompt_profiles import with_profile
-from agent.run.role_models import check_base_urls, check_thinking
+from agent.run.role_models import check_base_urls, check_changed_servers, check_thinking
 from agent.run.run_executor import RunExecutor
 from agent.run.run_store import (
     Manifest,
@@ -190,6 +190,7 @@ async def resume(
     if is_finished(run, changes):
         return _report(run.read_manifest(), run, inputs)
     resumable = take_over_run(run, granted_settings or {}, changes, "keep")
+    check_changed_servers(resumable.manifest.config, run.read_manifest().config, changes, granted_settings or {})
     return await _run(resumable.manifest, run, inputs, fresh=False, foreign=not resumable.own)
 
 

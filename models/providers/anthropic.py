@@ -53,7 +53,8 @@ class AnthropicSpec(ModelSpec):
         )
 
     def base_url_protocol(self, options: ModelOptions) -> str:
-        return "" if options.environ.get(ANTHROPIC_URL) else "Anthropic"
+        del options
+        return "Anthropic"
 
     def price_known(self, options: ModelOptions) -> bool:
         hosted = is_vendors(_address(options), ANTHROPIC_HOST)
@@ -61,9 +62,7 @@ class AnthropicSpec(ModelSpec):
 
 
 def _address(options: ModelOptions) -> str | None:
-    """The server's address. ANTHROPIC_BASE_URL takes precedence over `--base-url`, so that one run can use a local
-    server of the OpenAI protocol and Claude."""
-    return options.environ.get(ANTHROPIC_URL) or options.base_url or None
+    return options.base_url or options.environ.get(ANTHROPIC_URL) or None
 
 
 def _provider(kind: Kind) -> Provider:

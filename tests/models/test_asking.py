@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 
 import pytest
 
+from models import transport
 from models.asking import LATER_TEMPERATURE, TEXT_TRIES, ask_text, calls_end_at, complete, complete_or_empty
 from models.base import (
     ChatReply,
@@ -19,8 +21,11 @@ from models.base import (
     SampledTokens,
     Usage,
 )
+from models.providers.openai_chat import OpenAIChat
 from models.providers.scripted_model import ScriptedModel
-from tests.timing import HANG_S
+from models.transport import RetryPolicy
+from tests.models.providers.servers import Hang, misbehaving_server
+from tests.timing import HANG_S, LoopClock
 
 REQUEST = ChatRequest(messages=(Message("user", "Check: the door is open"),), max_tokens=8, deadline_s=9.0)
 USAGE = Usage(5, 0, 0, 8, 0.0)
@@ -116,6 +121,26 @@ async def test_a_call_ends_with_the_callers_time() -> None:
     with calls_end_at(begun), pytest.raises(ModelOutOfTime) as ended:
         await complete(model, REQUEST)
     assert len(model.requests) == 1 and ended.value.attempts == 0, "nothing is sent where nothing is left"
+
+
+@pytest.mark.parametrize("window_s", [0.0, 60.0])
+async def test_a_hanging_server_is_out_of_time_only_where_the_time_is_over(
+    window_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Symptom: with `--retry-window 0`, 60 % of an episode's last seconds counted as all of them."""
+    clock = LoopClock()
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", clock.now)
+    monkeypatch.setattr(transport, "CLOCK", clock)
+    async with misbehaving_server([Hang()] * 9, clock) as server:
+        model = OpenAIChat("m", base_url=server.openai_url, policy=RetryPolicy(window_s=window_s))
+        with calls_end_at(time.monotonic() + HANG_S), pytest.raises(ModelTimeout) as ended:
+            await complete(model, replace(REQUEST, deadline_s=2 * HANG_S))
+        await model.aclose()
+    if window_s:
+        assert isinstance(ended.value, ModelOutOfTime) and len(server.requests) > 1
+    else:
+        assert type(ended.value) is ModelTimeout and ended.value.early and len(server.requests) == 1
+        assert "the retry window of 0 s is over" in str(ended.value)
 
 
 async def test_its_own_deadline_raises_a_model_timeout() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from models.base import ChatRequest, Message, ModelUnavailable
+from models.base import ChatRequest, Message, ModelUnavailable, UnknownModel
 from models.provider import ModelSpec
 from models.providers.embedded import EmbeddedSpec
 from models.providers.gemini import GeminiSpec
@@ -75,6 +75,51 @@ def test_errors_of_wrong_specs_name_the_valid_forms(text: str, says: str) -> Non
         parse_spec(text)
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("gpt-4o", "openai:gpt-4o"),
+        ("o3-mini", "openai:o3-mini"),
+        ("o1", "openai:o1"),
+        ("chatgpt-4o-latest", "openai:chatgpt-4o-latest"),
+        ("openai/gpt-5.4", "openai:gpt-5.4"),
+        ("claude-sonnet-4-5", "anthropic:claude-sonnet-4-5"),
+        ("gemini-2.5-pro", "gemini:gemini-2.5-pro"),
+    ],
+)
+def test_the_spec_of_a_bare_name_is_suggested(name: str, meant: str) -> None:
+    with pytest.raises(UnknownModel) as caught:
+        parse_spec(name)
+    assert str(caught.value).startswith(
+        f"unknown model {name!r}: did you mean {meant}? Else use one of embedded, openai:"
+    )
+    assert str(parse_spec(meant)) == meant
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("qwen2.5:7b", "qwen2.5:7b"),
+        ("Qwen/Qwen3-4B", "Qwen/Qwen3-4B"),
+        ("meta-llama/Llama-3.1-8B-Instruct", "meta-llama/Llama-3.1-8B-Instruct"),
+        ("gpt-oss:20b", "gpt-oss:20b"),
+        ("ollama:llama3.2", "llama3.2"),
+    ],
+)
+def test_the_ways_to_a_model_with_open_weights_are_suggested(name: str, model: str) -> None:
+    with pytest.raises(UnknownModel) as caught:
+        parse_spec(name)
+    ways = f"did you mean openai:{model} with --base-url URL, vllm:URL#{model}, or local:DIR with its checkpoint? Else"
+    assert str(caught.value).startswith(f"unknown model {name!r}: {ways} use one of embedded")
+
+
+@pytest.mark.parametrize("name", ["my-model", "oracle:x", "ollama", "claude", "gpt-4o\nx", "Qwen/Qwen3 4B"])
+def test_no_spec_is_suggested_for_other_names(name: str) -> None:
+    with pytest.raises(UnknownModel) as caught:
+        parse_spec(name)
+    assert str(caught.value).startswith(f"unknown model {name!r}: use one of embedded")
 
 
 @given(

@@ -16,6 +16,7 @@ from agent.progress import Listener
 from agent.results import RunResult
 from agent.run.environments import SuiteMaker, check_display
 from agent.run.prompt_profiles import with_policy
+from agent.run.role_models import check_changed_servers
 from agent.run.run_store import Branch, new_run_id
 from envs.core.actions import Stop
 from envs.core.errors import BadInput
@@ -51,7 +52,8 @@ async def branch_trace(
     from agent.run import runner  # imports LangGraph, which a replay does not need
 
     recording = read_recording(Path(path), to_branch=True)
-    before = config_of(recording).policy
+    recorded = config_of(recording)
+    before = recorded.policy
     actor = {"policy": policy if isinstance(policy, str) else "scripted"}
     recording = permitted(recording, merged(merged(settings, granted_settings or {}), actor)).recording
     address = live_address(recording)
@@ -59,6 +61,7 @@ async def branch_trace(
         raise live_site(address)
     first = _first_step(recording, at)
     config = _config(recording, before, actor["policy"], settings)
+    check_changed_servers(config, recorded, with_current_keys(settings), granted_settings or {})
     check_display(config)
     declared_secrets(recording, config)
     header = recording.header

@@ -72,6 +72,11 @@ WRONG = [
         "policies for demonstrations are oracle and oracle:detours",
         id="unknown model",
     ),
+    pytest.param(
+        [*MINIWOB, "--policy", "gpt-4o"],
+        "unknown model 'gpt-4o': did you mean openai:gpt-4o? Else use one of embedded, ",
+        id="a model without its provider",
+    ),
     pytest.param([*MINIWOB, "--policy", "openai:gpt-4o"], "OPENAI_API_KEY", id="missing OpenAI key"),
     pytest.param([*MINIWOB, "--policy", "gemini:gemini-2.5-pro"], "GEMINI_API_KEY", id="missing Gemini key"),
     pytest.param([*MINIWOB, "--policy", "local:nowhere"], "nowhere", id="missing checkpoint"),
@@ -80,11 +85,29 @@ WRONG = [
     pytest.param([*OPEN, "--planner", "same", "--thinking", "300"], "300", id="thinking beyond the budgets"),
     pytest.param([*MINIWOB, "--workers", "0"], "workers", id="no workers"),
     pytest.param([*MINIWOB, "--wrokers", "2"], "--wrokers", id="unknown option"),
-    pytest.param([*MINIWOB, "--approve", "everything"], "approve", id="unknown approval"),
+    pytest.param(
+        [*MINIWOB, "--approve", "submit,send"],
+        "--approve: unknown action 'send': use submit, navigation, download, upload, all; did you mean submit?",
+        id="unknown approval",
+    ),
+    pytest.param([*MINIWOB, "--approve", "navigate"], "; did you mean navigation?", id="misspelt approval"),
+    pytest.param(
+        [*MINIWOB, "--approve", "x"], "'x': use submit, navigation, download, upload, all\n", id="no approval"
+    ),
     pytest.param([*OPEN, "--planner", ""], "'planner': this names nothing", id="empty planner"),
     pytest.param([*OPEN, "--rater", ""], "'rater': this names nothing", id="empty rater"),
     pytest.param([*OPEN, "--judge", ""], "'judge': this names nothing", id="empty judge"),
     pytest.param([*OPEN, "--base-url", ""], "'base_url': this names nothing", id="empty base URL"),
+    pytest.param(
+        [*MINIWOB, "--policy", "embedded", "--base-url", "http://127.0.0.1:9/v1"],
+        "--base-url http://127.0.0.1:9/v1: no model of this run uses it (policy embedded, planner reference, judge",
+        id="base URL of no model",
+    ),
+    pytest.param(
+        [*OPEN, "--policy", "openai:m", "--planner", "none", "--base-url", "planner=http://127.0.0.1:9/v1"],
+        "planner without a model uses no base URL, here http://127.0.0.1:9/v1: leave out --base-url planner=…",
+        id="base URL of a role without a model",
+    ),
     pytest.param([*OPEN, "--approve", ""], "--approve '' names nothing", id="approval of an empty variable"),
     pytest.param(["run", "--suite", "miniwob", "--tasks", ","], "--tasks ',' names nothing", id="no task named"),
     pytest.param([*MINIWOB, "--config", "nowhere.toml"], "nowhere.toml", id="missing config"),

@@ -112,7 +112,7 @@ OPEN = ("run", "x", "--url", "http://127.0.0.1:9/", "--base-url", "http://127.0.
         ),
         (["--reasoning", "planner=low", "--planner", "none"], "planner without a model does not use a thinking effort"),
         (
-            ["--reasoning", "policy=low", "--policy", "embedded"],
+            ["--reasoning", "policy=low", "--policy", "embedded", "--judge", "openai:gpt-4o"],
             "policy embedded does not use a thinking effort, here low",
         ),
         (

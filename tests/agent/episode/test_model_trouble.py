@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from agent.results import EpisodeResult
 from agent.run.runner import run_suite, run_task
 from envs.core.tasks import TaskSelection
 from envs.core.trace_store import read_trace
+from models import transport
 from tests.agent.shop import Shop
 from tests.models.providers.servers import (
     Act,
@@ -25,7 +27,7 @@ from tests.models.providers.servers import (
     Status,
     misbehaving_server,
 )
-from tests.timing import Bound
+from tests.timing import HANG_S, Bound, LoopClock
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("shared_chromium")]
 
@@ -96,6 +98,31 @@ async def test_a_run_ends_well_or_with_a_typed_error(  # noqa: PLR0917  # a case
         assert result.error is not None and error in result.error
         assert result.outcome == ("unjudged" if error == "max_parse_errors" else "broken")
     assert shop.orders == []
+
+
+async def test_a_server_that_hangs_once_does_not_end_the_episodes_time(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Symptom: without retries, an episode that still had time ended by `max_seconds` and was not resumable."""
+    clock = LoopClock()
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", clock.now)
+    monkeypatch.setattr(transport, "CLOCK", clock)
+    async with misbehaving_server([Hang()], clock) as server:
+        result = await run_task(
+            "Order for bob",
+            shop.url,
+            policy="openai:m",
+            planner="none",
+            judge="none",
+            out=tmp_path,
+            base_url=server.openai_url,
+            retry_window_s=0,
+            model_deadline_s=2 * HANG_S,
+            limits={"max_seconds": HANG_S},
+        )
+        assert len(server.requests) == 1
+    assert (result.outcome, result.ended_by, result.resumable) == ("broken", "error", True)
+    assert result.error is not None and result.error.startswith("ModelTimeout: no whole answer within ")
 
 
 async def test_a_plan_that_cannot_be_read_is_an_event_and_is_paid_for(shop: Shop, tmp_path: Path) -> None:

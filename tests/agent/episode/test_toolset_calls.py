@@ -436,7 +436,11 @@ async def test_one_base_url_is_not_used_for_two_protocols(monkeypatch: pytest.Mo
         async with open_components(parse_config(others), "open"):
             pass
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:2")
-    async with open_components(made, "open") as components:
+    with pytest.raises(BadInput, match=r"give each role its own \(--base-url ROLE=URL\)"):
+        async with open_components(made, "open"):
+            pass
+    planned = parse_config({**roles, "planner_base_url": "http://127.0.0.1:1/v1"})
+    async with open_components(planned, "open") as components:
         assert isinstance(components.policy, ToolsetPolicy) and components.needs_pictures
         assert components.policy.spec == "anthropic-browser:claude-opus-5"
     async with open_components(

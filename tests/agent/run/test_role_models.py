@@ -7,18 +7,25 @@ from typing import Any
 
 import pytest
 
+from agent.cli.options import build_config
 from agent.cli.role_options import base_urls
 from agent.config import ROLES, RunConfig, load_config, parse_config
 from agent.run.components import open_components
-from agent.run.role_models import base_url_of, check_base_urls
+from agent.run.role_models import base_url_of, check_base_urls, check_changed_servers, check_shared_base_url
 from agent.run.run_store import RunFolder
 from agent.run.runner import resume, run_task
 from envs.core.errors import BadInput
+from envs.core.trace import Footer, Totals
+from envs.core.trace_store import BlobStore, TraceWriter
 from models.base import ChatModel
+from models.provider import ModelOptions
+from models.specs import parse_spec
 from models.transport import RetryPolicy
+from tests.agent.episodes import Play, write_run
 from tests.agent.mira_process import run_mira
 from tests.agent.roles import Roles, role_of
 from tests.agent.shop import Shop
+from tests.mira_command import mira
 from tests.models.providers.servers import misbehaving_server
 
 A, B, C = (f"http://127.0.0.1:{port}/v1" for port in (1, 2, 3))
@@ -115,20 +122,120 @@ def test_a_server_for_all_replaces_those_of_the_file(tmp_path: Path) -> None:
         ({"planner": "reference", "planner_base_url": A}, "planner without a model uses no base URL"),
         ({"policy": "embedded", "policy_base_url": A}, "policy embedded uses no base URL"),
         ({"judge": "gemini:g", "judge_base_url": A}, "judge gemini:g uses no base URL, here"),
-        (
-            {"judge": "anthropic:c", "judge_base_url": A},
-            "judge anthropic:c uses no base URL while ANTHROPIC_BASE_URL",
-        ),
+        ({"judge": "gemini:g", "judge_base_url": A}, "openai:MODEL, anthropic:MODEL or litellm:PROVIDER/MODEL$"),
     ],
 )
-def test_a_server_that_no_model_uses_is_refused(
-    values: dict[str, Any], says: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ANTHROPIC_BASE_URL", B)
+def test_a_server_that_no_model_uses_is_refused(values: dict[str, Any], says: str) -> None:
     config = RunConfig.model_validate({"policy": "openai:p", "planner": "none", "judge": "none", **values})
     with pytest.raises(BadInput, match=says):
         check_base_urls(config)
     check_base_urls(config, config)
+
+
+def test_a_server_of_a_judge_is_used_where_the_variable_names_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", B)
+    check_base_urls(parse_config({"policy": "openai:p", "judge": "anthropic:c", "judge_base_url": A}))
+
+
+@pytest.mark.parametrize(
+    ("values", "parts"),
+    [
+        ({"policy": "embedded"}, "policy embedded, planner reference, judge state"),
+        (
+            {"policy": "oracle", "grounder": "gemini:g"},
+            "policy oracle, planner reference, judge state, grounder gemini:g",
+        ),
+        ({"policy": "vllm:http://127.0.0.1:9/v1#m", "planner": "same"}, "planner same, judge state"),
+        ({"policy": "openai:p", "policy_base_url": B}, f"policy openai:p at {B}, planner reference, judge state"),
+    ],
+)
+def test_a_server_for_all_roles_that_no_model_uses_is_refused(values: dict[str, Any], parts: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        check_shared_base_url(parse_config({**values, "base_url": A}))
+    assert str(refused.value).startswith(f"--base-url {A}: no model of this run uses it (policy ")
+    assert f"{parts}): leave it out, or choose" in str(refused.value)
+    assert str(refused.value).endswith("takes a server: openai:MODEL, anthropic:MODEL or litellm:PROVIDER/MODEL")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"policy": "openai:p"},
+        {"policy": "embedded", "judge": "anthropic:c"},
+        {"policy": "embedded", "rater": "litellm:mistral/m"},
+        {"policy": "openai:p", "policy_base_url": B, "planner": "openai:q"},
+        {"policy": "no-such:model"},
+    ],
+)
+def test_a_server_for_all_roles_that_a_model_uses_is_taken(values: dict[str, Any]) -> None:
+    """Also one for a wrong spec, which has an error of its own."""
+    check_shared_base_url(parse_config({**values, "base_url": A}))
+
+
+def test_the_specs_that_take_a_server() -> None:
+    """Those that the messages above name."""
+    specs = ("openai:m", "anthropic:m", "litellm:openai/m", "gemini:m", "vllm:http://h#m", "local:d", "embedded")
+    taking = [spec for spec in specs if parse_spec(spec).base_url_protocol(ModelOptions(A))]
+    assert taking == ["openai:m", "anthropic:m", "litellm:openai/m"]
+
+
+def test_a_server_in_a_file_may_be_a_shared_default(tmp_path: Path) -> None:
+    """The same as an option is refused."""
+    file = tmp_path / "mira.toml"
+    file.write_text(f'base_url = "{A}"\n')
+    assert build_config(file, {"policy": "embedded"}).base_url == A
+    for path in (file, None):
+        with pytest.raises(BadInput, match=f"^--base-url {B}: no model of this run uses it"):
+            build_config(path, {"policy": "embedded", **base_urls([B])})
+
+
+def recorded(folder: Path, **values: Any) -> RunFolder:
+    """A run whose episode failed at a limit of two steps, with *values* in its configuration."""
+    run = write_run(folder, [Play(outcome=None, config={"limits": {"max_steps": 2}})])
+    manifest = run.read_manifest()
+    given = {"planner": "none", "judge": "none", **values}
+    run.write_manifest(manifest.model_copy(update={"config": manifest.config.model_copy(update=given)}))
+    with TraceWriter(run.trace(Play().job.episode_id), BlobStore(run.blobs)) as trace:
+        trace.append(Footer(outcome="failure", ended_by="max_steps", judged_by="none", totals=Totals(steps=2), at=""))
+    return run
+
+
+def test_a_resume_refuses_a_new_server_that_no_model_uses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A recorded one stays, also where it is given again."""
+    run = recorded(tmp_path / "r", policy="local:nowhere", base_url=A)
+    before = run.manifest.read_bytes()
+    more = ("resume", run.path, "--max-steps", "40")
+    assert mira(monkeypatch, *more, "--base-url", B) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"--base-url {B}: no model of this run uses it (policy local:nowhere, planner none" in line
+    for words in ((), ("--base-url", A)):
+        assert mira(monkeypatch, *more, *words) == 2
+        assert "no folder 'nowhere'" in capsys.readouterr().err, "the next check"
+    assert run.manifest.read_bytes() == before
+
+
+def test_the_key_of_another_vendor_is_not_sent_to_a_recorded_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where ANTHROPIC_BASE_URL names another server, which the recorded one takes precedence over."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "key-of-a-test")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", B)
+    run = recorded(tmp_path / "r", policy="openai:p", base_url=A)
+    before = run.manifest.read_bytes()
+    more = ("resume", run.path, "--max-steps", "40", "--policy", "anthropic:c")
+    assert mira(monkeypatch, *more) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"policy anthropic:c would send its key to {A}, where this run called openai:p (OpenAI protocol" in line
+    assert line.endswith("give --base-url policy=URL") and run.manifest.read_bytes() == before
+    config = run.read_manifest().config
+    changed = config.model_copy(update={"policy": "anthropic:c"})
+    check_changed_servers(changed, config, {"base_url": A}, {})
+    check_changed_servers(changed, config, {}, {"base_url": A})
+    check_changed_servers(changed.model_copy(update={"policy_base_url": B}), config, {"policy_base_url": B}, {})
+    check_changed_servers(changed.model_copy(update={"base_url": None}), config, {}, {"base_url": None})
+    check_changed_servers(config.model_copy(update={"policy": "litellm:openai/p"}), config, {}, {})
 
 
 def test_the_command_refuses_it(tmp_path: Path) -> None:

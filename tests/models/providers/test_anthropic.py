@@ -240,11 +240,20 @@ async def test_a_key_or_an_address_is_needed(kind: str) -> None:
     assert not row.usable and "ANTHROPIC_API_KEY" in row.detail
 
 
-async def test_an_address_of_its_own_takes_precedence() -> None:
+@pytest.mark.parametrize("given", [True, False])
+async def test_a_given_base_url_takes_precedence_over_the_variable(given: bool) -> None:
     async with misbehaving_server([Reply()]) as server:
-        environ = {"ANTHROPIC_BASE_URL": f"{server.anthropic_url}/v1"}
-        chat = make_model("anthropic:m", base_url="http://127.0.0.1:1", environ=environ)
+        address = f"{server.anthropic_url}/v1"
+        environ = {"ANTHROPIC_BASE_URL": "http://127.0.0.1:1" if given else address}
+        chat = make_model("anthropic:m", base_url=address if given else None, environ=environ)
         await chat.complete(request())
         await chat.aclose()
     assert server.requests[0].path == "/v1/messages"
     assert "x-api-key" not in server.requests[0].headers
+
+
+def test_a_price_is_known_at_the_server_that_is_called() -> None:
+    hosted, other = "https://api.anthropic.com", "http://127.0.0.1:1"
+    for base_url, variable, known in ((other, hosted, False), (hosted, other, True), (None, other, False)):
+        environ = {"ANTHROPIC_BASE_URL": variable}
+        assert price_known("anthropic:claude-sonnet-5-5", base_url=base_url, environ=environ) is known

@@ -120,6 +120,20 @@ async def test_a_branch_with_another_policy_has_the_prompts_of_its_model(orders:
     assert (chosen["profile"], chosen["max_notes"]) == ("small", 0), "what the branch names itself counts"
 
 
+async def test_a_branch_sends_the_key_of_another_vendor_to_no_recorded_server(
+    orders: Orders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "key-of-a-test")
+    async with misbehaving_server(Roles()) as server:
+        options: Mapping[str, Any] = {"base_url": server.openai_url, "limits": {"max_steps": 1}, "fsync": False}
+        begun = await run_task(
+            "Ship order 19", orders.url, policy="openai:m", out=tmp_path / "parent", **NO_ROLES, **options
+        )
+    with pytest.raises(BadInput, match=r"would send its key to .* give --base-url policy=URL"):
+        await branch_trace(begun.trace_path, "anthropic:c", at=1, out=tmp_path / "branch", may_act=True)
+    assert not (tmp_path / "branch").exists()
+
+
 async def test_an_impossible_branch_is_refused_before_anything_is_written(orders: Orders, tmp_path: Path) -> None:
     path = await parent(orders, tmp_path / "parent")
     out = tmp_path / "branch"
