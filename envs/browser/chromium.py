@@ -20,7 +20,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from playwright.async_api import Browser, Playwright, async_playwright
 from playwright.async_api import Error as PlaywrightError
@@ -224,7 +224,7 @@ class Chromium:
         except PlaywrightTimeout:
             raise BrowserNotStarted(not_started(f"Chromium at {chromium}", launch_s())) from None
         except PlaywrightError as error:
-            reason = _reason(str(error))
+            reason = launch_failure(str(error))
             raise BrowserMissing(f"Chromium at {chromium} does not start: {reason}") from error
 
 
@@ -261,7 +261,7 @@ async def _start_playwright() -> Playwright:
         await _end_drivers(set(drivers()) - running)
         raise BrowserNotStarted(not_started("Playwright's driver", seconds)) from None
     except Exception as error:  # Playwright raises a bare Exception if its driver has ended
-        reason = _reason(str(error))
+        reason = launch_failure(str(error))
         raise BrowserMissing(f"Playwright's driver does not start: {reason}; install playwright again") from error
 
 
@@ -312,11 +312,18 @@ def write_guard(home: Path, chromium: Path) -> Path:
     return script
 
 
-def _reason(message: str) -> str:
-    """Returns the most informative line of Playwright's long launch report."""
+_REPORTED: Final = (":FATAL:", "error while loading", ":ERROR:", "[err]")
+"""Marks of lines in a launch report that say why Chromium does not start, the surest first."""
+
+
+def launch_failure(message: str) -> str:
+    """Returns the most informative line of Playwright's long launch report: Chromium's own error before other lines of
+    its stderr, such as warnings of a distribution's start script."""
     lines = [line.strip() for line in message.splitlines()]
-    errors = [line for line in lines if "[err]" in line or "error while loading" in line]
-    return (errors or lines or ["unknown reason"])[0][:300]
+    for mark in _REPORTED:
+        if line := next((line for line in lines if mark in line), ""):
+            return line[:300]
+    return (lines or ["unknown reason"])[0][:300]
 
 
 async def _within(seconds: float, call: object) -> None:

@@ -13,7 +13,7 @@ import pytest
 from playwright.async_api import Browser, Page
 
 from envs.browser import chromium_guard
-from envs.browser.chromium import Chromium, find_chromium
+from envs.browser.chromium import Chromium, find_chromium, launch_failure
 from envs.core.errors import BrowserMissing
 from envs.core.settings import SessionSettings
 from envs.security.allowlist import Origins
@@ -204,3 +204,23 @@ async def test_a_site_has_one_renderer(chromium: Browser, site: Site) -> None:
     assert len(await renderers() - before) == 1
     await context.close()
     await session.detach()
+
+
+WARNING = "[pid=7][err] /usr/bin/chromium: 9: [: 25276502016: unexpected operator"
+ROOT = "[pid=7][err] [7:7:1129/163257.05:ERROR:zygote_host_impl_linux.cc:103] Running as root without --no-sandbox"
+NO_SANDBOX = "[pid=7][err] [7:7:1129/163257.05:FATAL:zygote_host_impl_linux.cc:127] No usable sandbox!"
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        ((WARNING, ROOT), ROOT),
+        ((WARNING, ROOT, NO_SANDBOX), NO_SANDBOX),
+        ((WARNING,), WARNING),
+        ((), "BrowserType.launch: Target closed"),
+    ],
+)
+def test_the_reason_is_chromiums_own_error(lines: tuple[str, ...], reason: str) -> None:
+    """Symptom: a warning of the distribution's start script hid that there is no sandbox."""
+    report = "\n".join(("BrowserType.launch: Target closed", "Browser logs:", *(f"  - {line}" for line in lines)))
+    assert launch_failure(report).removeprefix("- ") == reason

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -287,3 +289,12 @@ def _one_of_each() -> list[Action]:
         act.FocusTab(index=0),
         act.Stop(),
     ]
+
+
+@pytest.mark.parametrize("language", LANGUAGES.values(), ids=LANGUAGES)
+def test_the_reference_shows_how_far_a_wheel_turns(language: Language) -> None:
+    """Symptom: the reference of `program` showed neither distance, and the wheel turned by nothing."""
+    (form,) = [form for form in language.forms.forms if form.action is act.ScrollAt]
+    names = "|".join(slot.shape for slot in form.slots)
+    written = re.sub(rf"(?<=[=\[ ])({names})(?=[,)\] ])", "7", language.shape(form))
+    assert language.parse(written).action == act.ScrollAt(x=7, y=7, dx=7, dy=7), written
