@@ -73,10 +73,21 @@ def completed_runs(out: Path) -> Iterator[Run]:
         yield path.parent.parent.name, int(path.parent.name.removeprefix("seed-")), read_held_out(path.parent)
 
 
-def table(out: Path, write: Path, measured: Sequence[Example], baseline: str = "binary") -> None:
-    """Writes WRITE.md, .json and .svg; differences are to the arm *baseline*, if it is there. Raises BadInput where
-    nothing has ended."""
-    runs = list(completed_runs(out))
+def stored_runs(path: Path) -> Iterator[Run]:
+    """The runs of a table's JSON file."""
+    for row in json.loads(path.read_text(encoding="utf-8")):
+        yield row["arm"], row["seed"], tuple(HeldOutEvaluation.model_validate(one) for one in row["held_out"])
+
+
+def table(
+    out: Path, write: Path, measured: Sequence[Example], baseline: str = "binary", earlier: Path | None = None
+) -> None:
+    """Writes WRITE.md, .json and .svg; differences are to the arm *baseline*, if it is there. *earlier*: the JSON file
+    of a table whose runs are added, played from the same examples elsewhere; a run in *out* replaces one of them.
+    Raises BadInput where nothing has ended."""
+    by_name = {(arm, seed): (arm, seed, run) for arm, seed, run in (stored_runs(earlier) if earlier else ())}
+    by_name |= {(arm, seed): (arm, seed, run) for arm, seed, run in completed_runs(out)}
+    runs = [by_name[name] for name in sorted(by_name)]
     if not runs:
         raise BadInput(f"no run in {str(out)!r} has ended")
     names = [example.name for example in measured]

@@ -96,6 +96,7 @@ def main() -> None:
     parser.add_argument("--seeds", default="0-2")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--write", type=Path)
+    parser.add_argument("--earlier", type=Path, help="JSON file of a table whose runs are added")
     given = parser.parse_args()
     try:
         kind = parse_puzzle_kind(given.kind)
@@ -107,7 +108,7 @@ def main() -> None:
             setting = Setting(start_of(kind, given.out), Sets(learned, measured), BASE, ARMS, out)
             play(setting, given.arms.split(","), parse_seeds(given.seeds))
         else:
-            table(out, given.write or out / "table", measured)
+            table(out, given.write or out / "table", measured, earlier=given.earlier)
     except BadInput as error:
         print(error, file=sys.stderr)
         sys.exit(2)

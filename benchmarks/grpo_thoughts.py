@@ -163,6 +163,7 @@ def main() -> None:
     parser.add_argument("--seeds", default="0-2")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--write", type=Path)
+    parser.add_argument("--earlier", type=Path, help="JSON file of a table whose runs are added")
     given = parser.parse_args()
     try:
         cloned = puzzles(CLONED, 1_000)
@@ -173,7 +174,7 @@ def main() -> None:
             play(setting, given.arms.split(","), parse_seeds(given.seeds))
             return
         write = given.write or given.out / "table"
-        table(given.out, write, measured, baseline="answer_only")
+        table(given.out, write, measured, baseline="answer_only", earlier=given.earlier)
         text = difficulty_table(given.out, measured)
         with write.with_suffix(".md").open("a", encoding="utf-8") as file:
             file.write("\n" + text)
