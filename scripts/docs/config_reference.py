@@ -7,6 +7,7 @@ import inspect
 import re
 import textwrap
 from collections.abc import Iterator
+from dataclasses import is_dataclass
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
@@ -76,11 +77,11 @@ def _of_kind(record: type[BaseModel], below: Iterator[Key]) -> Iterator[Key]:
 
 
 @cache
-def attribute_texts(record: type[BaseModel]) -> dict[str, str]:
-    """The docstring below each attribute of *record* and its base records, as one line of Markdown."""
+def attribute_texts(record: type) -> dict[str, str]:
+    """The docstring below each attribute of *record*, a model or dataclass, and of its bases, as a line of Markdown."""
     texts: dict[str, str] = {}
     for cls in reversed(record.__mro__):
-        if not (_is_record(cls) and cls.__module__.partition(".")[0] != "pydantic"):
+        if not (is_dataclass(cls) or _is_record(cls)) or cls.__module__.partition(".")[0] == "pydantic":
             continue
         body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
         assert isinstance(body, ast.ClassDef)

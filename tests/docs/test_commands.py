@@ -85,6 +85,8 @@ def test_a_documented_program_exists(command: Command) -> None:
     words = command.words[1:]
     if words[0] == "-m":
         assert words[1] in {"venv", "pip", "http.server"} or importlib.util.find_spec(words[1]) is not None
+    elif words[0] == "-c":
+        compile(words[1], command.place, "exec")
     elif words[0] != "peers_observe.py":  # docs/results/observation.md says that it is not part of this repository
         assert (ROOT / words[0]).is_file()
 

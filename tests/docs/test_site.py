@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from importlib import import_module
 from inspect import isclass, isfunction
 from pathlib import Path
@@ -17,8 +18,12 @@ import typer
 import agent
 from agent.cli.app import application
 from agent.config import RunConfig
+from envs.browser.chromium import NAMES
+from envs.core.action_languages import LANGUAGES
+from envs.core.actions import ACTION, FORM_FILLING, Stop, Upload
 from envs.suites.webarena.accounts import PUBLISHED_ACCOUNTS
 from envs.suites.webarena.sites import VARIABLES as SITES
+from scripts.docs.actions_reference import action_kinds, actions_page, classes, examples, kind_of, sample
 from scripts.docs.api_reference import RULE, SECTIONS, api_pages, identifiers
 from scripts.docs.cli_reference import cli_page
 from scripts.docs.config_reference import FILES, config_page, keys
@@ -55,6 +60,68 @@ def test_the_reference_has_every_key_of_the_configurations() -> None:
         assert len({key.path for key in keys(record)}) == len(list(keys(record)))
     assert "| `limits.max_steps`<br>whole number, ≥ 1, ≤ 10000; `30` |" in page
     assert ":class:`" not in page
+
+
+def test_the_reference_has_every_action_with_its_arguments_and_forms() -> None:
+    page = actions_page()
+    kinds = {choice["properties"]["kind"]["const"] for choice in ACTION.json_schema()["$defs"].values()}
+    assert {kind_of(record) for record in action_kinds()} == kinds
+    for record in action_kinds():
+        section = page.split(f"\n## `{kind_of(record)}` ", 1)[1].split("\n## ", 1)[0]
+        missing = [name for name in record.model_fields if name != "kind" and f"\n| `{name}` |" not in section]
+        assert missing == [], record
+        for language in LANGUAGES.values():
+            forms = [form for form in language.forms.forms if form.action is record]
+            assert forms and all(f"`{language.shape(form)}`" in section for form in forms), record
+        assert section.count("Another action may follow") == (record in FORM_FILLING)
+    assert ":class:`" not in page
+
+
+@pytest.mark.parametrize("record", action_kinds(), ids=kind_of)
+def test_the_examples_of_an_action_parse_to_it(record: Any) -> None:
+    for language, example in zip(LANGUAGES.values(), examples(record), strict=True):
+        assert language.parse(example).action == sample(record)
+
+
+def test_the_reference_has_the_approval_of_an_action() -> None:
+    """Three rows of the table in docs/approval.md, derived from the code."""
+    found = {kind_of(record): classes(record) for record in action_kinds()}
+    assert found["click_at"].always == found["drag_at"].always == ("submit", "navigation", "download")
+    assert (found["drag"].always, found["hover"].always, found["hover"].maybe) == (("submit",), (), ("submit",))
+    assert classes(Upload).always == ("upload",)
+    assert {kind for kind, one in found.items() if not one.asked} == {"stop", "find", "expand", "wait"}
+    assert not classes(Stop).always and not classes(Stop).maybe
+
+
+def test_the_reference_says_which_prompts_offer_an_action() -> None:
+    rows = {
+        line.split("|")[1].strip(): line
+        for line in actions_page().split("## Approval")[0].splitlines()
+        if "](#" in line
+    }
+    assert rows["[`click`](#click)"].endswith("| always | always |")
+    assert rows["[`hover`](#hover)"].endswith("| always | never |")
+    assert rows["[`answer_dialog`](#answer_dialog)"].endswith("| where a dialog is open | where a dialog is open |")
+    assert rows["[`find`](#find)"].endswith("| where the text of the page is shortened | always |")
+
+
+def test_the_installation_page_has_every_extra() -> None:
+    page = (ROOT / "docs/installation.md").read_text(encoding="utf-8")
+    table = page.split("\n## Extras\n")[1].split("\n## ")[0]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    listed = {
+        name
+        for line in table.splitlines()
+        for name in re.findall(r"`(\w+)`", line.split("|")[1] if "|" in line else "")
+    }
+    assert listed == set(project["optional-dependencies"])
+    assert f"| Python | {project['requires-python'].removeprefix('>=')} or newer" in page
+
+
+def test_the_installation_page_has_the_places_of_chromium() -> None:
+    page = (ROOT / "docs/installation.md").read_text(encoding="utf-8")
+    places = page.split("\n## Chromium\n")[1].split("\n\n")[1]
+    assert [name for name in re.findall(r"`([\w-]+)`", places.splitlines()[-1]) if name != "PATH"] == list(NAMES)
 
 
 def test_every_name_of_the_reference_can_be_imported() -> None:
@@ -170,6 +237,33 @@ def test_every_arm_has_a_row_and_an_unmeasured_one_says_so() -> None:
     results = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs/results").glob("*.md"))
     assert "webrl_code" not in results, "measured now: say so in docs/baselines.md"
     assert "has not been measured" in page.split("**`webrl_code`**")[1].split("\n\n")[0]
+
+
+def test_links_of_the_pages_at_the_root_lead_to_files_and_headings() -> None:
+    """MkDocs checks the links of the site; the README is no page of it."""
+    missing: set[tuple[str, str]] = set()
+    for page in ROOT.glob("*.md"):
+        for target in re.findall(r"\]\(([^):\s]+)\)", page.read_text(encoding="utf-8")):
+            name, _, anchor = target.partition("#")
+            path = page.parent / name if name else page
+            if not path.exists() or (anchor and anchor not in _anchors(path)):
+                missing.add((page.name, target))
+    assert missing == set()
+
+
+def _anchors(path: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower()) for heading in headings}
+
+
+def test_the_pages_that_were_one_say_what_they_are_for() -> None:
+    """Parts of docs/architecture.md and docs/howto/models.md, and the pages for newcomers."""
+    names = ("approval", "architecture", "boundary", "installation", "observation", "planning", "prompts", "trace")
+    guides = ("howto/models", "howto/prompt-profiles", "howto/thinking", "howto/vision", "troubleshooting")
+    for name in (*names, *guides):
+        text = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+        assert text.split("\n\n")[1].startswith("This page "), name
+        assert len(text.split()) < 2_200, f"{name} has become long: split it by subject"
 
 
 def test_every_page_begins_with_a_heading() -> None:
