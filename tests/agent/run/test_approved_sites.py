@@ -21,6 +21,7 @@ def check(measured: dict[str, Any], count: int) -> None:
     assert measured["approved"]["asked_about_actions"] > 0, "approval was really on"
 
 
+@pytest.mark.heavy  # test_approval.py and test_approval_page.py ask in the same way
 @pytest.mark.slow
 async def test_a_few_episodes_end_as_without_approval() -> None:
     check(await measure(0, 3, 1), 3)

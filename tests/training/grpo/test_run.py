@@ -333,6 +333,7 @@ def assert_learned_alike(
     assert learned > 1e-3
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 def test_processes_wait_for_a_long_evaluation(start: Path, tmp_path: Path) -> None:
     """The first one answers the held-out examples, which takes longer than PyTorch's timeout of ten minutes."""
