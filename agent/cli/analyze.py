@@ -43,7 +43,8 @@ def analyze(
     wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:
-    """Explain failed episodes: milestones achieved, failure category, and the step where the failure began.
+    """Explain failed episodes: milestones achieved, failure category, the step where the failure began, and what a
+    success of the same task did instead.
 
     Unjudged episodes are explained if a limit, an error or a person ended them; totals exclude them.
 
@@ -104,7 +105,8 @@ def _counts(result: Survey) -> list[tuple[str, int]]:
 
 def _print_tables(result: Survey, analyses: Sequence[Analysis]) -> None:
     summary = ", ".join(f"{count} {outcome}" for outcome, count in _counts(result))
-    stdout.print(f"{result.readable + result.damaged} episodes: {summary or 'none'}", highlight=False)
+    count = result.readable + result.damaged
+    stdout.print(f"{count} episode{'s' * (count != 1)}: {summary or 'none'}", highlight=False)
     if result.undecided:
         stdout.print(Text(_undecided(result.undecided)))
     if not analyses:
@@ -133,11 +135,19 @@ def _episodes(analyses: Sequence[Analysis]) -> FittedTable:
     )
     for analysis in analyses:
         failure, divergence = analysis.failure, analysis.divergence
-        key = f"{failure.key_step or '-'} of {analysis.steps}"
+        key = f"{failure.key_step} of {analysis.steps}" if failure.key_step else "none"
         left = f"at {divergence.step}" if divergence else "not" if analysis.references else "none"
-        why = f"not judged; {failure.reason}" if analysis.outcome == "unjudged" else failure.reason
-        table.row(analysis.episode_id, NAMES[failure.category], key, left, why)
+        table.row(analysis.episode_id, NAMES[failure.category], key, left, _why(analysis))
     return table
+
+
+def _why(analysis: Analysis) -> str:
+    """The reason, and what the nearest success did instead. Of an episode that broke the reason alone: where it was on
+    its way does not explain the error."""
+    divergence, reason = analysis.divergence, analysis.failure.reason
+    if divergence is not None and analysis.outcome != "broken" and divergence.reason not in reason:
+        reason = f"{reason}; {divergence.reason}"
+    return f"not judged; {reason}" if analysis.outcome == "unjudged" else reason
 
 
 def _totals(analyses: Sequence[Analysis]) -> FittedTable:

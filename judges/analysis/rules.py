@@ -113,8 +113,8 @@ def explain(case: Case, rules: FailureRules | None = None) -> Failure:
     case = replace(case, steps=history.steps, history=history)
     loop = find_loop(history, rules, case.final, case.usual)
     if case.outcome == "broken":
-        detail = f": {case.error}" if case.error else ""
-        return _failure("other", _last(case), f"the environment or a model broke, not the policy{detail}", loop)
+        failed = f"the environment or a model failed{f' ({case.error})' if case.error else ''}"
+        return _failure("other", _last(case), f"{failed}, which says nothing about the policy", loop)
     if not case.steps:
         return _no_step(case.ended_by)
     return (

@@ -80,6 +80,6 @@ def _final(footer: Footer) -> str:
     if footer.outcome == "unjudged":
         return "Final check: not judged."
     if footer.outcome == "broken":
-        return f"Final check: NOT DONE, the episode is broken{f' ({one_line(evidence)})' if evidence else ''}."
+        return f"Final check: NOT DONE{f' ({one_line(evidence)})' if evidence else ''}."
     word = "FAILED" if footer.outcome == "failure" else footer.outcome.upper()
     return f"{source}: {word}{f' ({one_line(evidence)})' if evidence else ''}."

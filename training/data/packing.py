@@ -11,7 +11,7 @@ attend to the completion of another.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
@@ -23,6 +23,10 @@ from torch.nn.functional import pad
 from models.local.cpu_kernels import compiles_by_shape, padding
 from training.data.prefix_tree import Path, shared_length, tree_of
 from training.data.rows import Row
+
+LengthClass = Callable[[int], tuple[int, ...]]
+"""The class of a length in tokens. The texts of a packed sequence are of one class
+(:mod:`training.engine.rotary_lengths`)."""
 
 PAD_LENGTH_TO = 64
 PAD_READ_TO = 16
@@ -103,6 +107,19 @@ class PackedSequence:
 _TENSORS = ("input_ids", "position_ids", "predictors", "targets", "owners", "states", "texts")
 
 
+def one_class(_length: int) -> tuple[int, ...]:
+    """The class of all lengths, for models that read texts of any length alike."""
+    return ()
+
+
+def group_by_class(rows: Sequence[Row], indices: Iterable[int], class_of: LengthClass) -> list[tuple[int, ...]]:
+    """Groups *indices* by the class of their rows' lengths. Groups are in the order of their first index."""
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for index in indices:
+        groups.setdefault(class_of(len(rows[index])), []).append(index)
+    return [tuple(group) for group in groups.values()]
+
+
 def group_by_prompt(rows: Sequence[Row], indices: Iterable[int]) -> list[tuple[int, ...]]:
     """Groups *indices* by equal prompts. Groups are in the order of their first index."""
     groups: dict[tuple[int, ...], list[int]] = {}
@@ -153,12 +170,19 @@ def pack(rows: Sequence[Row], indices: Sequence[int]) -> PackedSequence:
     )
 
 
-def packed_sequences(rows: Sequence[Row], max_tokens: int) -> Iterator[PackedSequence]:
+def packed_sequences(
+    rows: Sequence[Row], max_tokens: int, class_of: LengthClass = one_class
+) -> Iterator[PackedSequence]:
     """Packs every row once into sequences of at most *max_tokens*; rows with a common prefix go together. A longer row
     is packed alone."""
+    for group in group_by_class(rows, range(len(rows)), class_of):
+        yield from _packed(rows, group, max_tokens)
+
+
+def _packed(rows: Sequence[Row], indices: Sequence[int], max_tokens: int) -> Iterator[PackedSequence]:
     taken: list[int] = []
     tokens = 0
-    for index in prefix_order(rows, range(len(rows))):
+    for index in prefix_order(rows, indices):
         more = added_tokens(rows[index], rows[taken[-1]] if taken else None)
         if taken and tokens + more > max_tokens:
             yield pack(rows, taken)

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from training.data.packing import PackedSequence, packed_sequences, sum_by_row
 from training.data.rows import Row
 from training.engine.critic_model import Critic, states_of
 from training.engine.packed_model import precision, require_packed_support
 from training.engine.progress import Watcher, unwatched
+from training.engine.rotary_lengths import length_class
 from training.mira.losses import token_logprobs
 
 
@@ -43,7 +44,7 @@ def score_completions(
     """
     require_packed_support(model)
     sums = [0.0] * len(rows)
-    for packed in _reported(rows, max_tokens, "scoring actions", watch):
+    for packed in _reported(model, rows, max_tokens, "scoring actions", watch):
         moved = packed.to(model.device)
         with precision(moved.input_ids.device, bf16=bf16):
             logprobs = completion_token_logprobs(model, moved)
@@ -59,7 +60,7 @@ def score_tokens(
     """`log π` of every completion token of every row, in the order of *rows*. *bf16*: see `score_completions`."""
     require_packed_support(model)
     scores: list[tuple[float, ...]] = [()] * len(rows)
-    for packed in _reported(rows, max_tokens, "scoring tokens", watch):
+    for packed in _reported(model, rows, max_tokens, "scoring tokens", watch):
         moved = packed.to(model.device)
         with precision(moved.input_ids.device, bf16=bf16):
             logprobs = completion_token_logprobs(model, moved).double()
@@ -93,7 +94,7 @@ def teacher_forced_answers(
     require_packed_support(model)
     scores: dict[int, ForcedAnswer] = {}
     device = next(model.parameters()).device
-    for packed in _reported(rows, max_tokens, "scoring answers", watch):
+    for packed in _reported(model, rows, max_tokens, "scoring answers", watch):
         moved = packed.to(device)
         with precision(device, bf16=bf16):
             logits = completion_logits(model, moved)
@@ -117,7 +118,7 @@ def score_states(
     require_packed_support(critic)
     scores = [0.0] * len(rows)
     device = next(critic.parameters()).device
-    for packed in _reported(states_of(rows), max_tokens, "scoring states", watch):
+    for packed in _reported(critic, states_of(rows), max_tokens, "scoring states", watch):
         moved = packed.to(device)
         with precision(device, bf16=bf16):
             logits = critic(moved)
@@ -126,10 +127,12 @@ def score_states(
     return tuple(scores)
 
 
-def _reported(rows: Sequence[Row], max_tokens: int, stage: str, watch: Watcher) -> Iterator[PackedSequence]:
-    """The packed sequences of *rows*; each is reported to *watch* after it was processed."""
+def _reported(
+    model: nn.Module, rows: Sequence[Row], max_tokens: int, stage: str, watch: Watcher
+) -> Iterator[PackedSequence]:
+    """The packed sequences of *rows* for *model*; each is reported to *watch* after it was processed."""
     done = 0
-    for packed in packed_sequences(rows, max_tokens):
+    for packed in packed_sequences(rows, max_tokens, length_class(model)):
         yield packed
         done += len(packed.rows)
         watch(stage, done, len(rows), None)

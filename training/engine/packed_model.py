@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from training.engine.rotary_lengths import forget_longer_texts
 from training.engine.tree_attention import IN_TREES, READ_AT, use_tree_attention
 
 
@@ -27,6 +28,7 @@ def accept_packed(model: Any) -> None:
     """Prepares *model*, causal or a trunk, for the arguments of :meth:`training.data.packing.PackedSequence.read_at`.
     Raises UnpackableLayers where its layers cannot separate the texts of a packed sequence."""
     use_tree_attention(model)
+    forget_longer_texts(model)
     layers: Any = getattr(model.get_decoder(), "layers", None)
     if isinstance(layers, nn.ModuleList) and len(layers):
         parts = dict(layers[-1].named_modules())

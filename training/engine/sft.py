@@ -32,6 +32,7 @@ from training.engine.launcher import run_launched
 from training.engine.packed_model import accept_packed
 from training.engine.padded_sft import padded_trainer
 from training.engine.progress import ReportSteps, Watcher, unwatched
+from training.engine.rotary_lengths import length_class
 from training.engine.sharding import settle_sharding, whole_model
 from training.engine.step_plan import Plan, StepShard
 from training.engine.supervised_job import SupervisedJob
@@ -156,6 +157,7 @@ def packed_trainer(model: Any, rows: Sequence[Row], out: Path, job: SupervisedJo
         steps=steps,
         seed=job.seed,
         world_size=arguments.world_size,
+        class_of=length_class(model),
     )
     adapted = hold_frozen_in_bfloat16(with_adapter(model, compute.lora), compute)
     return SupervisedTrainer(adapted, plan, {}, arguments)

@@ -47,6 +47,7 @@ from training.engine.critics import CriticTrainer
 from training.engine.half_weights import copy_trained_weights, hold_frozen_in_bfloat16, is_held_in_bfloat16
 from training.engine.launcher import run_launched
 from training.engine.progress import Watcher, unwatched
+from training.engine.rotary_lengths import length_class
 from training.engine.settings import Compute, Objective, Optimization
 from training.engine.sharding import settle_sharding, whole_model
 from training.engine.shared_base_lora import SharedBaseModels
@@ -165,7 +166,7 @@ def _keep_curves(folder: Path) -> None:
         events.rename(folder / "tensorboard")
 
 
-def _plan(job: StageJob, rows: Sequence[Row], folder: Path) -> tuple[Plan, Any]:
+def _plan(job: StageJob, model: nn.Module, rows: Sequence[Row], folder: Path) -> tuple[Plan, Any]:
     optimization = job.optimization
     steps = optimization.epochs * math.ceil(len(rows) / optimization.batch_rows)
     arguments = training_arguments(
@@ -178,12 +179,13 @@ def _plan(job: StageJob, rows: Sequence[Row], folder: Path) -> tuple[Plan, Any]:
         epochs=optimization.epochs,
         seed=job.seed,
         world_size=arguments.world_size,
+        class_of=length_class(model),
     )
     return plan, arguments
 
 
 def _trainer(folder: Path, job: StageJob, model: nn.Module, rows: Sequence[Row], columns: Columns) -> RowsTrainer:
-    plan, arguments = _plan(job, rows if job.kind == "actor" else states_of(rows), folder)
+    plan, arguments = _plan(job, model, rows if job.kind == "actor" else states_of(rows), folder)
     if job.kind != "actor":
         return CriticTrainer(
             job.kind, model, plan, torch.tensor(columns[Column.TARGET]), arguments, head_rate=job.head_rate

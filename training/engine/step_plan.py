@@ -8,7 +8,16 @@ from dataclasses import dataclass
 
 from torch.utils.data import Dataset
 
-from training.data.packing import PackedSequence, added_tokens, group_by_prompt, pack, prefix_order
+from training.data.packing import (
+    LengthClass,
+    PackedSequence,
+    added_tokens,
+    group_by_class,
+    group_by_prompt,
+    one_class,
+    pack,
+    prefix_order,
+)
 from training.data.rows import Row
 
 OF_ONE_PROMPT = 1 / 8
@@ -46,8 +55,9 @@ class Plan(Dataset[StepShard]):
         seed: int,
         steps: int | None = None,
         world_size: int = 1,
+        class_of: LengthClass = one_class,
     ) -> None:
-        """*steps*: the plan ends after them; None: with the last epoch."""
+        """*steps*: the plan ends after them; None: with the last epoch. *class_of*: the model's classes of lengths."""
         self._rows = rows
         self._shares: list[StepShard] = []
         for epoch in range(epochs):
@@ -55,9 +65,18 @@ class Plan(Dataset[StepShard]):
             random.Random(f"{seed} {epoch}").shuffle(groups)
             order = [index for group in groups for index in group]
             for start in range(0, len(order), batch_rows):
-                self._shares += _shares(rows, order[start : start + batch_rows], pack_tokens, world_size)
+                self._shares += self._of_step(order[start : start + batch_rows], pack_tokens, class_of, world_size)
         if steps is not None:
             del self._shares[steps * world_size :]
+
+    def _of_step(
+        self, batch: Sequence[int], pack_tokens: int, class_of: LengthClass, processes: int
+    ) -> list[StepShard]:
+        groups = group_by_class(self._rows, batch, class_of)
+        packs = [members for group in groups for members in _fitted(self._rows, group, pack_tokens)]
+        packs += [()] * (-len(packs) % processes)
+        tokens = self.completion_tokens(batch)
+        return [StepShard(tuple(packs[rank::processes]), len(batch), tokens) for rank in range(processes)]
 
     def __len__(self) -> int:
         return len(self._shares)
@@ -66,7 +85,7 @@ class Plan(Dataset[StepShard]):
         return self._shares[index]
 
     def completion_tokens(self, indices: Sequence[int]) -> int:
-        return _completion_tokens(self._rows, indices)
+        return sum(len(self._rows[index].completion) for index in indices)
 
     def packed(self, indices: tuple[int, ...]) -> PackedSequence:
         return pack(self._rows, indices)
@@ -75,17 +94,6 @@ class Plan(Dataset[StepShard]):
 def _parted(groups: Sequence[tuple[int, ...]], most: int) -> list[tuple[int, ...]]:
     """Splits *groups* into parts of at most *most* rows."""
     return [group[at : at + most] for group in groups for at in range(0, len(group), most)]
-
-
-def _shares(rows: Sequence[Row], batch: Sequence[int], pack_tokens: int, world_size: int) -> list[StepShard]:
-    packs = _fitted(rows, batch, pack_tokens)
-    packs += [()] * (-len(packs) % world_size)
-    tokens = _completion_tokens(rows, batch)
-    return [StepShard(tuple(packs[rank::world_size]), len(batch), tokens) for rank in range(world_size)]
-
-
-def _completion_tokens(rows: Sequence[Row], indices: Sequence[int]) -> int:
-    return sum(len(rows[index].completion) for index in indices)
 
 
 def _fitted(rows: Sequence[Row], batch: Sequence[int], pack_tokens: int) -> list[tuple[int, ...]]:

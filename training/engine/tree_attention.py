@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor, nn
@@ -42,9 +42,31 @@ class UnpackableLayers(BadInput):
 
 def use_tree_attention(model: Any) -> None:
     """Switches *model* to prefix-tree attention: it then needs `branches`. Raises UnpackableLayers as `check_layers`
-    does."""
-    check_layers(model.config, supported=model._supports_attention_backend)
+    does, and where its layers do not call this attention as it needs."""
+    # PyTorch's attention has no soft caps (Gemma 2) and no sinks (gpt-oss).
+    check_layers(model.config, supported=model._supports_attention_backend and model._supports_sdpa)
+    check_layers(model.config, supported=_calls_attention_as_needed(model))
     model.set_attn_implementation(IN_TREES)
+
+
+def _calls_attention_as_needed(model: Any) -> bool:
+    """Runs *model* on two tokens up to its first attention."""
+    implementation, tokens = model.config._attn_implementation, torch.tensor([[0, 1]], device=model.device)
+    model.set_attn_implementation(_PROBE)
+    try:
+        with torch.no_grad():
+            model.base_model(input_ids=tokens, position_ids=tokens, branches=Branches((2,), ((0,),)), use_cache=False)
+    except _AttentionCalled as call:
+        return call.as_needed
+    except TypeError:  # its forward pass takes no such arguments
+        return False
+    except RuntimeError:
+        if tokens.device.type != "meta":
+            raise
+        return True  # a model without weights cannot compute what depends on values
+    finally:
+        model.set_attn_implementation(implementation)
+    return False
 
 
 def check_layers(config: Any, *, supported: bool = True) -> None:
@@ -62,6 +84,30 @@ def check_layers(config: Any, *, supported: bool = True) -> None:
             f"a model of type {config.model_type} cannot be trained on packed sequences, its layers have "
             f"{', '.join(others)}: use one with full or sliding-window attention in all layers"
         )
+
+
+_PROBE = "in_trees_probe"
+
+
+class _AttentionCalled(Exception):
+    def __init__(self, *, as_needed: bool) -> None:
+        super().__init__()
+        self.as_needed = as_needed
+
+
+def _probe(
+    _module: nn.Module,
+    _query: Tensor,
+    _key: Tensor,
+    _value: Tensor,
+    attention_mask: Tensor | None = None,
+    *,
+    branches: Branches | None = None,
+    **_: Any,
+) -> NoReturn:
+    """In place of the attention: raises _AttentionCalled. Nemotron's layers do not pass arguments on; Doge's make masks
+    of their own."""
+    raise _AttentionCalled(as_needed=branches is not None and attention_mask is None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +168,7 @@ def _in_branches(
     outputs: list[Tensor] = []
     for own, path, plan in zip(queries, branches.paths, plans, strict=True):
         if not plan.blocks:
-            outputs.append(own.new_zeros(own.shape).transpose(1, 2))
+            outputs.append(own.new_zeros(1, own.shape[2], own.shape[1], values[0].shape[-1]))
             continue
         seen = _along(keys, path), _along(values, path)
         selected = own if plan.places is None else own.index_select(2, plan.places)
@@ -232,3 +278,4 @@ def _mask(places: Sequence[int], seen: int, window: int | None, device: torch.de
 
 
 AttentionInterface.register(IN_TREES, _attention_in_trees)
+AttentionInterface.register(_PROBE, _probe)

@@ -17,10 +17,11 @@ from typing import Any, Final
 import torch
 from torch import Tensor, nn
 
-from training.data.packing import PackedSequence, pack, row_tokens
+from training.data.packing import LengthClass, PackedSequence, group_by_class, one_class, pack, row_tokens
 from training.data.rows import Row
 from training.engine.packed_model import accept_packed
 from training.engine.replaced_attributes import replaced
+from training.engine.rotary_lengths import length_class
 from training.engine.tree_attention import IN_TREES, UnpackableLayers
 
 PREDICTORS: Final = "predictors"
@@ -75,15 +76,20 @@ class PackedPasses:
     ref_model: Any
     _attention: str
     """The attention implementation of padded rows."""
+    _class_of: LengthClass
 
     def _padded(self) -> Any:
         """The methods of TRL's trainer, which pad rows."""
         return super()
 
-    def begin_packing(self, model: Any, *, wanted: bool) -> None:
-        """Prepares *model* before TRL wraps it; where its layers do not allow packing, its rows are padded."""
+    def begin_packing(self, model: Any, *, wanted: bool, longest: int, processes: int) -> None:
+        """Prepares *model* before TRL wraps it; where its layers do not allow packing, its rows are padded. *longest*:
+        tokens of the longest row."""
         self._attention = model.config._attn_implementation
-        self.packs = wanted and prepare_packed(model)
+        self._class_of = length_class(model)
+        # The number of packs of a pass then depends on its rows, and processes that share weights compute together.
+        uneven = self._class_of(1) != self._class_of(longest) and processes > 1
+        self.packs = wanted and not uneven and prepare_packed(model)
 
     def pack_reference(self) -> None:
         """Prepares the reference that TRL has loaded, if any."""
@@ -115,7 +121,7 @@ class PackedPasses:
         parts: list[tuple[Tensor, Tensor | None]] = []
         for ids, mask in zip(input_ids.split(size), attention_mask.split(size), strict=True):
             with self.accelerator.autocast():
-                parts.append(packed_logprobs(model, ids, mask, logits_to_keep))
+                parts.append(packed_logprobs(model, ids, mask, logits_to_keep, self._class_of))
         entropies = [entropy for _, entropy in parts if entropy is not None]
         return torch.cat([values for values, _ in parts]), torch.cat(entropies) if entropies else None, None
 
@@ -140,20 +146,27 @@ class _Selected:
 
 
 def packed_logprobs(
-    model: Any, input_ids: Tensor, attention_mask: Tensor, completions: int
+    model: Any, input_ids: Tensor, attention_mask: Tensor, completions: int, class_of: LengthClass = one_class
 ) -> tuple[Tensor, Tensor | None]:
     """Log-probabilities and entropies, each (B, *completions*), of the last *completions* tokens of padded rows.
 
     *input_ids* and *attention_mask*: (B, T), prompts padded on the left, completions on the right. *model*: prepared,
     with TRL's output layer. Values at padding are 0, except the first one of a row without a completion. The entropy is
-    None where the output layer has none.
+    None where the output layer has none. *class_of*: the model's classes of lengths; each is a forward pass.
     """
-    split = input_ids.shape[1] - completions
-    packed = pack(_rows(input_ids.tolist(), attention_mask.tolist(), split), range(len(input_ids)))
-    packed = packed.to(input_ids.device)
-    out = packed_output(model, packed)
-    padded = _PaddedRows(packed, len(input_ids), completions)
-    return padded.of(out.log_probs[0]), None if out.entropy is None else padded.of(out.entropy[0])
+    rows = _rows(input_ids.tolist(), attention_mask.tolist(), input_ids.shape[1] - completions)
+    groups = group_by_class(rows, range(len(rows)), class_of)
+    order = torch.tensor([row for group in groups for row in group], device=input_ids.device).argsort()
+    logprobs: list[Tensor] = []
+    entropies: list[Tensor] = []
+    for group in groups:
+        packed = pack(rows, group).to(input_ids.device)
+        out = packed_output(model, packed)
+        padded = _PaddedRows(packed, len(group), completions)
+        logprobs.append(padded.of(out.log_probs[0]))
+        if out.entropy is not None:
+            entropies.append(padded.of(out.entropy[0]))
+    return torch.cat(logprobs)[order], torch.cat(entropies)[order] if entropies else None
 
 
 def packed_output(model: Any, packed: PackedSequence) -> Any:

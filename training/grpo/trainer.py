@@ -137,7 +137,7 @@ def group_trainer() -> Any:
             self._marks: dict[str, Any] = {}
             self._groups: GroupStats | None = None
             self._counts: Counter[str] = Counter()
-            self.begin_packing(options["model"], wanted=settings.packing and rewarding.example(0).image is None)
+            self.begin_packing(options["model"], **_packing(settings, rewarding.example(0)))
             super().__init__(reward_funcs=rewarding, **options)
             self.pack_reference()
             self.begin_vllm()
@@ -202,6 +202,12 @@ def group_trainer() -> Any:
                 return super()._compute_loss(model, inputs) * scale
 
     return GroupTrainer
+
+
+def _packing(settings: GrpoSettings, example: Example) -> dict[str, Any]:
+    """The arguments of :meth:`PackedPasses.begin_packing` for a run on examples like *example*."""
+    wanted = settings.packing and example.image is None
+    return {"wanted": wanted, "longest": settings.compute.max_tokens, "processes": process_state().num_processes}
 
 
 def _messages(turns: Sequence[Mapping[str, Any]]) -> list[Message]:

@@ -209,27 +209,25 @@ class _ReportWriter:
 def _write(target: Path, chunks: Iterable[bytes]) -> None:
     """Replaces *target* by *chunks*. Raises BadInput if it cannot be written, NotWritten if the disk refuses it, and
     the errors of *chunks* unchanged."""
-    failed: OSError | None = None
-
-    def read() -> Iterator[bytes]:
-        """Notes an error of *chunks*: it is about a file that is read, not about *target*."""
-        nonlocal failed
-        try:
-            yield from chunks
-        except OSError as error:
-            failed = error
-            raise
-
+    unread: list[OSError] = []
     try:
         with replacing(target) as part, part.open("wb") as file:
-            file.writelines(read())
+            file.writelines(_noting_errors(chunks, unread))
     except (OSError, NotWritten) as error:
-        if failed is not None:
-            # `replacing` turns a failing disk into NotWritten, also while another file is read.
-            raise failed from failed.__cause__
+        if unread:  # `replacing` turns a failing disk into NotWritten, also while another file is read
+            raise unread[0] from unread[0].__cause__
         if isinstance(error, NotWritten):
             raise
         raise BadInput(f"--out {str(target)!r} cannot be written: {error.strerror}") from error
+
+
+def _noting_errors(chunks: Iterable[bytes], unread: list[OSError]) -> Iterator[bytes]:
+    """Adds an error of *chunks* to *unread*: it is about a file that is read, not about the one that is written."""
+    try:
+        yield from chunks
+    except OSError as error:
+        unread.append(error)
+        raise
 
 
 def _catalog(files: Sequence[EpisodeFile], references: Sequence[EpisodeFile]) -> _Catalog:

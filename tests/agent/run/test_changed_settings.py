@@ -318,6 +318,30 @@ def test_settings_without_effect_are_refused(
 
 
 @pytest.mark.parametrize(
+    ("plays", "says"),
+    [
+        ([Play(outcome="failure")], "the episode of {} is finished; nothing to resume"),
+        ([Play(seed=0), Play(seed=1)], "all 2 episodes of {} are finished; nothing to resume"),
+    ],
+    ids=["one", "two"],
+)
+def test_a_resume_of_a_finished_run_says_that_nothing_was_left(
+    plays: list[Play],
+    says: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It printed the result as if it had played."""
+    run = write_run(tmp_path / "r", plays)
+    assert mira(monkeypatch, "resume", run.path) == 0
+    assert capsys.readouterr().out.startswith(f"{says.format(run.path)}\n")
+    assert mira(monkeypatch, "resume", run.path, "--json") == 0
+    output = capsys.readouterr()
+    assert len(json.loads(output.out)["episodes"]) == len(plays) and output.err == ""
+
+
+@pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"approve": []}, "a resume cannot change 'approve': it can change policy, planner"),

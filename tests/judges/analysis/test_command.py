@@ -65,7 +65,8 @@ def test_the_tables_the_json_and_the_report_say_the_same(
     for one, article in zip(analyses, articles, strict=True):
         failure, gone = one.failure, one.divergence
         cells = (one.episode_id, NAMES[failure.category], f"{failure.key_step} of {one.steps}", failure.reason)
-        assert any(all(cell in line for cell in (*cells, f"at {gone.step}" if gone else "not")) for line in table)
+        cells += (f"at {gone.step}", gone.reason) if gone else ("not",)
+        assert any(all(cell in line for cell in cells) for line in table)
         shown_html = unescape(article)
         assert CATEGORIES[failure.category] in shown_html and failure.reason in shown_html
         assert f"Go to the key step, {failure.key_step}<" in shown_html
@@ -74,6 +75,38 @@ def test_the_tables_the_json_and_the_report_say_the_same(
         loop = failure.loop
         assert ('class="tag loop"' in shown_html) == (loop is not None)
         assert shown_html.count(" looped") == (loop_end(loop) - loop.entry if loop is not None else 0)
+
+
+def test_a_loop_says_what_the_success_did_instead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """Only wrong stops and other failures did."""
+    trace = SET / "episodes" / "on_and_off--forum-move-topic.jsonl"
+    (tmp_path / "one" / "episodes").mkdir(parents=True)
+    shutil.copy(trace, tmp_path / "one" / "episodes")
+    (tmp_path / "one" / "blobs").symlink_to(SET / "blobs")
+    words = (tmp_path / "one", "--references", REFERENCES)
+    (analysis,) = as_json(monkeypatch, capsys, *words)["analyses"]
+    gone, success = analysis["divergence"], analysis["nearest"]
+    instead = f"{success}, which did: click on link 'whitefly on my courgettes, what now?'"
+    assert analysis["failure"]["category"] == "stuck_midway"
+    assert (gone["step"], gone["reference_step"]) == (3, 3) and gone["reason"].endswith(instead)
+    assert mira(monkeypatch, "analyze", *words, "--wide") == 0
+    assert f"without progress; from step 3 on it did not follow {instead}" in capsys.readouterr().out
+
+
+def test_an_error_is_named_once_and_not_blamed_on_the_policy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """The text was "broke, not the policy: ModelUnavailable", and the key step of an episode without steps "- of 0"."""
+    (tmp_path / "one" / "episodes").mkdir(parents=True)
+    (tmp_path / "one" / "blobs").symlink_to(SET / "blobs")
+    shutil.copy(SET / "episodes" / "model_breaks--shop-admin-readdress.jsonl", tmp_path / "one" / "episodes")
+    assert mira(monkeypatch, "analyze", tmp_path / "one", "--references", REFERENCES, "--wide") == 0
+    out = capsys.readouterr().out
+    assert out.startswith("1 episode: 1 broken\n")
+    failed = "the environment or a model failed (ModelUnavailable: the model server went away)"
+    assert f"{failed}, which says nothing about the policy\n" in out and "Final check: NOT DONE.\n" in out
 
 
 def test_the_report_pairs_the_steps_that_the_analysis_paired(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

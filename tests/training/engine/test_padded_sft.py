@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -11,7 +12,7 @@ import torch
 from trl.trainer.sft_trainer import SFTTrainer
 
 from models.embedded import embedded_dir
-from tests.training.engine.test_tree_attention import recurrent
+from tests.training.engine.test_tree_attention import doge, nemotron, recurrent
 from tests.training.engine.token_rows import rows_of
 from training.engine import padded_sft, sft
 from training.engine.annotate import score_completions
@@ -48,6 +49,19 @@ def test_a_recurrent_model_is_trained_on_padded_rows(tmp_path: Path) -> None:
     out = supervised(start, rows_of(7), tmp_path / "sft")
     before, after = (load_policy(at, padded=True)[0].state_dict() for at in (tmp_path / "start", out))
     assert any(not torch.equal(before[name], after[name]) for name in before)
+
+
+@pytest.mark.parametrize("family", [nemotron, doge])
+def test_a_model_with_an_attention_of_its_own_is_trained_on_padded_rows(
+    tmp_path: Path, family: Callable[[], Any]
+) -> None:
+    """It used to fail in the first step: its attention got no branches, or a mask."""
+    torch.manual_seed(0)
+    save_policy(family(), load_tokenizer(embedded_dir()), tmp_path / "start")
+    start = SupervisedJob(
+        start=tmp_path / "start", optimization=Optimization(learning_rate=1e-3, batch_rows=7), compute=COMPUTE
+    )
+    assert (supervised(start, rows_of(7), tmp_path / "sft") / "model.safetensors").is_file()
 
 
 def assert_loss_is_the_token_mean(folder: Path) -> None:
@@ -97,8 +111,9 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     seen: list[tuple[int, int]] = []
     loaded = sft.load_policy
 
-    def record(_module: object, inputs: tuple[Any, ...]) -> None:
-        seen.append(tuple(inputs[0].shape))
+    def record(module: torch.nn.Module, inputs: tuple[Any, ...]) -> None:
+        if module.training:  # the pass of `accept_packed` is none of the training
+            seen.append(tuple(inputs[0].shape))
 
     def load(*values: Any, **options: Any) -> Any:
         model, tokenizer = loaded(*values, **options)

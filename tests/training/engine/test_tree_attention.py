@@ -11,12 +11,20 @@ from typing import Any
 import pytest
 import torch
 from transformers import (
+    DeepseekV3Config,
+    DeepseekV3ForCausalLM,
+    DogeConfig,
+    DogeForCausalLM,
     Gemma3ForCausalLM,
     Gemma3TextConfig,
+    GptOssConfig,
+    GptOssForCausalLM,
     Llama4ForCausalLM,
     Llama4TextConfig,
     LlamaConfig,
     LlamaForCausalLM,
+    NemotronConfig,
+    NemotronForCausalLM,
     Phi3Config,
     Phi3ForCausalLM,
     Qwen3Config,
@@ -32,6 +40,8 @@ from training.data.packing import pack, sum_by_row
 from training.data.rows import Row
 from training.engine.annotate import completion_token_logprobs
 from training.engine.checkpoints import load_policy, save_policy
+from training.engine.preflight import check_trainable
+from training.engine.settings import Compute
 from training.engine.tree_attention import IN_TREES, use_tree_attention
 
 SIZE: dict[str, Any] = {
@@ -87,6 +97,42 @@ def recurrent() -> Qwen3NextForCausalLM:
     return Qwen3NextForCausalLM(Qwen3NextConfig(**SIZE, **own))
 
 
+def deepseek() -> DeepseekV3ForCausalLM:
+    """Values are narrower than queries and keys."""
+    own: dict[str, Any] = {
+        "num_hidden_layers": 2,
+        "num_key_value_heads": 4,
+        "q_lora_rank": 16,
+        "kv_lora_rank": 16,
+        "qk_rope_head_dim": 4,
+        "qk_nope_head_dim": 8,
+        "v_head_dim": 8,
+        "n_routed_experts": 4,
+        "num_experts_per_tok": 2,
+        "moe_intermediate_size": 16,
+        "n_group": 1,
+        "topk_group": 1,
+    }
+    size = {name: SIZE[name] for name in SIZE if name != "head_dim"}
+    return DeepseekV3ForCausalLM(DeepseekV3Config(**(size | own)))
+
+
+def nemotron() -> NemotronForCausalLM:
+    """Its layers do not pass the arguments of a pass on to their attention."""
+    return NemotronForCausalLM(NemotronConfig(**SIZE, num_hidden_layers=2))
+
+
+def doge() -> DogeForCausalLM:
+    """Each layer makes an attention mask of its own."""
+    return DogeForCausalLM(DogeConfig(**SIZE, num_hidden_layers=2))
+
+
+def gpt_oss() -> GptOssForCausalLM:
+    """Attention with sinks, which PyTorch's does not have: its log-probabilities would be others."""
+    own: dict[str, Any] = {"num_hidden_layers": 2, "num_local_experts": 4, "num_experts_per_tok": 2}
+    return GptOssForCausalLM(GptOssConfig(**SIZE, **own))
+
+
 def learned(model: Any, rows: list[Row], packs: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
     """(log-probability of each row's completion, gradient of their sum with respect to the embeddings)."""
     model.zero_grad()
@@ -113,7 +159,7 @@ def branching(longest: int) -> list[Row]:
     return outputs
 
 
-@pytest.mark.parametrize("family", [llama, gemma, qwen, phi])
+@pytest.mark.parametrize("family", [llama, gemma, qwen, phi, deepseek])
 @pytest.mark.parametrize("rows", [rows_of(8, longest=24), branching(16)], ids=["apart", "with one beginning"])
 def test_packed_attention_equals_separate_rows(family: Callable[[], Any], rows: list[Row]) -> None:
     torch.manual_seed(0)
@@ -135,10 +181,33 @@ def test_shared_prefixes_and_sliding_windows_give_the_same_attention() -> None:
     assert max(depths) >= 2 * 8 and any(0 < depth < 8 for depth in depths)
 
 
-@pytest.mark.parametrize(("family", "reason"), [(llama4, "chunked_attention"), (recurrent, "linear_attention")])
+@pytest.mark.parametrize(
+    ("family", "reason"),
+    [
+        (llama4, "chunked_attention"),
+        (recurrent, "linear_attention"),
+        (nemotron, "an attention of its own"),
+        (doge, "an attention of its own"),
+        (gpt_oss, "an attention of its own"),
+    ],
+)
 def test_a_model_with_unsupported_layers_is_refused(family: Callable[[], Any], reason: str) -> None:
+    model = family()
+    before = model.config._attn_implementation
     with pytest.raises(BadInput, match=f"cannot be trained on packed sequences, its layers have .*{reason}: use one"):
-        use_tree_attention(family())
+        use_tree_attention(model)
+    assert model.config._attn_implementation == before
+
+
+@pytest.mark.parametrize("family", [nemotron, doge, gpt_oss])
+def test_the_check_before_a_run_refuses_a_model_that_would_fail_at_scoring(
+    family: Callable[[], Any], tmp_path: Path
+) -> None:
+    """It builds the model without weights. Episodes used to be played first."""
+    save_policy(family(), load_policy(embedded_dir())[1], tmp_path / "start")
+    with pytest.raises(BadInput, match="its layers have an attention of its own: use one") as error:
+        check_trainable(tmp_path / "start", Compute())
+    assert "\n" not in str(error.value)
 
 
 def test_inputs_without_branches_are_refused() -> None:

@@ -12,13 +12,17 @@ from trl.trainer.utils import add_fused_lm_head
 
 from benchmarks.toy_models.puzzles import fresh_model, puzzle_tokenizer
 from envs.core.errors import BadInput
-from tests.training.engine.test_tree_attention import gemma, llama
+from models.prompting.prompt_tokens import PromptTokens
+from tests.training.engine.test_rotary_lengths import ORIGINAL, longrope
+from tests.training.engine.test_tree_attention import gemma, llama, nemotron
 from tests.training.grpo.test_trainer import settings
 from tests.training.grpo.vllm_run import reward_of_length
 from training.engine import tree_attention
-from training.engine.checkpoints import load_policy, with_adapter
+from training.engine.checkpoints import load_policy, save_policy, with_adapter
+from training.engine.rotary_lengths import length_class
 from training.engine.settings import Lora
-from training.grpo.packed_logprobs import packed_logprobs, plain_attention, prepare_packed
+from training.grpo.examples import messages_of
+from training.grpo.packed_logprobs import PackedPasses, packed_logprobs, plain_attention, prepare_packed
 from training.grpo.puzzles import make_puzzles
 from training.grpo.rewards import Rewarder
 from training.grpo.trainer import build_trainer
@@ -148,6 +152,55 @@ def test_a_run_learns_as_a_padded_run(start: Path, tmp_path: Path, monkeypatch: 
         torch.testing.assert_close(weights[0], weights[1], rtol=0, atol=1e-3)
 
 
+def test_a_long_row_does_not_change_the_values_of_short_ones() -> None:
+    """The frequencies of longrope are those of the longest text of a pass."""
+    torch.manual_seed(0)
+    model: Any = longrope().eval()
+    attention = model.config._attn_implementation
+    add_fused_lm_head(model, temperature=TEMPERATURE, outputs=("log_probs", "entropy"))
+    assert prepare_packed(model)
+    ids, mask, kept = padded_batch()
+    lengths = mask.sum(1)
+    assert lengths.min() <= ORIGINAL < lengths.max()
+    with plain_attention(model, attention):
+        alone = [padded_logprobs(model, ids[row : row + 1], mask[row : row + 1]) for row in range(6)]
+    expected = torch.cat([values for values, _ in alone])
+    expected_gradient = gradient(model, expected[kept.bool()])
+    values, entropies = packed_logprobs(model, ids, mask, 7, length_class(model))
+    assert entropies is not None
+    torch.testing.assert_close(values[kept.bool()], expected[kept.bool()], rtol=1e-4, atol=1e-4)
+    others = torch.cat([entropy for _, entropy in alone])
+    torch.testing.assert_close(entropies[kept.bool()], others[kept.bool()], rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(gradient(model, values[kept.bool()]), expected_gradient, rtol=1e-3, atol=1e-3)
+
+
+def test_a_model_with_longrope_learns_from_prompts_of_all_lengths(tmp_path: Path) -> None:
+    """The comparison with single rows refused its batches."""
+    tokenizer = puzzle_tokenizer()
+    torch.manual_seed(0)
+    own = {"eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id, "bos_token_id": None}
+    prompts = {len(PromptTokens(tokenizer).encode(messages_of(example), 122)) for example in MIXED}
+    original = min(prompts) + 6  # with its completion, of at most 6 tokens
+    assert original < max(prompts)
+    save_policy(longrope(len(tokenizer), original, **own), tokenizer, tmp_path / "start")
+    model, tokenizer = load_policy(tmp_path / "start", padded=True)
+    config = settings(optimization={"batch_rows": 16, "learning_rate": 1e-3, "warmup": 0}, micro_rows=8)
+    trainer = build_trainer(model, tokenizer, MIXED, config, tmp_path / "run")
+    trainer.train()
+    assert trainer.packs and trainer.state.global_step == 1
+
+
+def test_processes_with_different_numbers_of_passes_take_padded_rows() -> None:
+    """With sharded weights each would wait for the others' passes."""
+
+    def packs(longest: int, processes: int) -> bool:
+        passes = PackedPasses()
+        passes.begin_packing(longrope(), wanted=True, longest=longest, processes=processes)
+        return passes.packs
+
+    assert packs(ORIGINAL, 2) and packs(ORIGINAL + 1, 1) and not packs(ORIGINAL + 1, 2)
+
+
 def test_layers_that_cannot_separate_texts_take_padded_rows(tmp_path: Path) -> None:
     """A state space carries what it read into the next text of a packed sequence."""
     tokenizer = puzzle_tokenizer()
@@ -165,6 +218,12 @@ def test_layers_that_cannot_separate_texts_take_padded_rows(tmp_path: Path) -> N
     trainer = build_trainer(model, tokenizer, MIXED[:4], settings(kl=0), tmp_path)
     trainer.train()
     assert trainer.state.global_step == 1
+
+
+def test_a_model_with_an_attention_of_its_own_takes_padded_rows() -> None:
+    model = nemotron()
+    before = model.config._attn_implementation
+    assert not prepare_packed(model) and model.config._attn_implementation == before
 
 
 def test_rows_that_attend_to_each_other_are_refused(
