@@ -167,7 +167,7 @@ def _text_model(folder: Path, options: dict[str, Any], problem: str) -> Any:
     from transformers import AutoModelForCausalLM
 
     try:
-        return AutoModelForCausalLM.from_pretrained(folder, attn_implementation="sdpa", **options)
+        return AutoModelForCausalLM.from_pretrained(folder, **options)
     except ValueError as error:
         if not problem:
             raise

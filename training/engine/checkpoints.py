@@ -89,9 +89,7 @@ def _read_policy(folder: Path) -> tuple[Any, Any]:
     check_checkpoint(folder)
     try:
         tokenizer: Any = AutoTokenizer.from_pretrained(folder, **LOCAL)
-        model: Any = AutoModelForCausalLM.from_pretrained(
-            folder, dtype=torch.float32, attn_implementation="sdpa", **WEIGHTS
-        )
+        model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **WEIGHTS)
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise BadInput(f"{str(folder)!r} cannot be loaded: {' '.join(str(error).split())[:300]}") from error
     declare_turn_end(model, tokenizer)

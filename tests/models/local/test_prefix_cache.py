@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import MistralConfig, MistralForCausalLM
+from transformers import Gemma2Config, Gemma2ForCausalLM, MistralConfig, MistralForCausalLM
 
 from models.local.batch_generation import PAD_PROMPTS_TO, Generator
 from models.local.continuation import Job, Row
@@ -198,3 +198,33 @@ def test_layers_with_a_sliding_window_are_computed_again(tmp_path: Path) -> None
     rows = generator.run([job(prompt) for prompt in prompts])
     alone = [generator.run([job(prompt)])[0] for prompt in prompts]
     assert [row.cached for row in rows] == [0, 0] and same(rows, alone)
+
+
+def test_a_model_whose_class_has_no_sdpa_plays(tmp_path: Path) -> None:
+    """Gemma 2 caps its attention scores. It was refused, because its attention was named for it."""
+    save_checkpoint(tmp_path)
+    torch.manual_seed(0)
+    config = Gemma2Config(
+        vocab_size=261,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=8,
+        sliding_window=16,
+        initializer_range=0.3,
+        eos_token_id=1,
+        pad_token_id=0,
+    )
+    Gemma2ForCausalLM(config).save_pretrained(tmp_path)
+    generator = load_generator(tmp_path, None, "local:tiny")[0]
+    prompts = [(*SYSTEM, 91), (*SYSTEM, 92, 93, 94)]
+    rows = generator.run([job(prompt) for prompt in prompts])
+    alone = [generator.run([job(prompt)])[0] for prompt in prompts]
+    assert same(rows, alone)
+    model: Any = generator.model
+    for prompt, row in zip(prompts, rows, strict=True):
+        logits = model(torch.tensor([[*prompt, *row.tokens]])).logits[0, len(prompt) - 1 : -1].log_softmax(-1)
+        expected = logits.gather(-1, torch.tensor(row.tokens)[:, None])[:, 0]
+        assert torch.allclose(torch.tensor(row.logprobs), expected, atol=1e-4)

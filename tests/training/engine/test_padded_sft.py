@@ -12,7 +12,7 @@ import torch
 from trl.trainer.sft_trainer import SFTTrainer
 
 from models.embedded import embedded_dir
-from tests.training.engine.test_tree_attention import doge, nemotron, recurrent
+from tests.training.engine.test_tree_attention import doge, gpt_oss, nemotron, recurrent
 from tests.training.engine.token_rows import rows_of
 from training.engine import padded_sft, sft
 from training.engine.annotate import score_completions
@@ -51,7 +51,7 @@ def test_a_recurrent_model_is_trained_on_padded_rows(tmp_path: Path) -> None:
     assert any(not torch.equal(before[name], after[name]) for name in before)
 
 
-@pytest.mark.parametrize("family", [nemotron, doge])
+@pytest.mark.parametrize("family", [nemotron, doge, gpt_oss])
 def test_a_model_with_an_attention_of_its_own_is_trained_on_padded_rows(
     tmp_path: Path, family: Callable[[], Any]
 ) -> None:
