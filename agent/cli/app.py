@@ -62,7 +62,8 @@ COMMANDS: Final[Mapping[str, Place]] = {
     "analyze": Place(
         "agent.cli.analyze",
         "analyze",
-        "Explain failed episodes: milestones achieved, failure category, and the step where the failure began.",
+        "Explain failed episodes: milestones achieved, failure category, the step where the failure began, and what a "
+        "success of the same task did instead.",
     ),
     "quality": Place(
         "agent.cli.quality",

@@ -24,10 +24,11 @@ def precision(device: torch.device, *, bf16: bool) -> torch.autocast:
     return torch.autocast(device.type, torch.bfloat16, enabled=bf16)
 
 
-def accept_packed(model: Any) -> None:
+def accept_packed(model: Any, *, checked: bool = False) -> None:
     """Prepares *model*, causal or a trunk, for the arguments of :meth:`training.data.packing.PackedSequence.read_at`.
-    Raises UnpackableLayers where its layers cannot separate the texts of a packed sequence."""
-    use_tree_attention(model)
+    *checked*: see `use_tree_attention`. Raises UnpackableLayers where its layers cannot separate the texts of a packed
+    sequence."""
+    use_tree_attention(model, checked=checked)
     forget_longer_texts(model)
     layers: Any = getattr(model.get_decoder(), "layers", None)
     if isinstance(layers, nn.ModuleList) and len(layers):

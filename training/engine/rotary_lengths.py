@@ -37,8 +37,8 @@ def length_class(model: nn.Module) -> LengthClass:
 
 
 def forget_longer_texts(model: nn.Module) -> None:
-    """Lets a `dynamic` rotary embedding in *model* compute the frequencies of each pass anew: it keeps those of the
-    longest text so far for all shorter texts beyond the original length."""
+    """Lets a `dynamic` rotary embedding in *model* compute the frequencies for each pass: by itself it keeps those
+    of the longest text so far for all shorter texts beyond the original length."""
     for part in model.modules():
         if "dynamic" in str(getattr(part, "rope_type", "")):
             part.register_forward_pre_hook(_restore)

@@ -40,12 +40,13 @@ class UnpackableLayers(BadInput):
     """The texts of a packed sequence would attend to each other."""
 
 
-def use_tree_attention(model: Any) -> None:
-    """Switches *model* to prefix-tree attention: it then needs `branches`. Raises UnpackableLayers as `check_layers`
-    does, and where its layers do not call this attention as it needs."""
+def use_tree_attention(model: Any, *, checked: bool = False) -> None:
+    """Switches *model* to prefix-tree attention: it then needs `branches`. *checked*: a model of this configuration was
+    switched before, so no trial pass is run; one with sharded weights could not run it. Raises UnpackableLayers as
+    `check_layers` does, and where its layers do not call this attention as it needs."""
     # PyTorch's attention has no soft caps (Gemma 2) and no sinks (gpt-oss).
     check_layers(model.config, supported=model._supports_attention_backend and model._supports_sdpa)
-    check_layers(model.config, supported=_calls_attention_as_needed(model))
+    check_layers(model.config, supported=checked or _calls_attention_as_needed(model))
     model.set_attn_implementation(IN_TREES)
 
 

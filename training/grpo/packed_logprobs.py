@@ -28,14 +28,15 @@ PREDICTORS: Final = "predictors"
 """Argument of a prepared model: positions whose hidden states its output layer reads, (A,), in any order."""
 
 
-def prepare_packed(model: Any) -> bool:
+def prepare_packed(model: Any, *, checked: bool = False) -> bool:
     """Lets the causal *model* take packed sequences through TRL's output layer; False, with *model* unchanged, where
     its layers cannot separate the texts of a packed sequence, or route tokens to experts with a loss over all of them.
-    While `plain_attention` is not in use, it takes nothing else."""
+    While `plain_attention` is not in use, it takes nothing else. *checked*: see
+    :func:`training.engine.tree_attention.use_tree_attention`."""
     if hasattr(model.config.get_text_config(), "output_router_logits"):
         return False
     try:
-        accept_packed(model)
+        accept_packed(model, checked=checked)
     except UnpackableLayers:
         return False
     _Selected(model.base_model)
@@ -92,9 +93,9 @@ class PackedPasses:
         self.packs = wanted and not uneven and prepare_packed(model)
 
     def pack_reference(self) -> None:
-        """Prepares the reference that TRL has loaded, if any."""
+        """Prepares the reference that TRL has loaded, if any. FSDP has sharded it."""
         if self.packs and self.ref_model is not None:
-            prepare_packed(self.accelerator.unwrap_model(self.ref_model))
+            prepare_packed(self.accelerator.unwrap_model(self.ref_model), checked=True)
 
     def plain_passes(self) -> AbstractContextManager[None]:
         """In it the model takes padded rows, to sample or to evaluate."""
