@@ -85,9 +85,7 @@ async def after_act(state: State) -> Literal["judge", "replan", "act", "approve"
     early stop."""
     if state.ended_by:
         return "judge"
-    if state.asks_again:
-        return "act"
-    if state.parse_errors:
+    if state.asks_again or state.parse_errors:
         return "replan" if state.cause else "act"
     return "approve" if state.approval == "ask" else "execute"
 

@@ -348,10 +348,7 @@ def _written(record: type[Record]) -> Iterator[tuple[str, ...]]:
     for name, language in LANGUAGES.items():
         for form in forms_of(language, record):
             sets = ", ".join(f"`{field}` is {json.dumps(value)}" for field, value in form.fixed.items())
-            shown = (
-                form.required if language.name == "program" else [s for s in form.slots if s.always or not s.optional]
-            )
-            added = [slot for slot in form.slots if slot not in shown and slot.field not in form.fixed]
+            added = [slot for slot in form.slots if slot not in form.written and slot.field not in form.fixed]
             yield (
                 f"`{name}`",
                 f"`{language.shape(form)}`",
@@ -375,8 +372,7 @@ def examples(record: type[Record]) -> list[str]:
 def sample(record: type[Record]) -> Action:
     """An action of *record*, with a value for each argument that its first form writes."""
     form = forms_of(LANGUAGES["program"], record)[0]
-    written = [slot for slot in form.slots if slot.always or not slot.optional]
-    return form.build({slot.field: _value(slot.kind, number) for number, slot in enumerate(written)})
+    return form.build({slot.field: _value(slot.kind, number) for number, slot in enumerate(form.written)})
 
 
 def _value(kind: Kind, number: int) -> Value:

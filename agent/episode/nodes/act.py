@@ -151,7 +151,7 @@ def _early_stop(state: State, episode: Episode, proposal: ActionProposal, milest
     problem = (
         f"not stopped: the milestone “{milestone}” is not reached; do what is missing, or stop again if nothing is"
     )
-    return Update(problems=[*state.problems, problem], open_at_stop=milestone, asks_again=True)
+    return Update(parse_errors=0, problems=[*state.problems, problem], open_at_stop=milestone, asks_again=True)
 
 
 def _no_action(state: State, episode: Episode, proposal: ActionProposal) -> Update:

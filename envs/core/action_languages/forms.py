@@ -126,6 +126,11 @@ class Form:
         return tuple(slot for slot in self.slots if not slot.optional)
 
     @property
+    def written(self) -> tuple[Slot, ...]:
+        """The slots that the printer always writes, and the reference shows."""
+        return tuple(slot for slot in self.slots if slot.always or not slot.optional)
+
+    @property
     def at_point(self) -> bool:
         """Whether it names a point of the view."""
         return any(slot.kind is Kind.PIXELS for slot in self.slots)

@@ -187,7 +187,7 @@ class IdLanguage(Language):
         return f"{PHRASE} ```{_call(form, contents)}```"
 
     def shape(self, form: Form) -> str:
-        return _call(form, [slot.shape for slot in form.slots if not slot.optional or slot.always])
+        return _call(form, [slot.shape for slot in form.written])
 
     def template(self, form: Form, shown: Sequence[tuple[Slot, str]]) -> str:
         return _call(form, [text for _, text in shown])

@@ -218,7 +218,7 @@ class ProgramLanguage(Language):
         return _call(form, [_written_argument(slot, value) for slot, value in filled if value is not None])
 
     def shape(self, form: Form) -> str:
-        return _call(form, [_placeholder(slot) for slot in form.slots if not slot.optional or slot.always])
+        return _call(form, [_placeholder(slot) for slot in form.written])
 
     def template(self, form: Form, shown: Sequence[tuple[Slot, str]]) -> str:
         return _call(form, [f"{slot.name}={text}" for slot, text in shown])

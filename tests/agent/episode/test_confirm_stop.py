@@ -86,6 +86,17 @@ async def test_every_milestone_is_asked_about_once(tmp_path: Path) -> None:
 
 @pytest.mark.browser
 @pytest.mark.usefixtures("shared_chromium")
+async def test_an_early_stop_is_a_readable_answer(tmp_path: Path) -> None:
+    """It ends the row of unreadable ones, each of which is repaired once."""
+    unreadable = ["I do not know."] * 2
+    played = await play(tmp_path, [*unreadable, STOP, *unreadable, STOP], limits={"max_parse_errors": 2})
+    footer = played.trace.footer
+    assert footer is not None and footer.ended_by == "stop"
+    assert [event.name for event in played.trace.events] == ["parse_error", "early_stop", "parse_error"]
+
+
+@pytest.mark.browser
+@pytest.mark.usefixtures("shared_chromium")
 async def test_a_stop_at_the_end_of_a_batch_waits_for_the_rating(tmp_path: Path) -> None:
     played = await play(tmp_path, [f"{TYPED}\n{STOP}", STOP, STOP])
     assert played.kinds == ["type", "stop"]

@@ -21,6 +21,8 @@ from tests.models.local.test_local import save_checkpoint
 
 SYSTEM = tuple(range(10, 90))
 """Tokens that every prompt begins with."""
+SIZE: dict[str, Any] = {"vocab_size": 261, "hidden_size": 32, "intermediate_size": 48, "num_attention_heads": 4}
+"""Of the models whose caches cannot be cut."""
 
 
 @pytest.fixture(scope="module")
@@ -177,15 +179,7 @@ def test_a_changed_prefix_is_computed_again(folder: Path) -> None:
 
 def sliding_window(folder: Path) -> Generator:
     """A generator whose cache cannot be cut, with a tokenizer that is written to *folder*."""
-    config = MistralConfig(
-        vocab_size=261,
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=1,
-        num_attention_heads=4,
-        num_key_value_heads=4,
-        sliding_window=16,
-    )
+    config = MistralConfig(**SIZE, num_hidden_layers=1, num_key_value_heads=4, sliding_window=16)
     torch.manual_seed(0)
     tokenizer: Any = load_generator(save_checkpoint(folder), None, "local:tiny")[0].tokenizer
     return Generator(MistralForCausalLM(config).eval(), tokenizer, frozenset())
@@ -204,19 +198,8 @@ def test_a_model_whose_class_has_no_sdpa_plays(tmp_path: Path) -> None:
     """Gemma 2 caps its attention scores. It was refused, because its attention was named for it."""
     save_checkpoint(tmp_path)
     torch.manual_seed(0)
-    config = Gemma2Config(
-        vocab_size=261,
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=8,
-        sliding_window=16,
-        initializer_range=0.3,
-        eos_token_id=1,
-        pad_token_id=0,
-    )
+    own: dict[str, Any] = {"head_dim": 8, "sliding_window": 16, "initializer_range": 0.3}
+    config = Gemma2Config(**SIZE, **own, num_hidden_layers=2, num_key_value_heads=2, eos_token_id=1, pad_token_id=0)
     Gemma2ForCausalLM(config).save_pretrained(tmp_path)
     generator = load_generator(tmp_path, None, "local:tiny")[0]
     prompts = [(*SYSTEM, 91), (*SYSTEM, 92, 93, 94)]
