@@ -56,7 +56,7 @@ class Puzzles(NamedTuple):
 
 
 KINDS: Final[dict[Kind, Puzzles]] = {
-    "maze": Puzzles(size=5, cloned=4_000, epochs=4),
+    "maze": Puzzles(size=5, cloned=4_000, epochs=2),
     "sudoku": Puzzles(size=4, cloned=1_500, epochs=3),
 }
 LEARNED, MEASURED = 1_000, 300

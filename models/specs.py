@@ -35,6 +35,8 @@ PROVIDERS: Final = Registry(
     },
     error=ModelUnavailable,
 )
+SERVED: Final = "openai:MODEL, anthropic:MODEL or litellm:PROVIDER/MODEL"
+"""The specs that use a base URL, for messages."""
 _BARE_NAMES: Final = (
     (re.compile(r"(?:openai/)?((?:gpt-\d|chatgpt-|codex-|o\d)[\w.:-]*)", re.IGNORECASE), "openai"),
     (re.compile(r"(?:anthropic/)?(claude-[\w.:-]+)", re.IGNORECASE), "anthropic"),
@@ -112,6 +114,14 @@ def make_model(
     """
     parsed = parse_spec(spec) if isinstance(spec, str) else spec
     return parsed.make(ModelOptions(base_url, policy, max_concurrent, environ))
+
+
+def takes_server(spec: str) -> bool:
+    """Whether the model of *spec* uses a base URL; True for a wrong spec, which :func:`make_model` reports."""
+    try:
+        return parse_spec(spec).base_url_protocol(ModelOptions()) != ""
+    except ModelUnavailable:
+        return True
 
 
 def price_known(spec: str, *, base_url: str | None = None, environ: Mapping[str, str] = os.environ) -> bool:

@@ -51,8 +51,10 @@ def analyze(
     Exit code 2 if no trace could be read, or there are failures and none could be explained, else 0. Unreadable
     traces, and episodes about which the judge gave no verdict, are named and skipped.
     """
+    spec = _spec(judge)
+    options.check_base_url(base_url, () if spec is None else (spec,), "--judge")
     result = survey(runs, references or ())
-    analyses, problems = asyncio.run(_explain(result, _spec(judge), base_url, quiet=as_json))
+    analyses, problems = asyncio.run(_explain(result, spec, base_url, quiet=as_json))
     if as_json:
         _print_json(result, analyses, problems)
     else:

@@ -26,6 +26,7 @@ from agent.run.oracle_tasks import check_solvable, plays_oracle, unsolvable
 from envs.core.errors import BadInput, listed
 from envs.core.plain_values import merged, read_toml
 from envs.core.tasks import TaskInfo, TaskSelection
+from models.specs import SERVED, takes_server
 
 Policy = Annotated[
     str | None,
@@ -189,6 +190,13 @@ Constrained = Annotated[
         "models); default: auto."
     ),
 ]
+ConfirmStop = Annotated[
+    Literal["auto", "on", "off"] | None,
+    typer.Option(
+        help="Ask a policy again that stops while the next milestone is open: auto (with full prompts), on or off; "
+        "default: auto."
+    ),
+]
 Milestones = Annotated[
     int | None,
     typer.Option("--milestones", min=1, max=20, help="Number of milestones in a plan of a model planner; default: 4."),
@@ -234,6 +242,18 @@ def build_config(path: Path | None, values: dict[str, Any]) -> RunConfig:
 
         check_shared_base_url(config)
     return check_retry_window(config)
+
+
+def check_base_url(base_url: str | None, specs: Sequence[str], option: str) -> None:
+    """Raises BadInput where none of the models *specs*, which *option* names, uses the server of `--base-url`. A wrong
+    spec is reported when its model is made."""
+    if base_url is None or any(takes_server(spec) for spec in specs):
+        return
+    named = f" ({', '.join(specs)})" if specs else ""
+    raise BadInput(
+        f"--base-url {base_url}: no model of this command uses it{named}: leave it out, or choose a model that takes a "
+        f"server with {option}: {SERVED}"
+    )
 
 
 def report_outdated_keys(values: Mapping[str, Any], path: Path) -> None:

@@ -111,6 +111,7 @@ def run(
     rationale: options.Rationale = None,
     max_actions_per_turn: options.MaxActionsPerTurn = None,
     constrained: options.Constrained = None,
+    confirm_stop: options.ConfirmStop = None,
     milestones: options.Milestones = None,
     temperature: options.Temperature = None,
     config: options.ConfigFile = None,
@@ -128,14 +129,13 @@ def run(
         **role_options.base_urls(base_url),
         **{"grounder_profile": grounder_profile, "expert": expert},
         **{"workers": workers, "attempts": attempts, "headed": headed or None, "secrets": secret},
-        "approve": options.approved_classes(approve),
-        "answer_schema": schema,
+        **{"approve": options.approved_classes(approve), "answer_schema": schema},
         **{"screenshots": screenshots, "vision_profile": vision_profile},
         **{"trace_zip": trace_zip or None, "langsmith": langsmith or None},
         **{"strict_original": strict_original, "language": language, "profile": profile},
         "rationale": options.number_or_auto(rationale, "--rationale", "characters"),
         **role_options.role_values(model_deadline, thinking, reasoning, policy_thinking),
-        **{"max_actions_per_turn": max_actions_per_turn, "constrained": constrained},
+        **{"max_actions_per_turn": max_actions_per_turn, "constrained": constrained, "confirm_stop": confirm_stop},
         **{"k": milestones, "temperature": temperature, "retry_window_s": retry_window},
         "limits": _limits(max_steps, max_seconds, max_tokens, max_cost),
         "session": {"allow": allow, "storage_state": storage_state, "upload_folder": upload_folder},
@@ -377,7 +377,8 @@ def _continuation(result: RunResult) -> str:
     if not roles:
         return f"; continue with: {command}"
     models = " ".join(f"--{role} MODEL" for role in roles)
-    return f": its server refused it; continue with another model: {command} {models}, or with the right key: {command}"
+    again = f"remove the cause (key, name, length) and run {command}"
+    return f": its server refused it; {again}, or take another: {command} {models}"
 
 
 def listeners(display: RunDisplay, as_json: bool) -> tuple[Listener, ...]:

@@ -12,13 +12,11 @@ from envs.core.errors import BadInput
 from judges.registry import JUDGES
 from models.base import ModelUnavailable
 from models.provider import ModelOptions
-from models.specs import parse_spec
+from models.specs import SERVED, parse_spec
 from models.thinking import Thinking, asks_to_think, effort_of
 from planners.registry import PLANNERS
 
 NOT_MODELS: Final = frozenset({"none", "reference", "state", "same", "scripted", *SPECS})
-_SERVED: Final = "openai:MODEL, anthropic:MODEL or litellm:PROVIDER/MODEL"
-"""The specs that take a server, for messages."""
 
 
 def spec_of(config: RunConfig, role: ModelRole) -> str:
@@ -90,7 +88,7 @@ def check_base_urls(config: RunConfig, before: RunConfig | None = None) -> None:
         if not _takes_server(config, role):
             raise BadInput(
                 f"{role} {spec_of(config, role) or 'without a model'} uses no base URL, here {url}: "
-                f"leave out --base-url {role}=…, or choose a model that takes a server: {_SERVED}"
+                f"leave out --base-url {role}=…, or choose a model that takes a server: {SERVED}"
             )
 
 
@@ -102,7 +100,7 @@ def check_shared_base_url(config: RunConfig) -> None:
         return
     raise BadInput(
         f"--base-url {url}: no model of this run uses it ({_roles_line(config)}): leave it out, or choose a model "
-        f"that takes a server: {_SERVED}"
+        f"that takes a server: {SERVED}"
     )
 
 

@@ -28,7 +28,7 @@ from agent.run.langsmith_tracing import langsmith_tracing
 from agent.run.open_defaults import with_open_defaults
 from agent.run.oracle_tasks import check_solvable
 from agent.run.prompt_profiles import with_profile
-from agent.run.role_models import check_base_urls, check_changed_servers, check_thinking
+from agent.run.role_models import check_base_urls, check_changed_servers, check_shared_base_url, check_thinking
 from agent.run.run_executor import RunExecutor
 from agent.run.run_store import (
     Manifest,
@@ -151,6 +151,8 @@ async def run_task(
     spec = policy if isinstance(policy, str) else "scripted"
     roles = {role: value for role, value in (("planner", planner), ("judge", judge)) if value is not None}
     config = check_retry_window(parse_config({"policy": spec, **roles, **settings}, "run_task"))
+    if settings.get("base_url") is not None:
+        check_shared_base_url(with_open_defaults(config))
     scripted = None if isinstance(policy, str) else policy
     run = await run_open(config, instruction, url, Path(out), listeners, approver=approver, policy=scripted)
     if not run.episodes:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent.cli.options import BaseUrl
+from agent.cli.options import BaseUrl, check_base_url
 from agent.cli.output import EXIT_FAILED, EXIT_OK, print_json, print_problem, stderr, stdout
 from agent.cli.outputs import output_file
 from envs.core.errors import BadInput
@@ -57,6 +57,7 @@ def adagui_data(
     from training.grpo.adaptive.settings import AdaptiveSettings
     from training.grpo.examples import check_images, read_example_files
 
+    check_base_url(base_url, (policy, judge), "--policy")
     settings = AdaptiveSettings.load(config, change or (), recipe)
     read = read_example_files(examples)
     check_images(read)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from agent.cli.options import check_base_url
 from agent.cli.output import EXIT_OK, counting, print_json, print_table, stdout
 from agent.cli.outputs import output_folder
 from agent.cli.tables import FittedTable
@@ -43,10 +44,11 @@ Family = Annotated[
 ]
 
 
-def check_source(policy: str | None, predictions: Path | None) -> None:
-    """Raises BadInput unless answers come from exactly one of both."""
+def check_source(policy: str | None, predictions: Path | None, base_url: str | None) -> None:
+    """Raises BadInput unless answers come from exactly one of model and file, and for a *base_url* that is not used."""
     if (policy is None) == (predictions is None):
         raise BadInput("name either a model, --policy, or a file of --predictions")
+    check_base_url(base_url, () if policy is None else (policy,), "--policy")
 
 
 def ask_for_missing(

@@ -41,7 +41,7 @@ def evaluate_grids(
     from training.grpo.examples import read_example_files
     from training.grpo.grid_scores import check_puzzles, score_grids
 
-    check_source(policy, predictions)
+    check_source(policy, predictions, base_url)
     examples = read_example_files(files)[:limit]
     check_puzzles(examples)
     answers = answers_to(

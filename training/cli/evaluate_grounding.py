@@ -54,7 +54,7 @@ def evaluate_grounding(
     from training.grpo.examples import check_images, read_example_files
     from training.grpo.predictions import Prediction, check_predictions, read_predictions
 
-    check_source(policy, predictions)
+    check_source(policy, predictions, base_url)
     examples = read_example_files(files)[:limit]
     for example in examples:
         asked_point(example)

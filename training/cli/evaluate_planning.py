@@ -56,7 +56,7 @@ def evaluate_planning(
     from training.step_accuracy import answers as asking
     from training.step_accuracy.report import score_answers, summarise
 
-    check_source(policy, predictions)
+    check_source(policy, predictions, base_url)
     examples = read_example_files(files)[:limit]
     check_images(examples)
     steps = asking.asked_steps(examples)

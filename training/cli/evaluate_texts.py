@@ -43,7 +43,7 @@ def evaluate_texts(
     from training.grpo.examples import check_images, read_example_files
     from training.grpo.text_scores import check_texts, score_texts
 
-    check_source(policy, predictions)
+    check_source(policy, predictions, base_url)
     examples = read_example_files(files)[:limit]
     check_texts(examples)
     check_images(examples)

@@ -134,6 +134,7 @@ async def test_roles_get_their_values_and_a_resumed_run_keeps_them(shop: Shop, t
         options = ("--reasoning", "planner=high", "--reasoning", "policy=low", "--thinking", "judge=0")
         words = ("run", "Order for bob", "--url", shop.url, "--policy", "openai:m", "--base-url", server.openai_url)
         more = ("--retry-window", "0", "--model-deadline", "90", "--model-deadline", "judge=200", "--milestones", "2")
+        more = (*more, "--confirm-stop", "off")
         out = ("--out", str(tmp_path), "--json")
         broken = await asyncio.to_thread(run_mira, *words, *options, *more, *out)
         await server.gone.wait()
@@ -142,6 +143,7 @@ async def test_roles_get_their_values_and_a_resumed_run_keeps_them(shop: Shop, t
         done = await asyncio.to_thread(run_mira, "resume", run, "--json")
     assert (broken.returncode, done.returncode) == (1, 0), (broken.stderr, done.stderr)
     config = RunFolder(run).read_manifest().config
+    assert config.confirm_stop == "off"
     assert by_role(config.thinking_of) == ["low", "high", 0, 0, None]
     assert by_role(config.deadline_s_of) == [90.0, 90.0, 200.0, 200.0, 90.0]
     sent = {(role_of(received), received.body.get("reasoning_effort")) for received in server.requests}

@@ -172,6 +172,44 @@ def test_a_server_for_all_roles_that_a_model_uses_is_taken(values: dict[str, Any
     check_shared_base_url(parse_config({**values, "base_url": A}))
 
 
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("analyze", "runs"), "uses it: leave it out, or choose a model that takes a server with --judge: "),
+        (("analyze", "runs", "--judge", "gemini:g"), "uses it (gemini:g): leave"),
+        (("eval", "texts", "e.jsonl", "--policy", "embedded"), "uses it (embedded): leave it out"),
+        (("eval", "grids", "e.jsonl", "--predictions", "p.jsonl"), "no model of this command uses it: leave"),
+        (("eval", "grounding", "e.jsonl", "--policy", "local:m"), "uses it (local:m)"),
+        (("eval", "planning", "e.jsonl", "--policy", "local:m"), "uses it (local:m)"),
+        (
+            ("train", "adagui-data", "e.jsonl", "--policy", "local:m", "--judge", "embedded", "--out", "a.jsonl"),
+            "uses it (local:m, embedded)",
+        ),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_commands_refuse_a_server_that_no_model_uses(
+    words: tuple[str, ...],
+    says: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("e.jsonl", "p.jsonl"):
+        (tmp_path / name).write_text("{}\n")
+    (tmp_path / "runs").mkdir()
+    assert mira(monkeypatch, *words, "--base-url", A) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"mira: --base-url {A}: ") and says in error and error.count("\n") == 1
+
+
+async def test_run_task_refuses_a_server_that_no_model_uses(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no model of this run uses it"):
+        await run_task("x", "http://127.0.0.1:9/", policy="embedded", base_url=A, out=tmp_path / "runs")
+    assert not (tmp_path / "runs").exists()
+
+
 def test_the_specs_that_take_a_server() -> None:
     """Those that the messages above name."""
     specs = ("openai:m", "anthropic:m", "litellm:openai/m", "gemini:m", "vllm:http://h#m", "local:d", "embedded")
