@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from agent.cli.options import parse_seeds
-from benchmarks.grpo_arms import Sets, Setting, play, table
+from benchmarks.grpo_arms import Sets, Setting, play, read_results, table
 from benchmarks.toy_models.puzzles import fresh_model, puzzle_tokenizer, reference_rows
 from envs.core.errors import BadInput
 from training.engine.settings import Compute, Optimization
@@ -62,6 +62,14 @@ KINDS: Final[dict[Kind, Puzzles]] = {
 LEARNED, MEASURED = 1_000, 300
 
 
+def parse_kind(name: str) -> Kind:
+    """Raises BadInput for a kind that this benchmark does not have."""
+    kind = parse_puzzle_kind(name)
+    if kind not in KINDS:
+        raise BadInput(f"--kind {kind}: there are {', '.join(KINDS)}")
+    return kind
+
+
 def sets_of(kind: Kind) -> tuple[tuple[Example, ...], tuple[Example, ...], tuple[Example, ...]]:
     """(cloned, learned from, measured on): none is in two of them."""
     puzzles = KINDS[kind]
@@ -97,18 +105,18 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--write", type=Path)
     parser.add_argument("--earlier", type=Path, help="JSON file of a table whose runs are added")
+    parser.add_argument("--baseline", default="binary", help="arm that the differences are to (%(default)s)")
     given = parser.parse_args()
     try:
-        kind = parse_puzzle_kind(given.kind)
-        if kind not in KINDS:
-            raise BadInput(f"--kind {kind}: there are {', '.join(KINDS)}")
+        kind = parse_kind(given.kind)
         _, learned, measured = sets_of(kind)
         out = given.out / kind
         if given.what == "play":
             setting = Setting(start_of(kind, given.out), Sets(learned, measured), BASE, ARMS, out)
             play(setting, given.arms.split(","), parse_seeds(given.seeds))
         else:
-            table(out, given.write or out / "table", measured, earlier=given.earlier)
+            results = read_results(out, measured, given.earlier, order=ARMS)
+            table(results, given.write or out / "table", baseline=given.baseline)
     except BadInput as error:
         print(error, file=sys.stderr)
         sys.exit(2)

@@ -22,7 +22,7 @@ from statistics import fmean
 from typing import Any, Final
 
 from agent.cli.options import parse_seeds
-from benchmarks.grpo_arms import Sets, Setting, completed_runs, play, table
+from benchmarks.grpo_arms import Sets, Setting, completed_runs, play, read_results, table
 from benchmarks.percentages import share
 from benchmarks.toy_models.puzzles import fresh_model, puzzle_tokenizer, reference_answer, reference_rows
 from envs.core.errors import BadInput
@@ -127,7 +127,7 @@ def by_empty_cells(out: Path, measured: Sequence[Example]) -> Iterator[tuple[str
     """For the start and each arm and seed: by number of empty cells, what is solved and the tokens of a thought."""
     groups = {count: [one for one in measured if _at_most(one) == count] for count in EMPTY}
     models = {("start", 0): out / "start" / "model"}
-    models |= {(arm, seed): out / arm / f"seed-{seed}" / "model" for arm, seed, _ in completed_runs(out)}
+    models |= {(run.arm, run.seed): out / run.arm / f"seed-{run.seed}" / "model" for run in completed_runs(out)}
     settings = parse_settings(BASE, "base")
     for (arm, seed), folder in models.items():
         cache = folder / "by_empty_cells.json"
@@ -174,7 +174,10 @@ def main() -> None:
             play(setting, given.arms.split(","), parse_seeds(given.seeds))
             return
         write = given.write or given.out / "table"
-        table(given.out, write, measured, baseline="answer_only", earlier=given.earlier)
+        table(read_results(given.out, measured, given.earlier, order=ARMS), write, baseline="answer_only")
+        if not (given.out / "start" / "model").exists():
+            print(f"no table by empty cells: {given.out} has no models", file=sys.stderr)
+            return
         text = difficulty_table(given.out, measured)
         with write.with_suffix(".md").open("a", encoding="utf-8") as file:
             file.write("\n" + text)

@@ -9,6 +9,8 @@ from benchmarks.toy_models.tokens import closed_tokenizer
 from training.grpo.run import save_start
 
 IMAGE = "<image>"
+SIDE, PATCH = 160, 16
+"""Pixels of the image that the encoder sees, and of a patch."""
 TEMPLATE = """\
 {%- for message in messages -%}
 {%- if message.content is string %}{{ message.content }}
@@ -17,17 +19,34 @@ TEMPLATE = """\
 {%- endfor %}"""
 
 
-def character_tokenizer() -> Any:
-    """Builds a tokenizer for printable ASCII with one token per character."""
+def character_tokenizer(*words: str) -> Any:
+    """Builds a tokenizer for printable ASCII with one token per character, and one for each of *words*."""
+    from tokenizers import Regex
+
     characters = ["\n", *(chr(code) for code in range(32, 127))]
-    return closed_tokenizer([IMAGE, *characters], "", extra_special_tokens=[IMAGE])
+    pattern = Regex("|".join([*words, "(?m:.)"])) if words else ""
+    return closed_tokenizer([IMAGE, *characters, *words], pattern, extra_special_tokens=[IMAGE])
+
+
+def patch_window(size: tuple[int, int], side: int = SIDE, patch: int = PATCH) -> tuple[int, int]:
+    """Width and height in pixels of the part of an image of *size* that one patch of the encoder shows, which scales
+    images to *side* x *side* pixels."""
+    return size[0] * patch // side, size[1] * patch // side
 
 
 def vision_model(
-    out: Path, *, side: int = 160, patch: int = 16, width: int = 128, layers: int = 4, seed: int = 0
+    out: Path,
+    *,
+    side: int = SIDE,
+    patch: int = PATCH,
+    width: int = 128,
+    layers: int = 4,
+    seed: int = 0,
+    tokenizer: Any = None,
 ) -> Path:
     """Writes a randomly initialised checkpoint to *out*. Images are scaled to *side* x *side* pixels and split into
-    patches of *patch* pixels. Encoder and language model have *layers* layers of width *width*."""
+    patches of *patch* pixels. Encoder and language model have *layers* layers of width *width*. Without a *tokenizer*
+    it has that of :func:`character_tokenizer`."""
     import torch
     from transformers import (
         CLIPImageProcessorPil,
@@ -38,7 +57,7 @@ def vision_model(
         SiglipVisionConfig,
     )
 
-    tokenizer = character_tokenizer()
+    tokenizer = character_tokenizer() if tokenizer is None else tokenizer
     heads = max(1, width // 32)
     vision = SiglipVisionConfig(
         hidden_size=width,

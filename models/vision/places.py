@@ -3,7 +3,8 @@
 Formats:
 
 * plain numbers and brackets: `130, 215`, `(130, 215)`, `[[100, 200], [160, 230]]`;
-* named numbers: `x=130, y=215`, `x1=… y1=… x2=… y2=…`, `{"x": 100, "y": 200, "width": 60, "height": 30}`;
+* named numbers: `x=130, y=215`, `x1=… y1=… x2=… y2=…`, `{"x": 100, "y": 200, "width": 60, "height": 30}`,
+  `{"bbox": [100, 200], "width": 60, "height": 30}`;
 * JSON of grounding models, in a code fence or not: `[{"bbox_2d": [100, 200, 160, 230]}]`, `{"point_2d": [130, 215]}`;
 * tags such as `<point>130 215</point>`.
 
@@ -18,8 +19,11 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-_NUMBER = r"(?:(?<![\w.])[-+]?\.\d{1,30}|(?<!\w)(?<!\d\.)[-+]?\d{1,30}(?:\.\d{1,30})?)(?!\.\d)(?=(?:px|pixels?)?(?!\w))"
-"""A sign is part of a number if no digit or letter precedes it: `100-160` is a range."""
+_FRACTION = r"\.\d{1,30}(?:[eE][-+]?\d{1,2})?"
+_END = r"(?!\.\d)(?=(?:px|pixels?)?(?!\w))"
+_NUMBER = rf"(?:(?<![\w.])[-+]?{_FRACTION}|(?<!\w)(?<!\d\.)[-+]?\d{{1,30}}(?:{_FRACTION})?){_END}"
+"""A sign is part of a number if no digit or letter precedes it: `100-160` is a range. An exponent needs a decimal point
+(`1.3e2`): `1e9` may be a name."""
 _UNIT = r"(?:\s?(?:px|pixels?)\b)?"
 _NUMBERS = re.compile(_NUMBER)
 _GAP = re.compile(rf"{_UNIT}\s*[,;]?\s*", re.IGNORECASE)
@@ -34,6 +38,14 @@ _NAMED = re.compile(rf"(?<!\w)({_NAMES})[\"']?\s*[:=]\s*({_NUMBER})", re.IGNOREC
 _CORNERS = (("x1", "y1", "x2", "y2"), ("left", "top", "right", "bottom"), ("xmin", "ymin", "xmax", "ymax"))
 _POINTS = (("x", "y"), ("cx", "cy"), ("x1", "y1"), ("left", "top"))
 _SIZES = (("width", "height"), ("w", "h"))
+_SIZE_FIRST = re.compile(r"box\w*[\"']?\s*[:=]?\s*[{(\[]\s*[\"']?(?:width|height|w|h)\b", re.IGNORECASE)
+"""A box whose first name is its width or height."""
+_CORNER_AND_SIZE = re.compile(
+    rf"box\w*[\"']?\s*[:=]\s*[(\[]?\s*({_NUMBER})[\s,;]+({_NUMBER})[\s,;)\]]*[\"']?"
+    rf"(?:width|w)[\"']?\s*[:=]?\s*({_NUMBER})[\s,;]*[\"']?(?:height|h)[\"']?\s*[:=]?\s*({_NUMBER})",
+    re.IGNORECASE,
+)
+"""A box with a corner of two numbers and a named size: `{"bbox": [100, 200], "width": 60, "height": 30}`."""
 _QUOTED = re.compile(rf"([\"'])({_NUMBER})\1")
 _ASCII = (
     {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
@@ -82,7 +94,7 @@ def names_axes(text: str) -> bool:
 
 def _explicit(plain: str) -> tuple[Place, ...]:
     """The distinct points and boxes in the most explicit form of *plain* text."""
-    candidates = _named(plain) or _bracketed(plain) or _side_by_side(plain)
+    candidates = _named(plain) or _sized_boxes(plain) or _bracketed(plain) or _side_by_side(plain)
     return tuple(dict.fromkeys(place for place in candidates if len(place) in (2, 4)))
 
 
@@ -103,15 +115,21 @@ def _named(text: str) -> list[Place]:
             return [tuple(named[name] for name in corners)]
     for x, y in _POINTS:
         if x in named and y in named:
-            return [_sized(named, x, y) or (named[x], named[y])]
+            return [_sized(named, x, y, size_first=_SIZE_FIRST.search(text) is not None) or (named[x], named[y])]
     return []
 
 
-def _sized(named: dict[str, float], x: str, y: str) -> Place | None:
-    """The box at its corner or centre *x*, *y*; None without its size. A size before them is that of the screen."""
+def _sized_boxes(text: str) -> list[Place]:
+    boxes = (_floats(match.groups()) for match in _CORNER_AND_SIZE.finditer(text))
+    return [(box[0], box[1], box[0] + box[2], box[1] + box[3]) for box in boxes if len(box) == 4]
+
+
+def _sized(named: dict[str, float], x: str, y: str, *, size_first: bool) -> Place | None:
+    """The box at its corner or centre *x*, *y*; None without its size. A size before them is that of the screen unless
+    a box begins with it (*size_first*)."""
     order = list(named)
     for wide, high in _SIZES:
-        if wide in named and high in named and order.index(wide) > order.index(y):
+        if wide in named and high in named and (size_first or order.index(wide) > order.index(y)):
             width, height = named[wide], named[high]
             left, top = (named[x] - width / 2, named[y] - height / 2) if x == "cx" else (named[x], named[y])
             return (left, top, left + width, top + height)

@@ -40,6 +40,22 @@ Examples = Annotated[list[Path], typer.Argument(help="JSON Lines files of exampl
 File = Annotated[Path, output_file("Output file, e.g. train.jsonl.")]
 
 
+def _refuse_episodes(value: str | None) -> None:
+    """Raises BadInput where an option of `mira train mgrpo` is given."""
+    if value is not None:
+        raise BadInput(
+            "`mira train grpo` trains on files of examples and has no --suite and --tasks; to train on episodes of a "
+            "suite: mira train mgrpo --suite NAME"
+        )
+
+
+def _option_of_mgrpo(name: str) -> typer.models.OptionInfo:
+    """The option *name* in the place of an unknown one: it is refused before a missing argument is."""
+    return typer.Option(
+        name, help="Refused; of `mira train mgrpo`.", hidden=True, is_eager=True, callback=_refuse_episodes
+    )
+
+
 def grpo(
     examples: Examples,
     out: Out,
@@ -50,6 +66,8 @@ def grpo(
     recipe: RecipeName = None,
     config: Config = None,
     change: Annotated[Changes, changes_option("group=4")] = None,
+    suite: Annotated[str | None, _option_of_mgrpo("--suite")] = None,
+    tasks: Annotated[str | None, _option_of_mgrpo("--tasks")] = None,
     wide: Wide = False,
     as_json: AsJson = False,
 ) -> int:

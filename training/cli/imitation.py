@@ -35,13 +35,14 @@ def sft_on_examples(
     """Fine-tunes *start* on examples and prints the result."""
     from agent.cli.display import RunDisplay
     from training.grpo.examples import read_example_files
+    from training.grpo.imitation_settings import ImitationSettings
 
+    settings = ImitationSettings.load(config, change or (), recipe)
     examples = read_example_files(paths)
     with reporting_full_disk(out), RunDisplay(stderr, None if as_json else stderr) as display:
         importing("torch", "TRL")
-        from training.grpo.imitation import ImitationSettings, imitate
+        from training.grpo.imitation import imitate
 
-        settings = ImitationSettings.load(config, change or (), recipe)
         with stopping_if_diverged():
             result = imitate(examples, start, out, settings, log=log, watch=watcher_of(display))
     if as_json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
@@ -11,7 +12,8 @@ from agent.cli.options import Wide
 from agent.cli.output import EXIT_OK, print_json, print_table, stdout
 from agent.cli.tables import Column, FittedTable
 from training.cli.messages import AsJson
-from training.grpo.recipes import PAPERS, Recipe, Stage, data_settings, layered, recipe_named, recipes
+from training.engine.settings import NONE
+from training.grpo.recipes import PAPERS, Recipe, Stage, data_settings, recipe_named, recipes
 
 RecipeName = Annotated[
     str | None,
@@ -61,20 +63,39 @@ def _list(rows: Sequence[Recipe], *, as_json: bool) -> None:
 
 
 def _show(row: Recipe, *, as_json: bool) -> None:
+    settings = _all_settings(row)
     if as_json:
-        full = {"settings": layered(row), "data": data_settings(row)}
-        print_json({**row.model_dump(mode="json"), "all": full})
+        print_json({**row.model_dump(mode="json"), "all": {"settings": settings, "data": data_settings(row)}})
         return
     lines = (
         f"{row.name}: {row.paper}, {row.place}",
         f"paper's result: {_result(row)}" if row.result else "",
         f"differs from {row.of}: {_changes(row)}" if row.of else "",
-        *(f"{key} = {value}" for key, value in flat(layered(row)).items()),
-        *(f"data: {key} = {value}" for key, value in flat(data_settings(row)).items()),
+        *(f"{key} = {_written(value)}" for key, value in flat(settings).items()),
+        *(f"data: {key} = {_written(value)}" for key, value in flat(data_settings(row)).items()),
         *row.notes,
     )
     for line in filter(None, lines):
         stdout.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _all_settings(row: Recipe) -> dict[str, Any]:
+    """The settings that a run with `--recipe` and this *row* has: those of its reward, the row, and the defaults."""
+    from training.grpo.imitation_settings import ImitationSettings
+    from training.grpo.settings import parse_settings
+
+    match row.stage:
+        case Stage.GRPO:
+            return parse_settings({"recipe": row.name}, row.name).model_dump(mode="json", exclude={"recipe"})
+        case Stage.SFT:
+            return ImitationSettings.load(None, (), row.name).model_dump(mode="json")
+        case Stage.NONE:
+            return {}
+
+
+def _written(value: Any) -> str:
+    """*value* as `--set` takes it."""
+    return NONE if value is None else json.dumps(value, ensure_ascii=False)
 
 
 def _result(recipe: Recipe) -> str:

@@ -1,4 +1,4 @@
-"""Checks that correct answers fit into the completion length limit, and that puzzles fit before them."""
+"""Checks that correct answers fit into the completion length limit."""
 
 from __future__ import annotations
 
@@ -97,9 +97,9 @@ def check_completion_lengths(
     count: TokenCount,
     scale: Callable[[Example], Scale] = lambda _: UNSCALED,
 ) -> tuple[str, ...]:
-    """Returns a warning line for each set of examples with correct answers longer than `answer_tokens`, and for each
-    with puzzles that would be cut. *count* counts a text's tokens; *scale*: pixels of the image per unit of an answer's
-    coordinates. Raises BadInput if no correct answer to *examples* fits."""
+    """Returns a warning line for each set of examples with correct answers longer than `answer_tokens`.
+    *count* counts a text's tokens; *scale*: pixels of the image per unit of an answer's coordinates. Raises BadInput if
+    no correct answer to *examples* fits."""
 
     def answer(example: Example) -> str:
         return right_answer(example.target, scale(example), _shape(example, settings))
@@ -109,15 +109,13 @@ def check_completion_lengths(
     if min(lengths) > settings.answer_tokens:
         raise BadInput(
             f"answer_tokens {settings.answer_tokens} is too short for the right answer to any of the {len(lengths)} "
-            f"examples: they have {_span(lengths)} tokens"
+            f"examples: they have {span(lengths)} tokens"
         )
     measured = [count(answer(example)) for example in held_out]
     lines = (
         _line(lengths, len(examples), "examples: they cannot be solved", settings),
         _line(measured, len(held_out), "held-out examples: they count as unsolved", settings),
         *_full_rewards(answers, settings, count),
-        _cut_puzzles(examples, "examples", settings, count),
-        _cut_puzzles(held_out, "held-out examples", settings, count),
     )
     return tuple(filter(None, lines))
 
@@ -152,30 +150,17 @@ def _rewards_tags(reward: RewardSettings) -> bool:
             return False
 
 
-def _cut_puzzles(examples: Sequence[Example], subject: str, settings: GrpoSettings, count: TokenCount) -> str:
-    """The warning for puzzles whose prompts lose their middle, as a page's text may: a grid without it is no puzzle.
-    The tokens of a chat template are not counted."""
-    puzzles = [one for one in examples if isinstance(one.target, MazeTarget | SudokuTarget | GridTarget)]
-    lengths = [sum(count(text) for _, text in one.messages) for one in puzzles]
-    over = [length for length in lengths if length > settings.room]
-    if not over:
-        return ""
-    return (
-        f"warning: compute.max_tokens {settings.compute.max_tokens} less answer_tokens {settings.answer_tokens} is too "
-        f"short for the prompts of {len(over)} of {len(examples)} {subject} ({_span(over)} tokens): they are cut"
-    )
-
-
 def _line(lengths: Sequence[int], examples: int, subject: str, settings: GrpoSettings) -> str:
     over = [length for length in lengths if length > settings.answer_tokens]
     if not over:
         return ""
     return (
         f"warning: answer_tokens {settings.answer_tokens} is too short for the right answer to {len(over)} of "
-        f"{examples} {subject} ({_span(over)} tokens)"
+        f"{examples} {subject} ({span(over)} tokens)"
     )
 
 
-def _span(lengths: Sequence[int]) -> str:
+def span(lengths: Sequence[int]) -> str:
+    """The least and the greatest of *lengths*, one number if they are equal."""
     low, high = min(lengths), max(lengths)
     return str(low) if low == high else f"{low} to {high}"

@@ -8,22 +8,18 @@ so that no architecture's padding can change them.
 from __future__ import annotations
 
 import json
-import math
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Any
 
 import torch
-from pydantic import BeforeValidator, Field, model_validator
 
 from envs.core.atomic_write import write_atomically
 from envs.core.errors import BadInput
-from envs.core.plain_values import Layer, checked, merged
 from envs.core.record import Record
 from models.local.loading import declared_context, reading_old_names
 from models.prompting.prompt_tokens import PromptTokens
-from models.vision.coordinates import CoordinateSpace
 from models.vision.grounding import AnswerShape
 from training.data.rows import Row, fitted_prompt, room_at_play
 from training.engine.checkpoints import (
@@ -38,7 +34,6 @@ from training.engine.language_model import hidden_width
 from training.engine.learning_rate_check import UpdateBound, rate_problem
 from training.engine.padded_sft import IGNORED
 from training.engine.progress import ReportSteps, Watcher, unwatched
-from training.engine.settings import Compute, Optimization, none_if_named
 from training.engine.sft import SupervisedJob, supervised
 from training.engine.trainer import SaveByTheClock, StopOnNonfinite, one_device, shared_arguments, train_on
 from training.grpo.completion_length import asked_shape, right_answer
@@ -46,53 +41,13 @@ from training.grpo.declarations import Training, declare_training
 from training.grpo.evaluation import encode_prompts, template_opening, tokenizer_of, too_long_prompts
 from training.grpo.examples import Example, check_images, examples_digest, messages_of, share_of
 from training.grpo.frames import AnswerFrames, limit_pixels
-from training.grpo.prompts import PromptSettings, ask_as
-from training.grpo.recipes import Stage, layered, recipe_named
+from training.grpo.imitation_settings import ImitationSettings
+from training.grpo.prompts import ask_as
 from training.grpo.rewards import Scale
 from training.grpo.run import load_start, save_start
 from training.grpo.trainer import freeze_vision
 from training.loop.parts import check_folder, owning
-from training.loop.settings import SET, values_of
 from training.starts import start_folder
-
-
-class ImitationSettings(Record):
-    """Settings of `mira train sft` on examples."""
-
-    prompt: PromptSettings | None = None
-    """The form in which questions are asked again; None: as the examples ask them."""
-    coordinates: CoordinateSpace = CoordinateSpace.PIXELS
-    """Units of the coordinates in answers, see :attr:`training.grpo.settings.GrpoSettings.coordinates`."""
-    min_pixels: int | None = Field(default=None, ge=1)
-    max_pixels: int | None = Field(default=None, ge=1)
-    share: float = Field(default=1.0, gt=0, le=1)
-    steps: Annotated[int | None, BeforeValidator(none_if_named)] = Field(default=None, ge=1)
-    """Optimizer steps; None: as many as the epochs take."""
-    freeze_vision: bool = False
-    """As in :attr:`training.grpo.settings.GrpoSettings.freeze_vision`."""
-    optimization: Optimization = Optimization(learning_rate=1e-5, schedule="cosine", warmup=0.1, batch_rows=32)
-    compute: Compute = Compute()
-    seed: int = 0
-
-    @model_validator(mode="after")
-    def _has_one_model(self) -> Self:
-        self.optimization.check_trains(self.steps)
-        self.compute.check_one_model()
-        return self
-
-    def count_updates(self, examples: int) -> int:
-        """Number of optimizer steps on *examples* examples."""
-        return self.steps or self.optimization.epochs * math.ceil(examples / self.optimization.batch_rows)
-
-    @classmethod
-    def load(cls, path: Path | None, changes: Sequence[str], recipe: str | None = None) -> ImitationSettings:
-        """Reads a TOML file, if any, over the *recipe* and under *changes*. Raises BadInput."""
-        row = None if recipe is None else recipe_named(recipe)
-        if row is not None and row.stage is not Stage.SFT:
-            raise BadInput(f"recipe {recipe!r} is not supervised: mira train grpo EXAMPLES --recipe {recipe}")
-        over = Layer(SET, values_of(None, changes))
-        below = merged(cls().model_dump(mode="json"), {} if row is None else layered(row))
-        return checked(cls, merged(below, values_of(path, changes)), str(path or SET), over)
 
 
 class ImitationInputs(Record):

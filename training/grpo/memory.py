@@ -130,6 +130,7 @@ class _Planner:
         """The rows of a pass; None if they are padded."""
         with torch.device("meta"):
             model = _built(config)
+        self._loaded = sum(weight.numel() * weight.element_size() for weight in model.parameters())
         self._attention: str = model.config._attn_implementation
         """The attention implementation of padded rows."""
         if settings.packing and not hasattr(config, "vision_config") and prepare_packed(model):
@@ -141,7 +142,9 @@ class _Planner:
         update = plan_pass(Pass("update", self._policy, self._update, tile), sharing)
         sampling = plan_pass(Pass("sampling", self._policy, self._sample, self._vocabulary, trains=False))
         scoring = plan_pass(Pass("scoring", self._policy, self._score, tile, trains=False))
-        kept = {"reference": self._reference(), "optimizer": update.optimizer}
+        copies = 2 if self._settings.kl and self._settings.compute.lora is None else 1
+        loaded = copies * self._loaded  # in float32: frozen weights are cast once all are read
+        kept = {"reference": self._reference(), "optimizer": update.optimizer, "loaded": loaded}
         if sharing.sharded:  # completions are sampled and scored with the weights as they are trained
             kept |= {"weights": update.weights, "gathered": update.gathered}
         elif sharing.processes > 1 and not sharing.zero:
@@ -153,7 +156,8 @@ class _Planner:
         yield sampling.model_copy(update={**kept, "cache": self._cache, "activations": sampled})
         yield scoring.model_copy(update={**kept, "activations": scoring.activations + masks})
         activations = update.activations + masks
-        yield update.model_copy(update={"reference": kept["reference"], "activations": activations})
+        changes = {"reference": kept["reference"], "activations": activations, "loaded": loaded}
+        yield update.model_copy(update=changes)
 
     def _more_masks(self, rows: int, tokens: int) -> int:
         """Bytes of the masks, of a byte for each pair of tokens, that layers with a window need beside those without,

@@ -47,7 +47,7 @@ from training.engine.progress import ReportSteps, Watcher, unwatched
 from training.engine.sharding import weights_are_sharded, whole_model
 from training.engine.trainer import SaveByTheClock, StopOnNonfinite, train_on
 from training.grpo.callbacks import LogExcludedRows, PeriodicEvaluation
-from training.grpo.completion_length import check_completion_lengths
+from training.grpo.completion_length import check_completion_lengths, span
 from training.grpo.declarations import Training, declare_training
 from training.grpo.evaluation import measure, tokenizer_of
 from training.grpo.examples import (
@@ -130,7 +130,7 @@ def train_grpo(
         *check_completion_lengths(examples, held_out, settings, token_count(processor), frames.scale),
         *_coordinate_warnings(examples, settings),
         *_resizing_warnings(examples, settings, processor),
-        *_context_warnings((*examples, *held_out), given, settings, processor),
+        *_cut_warnings((*examples, *held_out), given, settings, processor),
     )
     if problem := rate_problem(bound):
         warnings = (*warnings, problem)
@@ -311,22 +311,27 @@ def _within(settings: GrpoSettings, context: int) -> GrpoSettings:
     return settings.model_copy(update={"compute": compute})
 
 
-def _context_warnings(
+def _cut_warnings(
     examples: Sequence[Example], given: GrpoSettings, used: GrpoSettings, tokenizer: Any
 ) -> tuple[str, ...]:
-    """Returns a warning if prompts of *examples* are cut because the start's context is shorter than the settings
-    permit."""
-    if given.compute.max_tokens == used.compute.max_tokens:
+    """Returns a warning if prompts of *examples* are longer than the room of the settings that are *used*: those that
+    are *given*, limited to the start's context. Prompts with an image are not cut."""
+    if examples[0].image is not None:
         return ()
     prompts = PromptTokens(tokenizer)
-    for example in examples:
-        prompts.encode(messages_of(example), used.room)
-    if not prompts.cut:
+    lengths = [len(prompts.checked(messages_of(example))) for example in examples]
+    over = [length for length in lengths if length > used.room]
+    if not over:
         return ()
-    return (
-        f"warning: {prompts.cut} of {len(examples)} prompts lose their middle: the start has a context of "
-        f"{used.compute.max_tokens} tokens, fewer than compute.max_tokens {given.compute.max_tokens}",
-    )
+    limit, context = given.compute.max_tokens, used.compute.max_tokens
+    if limit == context:
+        reason = (
+            f"they have {span(over)} tokens, and compute.max_tokens {limit} less answer_tokens {used.answer_tokens} "
+            f"leaves {used.room}; raise compute.max_tokens"
+        )
+    else:
+        reason = f"the start has a context of {context} tokens, fewer than compute.max_tokens {limit}"
+    return (f"warning: {len(over)} of {len(examples)} prompts lose their middle: {reason}",)
 
 
 def _question_warnings(left: int, examples: int, settings: GrpoSettings) -> tuple[str, ...]:

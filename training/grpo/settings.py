@@ -71,8 +71,8 @@ class GrpoSettings(Record):
     max_pixels: int | None = Field(default=None, ge=1)
     """Limits of an image's area after resizing, for processors that keep the aspect ratio (Qwen). They bound the tokens
     of an image, and are saved with the trained model. None: the checkpoint's."""
-    prompt: PromptSettings | None = None
-    """The form in which questions are asked again; None: as the examples ask them."""
+    prompt: Annotated[PromptSettings | None, BeforeValidator(none_if_named)] = None
+    """The form in which questions are asked again; None (in a file `"none"`): as the examples ask them."""
     share: float = Field(default=1.0, gt=0, le=1)
     """Share of the examples to train on, drawn by the seed; smaller shares are subsets of larger ones (SSL, Fig. 6)."""
     steps: Annotated[int | None, BeforeValidator(none_if_named)] = Field(default=None, ge=1)

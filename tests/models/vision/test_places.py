@@ -59,6 +59,9 @@ BOX = (100, 200, 160, 230)
         pytest.param("[130 215]", id="white space"),
         pytest.param("x is 130 and y is 215", id="two numbers in a sentence"),
         pytest.param("at...130, 215", id="dots before"),
+        pytest.param("1.3e2, 215", id="an exponent"),
+        pytest.param("[1.30E+02, 2.15e+02]", id="exponents with a sign"),
+        pytest.param("x=1.3e2, y=215", id="an exponent, named"),
     ],
 )
 def test_an_answer_in_a_models_own_format_is_read(text: str) -> None:
@@ -77,6 +80,10 @@ def test_an_answer_in_a_models_own_format_is_read(text: str) -> None:
         "x1=100; y1=200; x2=160; y2=230",
         "left=100, top=200, right=160, bottom=230",
         "cx=130, cy=215, width=60, height=30",
+        '{"bbox": {"x": 100, "y": 200, "width": 60, "height": 30}}',
+        '{"bbox": {"height": 30, "width": 60, "x": 100, "y": 200}}',
+        '{"bbox": [100, 200], "width": 60, "height": 30}',
+        "bounding box: (100, 200), width 60, height 30",
         '{"bbox_2d": [100, 200, 160, 230], "point_2d": [101, 201]}',
     ],
 )

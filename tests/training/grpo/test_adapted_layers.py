@@ -12,7 +12,8 @@ from safetensors.torch import load_file
 
 from tests.training.grpo.vision_cases import vision_examples, vision_settings
 from training.engine.settings import Compute, Optimization
-from training.grpo.imitation import ImitationSettings, imitate
+from training.grpo.imitation import imitate
+from training.grpo.imitation_settings import ImitationSettings
 from training.grpo.run import load_start
 from training.grpo.trainer import build_trainer
 

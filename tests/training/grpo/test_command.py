@@ -52,6 +52,18 @@ def test_puzzles_are_learned_and_shown(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert "ssl, update 2" in Path("curves.svg").read_text()
 
 
+@pytest.mark.parametrize("words", [("--suite", "miniwob"), ("train.jsonl", "--tasks", "click-button")])
+def test_an_option_of_live_episodes_names_their_command(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Symptom: "No such option: --suite" and nothing else."""
+    assert mira(monkeypatch, "train", "grpo", *words, "-o", "run") == 2
+    shown = capsys.readouterr()
+    assert "mira train mgrpo --suite NAME" in shown.err and not Path("run").exists()
+    mira(monkeypatch, "train", "grpo", "--help")
+    assert "--suite" not in capsys.readouterr().out
+
+
 def test_learning_through_an_adapter_prints_no_warning_of_a_library(
     monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
 ) -> None:

@@ -14,7 +14,8 @@ from models.local.declarations import declarations, declare_no_reasons, declare_
 from tests.training.grpo.vision_cases import vision_examples
 from training.engine.settings import Compute, Optimization
 from training.grpo.examples import Example
-from training.grpo.imitation import ImitationSettings, imitate
+from training.grpo.imitation import imitate
+from training.grpo.imitation_settings import ImitationSettings
 from training.grpo.puzzles import make_puzzles
 from training.grpo.rewards import StepTarget
 from training.grpo.run import train_grpo

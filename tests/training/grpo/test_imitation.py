@@ -27,7 +27,8 @@ from training.grpo import imitation
 from training.grpo.completion_length import asked_shape
 from training.grpo.evaluation import encode_prompts
 from training.grpo.examples import Example, holds_examples, write_examples
-from training.grpo.imitation import ImitationSettings, answer_to_imitate, imitate
+from training.grpo.imitation import answer_to_imitate, imitate
+from training.grpo.imitation_settings import ImitationSettings
 from training.grpo.prompts import PromptSettings
 from training.grpo.rewards import MazeTarget, StepTarget
 from training.grpo.run import load_start

@@ -26,7 +26,8 @@ from tests.training.grpo.test_imitation import byte_model
 from training.grpo.evaluation import encode_prompts
 from training.grpo.examples import Example
 from training.grpo.from_traces import ExampleOptions, extract_examples
-from training.grpo.imitation import ImitationSettings, imitate
+from training.grpo.imitation import imitate
+from training.grpo.imitation_settings import ImitationSettings
 from training.grpo.rewards import PointTarget, StepTarget
 from training.grpo.run import load_start, train_grpo
 from training.grpo.settings import parse_settings

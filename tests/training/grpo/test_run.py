@@ -15,9 +15,11 @@ from safetensors.torch import load_file
 from transformers import GPT2Config, GPT2LMHeadModel, TrainerCallback
 
 from benchmarks.toy_models.puzzles import fresh_model, reference_rows
+from envs.core.actions import Click
 from envs.core.errors import BadInput
 from envs.core.run_lock import LOCK_NAME, RunLock, RunLocked
 from models.local.declarations import declarations
+from models.prompting.prompt_tokens import PromptTokens
 from tests.training.engine.deepspeed_on_cpu import PARTITIONED, ZERO_2, needs_deepspeed
 from tests.training.engine.fsdp_on_cpu import SHARDED, TWO, WHAT_ACCELERATE_TELLS
 from training.engine.processes import PATIENCE
@@ -25,9 +27,12 @@ from training.engine.settings import Compute, Optimization
 from training.engine.sft import SupervisedJob, supervised
 from training.grpo import run as running
 from training.grpo import trainer as trainer_module
+from training.grpo.completion_length import span
 from training.grpo.evaluation import measure
+from training.grpo.examples import Example, messages_of
 from training.grpo.puzzles import make_puzzles
 from training.grpo.results import read_held_out
+from training.grpo.rewards import StepTarget
 from training.grpo.run import load_start, save_start, train_grpo
 from training.grpo.settings import GrpoSettings, parse_settings
 from training.grpo.trainer import build_trainer
@@ -101,6 +106,32 @@ def test_an_adapter_on_its_start_is_the_model_that_was_trained(start: Path, tmp_
     assert all(torch.allclose(merged[name], weight, atol=1e-6) for name, weight in trained.items())
     assert any(not torch.equal(before[name], weight) for name, weight in trained.items())
     assert declarations(tmp_path / "run" / "adapter") == declarations(tmp_path / "run" / "model")
+
+
+def test_prompts_that_the_limit_of_tokens_cuts_are_counted(start: Path, tmp_path: Path) -> None:
+    """Symptom: four steps of 2,000 tokens were trained on in a room of 24, and no line said so."""
+    _, tokenizer = load_start(start, vision=False)
+    page = "\n".join(f"[{number}] button" for number in range(200))
+    click = StepTarget(action=Click(ref=7), language="program")
+    steps = [Example(name=str(at), messages=(("user", f"{page}\n{at}"),), target=click) for at in range(4)]
+    how = settings(steps=1, group=4, optimization={"batch_rows": 16}, answer_tokens=40)
+    lengths = [len(PromptTokens(tokenizer).checked(messages_of(step))) for step in steps]
+    assert how.room == 24 and min(lengths) > 2_000
+    lines: list[str] = []
+    train_grpo(steps, str(start), tmp_path / "run", how, log=lines.append)
+    room = "and compute.max_tokens 64 less answer_tokens 40 leaves 24; raise compute.max_tokens"
+    counted = f"they have {span(lengths)} tokens, {room}"
+    assert f"warning: 4 of 4 prompts lose their middle: {counted}" in lines
+
+
+def test_prompts_of_puzzles_that_would_be_cut_are_counted(start: Path, tmp_path: Path) -> None:
+    _, tokenizer = load_start(start, vision=False)
+    longest = max(len(PromptTokens(tokenizer).checked(messages_of(maze))) for maze in (*TRAIN, *HELD_OUT))
+    for room, cut in ((longest, False), (longest - 1, True)):
+        lines: list[str] = []
+        how = settings(steps=1, kl=0, compute={**CPU, "max_tokens": room + 8})
+        train_grpo(TRAIN, str(start), tmp_path / str(room), how, held_out=HELD_OUT, log=lines.append)
+        assert any("of 36 prompts lose their middle" in line for line in lines) == cut
 
 
 def test_prompts_and_answers_fit_the_context_of_the_start(start: Path, tmp_path: Path) -> None:

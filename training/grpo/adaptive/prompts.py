@@ -18,11 +18,13 @@ from models.thinking import without_thoughts
 THOUGHT_CHARS: Final = 4_000
 """Longest thought that is put into a prompt."""
 DECIDE: Final = (
-    "You FIRST decide whether the current step requires a thinking process. If so, first think about the reasoning "
-    "process as an internal monologue and then give the action; the reasoning process MUST BE enclosed within <think> "
-    "</think> tags. If not, give the action directly, after empty <think></think> tags."
+    "You FIRST decide whether the current screenshot requires a thinking process to achieve the user query.\n"
+    "If so, first think about the reasoning process as an internal monologue and then provide the final answer. The "
+    "reasoning process MUST BE enclosed within <think> </think> tags.\n"
+    "If not, no reasoning process needs to be enclosed within <think> </think> tags, and provide the final answer."
 )
-"""App. A.4. The tools of App. A.5 are a phone's; here a step's own prompt describes the actions."""
+"""The instruction of App. A.4, word for word. The tools of App. A.5 are a phone's; here a step's own prompt describes
+the actions."""
 
 _THOUGHT_SYSTEM: Final = f"""\
 You explain the actions of an agent that works on a screen. You are given the agent's prompt, what it saw, and the \

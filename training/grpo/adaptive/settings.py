@@ -52,6 +52,8 @@ class AdaptiveSettings(Record):
         over = Layer(SET, values_of(None, changes))
         row = {} if recipe is None else data_settings(recipe_named(recipe))
         if recipe is not None and not row:
-            raise BadInput(f"recipe {recipe!r} has no first stage: take adagui/full, no-revision or all-thoughts")
+            raise BadInput(
+                f"recipe {recipe!r} has no first stage: take adagui/full, no-revision, all-thoughts or decide"
+            )
         values = merged(merged(cls().model_dump(mode="json"), row), values_of(path, changes))
         return checked(cls, values, str(path or SET), over)

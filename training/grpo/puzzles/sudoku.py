@@ -36,15 +36,25 @@ def sudoku(rng: Random, size: int, blanks: float = BLANKS) -> tuple[str, SudokuT
 
 
 def _solution(rng: Random, size: int) -> list[list[int]]:
-    """Returns a random solution: the cyclic square with permuted digits, rows and columns."""
-    side = math.isqrt(size)
-    digits = rng.sample(range(1, size + 1), size)
-    lines = [[band * side + i for i in rng.sample(range(side), side)] for band in rng.sample(range(side), side)]
-    rows = [line for band in lines for line in band]
-    stacks = [[stack * side + i for i in rng.sample(range(side), side)] for stack in rng.sample(range(side), side)]
-    columns = [line for stack in stacks for line in stack]
-    permuted = [[digits[(side * (r % side) + r // side + c) % size] for c in columns] for r in rows]
-    return [list(line) for line in zip(*permuted, strict=True)] if rng.random() < 0.5 else permuted
+    """Returns a random solution: an empty grid, filled digit by digit in random order, with backtracking. Every grid is
+    possible, though not all are equally likely."""
+    grid = [[0] * size for _ in range(size)]
+    _fill(rng, grid)
+    return grid
+
+
+def _fill(rng: Random, grid: list[list[int]]) -> bool:
+    """Fills the empty cells of *grid*; returns False, and leaves them empty, if there is no way to."""
+    cell = _tightest(grid)
+    if cell is None:
+        return True
+    r, c, free = cell
+    for digit in rng.sample(free, len(free)):
+        grid[r][c] = digit
+        if _fill(rng, grid):
+            return True
+    grid[r][c] = 0
+    return False
 
 
 def candidates(puzzle: Sequence[Sequence[int]], row: int, column: int) -> list[int]:
@@ -56,21 +66,29 @@ def candidates(puzzle: Sequence[Sequence[int]], row: int, column: int) -> list[i
     return [digit for digit in range(1, len(puzzle) + 1) if digit not in used]
 
 
-def _count_solutions(puzzle: list[list[int]], limit: int) -> int:
-    """Counts solutions up to *limit*, trying the cell with the fewest candidates first. *puzzle* is restored
-    afterwards."""
-    size = len(puzzle)
+def _tightest(puzzle: Sequence[Sequence[int]]) -> tuple[int, int, list[int]] | None:
+    """Row, column and candidates of the first empty cell with at most one candidate, else of the first one with the
+    fewest; None if no cell is empty."""
     best: tuple[int, int, list[int]] | None = None
-    for r in range(size):
-        for c in range(size):
-            if puzzle[r][c]:
+    for r, line in enumerate(puzzle):
+        for c, digit in enumerate(line):
+            if digit:
                 continue
             free = candidates(puzzle, r, c)
             if best is None or len(free) < len(best[2]):
                 best = (r, c, free)
-    if best is None:
+                if len(free) < 2:
+                    return best
+    return best
+
+
+def _count_solutions(puzzle: list[list[int]], limit: int) -> int:
+    """Counts solutions up to *limit*, trying the cell with the fewest candidates first. *puzzle* is restored
+    afterwards."""
+    cell = _tightest(puzzle)
+    if cell is None:
         return 1
-    r, c, free = best
+    r, c, free = cell
     count = 0
     for digit in free:
         puzzle[r][c] = digit

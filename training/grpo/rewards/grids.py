@@ -16,12 +16,14 @@ MOVES = {"U": (-1, 0), "D": (1, 0), "L": (0, -1), "R": (0, 1)}
 _MARKUP = re.compile(r"```(?![UDLR]+\b)[A-Za-z]\w*[ \t]*(?=[\r\n])|[`*\"']")
 """Code fences, with the word for a language at the end of the line, Markdown and quotes around an answer."""
 _FULL_STOP = re.compile(r"\.\s*\Z")
+_LABEL = re.compile(r"\A\s*(?:[a-z]+ ){0,4}(?:path|route|moves|steps|answer|solution)(?: is)?\s*:\s*", re.IGNORECASE)
+"""Words and a colon before a path: `Path: RRDD`, `The final answer is:`."""
 
 
 def parse_path(completion: ParsedCompletion) -> str:
-    """Returns the answer's moves, letters U, D, L and R without separators, brackets, quotes, code fences and a full
-    stop; empty if it has other letters."""
-    letters = re.sub(r"[\s,;\[\]()]+|->|→", "", _bare(completion.answer))
+    """Returns the answer's moves, letters U, D, L and R without separators, brackets, quotes, code fences, a label
+    (`Path:`) and a full stop; empty if it has other letters."""
+    letters = re.sub(r"[\s,;\[\]()]+|->|→", "", _LABEL.sub("", _bare(completion.answer)))
     return letters if set(letters) <= MOVES.keys() else ""
 
 

@@ -216,9 +216,18 @@ async def test_an_example_without_a_usable_thought_is_left_out_and_tried_again(t
 
 
 async def test_the_instruction_of_the_paper_can_be_written(tmp_path: Path) -> None:
+    """`adagui/decide` is the row of it. Symptom: another wording demanded empty tags."""
+    assert AdaptiveSettings.load(None, (), "adagui/decide").decide
+    assert not AdaptiveSettings.load(None, (), "adagui/full").decide
     await write(tmp_path / "made.jsonl", answering(1, 1), [step()], decide=True)
     (made,) = read_examples(tmp_path / "made.jsonl")
     assert made.messages[-1][1].endswith(DECIDE)
+    assert DECIDE.splitlines() == [
+        "You FIRST decide whether the current screenshot requires a thinking process to achieve the user query.",
+        "If so, first think about the reasoning process as an internal monologue and then provide the final answer. "
+        "The reasoning process MUST BE enclosed within <think> </think> tags.",
+        "If not, no reasoning process needs to be enclosed within <think> </think> tags, and provide the final answer.",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,22 @@ def test_a_sudoku_has_one_solution(size: int) -> None:
         assert prompt.endswith("\n".join(target.puzzle)) and "0" in prompt
 
 
+def test_sudokus_are_of_all_families() -> None:
+    """Symptom: every solution was one cyclic square with permuted digits, rows and columns, whose rows have 9 (turned:
+    3) different sets of digits in their squares."""
+    solutions = [solution_of(seed, 9) for seed in range(20)]
+    sets = [len({frozenset(row[c : c + 3]) for row in rows for c in (0, 3, 6)}) for rows in solutions]
+    assert len(set(sets)) > 2 and max(sets) > 20
+    for rows in solutions:
+        assert all(sorted(line) == [*"123456789"] for line in (*rows, *map("".join, zip(*rows, strict=True))))
+    assert len({solution_of(seed, 4) for seed in range(4_000)}) == 288, "all that there are of 4 x 4"
+
+
+def solution_of(seed: int, size: int) -> tuple[str, ...]:
+    _, target = sudoku(Random(seed), size, blanks=0)
+    return target.solution
+
+
 @pytest.mark.parametrize(
     ("kind", "size", "says"),
     [("maze", 4, "odd number"), ("maze", 1, "odd number"), ("sudoku", 5, "4 or 9"), ("pattern", 1, "at least 2")],

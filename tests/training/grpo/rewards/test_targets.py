@@ -305,6 +305,7 @@ def test_cells_of_a_path() -> None:
     assert list(cells_of(("#S", ".G"), "DLU")) == [(0, 1), (1, 1), (1, 0), (0, 0)]
     assert parse_path(read_completion("U, D;L\tR")) == "UDLR"
     assert parse_path(read_completion("U-D")) == ""
+    assert parse_path(read_completion("R: DD")) == parse_path(read_completion("Path: RR Path: DD")) == ""
 
 
 VALID_9 = "\n".join(SUDOKU_9.solution)
@@ -426,6 +427,7 @@ def test_rows_as_models_write_them(text: str) -> None:
     [
         *["RRDD.", "R, R, D, D", "`RRDD`", "**RRDD**", '["R", "R", "D", "D"]', "R→R→D→D", "R->R->D->D"],
         *["```RRDD```", "```RRDD\n```", "```text\nRRDD\n```", "```\nRRDD.\n```", "```RRDD```."],
+        *["Path: RRDD", "**Path:** RRDD.", "The shortest path is: R, R, D, D", "Final answer:\n`RRDD`"],
     ],
 )
 def test_a_path_as_models_write_it(text: str) -> None:
