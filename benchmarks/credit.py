@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from benchmarks.credit_rollouts import RUN, labels_of
 from envs.core.errors import BadInput
 from judges.statistics import Estimate, average_ranks, clustered_mean, resampled
+from training.data.cache import rows_digest
 from training.data.rows import RowEncoder
 from training.data.trajectories import Trajectory
 from training.engine.checkpoints import load_tokenizer
@@ -111,14 +112,16 @@ def settings_of(config: Path, arm: str) -> LoopSettings:
 
 
 def critics_of(settings: LoopSettings, data: PhaseData, out: Path) -> tuple[Sequence[float], Sequence[float]]:
-    """(P, V) of every row; critics that were trained with the same settings below *out* are used again."""
+    """(P, V) of every row; critics that were trained on the same rows with the same settings below *out* are used
+    again."""
     both = settings.model_copy(update={"arm": "mira", "targets": settings.targets.model_copy(update={"alpha": 0.3})})
     learned = {
         "value": both.value.model_dump(),
         "potential": both.potential.model_dump(),
         "discount": 1.0 if both.targets.value_target == "outcome" else both.targets.gamma,
         "start": both.start,
-        "rows": len(data.rows),
+        "rows": rows_digest(data.rows),
+        "outcomes": [[episode.success, *episode.done] for episode in data.trajectories],
     }
     key = hashlib.sha256(json.dumps(learned, sort_keys=True).encode()).hexdigest()[:12]
     stored = out / key / "scores.json"

@@ -31,6 +31,8 @@ LABELS = "oracle.jsonl"
 RUN = "run"
 
 LONG_TASKS: tuple[str, ...] = (
+    "book-flight",
+    "book-flight-nodelay",
     "choose-date",
     "choose-date-nodelay",
     "click-checkboxes-large",

@@ -58,7 +58,12 @@ def test_the_start_for_the_sites_is_an_adapter_that_servers_take() -> None:
     config = json.loads((folder / "adapter_config.json").read_text())
     assert check_servable(config, tensors) == 8 and len(tensors) == 24 * 7 * 2
     assert {tensor.dtype for tensor in tensors.values()} == {torch.bfloat16}
-    assert declarations(folder) == {"prompt_style": "compact", "reasons": "none", "precision": "bfloat16"}
+    assert declarations(folder) == {
+        "prompt_style": "compact",
+        "reasons": "none",
+        "milestones": "shown",
+        "precision": "bfloat16",
+    }
 
 
 def test_several_gguf_files_are_one_line(tmp_path: Path) -> None:

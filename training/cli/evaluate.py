@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from agent.cli.output import EXIT_INTERRUPTED, EXIT_OK, counting, print_json, pr
 from agent.cli.outputs import output_file
 from agent.config import RunConfig
 from agent.inspection.compare import PASS_AT
+from agent.inspection.expert_steps import Assisted, ExpertSteps
 from agent.run.discover_traces import EpisodeFile, discover_traces
 from envs.core.errors import BadInput
 from envs.core.tasks import TaskSelection
@@ -215,9 +217,12 @@ def _play(
 
 def _compare(groups: Sequence[Group], baseline: str | None, method: _Method) -> ArmsTable:
     trials: list[Trial] = []
+    assisted: defaultdict[str, list[Assisted | None]] = defaultdict(list)
     for group in groups:
         assert group.seed is not None, "parse_arms gives each run one"
-        trials += trials_of(group.name, group.seed, method.read(group.files).played)
+        played = method.read(group.files).played
+        trials += trials_of(group.name, group.seed, played)
+        assisted[group.name] += [episode.assisted for episode in played if episode.judged]
     try:
         return compare_arms(
             trials,
@@ -226,6 +231,7 @@ def _compare(groups: Sequence[Group], baseline: str | None, method: _Method) -> 
             resamples=method.resamples,
             seed=method.seed,
             phases={group.name: group.phase for group in groups},
+            experts={name: ExpertSteps.of(episodes) for name, episodes in assisted.items()},
         )
     except ValueError as error:
         raise BadInput(f"--arm: {error}") from None

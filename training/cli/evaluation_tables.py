@@ -64,6 +64,8 @@ def arms(table: ArmsTable) -> Iterator[Part]:
         yield Text(f"{arm.arm}{after}: {arm.episodes} episodes, by seed {by_seed}", "dim")
         if arm.unknown:
             yield Text(f"{arm.arm}: {arm.unknown} broken or not judged, excluded from rates", "yellow")
+        if arm.expert is not None:
+            yield Text(f"{arm.arm}: {arm.expert.text}: its success is not the policy's alone", "yellow")
         if arm.change is not None:
             over = f"tasks alone {_signed(arm.change.tasks)}; seeds alone {_signed(arm.change.seeds)}"
             yield Text(f"{arm.arm} minus {table.baseline}, over {over}", "dim")
@@ -89,6 +91,8 @@ def _limits(result: Evaluation) -> Iterator[Text]:
         yield Text(
             f"planner or rater failed in {result.degraded} of {result.total.judged} judged episodes, which count"
         )
+    if result.expert is not None:
+        yield Text(f"{result.expert.text}: the success is not the policy's alone", "yellow")
     if len(result.policies) > 1:
         yield Text("several policies are counted together: compare them with --arm", "yellow")
     for line in result.damaged:

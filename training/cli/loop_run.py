@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,6 +54,35 @@ def print_progress(progress: Progress, as_json: bool) -> None:
     for metrics in progress.phases:
         table.row(*(_group_cells(metrics) if grouped else _cells(metrics)))
     print_table(table)
+    if any(metrics.seconds for metrics in progress.phases):
+        print_table(_seconds_table(progress.phases))
+
+
+def _seconds_table(phases: Sequence[PhaseMetrics]) -> FittedTable:
+    """Wall seconds by part, a row for each phase that has any."""
+    from training.loop.durations import by_kind
+
+    spent = {metrics.phase: by_kind(metrics.seconds) for metrics in phases if metrics.seconds}
+    known = {part for parts in spent.values() for part in parts}
+    shown = [part for part in _PARTS if part in known] + sorted(known - _PARTS.keys())
+    columns = (Column(_PARTS.get(part, part), right=True) for part in shown)
+    table = FittedTable(Column("phase", right=True), *columns, Column("all", right=True), title="wall seconds by part")
+    for phase, parts in spent.items():
+        numbers = (f"{parts[part]:.0f}" if part in parts else "" for part in shown)
+        table.row(str(phase), *numbers, f"{sum(parts.values()):.0f}")
+    return table
+
+
+_PARTS = {
+    "rollouts": "roll-\nouts",
+    "data": "data",
+    "potential": "poten-\ntial",
+    "value": "value",
+    "advantages": "advan-\ntages",
+    "actor": "actor",
+    "evaluation": "evalu-\nation",
+}
+"""Headers of the parts of a phase, in their order."""
 
 
 def held_out_cell(metrics: PhaseMetrics) -> str:
@@ -106,11 +136,13 @@ def _cells(metrics: PhaseMetrics) -> tuple[str, ...]:
 
 
 def _group_cells(metrics: PhaseMetrics) -> tuple[str, ...]:
+    from training.loop.durations import training_seconds
+
     groups = metrics.groups
     if groups is None:
         return (str(metrics.phase), held_out_cell(metrics), *("",) * (len(_GROUP_COLUMNS) - 2))
     played = metrics.seconds.get("rollouts")
-    trained = sum(took for part, took in metrics.seconds.items() if part != "rollouts")
+    trained = training_seconds(metrics.seconds)
     return (
         str(metrics.phase),
         held_out_cell(metrics),

@@ -170,7 +170,8 @@ def _size(text: str | None) -> tuple[int, int] | None:
 
 
 def _print(result: TrainingPlan) -> None:
-    from training.engine.memory_plan import GB, RESERVE
+    from training.engine.learning_rate_check import ENOUGH_CHANGE, LEAST_CHANGE
+    from training.engine.memory_plan import GAPS, GB, RESERVE
 
     split = "weights sharded" if result.sharded else "each with the whole model"
     split += f", ZeRO {result.zero}" if result.zero else ""
@@ -179,26 +180,33 @@ def _print(result: TrainingPlan) -> None:
         Column("stage", wrap=8),
         *(Column(name, right=True, drop=drop or 0) for name, drop in roles),
         Column("total", right=True),
+        Column("reserved", right=True),
         Column("left", right=True),
         title=f"GB a process at the peak: {result.model}, {result.processes} processes, {split}",
     )
     for peak in result.peaks:
         numbers = (getattr(peak, name) for name, _ in roles)
-        cells = (f"{number / GB:.1f}" for number in (*numbers, peak.total, result.usable - peak.total))
+        sums = (peak.total, peak.reserved, result.usable - peak.reserved)
+        cells = (f"{number / GB:.1f}" for number in (*numbers, *sums))
         table.row(peak.stage, *cells)
     print_table(table)
     lines = [
+        f"reserved: by PyTorch's allocator, {GAPS:.0%} more than the total for its gaps",
         f"left: of {result.usable / GB:.1f} GB, {RESERVE:.0%} of {result.gpu_bytes / GB:.0f} GB are kept free; "
-        "--gpu-memory plans for another GPU"
+        "--gpu-memory plans for another GPU",
+        f"main memory: a process loads at most {result.loaded / GB:.1f} GB of weights, {result.processes} processes "
+        f"{result.processes * result.loaded / GB:.1f} GB, and libraries take about 1 GB in each",
     ]
     lines += [
         f"{rate.stage}: rate {rate.rate:g} changes a layer's output by at most {rate.change:.2g}, "
-        f"{rate.times_least:.3g} times the least"
+        f"{rate.times_least:.3g} times the least" + _LOW * (LEAST_CHANGE <= rate.change < ENOUGH_CHANGE)
         for rate in result.rates
     ]
     for line in lines:
         stdout.print(line, highlight=False, markup=False, soft_wrap=True)
 
+
+_LOW = ": a low rate, the model may learn only a part of what it is asked"
 
 _ROLES = (
     ("weights", None),

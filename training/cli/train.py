@@ -25,6 +25,7 @@ from agent.cli.wait_notices import Notices
 from envs.core.errors import BadInput
 from training.cli import grpo as group_policy
 from training.cli.adagui import adagui_data
+from training.cli.best import best
 from training.cli.imitation import imitates_examples, sft_on_examples
 from training.cli.loop_run import held_out_cell, number_cell, print_progress, run_loop
 from training.cli.messages import (
@@ -58,6 +59,7 @@ app.command("examples")(group_policy.examples)
 app.command("puzzles")(group_policy.puzzles)
 app.command("adagui-data")(adagui_data)
 app.command("recipes")(show_recipes)
+app.command("best")(best)
 
 AllowEvaluation = Annotated[bool, typer.Option("--allow-evaluation", help="Also learn from evaluation instances.")]
 

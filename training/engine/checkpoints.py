@@ -21,6 +21,7 @@ from models.local.gpu_attention import avoid_cudnn_attention
 from models.local.loading import declare_turn_end, read_checkpoint, reading_old_names
 from models.local.safe_loading import ADAPTER_CONFIG, LOCAL, WEIGHTS, weights_problem
 from models.vision.checkpoints import copy_processor
+from training.engine.half_weights import loading_half
 from training.engine.language_model import encoder_layers, freeze_encoders
 from training.engine.packed_model import accept_packed
 from training.engine.processes import process_state
@@ -31,13 +32,16 @@ ADAPTER = "adapter"
 """The folder of a training with LoRA that holds the adapter, beside `model`, which has it merged."""
 
 
-def load_policy(folder: Path, *, padded: bool = False) -> tuple[Any, Any]:
-    """Loads (causal model in float32, tokenizer); an adapter is merged into its base.
+def load_policy(folder: Path, *, padded: bool = False, half: bool = False) -> tuple[Any, Any]:
+    """Loads (causal model in float32, tokenizer); an adapter is merged into its base. With *half* the linear layers of
+    a checkpoint are read in bfloat16, see :func:`training.engine.half_weights.loading_half`; an adapter is merged in
+    float32.
 
     The model takes packed sequences, see :func:`accept_packed`, or with *padded* batches with an attention mask. Of a
     multimodal model only the language model has gradients. Never uses the network. Raises BadInput in one line.
     """
-    model, tokenizer = _read_policy(folder)
+    with loading_half(half=half and not is_adapter(folder)):
+        model, tokenizer = _read_policy(folder)
     freeze_encoders(model)
     if not padded:
         accept_packed(model)

@@ -22,6 +22,7 @@ from models.local.safe_loading import WEIGHTS
 from training.data.packing import PackedSequence
 from training.data.rows import Row
 from training.engine.checkpoints import check_weights, is_adapter, load_policy, lora_config
+from training.engine.half_weights import loading_half
 from training.engine.language_model import freeze_encoders, hidden_width
 from training.engine.packed_model import accept_packed
 from training.engine.settings import Lora
@@ -44,23 +45,25 @@ class Critic(nn.Module):
         self.head = _new_head(width)
 
     @classmethod
-    def from_policy(cls, folder: Path) -> Critic:
-        """A critic with a new head on the trunk of the checkpoint in *folder*; an adapter is merged into its base."""
+    def from_policy(cls, folder: Path, *, half: bool = False) -> Critic:
+        """A critic with a new head on the trunk of the checkpoint in *folder*; an adapter is merged into its base.
+        *half*: as :func:`training.engine.checkpoints.load_policy` reads it; the head is in float32."""
         from transformers import AutoModel
 
         if is_adapter(folder):
             trunk: Any = load_policy(folder)[0].base_model
         else:
             check_weights(folder)
-            trunk = AutoModel.from_pretrained(folder, dtype=torch.float32, **WEIGHTS)
+            with loading_half(half=half):
+                trunk = AutoModel.from_pretrained(folder, dtype=torch.float32, **WEIGHTS)
             freeze_encoders(trunk)
             accept_packed(trunk)
         return cls(trunk, hidden_width(trunk.config))
 
     @classmethod
-    def load(cls, folder: Path) -> Critic:
-        """Loads what `save` wrote."""
-        critic = cls.from_policy(folder)
+    def load(cls, folder: Path, *, half: bool = False) -> Critic:
+        """Loads what `save` wrote. *half*: see :meth:`from_policy`."""
+        critic = cls.from_policy(folder, half=half)
         critic.head.load_state_dict(load_file(folder / HEAD))
         return critic
 

@@ -25,6 +25,8 @@ from training.engine.trainer import rate_share
 
 LEAST_CHANGE: Final = 0.02
 """Relative change of a layer's output; a stage below it leaves its model practically unchanged."""
+ENOUGH_CHANGE: Final = 0.08
+"""A stage between `LEAST_CHANGE` and this gets a warning: rows of a phase agree less than a toy stage's."""
 LEAST_LOGIT: Final = 0.1
 """A critic whose logits stay below it predicts 0.475 to 0.525 for every state."""
 FEATURE: Final = 0.5
@@ -40,7 +42,7 @@ class UpdateBound:
     name: str
     optimization: Optimization
     steps: int
-    """Of the optimizer, at most."""
+    """Of the optimizer, as known or expected."""
     width: int
     """Of the model's hidden states."""
     lora: Lora | None
@@ -70,7 +72,7 @@ class UpdateBound:
 
     def of(self, rate: float) -> str:
         """Describes the bound of *rate*, for a message."""
-        moved = f"in at most {self._counted} steps by {rate * self._rates:.1g}"
+        moved = f"in {self._counted} steps by {rate * self._rates:.1g}"
         return f"Adam moves a weight by at most about the rate a step, {moved}"
 
 
@@ -95,12 +97,26 @@ def rate_problem(bound: UpdateBound) -> str:
     )
 
 
+def rate_warning(bound: UpdateBound) -> str:
+    """Why the stage may move its model only in part, in one line; empty if it moves it enough, or practically not
+    (:func:`rate_problem`)."""
+    if not bound.optimization.epochs or not LEAST_CHANGE <= bound.change < ENOUGH_CHANGE:
+        return ""
+    rate = bound.optimization.learning_rate
+    return (
+        f"{bound.name}.learning_rate {rate:g} is low: {bound.of(rate)}, so a layer's output changes by at most "
+        f"{bound.change:.1g} of itself; below {ENOUGH_CHANGE:g} a model may learn only a part of what it is asked: "
+        "take a higher rate"
+    )
+
+
 def check_head(bound: UpdateBound, key: str, head_rate: float) -> None:
     """Raises BadInput where a critic would predict the same for every state; its head learns at *head_rate* (*key*)."""
     logit = bound.logit(head_rate)
     if not bound.optimization.epochs or logit >= LEAST_LOGIT:
         return
+    needed = max(1e-4, 2 * head_rate * LEAST_LOGIT / logit)
     raise BadInput(
         f"{key} {head_rate:g} would teach nothing: the head begins at 0, and {bound.of(head_rate)}, "
-        f"so its logit changes by at most {logit:.1g}, less than {LEAST_LOGIT:g}: take about 1e-4 or more"
+        f"so its logit changes by at most {logit:.1g}, less than {LEAST_LOGIT:g}: take {needed:.1g} or more"
     )

@@ -2,7 +2,7 @@
 
 The model's own code runs forward and backward on fake tensors, which have shapes and no data, and the bytes of all live
 tensors are counted. On a CPU the peak equals that of the allocator (`tests/training/engine/test_memory_plan.py`). On a
-GPU kernels need workspace, the allocator leaves gaps, and PyTorch's context takes memory: see `RESERVE`.
+GPU kernels need workspace, the allocator leaves gaps, and PyTorch's context takes memory: see `GAPS` and `RESERVE`.
 
 Optimizer, gradients and sharding are arithmetic: AdamW holds two moments of each trained weight, in its type. DeepSpeed
 holds a copy of the weights, too, and a buffer in which gradients are sent.
@@ -28,8 +28,11 @@ from training.engine.sharding import REDUCE_BUCKET
 
 GB: Final = 10**9
 RESERVE: Final = 0.08
-"""Share of a GPU's memory that a plan leaves for PyTorch's context, workspace of kernels and gaps of the allocator:
-3.7 % of an H100 in the largest case measured (docs/results/gpu.md)."""
+"""Share of a GPU's memory that a plan leaves for PyTorch's context and the buffers of communication; the context was
+0.3 % of an H100 (docs/results/gpu.md), the buffers were not measured."""
+GAPS: Final = 0.15
+"""What the allocator reserves beside the planned bytes, as a share of them: gaps and workspace of kernels. It was
+14.8 % in the largest measured case (docs/results/gpu.md)."""
 PLANNED_ON: Final = torch.device("cpu")
 """The device of the fake tensors, whose autocast is planned for all devices."""
 MOMENTS: Final = 2
@@ -72,11 +75,18 @@ class Peak(Record):
     """Memory reserved by another program on the GPU that samples completions."""
     update: int = 0
     """Temporaries of the optimizer step, which has no activations and logits."""
+    loaded: int = 0
+    """Main memory in which a process has the weights before they are on the GPU; it is no part of `total`."""
 
     @property
     def total(self) -> int:
         held = self.weights + self.reference + self.gradients + self.optimizer + self.cache + self.sampler
         return held + max(self.gathered + self.activations + self.logits, self.update)
+
+    @property
+    def reserved(self) -> int:
+        """`total` with what PyTorch's allocator reserves beside it; another program's memory has its own gaps."""
+        return self.total + round(GAPS * (self.total - self.sampler))
 
 
 class LiveBytes(TorchDispatchMode):
@@ -132,6 +142,8 @@ class Pass:
     trains: bool = True
     more_weights: int = 0
     """Bytes of weights beside the model's, such as those of inactive adapters."""
+    merges: bool = False
+    """At its end adapters are merged into float32 weights in main memory, by the first process."""
 
 
 def plan_pass(planned: Pass, sharing: Sharing | None = None) -> Peak:
@@ -156,16 +168,19 @@ def plan_pass(planned: Pass, sharing: Sharing | None = None) -> Peak:
     others, logits = live.peak
     learned = sum(map(_bytes, trained))
     parts = sharing.processes if sharing.sharded and planned.trains else 1
+    weights = sum(map(_bytes, (*model.parameters(), *model.buffers())))
+    merged = sum(4 * weight.numel() for weight in model.parameters())
     updated = learned // (sharing.processes if sharing.zero else parts)
     return Peak(
         stage=planned.stage,
-        weights=(sum(map(_bytes, (*model.parameters(), *model.buffers()))) + planned.more_weights) // parts,
+        weights=(weights + planned.more_weights) // parts,
         gradients=_gradients(trained, sharing),
         optimizer=(MOMENTS + (sharing.zero > 0)) * updated,  # ZeRO updates a copy of its part of the weights
         gathered=_gathered(model) if parts > 1 else 0,
         activations=others,
         logits=logits,
         update=updated if sharing.foreach else 0,
+        loaded=max(weights, merged) if planned.merges and sharing.processes == 1 else weights,
     )
 
 

@@ -156,7 +156,7 @@ def _config(out: Path, rows: Sequence[Row], job: SupervisedJob) -> Any:
         gradient_checkpointing=cast(Any, None),  # the deprecated name of the option; TRL's default is on
         train_sampling_strategy="group_by_length",
         logging_steps=max(1, steps // 20),
-        **shared_arguments(optimization, compute, seed=job.seed, steps=steps),
+        **shared_arguments(optimization, compute, seed=job.seed, steps=steps, report_to=job.report_to),
     )
     one_device(arguments)
     return arguments

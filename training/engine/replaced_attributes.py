@@ -11,7 +11,7 @@ from torch import nn
 
 
 @contextmanager
-def replaced(owner: ModuleType | nn.Module, name: str, value: object) -> Generator[None]:
+def replaced(owner: ModuleType | nn.Module | type, name: str, value: object) -> Generator[None]:
     """In it the attribute *name* of *owner* is *value*. Raises AttributeError where *owner* has no such attribute."""
     before = getattr(owner, name)
     own = name in vars(owner)

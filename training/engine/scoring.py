@@ -141,5 +141,6 @@ def _loaded(kind: ScoreKind, checkpoint: Path, compute: Compute, cache: SharedBa
     models = cache.get(checkpoint, compute)
     if models is not None and (kind == "actions" or is_adapter(checkpoint)):
         return models.reference(checkpoint) if kind == "actions" else models.use("value", checkpoint)
-    model: Any = Critic.load(checkpoint) if kind == "states" else load_policy(checkpoint)[0]
+    half = compute.bf16
+    model: Any = Critic.load(checkpoint, half=half) if kind == "states" else load_policy(checkpoint, half=half)[0]
     return hold_frozen_in_bfloat16(model, compute, frozen=True).to(device).eval()

@@ -27,13 +27,19 @@ from training.data.rows import Row
 from training.engine.annotate import completion_token_logprobs
 from training.engine.checkpoints import load_policy, save_adapter, save_policy, select_device, with_adapter
 from training.engine.early_stopping import BEST, EarlyStopping, load_best
-from training.engine.half_weights import copy_trained_weights, hold_frozen_in_bfloat16, is_held_in_bfloat16
+from training.engine.half_weights import (
+    copy_trained_weights,
+    hold_frozen_in_bfloat16,
+    is_held_in_bfloat16,
+    reads_half,
+)
 from training.engine.launcher import run_launched
 from training.engine.packed_model import accept_packed
 from training.engine.padded_sft import padded_trainer
 from training.engine.progress import ReportSteps, Watcher, unwatched
 from training.engine.rotary_lengths import length_class
 from training.engine.sharding import settle_sharding, whole_model
+from training.engine.stage_jobs import keep_curves
 from training.engine.step_plan import Plan, StepShard
 from training.engine.supervised_job import SupervisedJob
 from training.engine.trainer import RowsTrainer, SaveByTheClock, StopOnNonfinite, train_on, training_arguments
@@ -92,7 +98,7 @@ def _trained(job: SupervisedJob, rows: Sequence[Row], validation: Sequence[Row],
     from transformers import PrinterCallback
 
     select_device(job.compute)
-    model, tokenizer = load_policy(job.start, padded=True)
+    model, tokenizer = load_policy(job.start, padded=True, half=reads_half(job.compute))
     torch.manual_seed(job.seed)  # new adapters do not depend on what this process ran before
     try:
         accept_packed(model)
@@ -100,6 +106,9 @@ def _trained(job: SupervisedJob, rows: Sequence[Row], validation: Sequence[Row],
     except UnpackableLayers as error:
         if validation:
             raise BadInput(f"validation rows are packed, but {error}; or leave them out") from error
+        if reads_half(job.compute):  # padded rows are trained on float32 weights
+            model, tokenizer = load_policy(job.start, padded=True)
+            torch.manual_seed(job.seed)
         trainer = padded_trainer(model, tokenizer, rows, out / "checkpoints", job)
     settle_sharding(trainer)
     trainer.remove_callback(PrinterCallback)
@@ -121,6 +130,7 @@ def _trained(job: SupervisedJob, rows: Sequence[Row], validation: Sequence[Row],
         write_atomically(out / "log.json", json.dumps(trainer.state.log_history, indent=1) + "\n", sync=False)
         save_adapter(learned, out / "model", job.start)
         save_policy(learned, tokenizer, out / "model", job.start)
+        keep_curves(out)
         shutil.rmtree(out / "checkpoints", ignore_errors=True)
         (out / BEST).unlink(missing_ok=True)
     return out / "model"
@@ -148,7 +158,7 @@ def packed_trainer(model: Any, rows: Sequence[Row], out: Path, job: SupervisedJo
     optimization, compute = job.optimization, job.compute
     by_epoch = math.ceil(len(rows) / optimization.batch_rows)
     steps = job.steps or max(1, optimization.epochs * by_epoch)
-    arguments = training_arguments(out, optimization, compute, seed=job.seed, steps=steps)
+    arguments = training_arguments(out, optimization, compute, seed=job.seed, steps=steps, report_to=job.report_to)
     plan = Plan(
         rows,
         batch_rows=optimization.batch_rows,

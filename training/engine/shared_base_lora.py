@@ -73,7 +73,7 @@ class SharedBaseModels:
         from peft import get_peft_model
 
         self.base = base_of(base)
-        model, self.tokenizer = load_policy(self.base)
+        model, self.tokenizer = load_policy(self.base, half=compute is not None and compute.bf16)
         if compute is not None:
             hold_frozen_in_bfloat16(model, compute, frozen=True)
         self._lora = lora

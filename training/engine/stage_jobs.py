@@ -44,7 +44,12 @@ from training.engine.checkpoints import (
 from training.engine.clipped_actor import ClippedActorTrainer
 from training.engine.critic_model import Critic, states_of
 from training.engine.critics import CriticTrainer
-from training.engine.half_weights import copy_trained_weights, hold_frozen_in_bfloat16, is_held_in_bfloat16
+from training.engine.half_weights import (
+    copy_trained_weights,
+    hold_frozen_in_bfloat16,
+    is_held_in_bfloat16,
+    reads_half,
+)
 from training.engine.launcher import run_launched
 from training.engine.progress import Watcher, unwatched
 from training.engine.rotary_lengths import length_class
@@ -116,7 +121,8 @@ def run_job(folder: Path, models: SharedBaseModels | None = None, watch: Watcher
     if models is not None:
         trainer = _trainer(folder, job, models.use(job.kind, job.start), rows, columns)
     else:
-        trainer = _trainer(folder, job, hold_frozen_in_bfloat16(_built(job), job.compute), rows, columns)
+        model = hold_frozen_in_bfloat16(_built(job, half=reads_half(job.compute)), job.compute)
+        trainer = _trainer(folder, job, model, rows, columns)
     settle_sharding(trainer)
     if job.compute.shared_base and (trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled):
         raise BadInput(
@@ -132,15 +138,15 @@ def run_job(folder: Path, models: SharedBaseModels | None = None, watch: Watcher
             models.save(job.kind, folder / "model")
         else:
             _save(learned, job, folder / "model")
-        _keep_curves(folder)
+        keep_curves(folder)
         shutil.rmtree(folder / "checkpoints", ignore_errors=True)
 
 
-def _built(job: StageJob) -> nn.Module:
-    """The initial model of the stage."""
+def _built(job: StageJob, *, half: bool = False) -> nn.Module:
+    """The initial model of the stage; *half*: the weights under adapters are read in bfloat16."""
     if job.kind == "actor":
-        return with_adapter(load_policy(job.start)[0], job.compute.lora)
-    critic = Critic.load(job.start) if Critic.is_at(job.start) else Critic.from_policy(job.start)
+        return with_adapter(load_policy(job.start, half=half)[0], job.compute.lora)
+    critic = (Critic.load if Critic.is_at(job.start) else Critic.from_policy)(job.start, half=half)
     if job.compute.lora is not None:
         critic.adapt(job.compute.lora)
     return critic
@@ -158,8 +164,8 @@ def _save(learned: Any, job: StageJob, out: Path) -> None:
         learned.save(part)
 
 
-def _keep_curves(folder: Path) -> None:
-    """Moves the stage's TensorBoard events out of the checkpoint folder, where transformers writes them."""
+def keep_curves(folder: Path) -> None:
+    """Moves the TensorBoard events of a training out of its checkpoint folder, where transformers writes them."""
     events = folder / "checkpoints" / "runs"
     if events.is_dir():
         shutil.rmtree(folder / "tensorboard", ignore_errors=True)

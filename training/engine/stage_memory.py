@@ -108,15 +108,21 @@ class _Maker:
 
     def passes(self, *, critics: bool) -> Iterator[Pass]:
         more = self._inactive_parts() if self._compute.shared_base else 0
-        yield Pass("actor", self.actor, self._actor_loss, self._vocabulary, more_weights=more)
+        merges = self._merges and not self._compute.shared_base
+        yield Pass("actor", self.actor, self._actor_loss, self._vocabulary, more_weights=more, merges=merges)
         if critics:
             build = self._shared_base_critic if self._compute.shared_base else self.critic
-            yield Pass("critic", build, self._critic_loss, self._vocabulary, more_weights=more)
+            yield Pass("critic", build, self._critic_loss, self._vocabulary, more_weights=more, merges=merges)
         scored = self.actor if self._compute.shared_base else self._scored
         yield Pass("scoring", scored, self._scores, self._vocabulary, trains=False, more_weights=more)
 
     def fine_tuning(self) -> Pass:
-        return Pass("fine-tuning", self.actor, self._likelihood_loss, self._vocabulary)
+        return Pass("fine-tuning", self.actor, self._likelihood_loss, self._vocabulary, merges=self._merges)
+
+    @property
+    def _merges(self) -> bool:
+        """Whether a trained adapter is merged into the weights as they are in the checkpoint."""
+        return self._compute.lora is not None
 
     def actor(self) -> nn.Module:
         lora = self._compute.needed_lora if self._compute.shared_base else self._compute.lora

@@ -19,3 +19,5 @@ class SupervisedJob(Record):
     """Optimizer steps; None: as many as the epochs take."""
     patience: int = 1
     """With validation rows: epochs without a lower loss after which training ends."""
+    report_to: tuple[str, ...] = ()
+    """Trackers of transformers."""

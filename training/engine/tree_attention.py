@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn
@@ -53,9 +54,13 @@ def use_tree_attention(model: Any, *, checked: bool = False) -> None:
 def _calls_attention_as_needed(model: Any) -> bool:
     """Runs *model* on two tokens up to its first attention."""
     implementation, tokens = model.config._attn_implementation, torch.tensor([[0, 1]], device=model.device)
+    device = tokens.device.type
+    products = (
+        nullcontext() if device == "meta" else torch.autocast(device, torch.bfloat16)
+    )  # linear layers may be half
     model.set_attn_implementation(_PROBE)
     try:
-        with torch.no_grad():
+        with torch.no_grad(), products:
             model.base_model(input_ids=tokens, position_ids=tokens, branches=Branches((2,), ((0,),)), use_cache=False)
     except _AttentionCalled as call:
         return call.as_needed

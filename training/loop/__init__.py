@@ -4,6 +4,7 @@
     ├── config.json            the resolved configuration
     ├── progress.json          the data of `mira train show`
     ├── tensorboard/           scalars of each phase, if `report_to` names tensorboard
+    ├── trackers.json          the run that has them, if it names wandb or mlflow
     ├── phase-0/evaluation/run evaluation of the start
     └── phase-1 …
         ├── tasks.json         the tasks to play, with reasons

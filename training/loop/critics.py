@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from envs.core.errors import BadInput
+from training.data.cache import read_rows
 from training.data.columns import Column
 from training.data.rows import Row, RowEncoder, room_at_play
 from training.data.trajectories import Trajectory
@@ -83,7 +85,30 @@ def _potential(context: PhaseContext, data: PhaseData) -> tuple[Path, CriticScor
     if context.demonstrations and "potential" not in context.critics:
         more, labelled = _demonstrated(context, data)
         rows, targets = [*rows, *more], [*targets, *labelled]
+    _check_labelled(context, data, len(rows))
     return _critic(context, "potential", _Examples(rows, targets), unseen)
+
+
+def _check_labelled(context: PhaseContext, data: PhaseData, labelled: int) -> None:
+    """Raises BadInput where rewards would be shaped by a potential critic that never had a row to learn from: it is
+    about 0.5 in every state, so that shaping adds a constant to the last reward of a success."""
+    settings = context.settings
+    shapes = settings.targets.shape_failures or any(trajectory.success for trajectory in data.trajectories)
+    if labelled or not shapes or (settings.potential.keep and _has_learned(context)):
+        return
+    successes = [trajectory for trajectory in data.trajectories if trajectory.success]
+    planned = sum(trajectory.milestones > 0 for trajectory in successes)
+    raise BadInput(
+        f"phase {context.number}: the potential critic has no row to learn from ({len(successes)} successes, {planned}"
+        " of them with milestones): name runs with milestones in pretraining, or set targets.alpha to 0"
+    )
+
+
+def _has_learned(context: PhaseContext) -> bool:
+    """Whether the potential critic had rows before this phase."""
+    run = context.folder.parent
+    tables = [run / f"phase-{number}" / "potential" / "rows.parquet" for number in range(1, context.number)]
+    return bool(context.pretraining) or any(len(read_rows(table)[0]) > 0 for table in tables if table.exists())
 
 
 def _value(context: PhaseContext, data: PhaseData) -> tuple[Path, CriticScores | None]:

@@ -14,6 +14,7 @@ from training.data.rows import Row
 from training.data.trajectories import Trajectory
 from training.loop.advantage_columns import ActorRows
 from training.loop.data import PhaseData
+from training.loop.durations import training_seconds
 from training.loop.metrics import GroupMetrics
 from training.loop.phase_context import PhaseContext
 from training.mira.group_advantages import count_groups, episode_advantages, groups_of, row_weights
@@ -111,7 +112,7 @@ def play_seconds(runs: Sequence[Path]) -> tuple[float, float]:
 def describe_groups(metrics: GroupMetrics, seconds: dict[str, float]) -> str:
     """One line of progress."""
     counts = metrics.counts
-    training = sum(took for part, took in seconds.items() if part != "rollouts")
+    training = training_seconds(seconds)
     parts = [
         f"reward {counts.reward:.3f}" if counts.reward is not None else "no reward",
         f"{counts.informative} of {counts.groups} groups with different rewards"

@@ -7,7 +7,7 @@ import json
 import random
 import shutil
 from collections.abc import AsyncGenerator, Generator, Sequence
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ from training.loop.curriculum import (
 )
 from training.loop.curriculum.task_list import Selection
 from training.loop.data import read_runs
+from training.loop.durations import EVALUATION, read_seconds, timed
 from training.loop.evaluation_tasks import evaluation_refs
 from training.loop.metrics import PhaseMetrics, PlayedRun, played_in
 from training.loop.parts import changed_keys, load_or_compute, read_record, run_location, write_json, write_record
@@ -94,9 +95,10 @@ class Loop:
         watch: Watcher = unwatched,
     ) -> Loop:
         """Opens a new run or one to resume, without writing. Raises BadInput where *out* holds a run with other
-        settings, and for wrong *settings* that can be detected before anything is played."""
+        settings, and for wrong *settings* that can be detected before anything is played. *log* gets warnings of
+        settings that are probably not meant."""
         _check_folder(out, settings)
-        check_settings(settings)
+        check_settings(settings, log)
         return cls(out, settings, tuple(listeners), log, watch)
 
     async def run(self) -> Progress:
@@ -156,7 +158,8 @@ class Loop:
         return progress
 
     async def _start(self, refs: Sequence[TaskRef]) -> PhaseMetrics:
-        return PhaseMetrics(phase=0, evaluation=await self._evaluated(0, refs))
+        played = await self._evaluated(0, refs)
+        return PhaseMetrics(phase=0, evaluation=played, seconds=read_seconds(self.folder(0)))
 
     async def _pool(self) -> tuple[Candidate, ...]:
         pool = self.settings.pool
@@ -168,7 +171,9 @@ class Loop:
         due = number % self.settings.evaluation.every == 0 or number == self.settings.phases
         if not due and not evaluated(self.folder(number)):  # before more phases were added, it was the last one
             return metrics
-        return metrics.model_copy(update={"evaluation": await self._evaluated(number, refs)})
+        played = await self._evaluated(number, refs)
+        seconds = metrics.seconds | read_seconds(self.folder(number))
+        return metrics.model_copy(update={"evaluation": played, "seconds": seconds})
 
     async def _new_phase(self, number: int, pool: Sequence[Candidate]) -> PhaseMetrics:
         tasks = await self._tasks(number, pool)
@@ -195,9 +200,11 @@ class Loop:
 
     async def _evaluated(self, number: int, refs: Sequence[TaskRef]) -> PlayedRun:
         self.log(f"phase {number}: evaluating on {len(refs)} held-out tasks")
-        run = await evaluate(
-            self.folder(number), self.policy(number), refs, self.settings, listeners=self.listeners, log=self.log
-        )
+        folder = self.folder(number)
+        with nullcontext() if evaluated(folder) else timed(folder, EVALUATION):
+            run = await evaluate(
+                folder, self.policy(number), refs, self.settings, listeners=self.listeners, log=self.log
+            )
         played = played_in(run)
         self.log(f"phase {number}: {played.successes} of {played.episodes} solved")
         return played

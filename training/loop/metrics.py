@@ -127,7 +127,7 @@ class PhaseMetrics(Record):
     groups: GroupMetrics | None = None
     """None without group-relative advantages."""
     seconds: dict[str, float] = Field(default_factory=dict)
-    """Wall seconds of each part that this process ran."""
+    """Wall seconds of each part, the evaluation included, summed over the processes of a resumed phase."""
 
 
 def unreadable_share(trajectories: Sequence[Trajectory]) -> float | None:

@@ -13,22 +13,25 @@ from agent.progress import Listener
 from agent.run.stopping import interruptible
 from envs.core.errors import BadInput
 from envs.core.tasks import TaskRef
-from models.local.declarations import declare_no_reasons, declare_precision
+from models.local.declarations import declare_milestones, declare_no_reasons, declare_precision
 from training.data.cache import read_rows, rows_digest, write_rows, write_trajectories
 from training.data.columns import Column
 from training.data.rows import RowEncoder, room_at_play
 from training.data.table import DataSummary, summarize
 from training.data.thoughts import declare_learned_thoughts, thoughts_in
 from training.engine.checkpoints import base_of, load_tokenizer, read_config
+from training.engine.language_model import hidden_width
 from training.engine.stage_jobs import StageJob, write_job
 from training.loop.advantage_columns import ActorRows, check_advantages, select_rows
 from training.loop.critics import Critics, score_rows, train_critics
 from training.loop.data import PhaseData, ReplayCounts, phase_data, read_episodes, read_runs
+from training.loop.durations import ROLLOUTS
 from training.loop.evaluation.phases import is_finished
 from training.loop.group_update import describe_groups, group_metrics, group_rows
 from training.loop.metrics import PhaseMetrics, loss_change, played_in, unreadable_share
 from training.loop.parts import read_record, run_location, write_record
 from training.loop.phase_context import LogFunction, PhaseContext
+from training.loop.rates import check_rates
 from training.loop.rollouts import evaluation_config, play_run
 from training.loop.rounds import Draw, play_rounds
 from training.loop.settings import LoopSettings
@@ -55,11 +58,11 @@ def finished(folder: Path) -> PhaseMetrics | None:
 async def run_phase(context: PhaseContext, tasks: Sequence[TaskRef], draw: Draw | None = None) -> PhaseMetrics:
     """Plays and trains; then `FOLDER/actor/model` holds the new checkpoint. *draw*: see
     :func:`training.loop.rounds.play_rounds`. Raises TrainingDiverged, Interrupted."""
-    with context.part("rollouts", f"playing {len(tasks)} tasks"):
+    with context.part(ROLLOUTS, f"playing {len(tasks)} tasks"):
         runs = await play_rounds(context, tasks, draw)
     with interruptible(), context.running():
         metrics = learn(context, runs)
-    changes: dict[str, Any] = {"rollouts": played_in(*runs), "seconds": dict(context.seconds)}
+    changes: dict[str, Any] = {"rollouts": played_in(*runs), "seconds": context.seconds}
     if metrics.groups is not None:
         changes["groups"] = group_metrics(metrics.groups, context.folder / "actor", runs)
         context.log(f"phase {context.number}: {describe_groups(changes['groups'], context.seconds)}")
@@ -101,6 +104,8 @@ def learn(context: PhaseContext, runs: Sequence[Path]) -> PhaseMetrics:
     """Runs all parts of a phase after the rollouts: data, each critic, the actor. Finished parts are skipped. Call it
     within `context.running()`."""
     data = _data(context, runs)
+    if context.number == 1:
+        check_rates(context.settings, hidden_width(read_config(context.policy)), len(data.rows), context.log)
     chosen = group_rows(context, data) if context.settings.grouped else _critic_rows(context, data, runs)
     with context.part("actor", f"actor on {len(chosen.rows)} of {len(data.rows)} rows"):
         _actor(context, chosen, data)
@@ -272,6 +277,7 @@ def _actor(context: PhaseContext, chosen: ActorRows, data: PhaseData) -> None:
     model = context.runner.stage(folder)
     declare_prompts(model, settings.rollouts.profile)
     declare_no_reasons(model)
+    declare_milestones(model, "shown" if settings.rollouts.shows_milestones else "hidden")
     declare_precision(model, bf16=settings.compute.bf16)
     own = data.trajectories[: data.new]  # demonstrations and replayed episodes may have had other prompts
     learned = thoughts_in(own, load_tokenizer(context.policy))

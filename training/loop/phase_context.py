@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from training.data.trajectories import Trajectory
 from training.engine.progress import Watcher, unwatched
 from training.engine.scoring import ScoreKind, TokenScores
 from training.engine.stage_runner import StageRunner, stage_runner
+from training.loop.durations import read_seconds, timed
 from training.loop.settings import LoopSettings
 
 LogFunction = Callable[[str], None]
@@ -46,9 +46,12 @@ class PhaseContext:
     listeners: tuple[Listener, ...] = ()
     log: LogFunction = print
     watch: Watcher = unwatched
-    seconds: dict[str, float] = field(default_factory=dict[str, float])
-    """Duration of each finished part."""
     _runners: list[StageRunner] = field(default_factory=list[StageRunner])
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Wall seconds of each part so far, also in earlier processes of a resumed phase."""
+        return read_seconds(self.folder)
 
     @property
     def seed(self) -> int:
@@ -82,8 +85,7 @@ class PhaseContext:
 
     @contextmanager
     def part(self, name: str, description: str) -> Generator[None]:
-        """Logs the *description* of a part and records its duration."""
+        """Logs the *description* of a part and adds its duration to `seconds`."""
         self.log(f"phase {self.number}: {description}")
-        begun = time.monotonic()
-        yield
-        self.seconds[name] = round(time.monotonic() - begun, 2)
+        with timed(self.folder, name):
+            yield

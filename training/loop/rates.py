@@ -1,29 +1,43 @@
-"""The learning rates of a loop's stages, checked before anything is played."""
+"""The learning rates of a loop's stages, checked before anything is played and again with the first phase's rows."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Final
 
-from training.engine.learning_rate_check import UpdateBound, check_head, check_rate
+from training.engine.learning_rate_check import UpdateBound, check_head, check_rate, rate_warning
 from training.loop.settings import ActorSettings, CriticSettings, LoopSettings
 
+EPISODE_STEPS: Final = 7
+"""Expected steps of an episode, and so its rows, unless `rollouts.limits.max_steps` is less. An upper bound, such as
+`max_steps` with all possible replay, would accept rates that are a tenth of what a phase needs."""
 
-def check_rates(settings: LoopSettings, width: int) -> None:
-    """Raises BadInput where a stage's learning rate is too low to change a model of *width*, with the maximum number of
-    rows of a phase."""
-    for stage, bound in rate_bounds(settings, width):
+
+def check_rates(
+    settings: LoopSettings, width: int, rows: int | None = None, log: Callable[[str], None] | None = None
+) -> None:
+    """Raises BadInput where a stage's learning rate is too low to change a model of *width* in the steps of the first
+    phase; *log* gets a warning where it can change it only in part.
+
+    *rows*: of the phase, once it was played; None expects them from *settings*. The actor and the potential critic may
+    learn from a part of them.
+    """
+    for stage, bound in rate_bounds(settings, width, rows):
         check_rate(bound)
         if isinstance(stage, CriticSettings):
             key = bound.name.replace("optimization", "head_rate")
             check_head(bound, key, stage.rate_of_head)
+        if log is not None and (warning := rate_warning(bound)):
+            log(f"warning: {warning}")
 
 
-def rate_bounds(settings: LoopSettings, width: int) -> Iterator[tuple[CriticSettings | ActorSettings, UpdateBound]]:
-    """The bound of each stage. A critic has at most the actor's rows, except for demonstrations in the first phase."""
-    play = settings.rollouts
-    rounds = 1 + settings.groups.redraws if settings.grouped else 1
-    rows = math.ceil(rounds * play.tasks * play.attempts * play.limits.max_steps * (1 + settings.replay.per_new))
+def rate_bounds(
+    settings: LoopSettings, width: int, rows: int | None = None
+) -> Iterator[tuple[CriticSettings | ActorSettings, UpdateBound]]:
+    """The bound of each stage for a phase with *rows*; None: :func:`expected_rows`. A critic has at most the actor's
+    rows, except for demonstrations in the first phase."""
+    rows = expected_rows(settings) if rows is None else rows
     lora = settings.compute.needed_lora if settings.compute.shared_base else settings.compute.lora
     stages: dict[str, CriticSettings | ActorSettings] = {"actor": settings.actor}
     stages |= {"potential": settings.potential} if settings.needs_potential else {}
@@ -32,3 +46,11 @@ def rate_bounds(settings: LoopSettings, width: int) -> Iterator[tuple[CriticSett
         optimization = stage.optimization
         steps = optimization.epochs * math.ceil(rows / optimization.batch_rows)
         yield stage, UpdateBound(f"{name}.optimization", optimization, steps, width, lora)
+
+
+def expected_rows(settings: LoopSettings) -> int:
+    """Rows that the first phase is expected to have: `EPISODE_STEPS` of each episode. Nothing is replayed in it, and
+    groups may play all of their rounds."""
+    play = settings.rollouts
+    rounds = 1 + settings.groups.redraws if settings.grouped else 1
+    return rounds * play.tasks * play.attempts * min(play.limits.max_steps, EPISODE_STEPS)

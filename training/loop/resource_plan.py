@@ -16,7 +16,7 @@ from training.configs import HERE
 from training.engine.checkpoints import read_config
 from training.engine.language_model import hidden_width
 from training.engine.learning_rate_check import LEAST_CHANGE, UpdateBound, check_rate
-from training.engine.memory_plan import GB, RESERVE, Peak, Sharing
+from training.engine.memory_plan import GAPS, GB, RESERVE, Peak, Sharing
 from training.engine.sharding import ZERO_3
 from training.engine.stage_memory import fine_tuning_peak, stage_peaks
 from training.engine.tree_attention import UnpackableLayers
@@ -61,15 +61,21 @@ class TrainingPlan(Record):
 
     @property
     def largest(self) -> Peak:
-        return max(self.peaks, key=lambda peak: peak.total)
+        return max(self.peaks, key=lambda peak: peak.reserved)
+
+    @property
+    def loaded(self) -> int:
+        """Bytes of main memory in which a process has weights at most, before they are on the GPU."""
+        return max(peak.loaded for peak in self.peaks)
 
     def check(self) -> None:
         """Raises BadInput where a stage does not fit."""
         peak = self.largest
-        if peak.total > self.usable:
+        if peak.reserved > self.usable:
             most = max(self.advice, key=peak.__getattribute__)
             raise BadInput(
-                f"the {peak.stage} needs {peak.total / GB:.1f} GB in each of {self.processes} processes, and a GPU of "
+                f"the {peak.stage} needs {peak.total / GB:.1f} GB in each of {self.processes} processes, "
+                f"{peak.reserved / GB:.1f} GB with {GAPS:.0%} for gaps of the allocator, and a GPU of "
                 f"{self.gpu_bytes / GB:.0f} GB has {self.usable / GB:.1f} GB for it. The largest part is {most}: "
                 f"{self.advice[most]}"
             )

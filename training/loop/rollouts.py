@@ -68,7 +68,7 @@ def evaluation_config(policy: Path, settings: EvaluationSettings, rollouts: Roll
     """The configuration of rollouts with the evaluation's temperature and attempts. With planner `none` milestones are
     checked but not shown, so that their heat map can be drawn. A model that plans also rates, because the checkers know
     the reference milestones only."""
-    shown = settings.planner != "none"
+    shown = settings.shows_milestones
     return rollout_config(policy, rollouts, seed).model_copy(
         update={
             "planner": settings.planner if shown else "reference",

@@ -84,7 +84,7 @@ class RolloutSettings(Record):
     max_actions_per_turn: int = Field(default=1, ge=1, le=20)
     """Most actions of one answer, with full prompts. An answer with several is one decision of its trajectory."""
     constrained: bool = False
-    """Limit the answers of rollouts to valid actions. Recorded log-probabilities are those of the
+    """Limit the answers of rollouts to valid actions; not with `server`. Recorded log-probabilities are those of the
     unconstrained policy, which the update changes; the actions are sampled from the constrained distribution."""
     show_plan: bool = False
     """Show the milestones to the policy; off, they only shape the reward."""
@@ -97,11 +97,17 @@ class RolloutSettings(Record):
     """Says which milestones are done: `state` (the suite's checkers, which know the `reference` milestones only),
     `same` (the planner's model) or a model spec. Empty: `state` for the planner `reference`, else `same`."""
     judge: str = ""
-    """Outcome judge that labels the rollouts (MiRA paper, App. A.3): `same` (the planner's model) or the spec of a
-    large model. Empty: the suite's checkers do. The checker's score stands beside a judge's verdict in the traces;
-    evaluations always use the checkers."""
+    """Outcome judge that labels the rollouts (MiRA paper, App. A.3): `same` (the planner's model), the spec of a
+    large model, or `orm:MODEL`, an outcome reward model that answers YES or NO (:mod:`judges.orm`). Empty: the suite's
+    checkers do. The checker's score stands beside a judge's verdict in the traces; evaluations always use the
+    checkers."""
     base_url: str | None = None
     """Server of `openai:` specs, also of the evaluation's planner; None is the provider's own."""
+
+    @property
+    def shows_milestones(self) -> bool:
+        """Whether the policy's prompts show milestones."""
+        return self.show_plan and self.planner != "none"
 
     @model_validator(mode="before")
     @classmethod
@@ -128,6 +134,11 @@ class EvaluationSettings(TaskSettings):
     suite's checker."""
     attempts: int = Field(default=1, ge=1)
     temperature: float = Field(default=0.0, ge=0, le=2)
+
+    @property
+    def shows_milestones(self) -> bool:
+        """Whether the policy's prompts show milestones."""
+        return self.planner != "none"
 
 
 class ReplaySettings(Record):

@@ -10,7 +10,8 @@ from agent.run.components import check_outcome
 from agent.run.discover_traces import discover_traces
 from envs.core.errors import BadInput
 from envs.core.trace_store import check_chain, check_unedited, read_summary
-from models.local.declarations import declaration
+from models.local.declarations import declaration, declared_milestones
+from planners.registry import PLANNERS
 from training.data.provenance import Provenance
 from training.engine.checkpoints import base_of, check_adapter, is_adapter, read_config
 from training.engine.language_model import hidden_width
@@ -27,8 +28,9 @@ from training.loop.tracking import check_trackers
 from training.starts import start_folder
 
 
-def check_settings(settings: LoopSettings) -> None:
-    """Raises BadInput for wrong *settings* that can be detected before anything is played."""
+def check_settings(settings: LoopSettings, log: LogFunction) -> None:
+    """Raises BadInput for wrong *settings* that can be detected before anything is played. *log* gets a line for what
+    is possible, but probably not meant."""
     evaluation_refs(settings.evaluation)
     training_seeds(settings.pool.suite)
     for name in settings.pool.names:
@@ -40,8 +42,8 @@ def check_settings(settings: LoopSettings) -> None:
         check_policy(start)
     check_trainable(start, settings.compute)
     if settings.phases:
-        check_rates(settings, hidden_width(read_config(start)))
-    _check_start(start, settings)
+        check_rates(settings, hidden_width(read_config(start)), log=log)
+    _check_start(start, settings, log)
     check_outcome(rollout_config(start, settings.rollouts, settings.seed))
     check_trackers(settings.report_to)
     server = settings.rollouts.server
@@ -49,6 +51,12 @@ def check_settings(settings: LoopSettings) -> None:
         raise BadInput(
             "rollouts.server: a running server can load adapters, but no full checkpoints: set compute.shared_base, or"
             " give rollouts.server.command, which starts a server for each policy"
+        )
+    _check_play(settings)
+    if server is not None and settings.rollouts.constrained:
+        raise BadInput(
+            "rollouts.constrained with rollouts.server: vLLM computes log-probabilities after the limit to valid"
+            " actions, and the update needs those of the unconstrained policy: leave out one of the two"
         )
     _check_curriculum(settings)
     check_credit(settings)
@@ -77,14 +85,53 @@ async def check_episodes(name: str, places: Sequence[Path], log: LogFunction) ->
         raise BadInput(f"{name}: {refusal(successes, held)}; leave them out")
 
 
-def _check_start(start: Path, settings: LoopSettings) -> None:
-    """Raises BadInput where *start* does not fit the settings: its prompts or its adapter."""
+def _check_start(start: Path, settings: LoopSettings, log: LogFunction) -> None:
+    """Raises BadInput where *start* does not fit the settings: its prompts or its adapter. *log* gets a warning where
+    its prompts differ in the milestones alone."""
     style, profile = declaration(start, base_of(start))
     declared = profile or (style and OF_STYLE[style])
     if declared not in (None, settings.rollouts.profile):
         raise BadInput(f"start {str(start)!r} was trained on {declared} prompts: set rollouts.profile to {declared!r}")
     if settings.compute.shared_base and is_adapter(start):
         check_adapter(start, settings.compute.needed_lora)
+    _warn_of_milestones(start, settings, log)
+
+
+def _warn_of_milestones(start: Path, settings: LoopSettings, log: LogFunction) -> None:
+    """Logs a warning where *start* declares prompts with milestones and the loop plays without, or the reverse."""
+    declared = declared_milestones(start, base_of(start))
+    if declared not in ("shown", "hidden"):
+        return
+    keys = {
+        "rollouts.show_plan=true": settings.phases > 0 and not settings.rollouts.shows_milestones,
+        'evaluation.planner="reference"': not settings.evaluation.shows_milestones,
+    }
+    if declared == "hidden":
+        keys = {
+            "rollouts.show_plan=false": settings.phases > 0 and settings.rollouts.shows_milestones,
+            'evaluation.planner="none"': settings.evaluation.shows_milestones,
+        }
+    if changes := [key for key, differs in keys.items() if differs]:
+        trained, played = ("with", "without") if declared == "shown" else ("without", "with")
+        log(
+            f"warning: start {str(start)!r} was trained on prompts {trained} milestones and plays on prompts {played}"
+            f" them, where it may solve far less: set {' and '.join(changes)}"
+        )
+
+
+def _check_play(settings: LoopSettings) -> None:
+    """Raises BadInput for roles and attempts that do not fit each other."""
+    play, measured = settings.rollouts, settings.evaluation
+    if play.rater == "state" and PLANNERS.split(play.planner)[1]:
+        raise BadInput(
+            f"rollouts.rater 'state' knows the suite's own milestones only, and rollouts.planner {play.planner!r} makes"
+            " others: set rollouts.rater to 'same' or to a model"
+        )
+    if measured.attempts > 1 and measured.temperature == 0:
+        raise BadInput(
+            f"evaluation.attempts: {measured.attempts} greedy attempts are the same attempt: set evaluation.temperature"
+            " above 0, or evaluation.attempts to 1"
+        )
 
 
 def _check_curriculum(settings: LoopSettings) -> None:

@@ -16,7 +16,14 @@ from agent.episode.profile_prompts import profile_of_messages
 from envs.core.errors import BadInput, ResetFailed
 from envs.core.plain_values import Layer, checked, merged
 from envs.core.record import Record
-from models.local.declarations import PromptStyle, declare_no_reasons, declare_precision, declare_style
+from models.local.declarations import (
+    PromptStyle,
+    ShownMilestones,
+    declare_milestones,
+    declare_no_reasons,
+    declare_precision,
+    declare_style,
+)
 from training.data.cache import rows_digest, write_trajectories
 from training.data.rows import Row, RowEncoder, room_at_play
 from training.data.table import DataSummary, summarize
@@ -41,6 +48,7 @@ from training.loop.curriculum.trainable import declared_seeds, training_seeds
 from training.loop.data import read_runs
 from training.loop.parts import check_folder, owning, write_record
 from training.loop.settings import SET, values_of
+from training.loop.tracking import check_trackers
 from training.starts import start_folder
 
 
@@ -57,6 +65,8 @@ class SupervisedSettings(Record):
     """Train on failed episodes, too."""
     patience: int = Field(default=1, ge=1)
     """With validation runs: epochs without a lower loss on them after which training ends."""
+    report_to: tuple[str, ...] = ()
+    """Trackers of transformers, such as `tensorboard`, which get the loss."""
     launcher: tuple[str, ...] = ()
     """Command that runs the training in several processes, e.g. `["accelerate", "launch", "--num_processes", "8",
     "-m"]`; empty: this process."""
@@ -122,6 +132,7 @@ def fine_tune(
     anything else.
     """
     check_folder(out, BEGUN, "fine-tuning")
+    check_trackers(settings.report_to)
     policy = start_folder(start)
     check_checkpoint(policy)
     config, tokenizer = read_config(policy), load_tokenizer(policy)
@@ -160,6 +171,7 @@ def fine_tune(
             compute=settings.compute,
             seed=settings.seed,
             patience=settings.patience,
+            report_to=settings.report_to,
         )
         model = supervised(job, encoded.rows, out, validation=validation_rows, launcher=settings.launcher, watch=watch)
         _declare(model, kept, policy, log)
@@ -241,6 +253,7 @@ def play_command(model: Path, learned: Sequence[Trajectory]) -> tuple[str, ...]:
 def _declare(model: Path, learned: Sequence[Trajectory], start: Path, log: Callable[[str], None]) -> None:
     """Declares the prompts that *model* was trained on, beside its weights."""
     declare_style(model, _style(learned), _profile(learned))
+    declare_milestones(model, _milestones(learned))
     if not _gives_reasons(learned):
         declare_no_reasons(model)
     declare_learned_thoughts(model, thoughts_in(learned), start, base_of(start), log=log)
@@ -249,6 +262,12 @@ def _declare(model: Path, learned: Sequence[Trajectory], start: Path, log: Calla
 def _shows_plan(decision: Decision) -> bool:
     """Whether the prompt shows milestones, in either prompt style."""
     return any("\nNext: " in text or "\nPlan\n" in text for _, text in decision.messages)
+
+
+def _milestones(learned: Sequence[Trajectory]) -> ShownMilestones:
+    """Whether the first prompts of *learned*, at least one, show milestones."""
+    shown = [_shows_plan(trajectory.decisions[0]) for trajectory in learned]
+    return "shown" if all(shown) else "both" if any(shown) else "hidden"
 
 
 def _style(kept: Sequence[Trajectory]) -> PromptStyle | None:

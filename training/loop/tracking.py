@@ -1,46 +1,170 @@
-"""Writes scalars of phases for TensorBoard, if `report_to` names it: `tensorboard --logdir OUT/tensorboard`."""
+"""Writes scalars of phases for the trackers that `report_to` names: TensorBoard (`tensorboard --logdir
+OUT/tensorboard`), Weights & Biases, MLflow. Other trackers of transformers get the losses of the stages only."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+import os
+import secrets
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, Final
+
+from pydantic import Field
 
 from envs.core.errors import BadInput
+from envs.core.record import Record
 from models.optional import install_command
 from training.loop.metrics import CriticScores, GroupMetrics, PhaseMetrics, PlayedRun
+from training.loop.parts import load_or_compute, read_record, write_record
 
 TENSORBOARD = "tensorboard"
 """Its name in `report_to`, its module, and its folder in the run's."""
+REPORTED = "trackers.json"
+Write = Callable[[int, Mapping[str, float]], None]
+"""Writes the scalars of a phase."""
+
+
+class Reported(Record):
+    """What a loop has written to a tracker that keeps its runs elsewhere, by the tracker's name: `trackers.json`."""
+
+    runs: dict[str, str] = Field(default_factory=dict)
+    """Id of the loop's run."""
+    phases: dict[str, int] = Field(default_factory=dict)
+    """The last phase."""
 
 
 def check_trackers(report_to: Sequence[str]) -> None:
-    """Raises BadInput where TensorBoard is requested but not installed."""
+    """Raises BadInput for a name that is no tracker of transformers, and for one whose library cannot be used."""
     if TENSORBOARD in report_to and find_spec(TENSORBOARD) is None:
         raise BadInput(f"report_to: tensorboard is not installed: {install_command('training')}")
+    for name in _names(report_to):
+        known = _integrations().INTEGRATION_TO_CALLBACK
+        if name not in known:
+            raise BadInput(f"report_to: unknown tracker {name!r}; there are {', '.join(sorted(known))}")
+        try:
+            known[name]()  # as each stage does
+        except (ImportError, RuntimeError, ValueError) as error:
+            raise BadInput(f"report_to: {name} cannot be used: {' '.join(str(error).split())}") from error
+
+
+def _names(report_to: Sequence[str]) -> Sequence[str]:
+    """The trackers of *report_to*. As in transformers, `all` alone stands for those that are installed, `none` alone
+    for none."""
+    if list(report_to) == ["all"]:
+        return _integrations().get_available_reporting_integrations()
+    return () if list(report_to) == ["none"] else report_to
+
+
+def _integrations() -> Any:
+    return import_module("transformers.integrations.integration_utils")
 
 
 @contextmanager
 def phase_tracker(out: Path, report_to: Sequence[str]) -> Generator[Callable[[PhaseMetrics], None]]:
-    """Yields a function that writes a phase's scalars; it does nothing if *report_to* does not name TensorBoard.
+    """Yields a function that writes a phase's scalars to the trackers of *report_to* that have a writer here. A resumed
+    loop writes all of its phases again, and each appears once. Raises BadInput where a tracker cannot begin a run."""
+    with ExitStack() as stack:
+        writes = [stack.enter_context(_WRITERS[name](out)) for name in _names(report_to) if name in _WRITERS]
 
-    A resumed loop writes all of its phases again. Its first event makes readers drop the events of earlier processes,
-    so that each phase appears once.
-    """
-    if TENSORBOARD not in report_to:
-        yield lambda _: None
-        return
+        def write(metrics: PhaseMetrics) -> None:
+            for one in writes:
+                one(metrics.phase, scalars(metrics))
+
+        yield write
+
+
+@contextmanager
+def _tensorboard(out: Path) -> Generator[Write]:
+    """The first event makes readers drop the events of earlier processes, so that each phase appears once."""
     from torch.utils.tensorboard import SummaryWriter
 
     with SummaryWriter(str(out / TENSORBOARD), purge_step=0) as writer:
 
-        def write(metrics: PhaseMetrics) -> None:
-            for name, value in scalars(metrics).items():
-                writer.add_scalar(name, value, metrics.phase)
+        def write(phase: int, values: Mapping[str, float]) -> None:
+            for name, value in values.items():
+                writer.add_scalar(name, value, phase)
             writer.flush()
 
         yield write
+
+
+@contextmanager
+def _wandb(out: Path) -> Generator[Write]:
+    """A run of its own, `OUT phases`, in the project of the stages' runs (`WANDB_PROJECT`). It is open only while a
+    phase is written: the stages would log into an open run."""
+    wandb: Any = import_module("wandb")
+
+    def opened(run: str) -> Any:
+        project = os.environ.get("WANDB_PROJECT", "huggingface")
+        name = f"{out.name} phases"
+        return wandb.init(project=project, name=name, id=run, resume="allow", dir=str(out), reinit="create_new")
+
+    def begun() -> str:
+        run = secrets.token_hex(4)
+        opened(run).finish()
+        return run
+
+    def log(run: str, phase: int, values: Mapping[str, float]) -> None:
+        own = opened(run)
+        own.define_metric("*", step_metric="phase")
+        own.log({**values, "phase": phase})
+        own.finish()
+
+    yield _once(out, "wandb", begun, log)
+
+
+@contextmanager
+def _mlflow(out: Path) -> Generator[Write]:
+    """A run of its own, `OUT phases`, in the experiment of the stages' runs (`MLFLOW_EXPERIMENT_NAME`)."""
+    client: Any = import_module("mlflow").MlflowClient()
+
+    def begun() -> str:
+        name = os.environ.get("MLFLOW_EXPERIMENT_NAME", "Default")
+        known = client.get_experiment_by_name(name)
+        experiment = client.create_experiment(name) if known is None else known.experiment_id
+        run: str = client.create_run(experiment, run_name=f"{out.name} phases").info.run_id
+        return run
+
+    def log(run: str, phase: int, values: Mapping[str, float]) -> None:
+        for name, value in values.items():
+            client.log_metric(run, name, value, step=phase)
+        client.set_terminated(run)
+
+    yield _once(out, "mlflow", begun, log)
+
+
+_WRITERS: Final[Mapping[str, Callable[[Path], AbstractContextManager[Write]]]] = {
+    TENSORBOARD: _tensorboard,
+    "wandb": _wandb,
+    "mlflow": _mlflow,
+}
+
+
+def _once(
+    out: Path, tracker: str, begun: Callable[[], str], log: Callable[[str, int, Mapping[str, float]], None]
+) -> Write:
+    """Writes with *log* each phase that was not written before, to the run of an earlier process or a new one, whose id
+    *begun* returns. Raises BadInput where it begins none."""
+    path = out / REPORTED
+    known = load_or_compute(path, Reported, Reported)
+    if tracker not in known.runs:
+        try:
+            run = begun()
+        except Exception as error:  # errors of a server, a key or a store have classes of the library's own
+            raise BadInput(f"report_to: {tracker} began no run: {' '.join(str(error).split())[:300]}") from error
+        write_record(path, known.model_copy(update={"runs": {**known.runs, tracker: run}}))
+
+    def write(phase: int, values: Mapping[str, float]) -> None:
+        reported = read_record(path, Reported)
+        if phase > reported.phases.get(tracker, -1):
+            log(reported.runs[tracker], phase, values)
+            phases = {**reported.phases, tracker: phase}
+            write_record(path, reported.model_copy(update={"phases": phases}))
+
+    return write
 
 
 def scalars(metrics: PhaseMetrics) -> dict[str, float]:

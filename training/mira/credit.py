@@ -11,8 +11,9 @@ from training.data.rows import Row
 from training.data.trajectories import Trajectory
 
 FailuresFrom = Literal["start", "key_step", "last_milestone"]
-"""First step of a failure that the actor learns from. `start`: every step, as in the paper. `key_step`: the failure
-analyzer's key decision step (§4.3). `last_milestone`: the first step after the last milestone gained."""
+"""First step of a failure that the actor learns from. `start`: every step, as in the paper. `key_step`: the key
+decision step (§4.3) that the failure analyzer's rules give at the end of the episode, without the alignment with
+successes of the task that `mira analyze` adds. `last_milestone`: the first step after the last milestone gained."""
 
 Normalizer = Literal["constant", "trajectory"]
 """What a step weighs in the actor's loss. `constant`: the same in every trajectory (1/k of AsyncWebRL, and Eq. 12's

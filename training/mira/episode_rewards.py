@@ -1,6 +1,7 @@
 """Rewards of whole episodes for group-relative training: the checker's, and optional rewards for milestones and steps.
 
-`R = C(τ) + w_m·(share of milestones done) + α·Ŝ(τ)`, where C is the checker's reward, S(τ) the mean step score of the
+`R = C(τ) + w_m·(share of milestones done) + α·Ŝ(τ)`, and the sum of a package's rewards of steps
+(:mod:`training.mira.added_rewards`), where C is the checker's reward, S(τ) the mean step score of the
 trajectory and Ŝ the value of the zone that holds S (SSL, Wu et al. 2026, Eq. 2 to 4), see
 :func:`training.tiers.tier_value`. SSL scores a step by the distance of a click from a labelled element.
 In a live episode no step is labelled, because several paths may lead to the goal. The score of a step is therefore what
@@ -16,6 +17,7 @@ from pydantic import Field, field_validator
 
 from envs.core.record import Record
 from training.data.trajectories import Trajectory
+from training.mira.added_rewards import AddedReward, added_rewards
 from training.tiers import tier_value
 
 StepScore = Literal["progress", "executed"]
@@ -33,6 +35,8 @@ class EpisodeRewardSettings(Record):
     0."""
     zones: int = Field(default=4, ge=0, le=16)
     """K, the number of tiers of the mean step score, at least 2 (SSL: 4); 0 uses the mean itself (RL-Continuous)."""
+    added: AddedReward | None = None
+    """A reward of steps of an installed package, whose sum is added."""
 
     @field_validator("zones")
     @classmethod
@@ -43,13 +47,16 @@ class EpisodeRewardSettings(Record):
 
 
 def episode_reward(episode: Trajectory, settings: EpisodeRewardSettings) -> float:
-    """R of one episode, at least 0 and at most 1 + `milestones` + `steps`. Without milestones their share is 0."""
+    """R of one episode, at least 0 and at most 1 + `milestones` + `steps`, if none is `added`. Without milestones their
+    share is 0."""
     reward = episode.reward
     if settings.milestones:
         reward += settings.milestones * _share_done(episode, -1)
     if settings.steps and episode.decisions:
         score = mean_step_score(episode, settings.step_score)
         reward += settings.steps * (tier_value(score, settings.zones) if settings.zones else score)
+    if settings.added is not None:
+        reward += sum(added_rewards(settings.added, episode))
     return reward
 
 

@@ -10,6 +10,7 @@ from pydantic import Field
 from envs.core.record import Record
 from training.data.rows import Row
 from training.data.trajectories import Trajectory
+from training.mira.added_rewards import AddedReward, added_rewards
 from training.mira.advantages import (
     ValueTarget,
     advantages,
@@ -41,6 +42,8 @@ class TargetSettings(Record):
     group_weight: float = Field(default=0.0, ge=0, le=1)
     """Weight w of the mean outcome of all attempts at one instance in the baseline of Eq. 10, `(1−w)·V + w·mean`; 1 is
     the group's mean alone, 0 the paper's V alone. Replayed trajectories and single attempts have V alone."""
+    added: AddedReward | None = None
+    """A reward of steps of an installed package, added to the rewards above. V still estimates the outcome alone."""
 
 
 def row_advantages(
@@ -68,6 +71,9 @@ def row_advantages(
             states.append(1.0 if trajectory.success else states[-1])
             inner = settings.gamma if settings.discounted_shaping else 1.0
             rewards = shaped_rewards(rewards, states, settings.alpha, gamma=inner)
+        if settings.added is not None:
+            own_rewards = added_rewards(settings.added, trajectory)
+            rewards = tuple(reward + more for reward, more in zip(rewards, own_rewards, strict=True))
         discounts = value_targets(len(places), success=True, gamma=settings.gamma, kind=settings.value_target)
         baseline = groups[index] if settings.group_weight else None
         own = mixed_values([values[place] for place in places], baseline, settings.group_weight, discounts)

@@ -81,7 +81,7 @@ def recorded_accuracy(
     if not kept:
         raise BadInput("these runs hold no success with prompts; `mira run --policy oracle` records some")
     device = select_device(compute)
-    model, tokenizer = load_policy(start_folder(start))
+    model, tokenizer = load_policy(start_folder(start), half=compute.bf16)
     room = room_at_play(model.config, tokenizer)
     encoded = RowEncoder(tokenizer, compute.max_tokens, room).encode(kept)
     if not encoded.rows:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
+from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
+from models.embedded import embedded_dir
 from tests.training.engine.families import save_family
 from tests.training.engine.token_rows import rows_of
 from training.data.columns import Column
@@ -18,11 +22,13 @@ from training.engine.annotate import completion_token_logprobs, score_completion
 from training.engine.checkpoints import load_policy, with_adapter
 from training.engine.critic_model import Critic
 from training.engine.half_weights import copy_trained_weights, hold_frozen_in_bfloat16, is_held_in_bfloat16
+from training.engine.memory_plan import Sharing
 from training.engine.packed_model import precision
 from training.engine.scoring import score
 from training.engine.settings import Compute, Lora, Optimization
 from training.engine.shared_base_lora import SharedBaseModels
 from training.engine.stage_jobs import StageJob, launch, write_job
+from training.engine.stage_memory import stage_peaks
 
 torch.set_num_threads(1)
 ROWS = rows_of(6)
@@ -74,6 +80,85 @@ def test_scores_are_the_same_to_the_bit(start: Path) -> None:
     expected = score_completions(load_policy(start)[0].eval(), ROWS, 200, bf16=True)
     assert score("actions", start, ROWS, HALF) == expected
     assert expected != score("actions", start, ROWS, HALF.model_copy(update={"bf16": False}))
+
+
+@pytest.mark.parametrize("family", ["gemma3", "llama"])
+def test_frozen_weights_are_read_as_they_are_held(family: str, tmp_path: Path) -> None:
+    """Every process of eight read 12 billion parameters in float32 first: 380 GB of main memory."""
+    folder = save_family(family, tmp_path / "start")
+    held = hold_frozen_in_bfloat16(load_policy(folder)[0], HALF, frozen=True)
+    read = load_policy(folder, half=True)[0]
+    weights = dict(read.named_parameters())
+    assert weights.keys() == dict(held.named_parameters()).keys() and is_held_in_bfloat16(read)
+    for name, weight in held.named_parameters():
+        assert weights[name].dtype == weight.dtype and torch.equal(weights[name], weight), name
+    assert {weight.dtype for weight in load_policy(folder)[0].parameters()} == {torch.float32}, "as before"
+    critic = Critic.from_policy(folder, half=True)
+    assert is_held_in_bfloat16(critic.trunk) and not is_held_in_bfloat16(critic.head)
+
+
+_LOADING = """
+import sys, threading
+import torch, transformers
+from pathlib import Path
+from training.engine.checkpoints import load_policy
+from training.engine.half_weights import hold_frozen_in_bfloat16
+from training.engine.settings import Compute
+from training.loop.loop import Loop
+torch.set_num_threads(1)
+
+def resident():
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS"))
+
+load_policy(Path(sys.argv[2]))  # imports what a model needs
+before, peak, ended = resident(), 0, threading.Event()
+
+def watch():
+    global peak
+    while not ended.wait(0.002):
+        peak = max(peak, resident())
+
+watcher = threading.Thread(target=watch)
+watcher.start()
+model, _ = load_policy(Path(sys.argv[1]), half=sys.argv[3] == "half")
+hold_frozen_in_bfloat16(model, Compute(cpu=True, bf16=True), frozen=True)
+for weight in model.parameters():
+    weight.sum()  # a weight that is a part of its file is read when it is used
+ended.set()
+watcher.join()
+print(max(peak, resident()) - before)
+"""
+
+
+def test_the_planned_main_memory_is_what_a_process_takes(tmp_path: Path) -> None:
+    config = LlamaConfig(
+        vocab_size=1_986,
+        hidden_size=1_024,
+        intermediate_size=2_048,
+        num_hidden_layers=8,
+        num_attention_heads=8,
+        num_key_value_heads=8,
+    )
+    model: Any = LlamaForCausalLM(config)
+    model.to(torch.bfloat16).save_pretrained(tmp_path / "start")
+    AutoTokenizer.from_pretrained(embedded_dir()).save_pretrained(tmp_path / "start")
+
+    def taken(how: str) -> int:
+        command = [sys.executable, "-c", _LOADING, str(tmp_path / "start"), str(embedded_dir()), how]
+        return int(subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout)
+
+    def planned(*, bf16: bool) -> int:
+        compute = HALF.model_copy(update={"lora": Lora(rank=4), "bf16": bf16, **SHORT})
+        return stage_peaks(config, compute, critics=False, sharing=TWO)[0].loaded
+
+    half, whole = planned(bf16=True), planned(bf16=False)
+    assert 0.9 * half < taken("half") < 1.3 * half < 0.8 * whole
+    assert taken("float32") > 0.9 * whole, "as it was"
+
+
+SHORT = {"max_tokens": 64, "pack_tokens": 64}
+TWO = Sharing(processes=2)
 
 
 def test_weights_that_are_trained_stay_in_float32(start: Path) -> None:

@@ -30,6 +30,8 @@ WIDTHS = {"gemma3-12b": 3_840, "gemma3-12b-full": 3_840, "gemma3-270m": 640, "sm
 TABLE_6 = [f"{stage}.optimization.learning_rate={rate}" for stage, rate in (("actor", "1e-6"), ("value", "1e-6"))]
 OLD = [*TABLE_6, "potential.optimization.learning_rate=2e-5", "value.head_rate=1e-6", "potential.head_rate=2e-5"]
 """An earlier version of `gemma3-12b`: LoRA with the rates for full fine-tuning."""
+TOO_FEW_ROWS = ["actor.optimization.learning_rate=4e-6"]
+"""Changes a model only if every episode has 30 steps and twice as many are replayed: 282 optimizer steps, not 22."""
 
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=lambda path: path.stem)
@@ -45,7 +47,12 @@ REFUSED = {
     "a head that stays at 0": ("gemma3-12b", ["value.head_rate=1e-9"], "value.head_rate 1e-09 would teach nothing"),
     "shared_base": ("smollm2", ["compute.shared_base=true", *TABLE_6[:1]], "take about 1e-4"),
     "a million parameters": ("tiny", TABLE_6[:1], "take a higher rate"),
-    "a schedule that ends at 0": ("smollm2", [*TABLE_6[:1], 'actor.optimization.schedule="cosine"'], "in at most 141"),
+    "a schedule that ends at 0": (
+        "smollm2",
+        [*TABLE_6[:1], 'actor.optimization.schedule="cosine"', "rollouts.tasks=1600"],
+        "in 175 steps",
+    ),
+    "enough for every possible row": ("gemma3-12b", TOO_FEW_ROWS, "actor.optimization.learning_rate 4e-06"),
 }
 
 
@@ -69,6 +76,28 @@ TAKEN = {
 @pytest.mark.parametrize(("name", "changes"), TAKEN.values(), ids=TAKEN)
 def test_a_sufficient_learning_rate_is_accepted(name: str, changes: list[str]) -> None:
     check_rates(load_settings(CONFIGS / f"{name}.toml", changes), WIDTHS[name])
+
+
+def test_a_low_rate_is_accepted_with_a_warning() -> None:
+    lines: list[str] = []
+    check_rates(
+        load_settings(CONFIGS / "gemma3-12b.toml", ["actor.optimization.learning_rate=5e-5"]), 3_840, log=lines.append
+    )
+    assert len(lines) == 1 and lines[0].startswith("warning: actor.optimization.learning_rate 5e-05 is low"), lines
+    lines.clear()
+    check_rates(load_settings(CONFIGS / "gemma3-12b.toml"), 3_840, log=lines.append)
+    assert not lines, "the shipped rates are enough"
+
+
+def test_the_rows_of_the_first_phase_are_checked_once_they_are_known() -> None:
+    """400 tasks are expected to give 2,800 rows, and 88 steps of 32."""
+    changes = ["actor.optimization.batch_rows=32", "actor.optimization.learning_rate=1.5e-5"]
+    settings = load_settings(CONFIGS / "gemma3-12b.toml", changes)
+    check_rates(settings, 3_840)
+    with pytest.raises(
+        BadInput, match=r"actor\.optimization\.learning_rate 1\.5e-05 would teach nothing: .* in 50 steps"
+    ):
+        check_rates(settings, 3_840, rows=1_200)
 
 
 def test_a_too_low_rate_is_refused_before_anything_is_played(tmp_path: Path) -> None:
@@ -177,6 +206,12 @@ def test_the_rates_of_shipped_configurations_move_log_probabilities(name: str, w
     start = wide if name.startswith("gemma3-12b") else embedded_dir()
     up, down = moved(load_settings(CONFIGS / f"{name}.toml"), start, tmp_path / "actor")
     assert up > 1 and down < -0.5, (up, down)
+
+
+def test_four_times_the_rate_of_table_6_on_lora_moves_next_to_nothing(wide: Path, tmp_path: Path) -> None:
+    """It was accepted for the 12B, and is refused: `test_a_too_low_learning_rate_is_refused`."""
+    up, down = moved(load_settings(CONFIGS / "gemma3-12b.toml", TOO_FEW_ROWS), wide, tmp_path / "actor")
+    assert abs(up) < 0.3 and abs(down) < 0.3, (up, down)
 
 
 def test_table_6_on_lora_moves_nothing(wide: Path, tmp_path: Path) -> None:

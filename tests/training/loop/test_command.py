@@ -139,6 +139,44 @@ WRONG = [
         "needs a value critic",
         id="filters by no value",
     ),
+    pytest.param(
+        [*MIRA, "--set", "rollouts.constrained=true", "--set", 'rollouts.server={url="http://h:1", command=["vllm"]}'],
+        "rollouts.constrained with rollouts.server: vLLM computes log-probabilities after the limit",
+        id="constrained on a server",
+    ),
+    pytest.param(
+        [*MIRA, "--set", "targets.alpha=0", "--set", "targets.shape_failures=true"],
+        "targets.shape_failures: no effect, because targets.alpha is 0",
+        id="failures of no shaping",
+    ),
+    pytest.param(
+        [*MIRA, "--set", "targets.alpha=0", "--set", "potential.milestones=true"],
+        "potential.milestones: no effect, because targets.alpha is 0",
+        id="milestones of no critic",
+    ),
+    pytest.param(
+        [*MIRA, "--set", "targets.gamma=1", "--set", "targets.discounted_shaping=true"],
+        "targets.discounted_shaping: no effect, because targets.gamma is 1",
+        id="a discount of 1",
+    ),
+    pytest.param(
+        [*MIRA, "--set", "rollouts.planner=none"], "set targets.alpha to 0, or name runs", id="progress of no plan"
+    ),
+    pytest.param(
+        [*MIRA, "--set", "rollouts.planner=none", "--set", "targets.alpha=0", "--set", "value.milestones=true"],
+        "value.milestones: no effect, because rollouts.planner 'none' makes no milestones",
+        id="milestones of no plan",
+    ),
+    pytest.param(
+        [*MIRA, "--set", "evaluation.attempts=4"],
+        "evaluation.attempts: 4 greedy attempts are the same attempt",
+        id="greedy attempts",
+    ),
+    pytest.param(
+        [*MIRA, "--set", "rollouts.planner=openai:p", "--set", "rollouts.rater=state"],
+        "rollouts.rater 'state' knows the suite's own milestones only, and rollouts.planner 'openai:p' makes others",
+        id="checkers of a model's milestones",
+    ),
     pytest.param([*MIRA, "--set", "rollouts.prompt_style=full"], "was trained on compact prompts", id="prompt style"),
     pytest.param(["train", "show", "full"], "'full' holds no training run", id="nothing to show"),
     pytest.param(["train", "show", "a=full"], "'full' holds no training run", id="nothing to show under a name"),

@@ -11,6 +11,7 @@ import pytest
 from envs.core.errors import BadInput
 from tests.mira_command import mira
 from training.configs import HERE, config_file, config_names
+from training.loop.arms import ARMS
 from training.loop.settings import load_settings
 
 ROOT = Path(__file__).parents[3]
@@ -49,6 +50,22 @@ def test_an_unknown_name_lists_the_known_ones(word: str) -> None:
     with pytest.raises(BadInput, match=re.escape(f"{word!r} does not exist")) as error:
         config_file(word)
     assert str(error.value).endswith(", ".join(config_names()))
+
+
+@pytest.mark.parametrize("name", config_names())
+def test_regression_arms_of_a_configuration_have_one_rate(name: str) -> None:
+    """Arms of one objective that differ in the rate, too, cannot be compared. `mira_anchored` also maximizes a
+    likelihood, and has the rate of cloning."""
+    rates = {
+        arm: settings.actor.optimization.learning_rate
+        for arm in ARMS
+        if (settings := load_settings(config_file(name), [f"arm={arm}"])).actor.objective.kind == "regression"
+    }
+    anchored = rates.pop("mira_anchored")
+    assert {"mira", "mira_credit", "mira_group_value", "webrl_paper"} <= rates.keys()
+    assert len(set(rates.values())) == 1, rates
+    cloning = load_settings(config_file(name), ["arm=filtered_bc"]).actor.optimization.learning_rate
+    assert anchored in (rates["mira"], cloning)
 
 
 def test_the_command_takes_names(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from envs.core.errors import BadInput
 from models.embedded import embedded_dir
 from tests.training.trajectories import embedded_tokenizer, rows_of, sampled, trajectory
 from training.data.cache import read_rows, write_rows, write_trajectories
 from training.data.columns import Column
 from training.data.rows import Row
+from training.data.trajectories import Trajectory
 from training.loop.arms import ARMS, Arm
 from training.loop.data import ReplayCounts
 from training.loop.parts import write_record
@@ -30,14 +32,16 @@ LOST = trajectory(sampled(*steps(2, 4)), name="b", success=False, milestones=2, 
 EPISODES = (WON, LOST.model_copy(update={"key_step": 3}))
 
 
-def learned(folder: Path, *changes: str) -> dict[str, tuple[tuple[Row, ...], dict[Column, tuple[float, ...]]]]:
-    """The rows and columns of each stage of a phase on `EPISODES`, by the stage's folder."""
+def learned(
+    folder: Path, *changes: str, episodes: tuple[Trajectory, ...] = EPISODES
+) -> dict[str, tuple[tuple[Row, ...], dict[Column, tuple[float, ...]]]]:
+    """The rows and columns of each stage of a phase on *episodes*, by the stage's folder."""
     phase = folder / "phase-1"
     (phase / "data").mkdir(parents=True)
-    rows = rows_of(EPISODES)
+    rows = rows_of(episodes)
     columns = {Column.REFERENCE: (-1.0,) * len(rows), Column.ALLOWED: (True,) * len(rows)}
     write_rows(phase / "data" / "rows.parquet", rows, columns)
-    write_trajectories(phase / "data" / "new.parquet", EPISODES)
+    write_trajectories(phase / "data" / "new.parquet", episodes)
     write_trajectories(phase / "data" / "replayed.parquet", ())
     write_record(phase / "data" / "replay.json", ReplayCounts())
     settings = load_settings(None, [*QUICK, *changes])
@@ -45,6 +49,26 @@ def learned(folder: Path, *changes: str) -> dict[str, tuple[tuple[Row, ...], dic
     with context.running():
         learn(context, ())
     return {stage: read_rows(phase / stage / "rows.parquet") for stage in ("value", "actor")}
+
+
+BARE = WON.model_copy(update={"milestones": 0, "done": (0, 0, 0)})
+"""A success on a suite without milestones."""
+
+
+def test_a_potential_critic_without_a_row_stops_the_phase(tmp_path: Path) -> None:
+    """It used to be trained on no row, and shaping added a constant to every success."""
+    with pytest.raises(BadInput, match=r"no row to learn from \(1 successes, 0 of them with milestones\)") as error:
+        learned(tmp_path / "shaped", episodes=(BARE, LOST))
+    assert "\n" not in str(error.value) and "set targets.alpha to 0" in str(error.value)
+    _, (actor, _) = learned(tmp_path / "sparse", "targets.alpha=0", episodes=(BARE, LOST)).values()
+    assert len(actor) == 6, "what the message suggests"
+
+
+def test_a_phase_without_successes_shapes_nothing_and_continues(tmp_path: Path) -> None:
+    _, (actor, _) = learned(tmp_path / "lost", episodes=(LOST,)).values()
+    assert len(actor) == 4
+    with pytest.raises(BadInput, match="0 successes"):
+        learned(tmp_path / "failures", "targets.shape_failures=true", episodes=(LOST,))
 
 
 def at(rows: tuple[Row, ...]) -> list[tuple[int, int]]:

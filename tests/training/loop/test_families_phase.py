@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from models.specs import make_model
+from tests.agent.episodes import Play, write_run
 from tests.training.engine.families import save_family
 from tests.training.trajectories import embedded_tokenizer
 from training.data.rows import Row
@@ -44,6 +45,7 @@ def taught(family: str, out: Path) -> Path:
 async def test_a_phase_with_every_weight_and_with_adapters(family: str, tmp_path: Path) -> None:
     torch.manual_seed(0)
     start = taught(family, tmp_path / "start")
+    others = write_run(tmp_path / "others", [Play(seed=1_000_000)]).path  # click-button has no milestones
     lora = {"lora": Lora(rank=4).model_dump()}
     ways = {
         "full": {"bf16": True},
@@ -59,6 +61,7 @@ async def test_a_phase_with_every_weight_and_with_adapters(family: str, tmp_path
             "evaluation": {"names": ["click-button"], "seeds": [0]},
             "compute": COMPUTE.model_dump() | compute,
             "shared": str(tmp_path / "shared"),
+            "pretraining": [str(others)],
         }
         out = tmp_path / name
         progress = await Loop.open(out, parse_settings(values, "test"), log=lambda line: None).run()

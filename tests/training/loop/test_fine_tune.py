@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from envs.core.errors import BadInput
 from envs.core.run_lock import LOCK_NAME, RunLock, RunLocked
 from models.embedded import embedded_dir
 from models.local.declarations import declarations
@@ -48,6 +50,19 @@ def test_an_adapter_declares_what_its_model_declares(tmp_path: Path) -> None:
     result = fine_tune(demonstrations(tmp_path / "runs"), "embedded", tmp_path / "sft", how, lambda _: None)
     declared = declarations(tmp_path / "sft" / "adapter")
     assert declared == declarations(result.model) and declared["precision"] == "bfloat16"
+
+
+def test_a_tracker_gets_the_loss_and_an_unknown_one_is_refused(tmp_path: Path) -> None:
+    how, runs = settings_of(), demonstrations(tmp_path / "runs")
+    with pytest.raises(BadInput, match="unknown tracker 'foo'"):
+        fine_tune(runs, "embedded", tmp_path / "sft", how.model_copy(update={"report_to": ("foo",)}), lambda _: None)
+    assert not (tmp_path / "sft").exists()
+    reported = how.model_copy(update={"report_to": ("tensorboard",)})
+    fine_tune(runs, "embedded", tmp_path / "sft", reported, lambda _: None)
+    (folder,) = (tmp_path / "sft" / "tensorboard").iterdir()
+    events = EventAccumulator(str(folder))
+    events.Reload()
+    assert "train/loss" in events.Tags()["scalars"]
 
 
 def test_of_two_concurrent_fine_tunings_one_is_refused(tmp_path: Path) -> None:

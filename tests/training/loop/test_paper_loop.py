@@ -13,6 +13,7 @@ import pytest
 from agent.run.components import open_components
 from agent.run.discover_traces import discover_traces
 from envs.core.errors import BadInput
+from judges.orm import OrmJudge
 from models.base import ModelUnavailable
 from models.embedded import embedded_dir
 from tests.agent.roles import role_of
@@ -167,3 +168,42 @@ async def test_a_missing_key_is_found_before_anything_is_played(
 def test_the_example_names_one_model_for_all_roles() -> None:
     example = load_settings(config_file("paper-loop"))
     assert models_named(example.rollouts, example.evaluation) == ("gemini:gemini-2.5-pro",)
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+async def test_an_outcome_reward_model_labels_the_rollouts(tmp_path: Path) -> None:
+    """It answers one word, which is the label whatever the checker says."""
+    asked: list[str] = []
+
+    def orm(received: Received) -> Reply:
+        asked.append(received.body["messages"][-1]["content"])
+        word = "YES" if len(asked) % 2 else "NO"
+        token = {"token": word, "logprob": -0.5, "bytes": None, "top_logprobs": []}
+        return Reply(word, extra={"logprobs": {"content": [token]}})
+
+    async with misbehaving_server(orm) as server:
+        values = settings(server.openai_url).model_dump(mode="json")
+        values["rollouts"] |= {"planner": "reference", "judge": "orm:openai:m"}
+        values["evaluation"]["planner"] = "none"
+        values["targets"]["alpha"] = 0.0  # these tasks have no milestones
+        out = tmp_path / "run"
+        (_, phase) = (await Loop.open(out, parse_settings(values, "test"), log=lambda line: None).run()).phases
+    assert len(asked) == 6 and all(text.startswith("The User Intent:\n") for text in asked)
+    footers = [file.read().footer for file in discover_traces([out / "phase-1" / "rollouts" / "run"])]
+    assert sorted((one.outcome, one.judged_by, round(one.verdict_score or 0, 3)) for one in footers if one) == [
+        *[("failure", "judge", 0.393)] * 3,
+        *[("success", "judge", 0.607)] * 3,
+    ]
+    assert phase.rollouts is not None and phase.rollouts.successes == 3 and phase.rollouts.degraded == 0
+    episodes = read_trajectories(out / "phase-1" / "data" / "new.parquet")
+    assert sum(one.success for one in episodes) == 3
+
+
+async def test_an_outcome_reward_model_is_a_judge_of_rollouts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key")
+    play = RolloutSettings(judge="orm:openai:m")
+    assert models_named(play, EvaluationSettings()) == ("openai:m",)
+    async with open_components(rollout_config(embedded_dir(), play, 0), "miniwob") as parts:
+        assert isinstance(parts.judge, OrmJudge) and parts.rater.spec == "state"

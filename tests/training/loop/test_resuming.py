@@ -101,6 +101,22 @@ def test_more_phases_keep_the_evaluation_of_the_phase_that_was_the_last(
     assert [item.phase for item in progress.phases if item.evaluation is not None] == [0, 2, 3, 4]
 
 
+def test_an_evaluation_is_timed_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It was no part of a phase's seconds."""
+    out = tmp_path / "out"
+    World(monkeypatch, write_run(tmp_path / "measured", [Play()]).path)
+    write_record(out / "phase-1" / "metrics.json", PhaseMetrics(phase=1, seconds={"actor": 5.0}))
+    write_record(out / "phase-2" / "metrics.json", PhaseMetrics(phase=2))
+    write_record(out / "phase-2" / "evaluation.json", RunLocation(run=Path("evaluation") / "run"))
+    write_run(out / "phase-2" / "evaluation" / "run", [Play()])
+    settings = load_settings(None, ["phases=2"])
+    (out / "config.json").write_text(settings.model_dump_json())
+    progress = asyncio.run(Loop(out, settings, log=lambda _: None).run())
+    assert [tuple(item.seconds) for item in progress.phases] == [("evaluation",), ("actor", "evaluation"), ()], (
+        "the evaluation of phase 2 was finished before"
+    )
+
+
 def test_fewer_phases_than_are_done_are_refused(tmp_path: Path) -> None:
     """They would remove the phases behind from `progress.json` and from `mira train show`."""
     out = tmp_path / "out"

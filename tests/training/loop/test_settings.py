@@ -11,6 +11,7 @@ import pytest
 
 from envs.core.errors import BadInput
 from training.loop.arms import ARMS, Arm
+from training.loop.credit_checks import check_credit
 from training.loop.settings import load_settings, override, parse_settings
 
 CONFIGS = Path("training/configs")
@@ -51,6 +52,13 @@ def get(values: dict[str, Any], keys: tuple[str, ...]) -> Any:
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=lambda path: path.stem)
 def test_every_shipped_configuration_can_be_read(path: Path) -> None:
     assert load_settings(path).phases > 0
+
+
+@pytest.mark.parametrize("arm", sorted(ARMS))
+def test_one_file_with_settings_of_shaping_serves_all_arms(arm: Arm) -> None:
+    """An arm that switches shaping off itself is no mistake of the file; `targets.alpha=0` beside them is one."""
+    shaping = ["targets.shape_failures=true", "targets.discounted_shaping=true", "potential.milestones=true"]
+    check_credit(load_settings(None, [f"arm={arm}", "rollouts.attempts=2", *shaping]))
 
 
 @pytest.mark.parametrize(

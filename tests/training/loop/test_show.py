@@ -74,6 +74,24 @@ def test_groups_and_unreadable_answers_are_shown(
     assert cells_of(lines)[1] == ["6", "65% (43-82)", "100%", "0.50", "2/5", "4.6%", "12345", "0%"]
 
 
+def test_seconds_are_shown_by_part(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    parts = {"rollouts": 3_600.4, "data": 12.0, "potential-pretraining": 5.0, "potential": 20.0, "value-fold-1": 30.0}
+    parts |= {"value-fold-2": 31.0, "advantages": 7.0, "actor": 90.0, "evaluation": 1_800.0}
+    timed = LATER.model_copy(update={"seconds": parts})
+    first = START.model_copy(update={"seconds": {"evaluation": 60.0}})
+    write_record(tmp_path / "progress.json", Progress(arm="mira", seed=0, phases=(first, timed)))
+    show(monkeypatch, str(tmp_path))
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    below = lines[lines.index("wall seconds by part") :]
+    assert cells_of(below) == [
+        ["0", "60", "60"],
+        ["6", "3600", "12", "25", "61", "7", "90", "1800", "5595"],
+    ]
+
+
 def test_json_has_every_digit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], out: Path) -> None:
     show(monkeypatch, str(out), "--json")
     assert Progress.model_validate(json.loads(capsys.readouterr().out)).phases == (START, LATER)

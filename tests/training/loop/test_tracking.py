@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,11 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from envs.core.errors import BadInput
 from tests.training.loop.test_show import LATER, START
+from training.loop.loop import Loop
 from training.loop.metrics import PlayedRun
-from training.loop.tracking import check_trackers, phase_tracker, scalars
+from training.loop.parts import read_record
+from training.loop.settings import load_settings
+from training.loop.tracking import REPORTED, Reported, check_trackers, phase_tracker, scalars
 
 EXPECTED = {
     "evaluation/success_rate": [(0, 1.0), (6, 0.65)],
@@ -59,10 +63,58 @@ def test_a_resumed_loop_writes_each_phase_once(tmp_path: Path) -> None:
     assert read(tmp_path) == EXPECTED
 
 
-def test_without_report_to_no_folder_is_created(tmp_path: Path) -> None:
-    with phase_tracker(tmp_path, ("mlflow",)) as write:
+@pytest.mark.parametrize("report_to", [(), ("codecarbon",)])
+def test_without_a_writer_of_phases_no_folder_is_created(tmp_path: Path, report_to: tuple[str, ...]) -> None:
+    with phase_tracker(tmp_path, report_to) as write:
         write(LATER)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_resumed_loop_writes_each_phase_once_to_wandb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("wandb")
+    for name, value in (("WANDB_MODE", "offline"), ("WANDB_SILENT", "true")):
+        monkeypatch.setenv(name, value)
+    check_trackers(("wandb",))
+    for phases in ((START,), (START, LATER), (START, LATER)):
+        with phase_tracker(tmp_path, ("wandb",)) as write:
+            for item in phases:
+                write(item)
+    kept = read_record(tmp_path / REPORTED, Reported)
+    (run,) = kept.runs.values()
+    assert kept.phases == {"wandb": LATER.phase}
+    stored = [path.read_bytes() for path in tmp_path.glob(f"wandb/offline-run-*-{run}/*.wandb")]
+    assert sum(b"evaluation/success_rate" in content for content in stored) == 2
+
+
+def test_a_resumed_loop_writes_each_phase_once_to_mlflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mlflow = pytest.importorskip("mlflow")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", (tmp_path / "store").as_uri())
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "arms")
+    check_trackers(("mlflow",))
+    for phases in ((START,), (START, LATER), (START, LATER)):
+        with phase_tracker(tmp_path, ("mlflow",)) as write:
+            for item in phases:
+                write(item)
+    client = mlflow.MlflowClient()
+    (run,) = client.search_runs([client.get_experiment_by_name("arms").experiment_id])
+    history = client.get_metric_history(run.info.run_id, "evaluation/success_rate")
+    assert [(item.step, item.value) for item in history] == EXPECTED["evaluation/success_rate"]
+
+
+@pytest.mark.skipif(find_spec("wandb") is not None, reason="wandb is installed")
+def test_a_library_that_is_not_installed_is_one_line() -> None:
+    with pytest.raises(BadInput, match=r"report_to: wandb cannot be used: .*requires wandb to be installed") as error:
+        check_trackers(("tensorboard", "wandb"))
+    assert "\n" not in str(error.value)
+
+
+def test_an_unknown_tracker_is_refused_before_anything_is_played(tmp_path: Path) -> None:
+    """It used to fail in the first stage, after the rollouts, with a traceback."""
+    with pytest.raises(BadInput, match=r"report_to: unknown tracker 'foo'; there are .*tensorboard") as error:
+        Loop.open(tmp_path / "out", load_settings(None, ["report_to=['foo']"]))
+    assert "\n" not in str(error.value) and not (tmp_path / "out").exists()
+    check_trackers(("none",))
 
 
 def test_all_broken_episodes_give_no_rate() -> None:

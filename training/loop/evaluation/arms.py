@@ -25,6 +25,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from agent.inspection.expert_steps import ExpertSteps
 from envs.core.errors import BadInput
 from envs.core.record import Record
 from judges.statistics import Estimate, Floats, resampled
@@ -74,6 +75,8 @@ class ArmResult(Record):
     episodes: int
     unknown: int
     """Episodes that are broken or not judged: part of no rate."""
+    expert: ExpertSteps | None = None
+    """Steps of an expert in its judged episodes; None without an expert, or if unknown."""
     success: Estimate
     """Mean over seeds; interval over tasks and seeds together."""
     change: Change | None
@@ -118,9 +121,10 @@ def compare_arms(
     resamples: int = 10_000,
     seed: int = 0,
     phases: Mapping[str, int | None] | None = None,
+    experts: Mapping[str, ExpertSteps | None] | None = None,
 ) -> ArmsTable:
     """Every arm with its difference to *baseline* (default: the first arm). Equal seeds give equal numbers.
-    *phases*: the training phase after which each arm was evaluated.
+    *phases*: the training phase after which each arm was evaluated. *experts*: an expert's steps in each arm.
 
     Raises ValueError without trials, for an unknown baseline, a duplicate attempt, or without common tasks.
     """
@@ -147,6 +151,7 @@ def compare_arms(
                 seeds=tuple(SeedResult(seed=s, success=float(m)) for s, m in zip(arm.seeds, arm.means, strict=True)),
                 episodes=sum(row.arm == name for row in rows),
                 unknown=sum(row.arm == name and row.success is None for row in rows),
+                expert=(experts or {}).get(name),
                 success=resampled(float(arm.means.mean()), arm.samples, units),
                 change=None if name == base else _change(arm, arms[base], units),
             )

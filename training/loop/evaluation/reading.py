@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from agent.inspection.expert_steps import Assisted, assisted
 from agent.run.discover_traces import EpisodeFile
 from envs.core.errors import BadInput, TraceError
 from envs.core.record import Record
@@ -39,6 +40,8 @@ class PlayedEpisode(Record):
     seconds: float
     degraded: bool = False
     """Planner or rater failed at least once; the episode went on without their answer."""
+    assisted: Assisted | None = None
+    """Steps of an expert; None without one."""
     observed: Observed | None
     """The step at which the run's rater rated each milestone as done; None if the trace has no ratings."""
 
@@ -114,6 +117,7 @@ def _played(trace: Trace, footer: Footer, no_milestones: Counter[str]) -> Played
         tokens=totals.tokens,
         seconds=totals.seconds,
         degraded=bool(footer.degraded),
+        assisted=assisted(header, footer),
         observed=seen if isinstance(seen, Observed) else None,
     )
     if played.judged and not isinstance(seen, Observed):

@@ -8,6 +8,7 @@ from statistics import median
 from typing import Final, Literal
 
 from agent.inspection.compare import PASS_AT, pass_at
+from agent.inspection.expert_steps import ExpertSteps
 from envs.core.record import Record
 from judges.statistics import Estimate, clustered_mean, proportion
 from training.loop.evaluation.milestones import MilestoneProgress, milestone_progress
@@ -82,6 +83,8 @@ class Evaluation(Record):
     unfinished: int
     degraded: int
     """Judged episodes in which planner or rater failed at least once; they are part of all rates."""
+    expert: ExpertSteps | None = None
+    """Steps of an expert in the judged episodes; None without an expert."""
     damaged: tuple[str, ...]
     total: GroupRate
     by_category: tuple[GroupRate, ...]
@@ -107,6 +110,7 @@ def evaluate(reading: Reading, *, ks: Sequence[int] = PASS_AT, resamples: int = 
         outcomes=dict(Counter(episode.outcome for episode in played)),
         unfinished=reading.unfinished,
         degraded=sum(episode.degraded for episode in judged),
+        expert=ExpertSteps.of(episode.assisted for episode in judged),
         damaged=reading.damaged,
         total=_rate("all", played),
         by_category=_rates(played, lambda episode: episode.category),

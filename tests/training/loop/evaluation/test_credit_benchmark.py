@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 import pytest
 
-from benchmarks.credit import ARMS, MEASURES, Columns, effective, over_tasks, settings_of
+from agent.config import Limits, RunConfig
+from agent.run.runner import run_suite
+from benchmarks.credit import ARMS, MEASURES, Columns, critics_of, effective, over_tasks, settings_of
 from benchmarks.credit_rollouts import LONG_TASKS, LONG_TEMPLATES, Label, labels_of
+from envs.core.tasks import TaskSelection
 from envs.suites.miniwob.solvers import SOLVERS
 from envs.suites.sites.catalog import templates
 from envs.suites.sites.splits import split_of
+from models.embedded import embedded_dir
 from tests.training.trajectories import acted, rows_of
 from training.loop.data import PhaseData, ReplayCounts
 
@@ -57,6 +62,26 @@ def test_an_arm_that_clones_pulls_up_what_it_keeps(tmp_path: Path) -> None:
     assert advantage.tolist() == [1, 1, 0] and weight.tolist() == [1, 1, 1]
 
 
+def test_other_rollouts_with_as_many_rows_have_critics_of_their_own(tmp_path: Path) -> None:
+    """They got the values of the first ones."""
+    settings = settings_of(CONFIG, f"mira+start={embedded_dir()}+compute.cpu=true+value.folds=1")
+
+    def data(first: int, *, success: bool) -> PhaseData:
+        episodes = (acted("a", ((first,), (2,)), success=True), acted("b", ((3,),), success=success))
+        rows = rows_of(episodes)
+        return PhaseData(episodes, 2, rows, (0.0,) * 3, (True,) * 3, ReplayCounts())
+
+    def trained() -> int:
+        return len(list(tmp_path.glob("*/scores.json")))
+
+    potential, value = critics_of(settings, data(1, success=False), tmp_path)
+    assert len(potential) == len(value) == 3 and trained() == 1
+    assert critics_of(settings, data(1, success=False), tmp_path) == (potential, value) and trained() == 1
+    critics_of(settings, data(5, success=False), tmp_path)
+    critics_of(settings, data(1, success=True), tmp_path)
+    assert trained() == 3
+
+
 @pytest.mark.parametrize("arm", ARMS)
 def test_every_compared_arm_is_a_configuration(arm: str) -> None:
     assert settings_of(CONFIG, arm).arm == arm.partition("+")[0]
@@ -68,7 +93,20 @@ def test_labels_are_read_as_written(tmp_path: Path) -> None:
     assert list(labels_of(tmp_path)) == [label]
 
 
+@pytest.mark.browser
+@pytest.mark.slow
+async def test_a_solver_needs_six_or_more_steps_for_each_long_task(tmp_path: Path) -> None:
+    """The median of three instances, as `LONG_TASKS` says; a task whose solver got shorter is no long task any more."""
+    config = RunConfig(policy="oracle", planner="none", fsync=False, workers=2, limits=Limits(max_steps=40))
+    played = await run_suite(config, TaskSelection("miniwob", LONG_TASKS, (3_600_000, 3_600_001, 3_600_002)), tmp_path)
+    assert all(episode.outcome == "success" for episode in played.episodes)
+    steps: dict[str, list[int]] = {name: [] for name in LONG_TASKS}
+    for episode in played.episodes:
+        steps[episode.task.name].append(episode.totals.steps)
+    assert {name: median(counts) for name, counts in steps.items() if median(counts) < 6} == {}
+
+
 def test_the_lists_of_long_tasks_name_training_tasks_with_solvers() -> None:
-    assert set(LONG_TASKS) <= SOLVERS.keys()
+    assert set(LONG_TASKS) <= SOLVERS.keys() and len(LONG_TASKS) >= 10
     assert all(name in templates() and split_of(name) == "train" for name in LONG_TEMPLATES)
     assert len(set(LONG_TASKS)) == len(LONG_TASKS) and len(set(LONG_TEMPLATES)) == len(LONG_TEMPLATES)
