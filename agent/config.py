@@ -79,12 +79,13 @@ class RunConfig(Record):
     judge: str = "state"
     """AutoRater and outcome judge: `state` (the task's own checkers, no model), `same` (the planner's model,
     or the policy's where the planner has none), `none`, or a model spec. A small model (see `profile`) serves as
-    AutoRater only: a task without a checker stays unjudged."""
+    AutoRater only: a task without a checker stays unjudged. `orm:MODEL` is an outcome reward model, which answers YES
+    or NO and rates no milestones: the planner's model does, or else the checkers (:mod:`judges.orm`)."""
     rater: str | None = None
     """AutoRater in place of the one that `judge` names, with the same values."""
     outcome: Literal["checker", "judge"] = "checker"
-    """Who decides where a task has a checker and the run an outcome judge, which must be a large model. The other one's
-    verdict is recorded beside it. `judge` is for training on judged outcomes (MiRA paper, App. A.3)."""
+    """Who decides where a task has a checker and the run an outcome judge, which must be a large model or `orm:`. The
+    other one's verdict is recorded beside it. `judge` is for training on judged outcomes (MiRA paper, App. A.3)."""
     grounder: str | None = None
     """Model spec of a grounder, or `same` (the policy's model): the policy describes controls in words, and the
     grounder finds them on a screenshot of the view, which every step then has. Needs a policy with full prompts."""
@@ -126,8 +127,8 @@ class RunConfig(Record):
     models that do not think by themselves for RATIONALE_CHARS."""
     constrained: Literal["auto", "on", "off"] = "auto"
     """Limit the policy's answers to actions that are valid on the page (constrained decoding). `auto` does so for
-    `local:` models with full prompts; `on` also with compact prompts, and for `vllm:` and servers of llama.cpp; models
-    without grammars ignore it."""
+    `local:` models with full prompts; `on` also with compact prompts, and for `vllm:` and servers of llama.cpp; a
+    model that is known to take no grammar is refused with `on`."""
     policy_thinking: Thinking | None = None
     """How much the policy's model thinks, in the values of `thinking`; unset leaves the model's default."""
     thoughts: Literal["auto", "none", "tags", "asked"] = "auto"

@@ -41,6 +41,8 @@ class EpisodeResult(Record):
     failure: Failure | None = None
     declined: int = 0
     """Actions that were not sent because a person declined them, or nobody was there to ask."""
+    expert_steps: int | None = None
+    """See :attr:`envs.core.trace.Footer.expert_steps`."""
     degraded: Degraded = Degraded()
     """Errors of planner and rater, without whose answers the episode went on."""
     error: str | None = None
@@ -81,6 +83,7 @@ class EpisodeResult(Record):
             z=() if footer.rating is None else footer.rating.z,
             failure=footer.failure,
             declined=footer.declined,
+            expert_steps=footer.expert_steps,
             degraded=footer.degraded,
             error=footer.error,
             resumable=footer.resumable,
@@ -124,6 +127,13 @@ class RunResult:
     def degraded(self) -> int:
         """Number of episodes in which planner or rater failed at least once; they count like any other."""
         return sum(bool(episode.degraded) for episode in self.episodes)
+
+    @property
+    def expert_steps(self) -> tuple[int, int] | None:
+        """Steps that the expert took in place of the policy, and all steps of these episodes; None without an
+        expert."""
+        counted = [(one.expert_steps, one.totals.steps) for one in self.episodes if one.expert_steps is not None]
+        return (sum(own for own, _ in counted), sum(steps for _, steps in counted)) if counted else None
 
     @property
     def downloads(self) -> tuple[Path, ...]:

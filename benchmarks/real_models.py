@@ -3,12 +3,16 @@
     python -m benchmarks.real_models play OUT --policy openai:qwen2.5-coder-1.5b --base-url http://127.0.0.1:8011/v1 \
         --list named --seeds 0-2 --arm free constrained=off --arm constrained constrained=on
     python -m benchmarks.real_models table OUT/results.json [--by-task] [--json]
+    python -m benchmarks.real_models check OUT/results.json --least 0.6
 
 Every arm has the settings of `mira run` that follow its name. It is one run for each seed, in OUT/NAME/seed-N, seed
 after seed, so that few seeds of all arms are complete early. An interrupted run is continued. Each episode enters the
 results file when it ends, unless it is broken (an outage of the model, for example). What the file has is not played
 again, so that the file alone, without the traces, continues the experiment on another machine. The first arm is the
 base of the paired differences: the same task and seed in both, with a bootstrap over whole tasks.
+
+Every episode records the commit of Mira and its date. `play` and `table` warn in one line if a file mixes commits.
+`check` exits 1 unless every file has all its episodes, enough of them are solved, and every answer could be read.
 """
 
 from __future__ import annotations
@@ -17,16 +21,19 @@ import argparse
 import asyncio
 import json
 import re
+import subprocess
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from agent import resume, run_suite
 from agent.cli.options import parse_seeds, suite_tasks
+from agent.cli.terminal import OutputClosed
 from agent.config import RunConfig
 from agent.episode.policy import REPEATS_NO_OP
 from agent.progress import EpisodeEnded, Event
@@ -38,6 +45,7 @@ from envs.core.trace_store import Trace, read_trace
 from envs.suites.miniwob.task_sets import LONGER_TASKS, NAMED_TASKS, PLANNING_TASKS
 from judges.statistics import clustered_mean, proportion
 
+ROOT: Final = Path(__file__).parents[1]
 RESAMPLES: Final = 10_000
 LISTS: Final = {"named": NAMED_TASKS, "long": LONGER_TASKS, "planning": PLANNING_TASKS}
 
@@ -62,6 +70,10 @@ class Row(Record):
     model_seconds: float
     seconds: float
     """Of the episode, models and browser together."""
+    commit: str | None = None
+    """Of Mira when it ended, as :func:`current_commit` names it; None: unknown, as in older files."""
+    played_on: str | None = None
+    """UTC, ISO 8601 date of its start; None in older files."""
 
 
 class Arm(Record):
@@ -104,9 +116,19 @@ class Figures(NamedTuple):
     by_task: dict[str, float]
 
 
-def row_of(episode: EpisodeResult) -> Row:
-    """Reads the trace of an episode."""
-    calls = list(_calls(read_trace(episode.trace_path)))
+def current_commit() -> str:
+    """The commit of this checkout, with `-dirty` if tracked files differ from it; the version of Mira without git."""
+    command = ("git", "--no-optional-locks", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
+    try:
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return metadata.version("mira-web")
+
+
+def row_of(episode: EpisodeResult, commit: str | None = None) -> Row:
+    """Reads the trace of an episode, which was played with *commit*."""
+    trace = read_trace(episode.trace_path)
+    calls = list(_calls(trace))
     errors = [call.error for call in calls if call.role == "policy" and call.error and call.error != REPEATS_NO_OP]
     return Row(
         task=episode.task.name,
@@ -122,6 +144,8 @@ def row_of(episode: EpisodeResult) -> Row:
         tokens_out=sum(call.tokens_out for call in calls),
         model_seconds=round(sum(call.seconds for call in calls), 1),
         seconds=round(episode.totals.seconds, 1),
+        commit=commit,
+        played_on=trace.header.started_at[:10],
     )
 
 
@@ -154,6 +178,8 @@ class Experiment:
     """Folder of the runs."""
     common: Mapping[str, Any]
     """Settings of all arms."""
+    commit: str
+    """Of the episodes that are played."""
 
     def play(self, arms: Sequence[str], chosen: TaskSelection) -> None:
         """Plays the missing tasks of *chosen*, arm by arm within a seed."""
@@ -180,15 +206,18 @@ class Experiment:
                 ended, totals = event.result, event.result.totals
                 summary = f"{ended.outcome}, {totals.steps} steps, {totals.seconds:.0f} s"
                 print(f"  {ended.task.name}: {summary}", file=sys.stderr)
-                self._record(name, ended.model_copy(update={"folder": folder}))
+                self._record(name, ended.model_copy(update={"folder": folder}), self.commit)
 
+        before = self._commit_of(folder)
         if not (folder / "run.json").exists():
             config = RunConfig.model_validate({**self.common, **self.results.arms[name].settings})
             result = asyncio.run(run_suite(config, selection, folder.parent, [listener], run_id=folder.name))
         else:
             result = asyncio.run(resume(folder, [listener]))
-            for episode in result.episodes:  # the listener gets no earlier ones
-                self._record(name, episode)
+            lacking = self._missing(name, seed)
+            for episode in result.episodes:
+                if episode.task.name in lacking:  # it ended before, so the listener did not get it
+                    self._record(name, episode, before)
         if not result.complete:
             raise SystemExit(f"{folder}: interrupted; the same command continues")
         if broken := [episode.task.name for episode in result.episodes if episode.outcome == "broken"]:
@@ -196,12 +225,22 @@ class Experiment:
         if self._missing(name, seed):
             raise SystemExit(f"{folder} is a run of other tasks: remove it to play those that {self.file} lacks")
 
-    def _record(self, name: str, episode: EpisodeResult) -> None:
+    def _commit_of(self, folder: Path) -> str | None:
+        """The commit with which *folder* was played before, and notes this one: a results file may be lost, and the
+        run's folder has no commit. None: none is noted, or several."""
+        noted = folder.with_name(f"{folder.name}.commits")
+        before = noted.read_text(encoding="utf-8").split() if noted.exists() else []
+        if self.commit not in before:
+            noted.parent.mkdir(parents=True, exist_ok=True)
+            noted.write_text("".join(f"{commit}\n" for commit in (*before, self.commit)), encoding="utf-8")
+        return before[0] if len(before) == 1 else None
+
+    def _record(self, name: str, episode: EpisodeResult, commit: str | None) -> None:
         """Puts the row of *episode* in place of an earlier one of its task and seed, and writes the file. A broken
         episode says nothing about the policy and gets no row."""
         if episode.outcome == "broken":
             return
-        arm, row = self.results.arms[name], row_of(episode)
+        arm, row = self.results.arms[name], row_of(episode, commit)
         others = (one for one in arm.rows if (one.task, one.seed) != (row.task, row.seed))
         self.results.arms[name] = arm.model_copy(update={"rows": (*others, row)})
         self.file.parent.mkdir(parents=True, exist_ok=True)
@@ -288,6 +327,72 @@ def settings_of(words: Sequence[str]) -> dict[str, Any]:
     return settings
 
 
+def mixed_commits(rows: Iterable[Row], *commits: str) -> str:
+    """Says which commits *rows* are of, beside *commits*, and of how many episodes each; empty if they are of one."""
+    counts = Counter([row.commit for row in rows])
+    counts.update(dict.fromkeys(commits, 0))
+    if len(counts) < 2:
+        return ""
+    listed = ", ".join(f"{commit or 'unknown'} ({count})" for commit, count in counts.items())
+    return f"episodes of several commits of Mira, so prompts may differ: {listed}"
+
+
+def _warn_if_mixed(file: Path, results: Results, *commits: str) -> None:
+    if problem := mixed_commits((row for arm in results.arms.values() for row in arm.rows), *commits):
+        print(f"{file}: {problem}", file=sys.stderr)
+
+
+def problems(file: Path, least: float) -> list[str]:
+    """Why the results in *file* do not count as played, each in one line; empty if they do: every arm has all its
+    tasks, at least the share *least* of them is solved, and every answer could be read."""
+    results, lines = read_results(file), list[str]()
+    if not results.tasks or not results.arms:
+        return [f"{file}: no tasks were played"]
+    for name, arm in results.arms.items():
+        played = {(row.task, row.seed) for row in arm.rows}
+        seeds = sorted({seed for _, seed in played}) or [0]
+        if missing := [
+            f"{task} (seed {seed})" for seed in seeds for task in results.tasks if (task, seed) not in played
+        ]:
+            lines.append(f"{file}: {name} lacks {', '.join(missing)}")
+        won, unreadable = sum(row.success for row in arm.rows), sum(sum(row.unreadable.values()) for row in arm.rows)
+        if arm.rows and won / len(arm.rows) < least:
+            lines.append(f"{file}: {name} solved {won} of {len(arm.rows)}, less than the share {least:g}")
+        if unreadable:
+            lines.append(f"{file}: {name} has {unreadable} answers that could not be read")
+    return lines
+
+
+def read_results(file: Path) -> Results:
+    """Reads *file*. Ends with one line and exit code 2 if it cannot be read or is no results file."""
+    try:
+        return Results.model_validate_json(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a results file of real_models"
+        print(f"{file}: {reason}: play it first, or name another file", file=sys.stderr)
+        raise SystemExit(2) from None
+
+
+def _check(files: Sequence[Path], least: float) -> None:
+    for file in files:
+        for name, arm in read_results(file).arms.items():
+            won, answers = sum(row.success for row in arm.rows), sum(row.calls.get("policy", 0) for row in arm.rows)
+            seconds = sum(row.seconds for row in arm.rows)
+            print(f"{file}: {name}: {won} of {len(arm.rows)} solved, {answers} answers, {seconds:.0f} s", flush=True)
+    if lines := [line for file in files for line in problems(file, least)]:
+        raise SystemExit("\n".join(lines))
+
+
+def _share_of(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 1")
+    return share
+
+
 def _play(options: argparse.Namespace) -> Results:
     suite = "sites" if options.split else "miniwob"
     named = [info.name for info in suite_tasks(suite, options.split)] if options.split else LISTS[options.list]
@@ -298,7 +403,8 @@ def _play(options: argparse.Namespace) -> Results:
         arms={name: Arm(settings=settings_of(words)) for name, *words in options.arm},
     )
     file = options.results or options.out / "results.json"
-    results = _continued(asked, file) if file.exists() else asked
+    results, commit = _continued(asked, file) if file.exists() else asked, current_commit()
+    _warn_if_mixed(file, results, commit)
     common = {
         "policy": options.policy,
         "base_url": options.base_url,
@@ -307,13 +413,13 @@ def _play(options: argparse.Namespace) -> Results:
         "limits": {"max_steps": options.max_steps, "max_seconds": options.max_seconds},
     }
     chosen = TaskSelection(suite=suite, names=results.tasks, seeds=parse_seeds(options.seeds))
-    Experiment(results, file, options.out, common).play(tuple(asked.arms), chosen)
+    Experiment(results, file, options.out, common, commit).play(tuple(asked.arms), chosen)
     return results
 
 
 def _continued(asked: Results, file: Path) -> Results:
     """*asked* with the episodes of *file*; ends with one line where the file is of another experiment."""
-    known = Results.model_validate_json(file.read_text(encoding="utf-8"))
+    known = read_results(file)
     if (known.policy, known.tasks, known.max_steps) != (asked.policy, asked.tasks, asked.max_steps):
         raise SystemExit(f"{file} is of another policy, task list or number of steps: choose another --results")
     for name, arm in asked.arms.items():
@@ -322,7 +428,14 @@ def _continued(asked: Results, file: Path) -> Results:
     return known.model_copy(update={"arms": known.arms | {n: a for n, a in asked.arms.items() if n not in known.arms}})
 
 
-def main() -> None:
+def _print(results: Results, *, by_task: bool, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps([one._asdict() for one in figures(results)], indent=2), flush=True)
+    else:
+        print(table(results, by_task=by_task), flush=True)
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     played = commands.add_parser("play", help="play what the results file lacks")
@@ -342,15 +455,27 @@ def main() -> None:
     for command in (played, shown):
         command.add_argument("--by-task", action="store_true", help="add the share of every task")
         command.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    if options.command == "play":
-        results = _play(options)
-    else:
-        results = Results.model_validate_json(options.file.read_text(encoding="utf-8"))
-    if options.json:
-        print(json.dumps([one._asdict() for one in figures(results)], indent=2))
-    else:
-        print(table(results, by_task=options.by_task))
+    checked = commands.add_parser("check", help="exit 1 unless all episodes of the files are played, solved and read")
+    checked.add_argument("files", type=Path, nargs="+", metavar="FILE", help="every results file that must be there")
+    share = "smallest share of episodes that must be solved, 0 to 1 (%(default)s)"
+    checked.add_argument("--least", type=_share_of, default=0.0, metavar="SHARE", help=share)
+    return parser
+
+
+def main() -> None:
+    options = _parser().parse_args()
+    try:
+        if options.command == "check":
+            _check(options.files, options.least)
+            return
+        if options.command == "play":
+            results = _play(options)
+        else:
+            results = read_results(options.file)
+            _warn_if_mixed(options.file, results)
+        _print(results, by_task=options.by_task, as_json=options.json)
+    except BrokenPipeError:
+        raise OutputClosed from None
 
 
 if __name__ == "__main__":

@@ -97,6 +97,8 @@ class Verdict:
     reason: str
     """Why, in the judge's words."""
     reply: ChatReply
+    score: float | None = None
+    """Probability of success, in [0, 1], where the judge gives one."""
 
 
 class OutcomeJudge(Protocol):

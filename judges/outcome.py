@@ -165,7 +165,7 @@ def render(ending: Ending) -> tuple[Message, ...]:
     return message("system", words(SYSTEM)), message("user", joined("\n\n", parts), images)
 
 
-def _latest(lines: Sequence[str], chars: int) -> list[str]:
+def latest_lines(lines: Sequence[str], chars: int) -> list[str]:
     """The latest *lines*, at most *chars* characters in all, after the number of earlier ones."""
     kept = len(lines)
     while kept and (chars := chars - len(lines[kept - 1]) - 1) >= 0:
@@ -209,7 +209,7 @@ def _key(index: int) -> PromptText:
 
 
 def _notes(notes: Sequence[Note]) -> list[PromptText]:
-    lines = _latest([cut(folded(note.text), LOG_LINE_CHARS) for note in notes], NOTES_CHARS)
+    lines = latest_lines([cut(folded(note.text), LOG_LINE_CHARS) for note in notes], NOTES_CHARS)
     return [words("The agent's notes:\n") + fenced_lines("notes", lines)] if notes else []
 
 

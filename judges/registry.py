@@ -20,10 +20,13 @@ from models.registry import Registry
 JUDGES: Final = Registry(
     "mira.judges",
     JudgeEntry,
-    {"state": "judges.state_autorater:ENTRY", "none": "judges.none:ENTRY"},
+    {"state": "judges.state_autorater:ENTRY", "none": "judges.none:ENTRY", "orm": "judges.orm:ENTRY"},
     error=BadInput,
     reserved=frozenset({"same"}),
+    with_model=frozenset({"orm"}),
 )
+OUTCOME_ONLY: Final = frozenset({"orm"})
+"""Entries that judge the end of an episode and rate no milestones."""
 _RATERS: Final[Mapping[RoleStyle, Callable[[ChatModel, RaterSettings | None], AutoRater]]] = {
     "compact": CompactAutoRater,
     "short": ShortAutoRater,

@@ -53,6 +53,16 @@ class ModelSpec(ABC):
         """Whether answers of its models follow a grammar unless a run says otherwise."""
         return False
 
+    @property
+    def has_vendor_tools(self) -> bool:
+        """Whether a policy with its models answers with calls of its vendor's tools, in place of an action language."""
+        return False
+
+    def takes_grammars(self, options: ModelOptions) -> bool:
+        """Whether a grammar can limit the answers of its models. True also where that depends on a server."""
+        del options
+        return True
+
     def ignores_thinking(self, thinking: Thinking) -> bool:
         """Whether *thinking* is known to change no call of its models. False also where that depends on a server."""
         del thinking

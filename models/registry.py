@@ -23,6 +23,8 @@ T = TypeVar("T")
 
 REWARDS: Final = "mira.rewards"
 """The group of :mod:`training.grpo.rewards.registry`, named here so that lower packages can list it."""
+STEP_REWARDS: Final = "mira.step_rewards"
+"""The group of :mod:`training.mira.added_rewards`, named here for the same reason."""
 DATA_SETS: Final = "mira.data_sets"
 """The group of :mod:`training.data_sets.registry`, named here for the same reason."""
 _NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*")
@@ -43,6 +45,7 @@ class Registry(Generic[T]):
     """The entries of one entry-point *group*, all instances of *kind*.
 
     *builtin* maps names to `module:attribute`; *reserved* are other names with a meaning in the same options.
+    *with_model*: names of *builtin* that are written `NAME:MODEL`.
     """
 
     def __init__(
@@ -53,9 +56,11 @@ class Registry(Generic[T]):
         *,
         error: type[Exception],
         reserved: frozenset[str] = frozenset(),
+        with_model: frozenset[str] = frozenset(),
     ) -> None:
         self.group = group
         self.builtin: Final = tuple(builtin)
+        self._with_model = with_model
         self._kind = kind
         self._references = builtin
         self._error = error
@@ -66,6 +71,11 @@ class Registry(Generic[T]):
         """All names, built-in ones first. Imports no entry."""
         added = sorted({point.name for point in added_points(self.group)} - self._reserved)
         return (*self.builtin, *added)
+
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """The names as they are written, for messages."""
+        return tuple(f"{name}:MODEL" if name in self._with_model else name for name in self.names)
 
     def __contains__(self, name: str) -> bool:
         return name in self._references or self.is_added(name)
@@ -98,10 +108,14 @@ class Registry(Generic[T]):
         ]
 
     def split(self, spec: str) -> tuple[str, str]:
-        """`(entry, model spec)` of a *spec* that names an entry, a model, or an added entry with its model.
+        """`(entry, model spec)` of a *spec* that names an entry, a model, or an entry with its model.
 
-        `none` → `("none", "")`, `openai:m` → `("", "openai:m")`, `acme+openai:m` → `("acme", "openai:m")`.
+        `none` → `("none", "")`, `openai:m` → `("", "openai:m")`, `acme+openai:m` → `("acme", "openai:m")`, and with the
+        built-in entry `orm`, which needs a model, `orm:local:dir` → `("orm", "local:dir")`.
         """
+        name, _, model = spec.partition(":")
+        if name in self._with_model:
+            return name, model
         if spec in self:
             return spec, ""
         name, plus, model = spec.partition("+")

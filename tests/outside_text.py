@@ -95,9 +95,10 @@ def outside_fences(text: str) -> str:
 
 
 def outside_compact(text: str) -> str:
-    """What a compact prompt says outside its data: the lines that tell what to do, up to `Page:`."""
-    head = text.partition("\nPage:\n")[0]
-    data = ("Done: ", "Problem: ", "At: ", "Trouble: ", "Have: ")
+    """What a compact prompt says outside its data: the lines that tell what to do, up to `Page:`, and in the prompt of
+    an outcome reward model up to its page, without its actions."""
+    head = text.partition("\nPage:\n")[0].partition("\nThe Current Screenshot:\n")[0]
+    data = ("Done: ", "Problem: ", "At: ", "Trouble: ", "Have: ", "do(", "exit(", "# Element: ")
     return "\n".join(line for line in head.split("\n") if not line.startswith(data))
 
 

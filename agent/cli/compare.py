@@ -93,6 +93,8 @@ def _limits(result: Comparison) -> list[str]:
         if unknown:
             counts = ", ".join(f"{count} {outcome}" for outcome, count in unknown.items())
             lines.append(f"excluded from rates of {name}: {counts}")
+        if arm.expert is not None:
+            lines.append(f"{arm.expert.text} in {name}: its success is not the policy's alone")
         lines += [f"cannot be read in {name}: {line}" for line in arm.damaged]
     lines += [f"different setting: {name} is {a!r} in A, {b!r} in B" for name, (a, b) in result.unlike.items()]
     return lines

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from agent.cli import options
 from agent.cli.extras import EXTRAS, Extra, missing_packages
+from agent.cli.model_rows import ORACLE_STATUS, model_row, models_table
 from agent.cli.output import print_json, print_problem, print_table, stderr, stdout
 from agent.cli.show_trace import show_trace
 from agent.cli.tables import Column, FittedTable
@@ -25,11 +26,14 @@ from envs.core.trace_store import Trace, edited_message
 from envs.security.blocked_requests import merge_blocked_origins
 from models.optional import install_command
 from models.registry import AddedEntry
-from models.specs import parse_spec, statuses
+from models.specs import statuses
 
 Where = Annotated[list[Path], typer.Argument(help="Runs, folders of runs, or traces.", metavar="RUN")]
 
-Specs = Annotated[list[str] | None, typer.Argument(help="Model specs whose prompt profile is shown.", metavar="MODEL")]
+Specs = Annotated[
+    list[str] | None,
+    typer.Argument(help="Model specs whose prompts, vision profile and constraints are shown.", metavar="MODEL"),
+]
 
 
 def show(paths: Where, wide: options.Wide = False, as_json: options.Json = False) -> int:
@@ -86,10 +90,10 @@ def tasks(
 def models(specs: Specs = None, wide: options.Wide = False, as_json: options.Json = False) -> int:
     """List model specs, whether each works here, what is missing, and prompt profiles.
 
-    With one MODEL or more, show their prompt profiles only."""
+    With one MODEL or more, show their prompt profiles, vision profiles and constraints only."""
     if specs:
         return _show_profiles_of(specs, as_json)
-    rows = statuses()
+    rows = [*statuses(), ORACLE_STATUS]
     if as_json:
         print_json([{"spec": r.spec, "usable": r.usable, "detail": r.detail, "examples": r.examples} for r in rows])
         return 0
@@ -104,16 +108,11 @@ def models(specs: Specs = None, wide: options.Wide = False, as_json: options.Jso
 
 
 def _show_profiles_of(specs: Sequence[str], as_json: bool) -> int:
-    from agent.profiles.profile import profile_of_spec
-
-    found = {str(parsed): profile_of_spec(str(parsed)) for parsed in map(parse_spec, specs)}
+    found = {row["spec"]: row for row in map(model_row, specs)}
     if as_json:
-        print_json([{"spec": spec, "profile": p.name, "style": p.style} for spec, p in found.items()])
-        return 0
-    table = FittedTable(Column("spec", wrap=16), Column("profile"), Column("prompts", wrap=24))
-    for spec, profile in found.items():
-        table.row(spec, profile.name, profile.about)
-    print_table(table)
+        print_json(list(found.values()))
+    else:
+        print_table(models_table(list(found.values())))
     return 0
 
 

@@ -43,8 +43,8 @@ Judge = Annotated[
     str | None,
     typer.Option(
         help="Judge of the outcome and, unless --rater is given, of milestones: state (the checkers of the task "
-        "itself), none, same (the planner's model), or a model spec; default: state; for an open task with a large "
-        "model: same."
+        "itself), none, same (the planner's model), a model spec, or orm:MODEL (an outcome reward model that answers "
+        "YES or NO); default: state; for an open task with a large model: same."
     ),
 ]
 Rater = Annotated[
@@ -174,7 +174,8 @@ MaxActionsPerTurn = Annotated[
     typer.Option(
         min=1,
         max=20,
-        help="Maximum number of actions in one answer of the policy, with the profiles small and large; default: 8.",
+        help="Maximum number of actions in one answer of the policy, with the profiles large and small, which sets 1 "
+        "itself; default: 8.",
     ),
 ]
 Profile = Annotated[
@@ -187,7 +188,7 @@ Constrained = Annotated[
     Literal["auto", "on", "off"] | None,
     typer.Option(
         help="Limit answers to actions that are valid on the page (constrained decoding: local, vLLM and llama.cpp "
-        "models); default: auto."
+        "models); on is refused for a model that takes no grammar; default: auto."
     ),
 ]
 ConfirmStop = Annotated[

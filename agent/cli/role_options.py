@@ -29,7 +29,8 @@ ModelDeadline = Annotated[
     list[str] | None,
     typer.Option(
         metavar=_METAVAR,
-        help="Timeout of one model call in seconds, retries included; one attempt gets 60 % of it. For every role, or "
+        help="Timeout of one model call in seconds, retries included; one attempt gets 60 % of it, all of it "
+        "with local: and embedded. For every role, or "
         "for one: planner=300; repeatable; default: 120.",
     ),
 ]

@@ -341,6 +341,7 @@ def finish(result: RunResult, as_json: bool) -> int:
                 "complete": result.complete,
                 "resumable": result.resumable,
                 "degraded": result.degraded,
+                "expert_steps": None if result.expert_steps is None else result.expert_steps[0],
                 "planned": result.planned,
                 "seconds": round(result.seconds, 3),
                 "blocked_requests": [origin.model_dump(mode="json") for origin in result.blocked_requests],
@@ -353,6 +354,10 @@ def finish(result: RunResult, as_json: bool) -> int:
         if result.degraded:
             failed = f"planner or rater failed in {result.degraded} of {len(result.episodes)} episodes"
             stdout.print(Text(f"{failed}: judged episodes among them count in all rates", "yellow"), soft_wrap=True)
+        if result.expert_steps is not None:
+            own, steps = result.expert_steps
+            helped = f"{own} of {steps} steps were the expert's: the success is not the policy's alone"
+            stdout.print(Text(helped, "yellow"), soft_wrap=True)
         stdout.print(Text(f"traces  {result.folder / 'episodes'}"), soft_wrap=True)
         if page is not None:
             stdout.print(Text(f"report  {page}"), soft_wrap=True)
@@ -377,8 +382,8 @@ def _continuation(result: RunResult) -> str:
     if not roles:
         return f"; continue with: {command}"
     models = " ".join(f"--{role} MODEL" for role in roles)
-    again = f"remove the cause (key, name, length) and run {command}"
-    return f": its server refused it; {again}, or take another: {command} {models}"
+    other = f"continue with another model: {command} {models}"
+    return f": its server refused it; {other}, or remove the cause (key, name, length) and run {command}"
 
 
 def listeners(display: RunDisplay, as_json: bool) -> tuple[Listener, ...]:

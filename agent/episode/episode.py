@@ -126,6 +126,8 @@ class Assessment:
     outcome: Outcome = "unjudged"
     score: Score | None = None
     verdict: str = ""
+    verdict_score: float | None = None
+    """See :attr:`envs.core.trace.Footer.verdict_score`."""
     judged_by: Literal["checker", "judge", "none"] = "none"
     checks: tuple[MilestoneCheck, ...] | None = None
     failure: Failure | None = None

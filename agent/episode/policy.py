@@ -122,6 +122,8 @@ class ActionProposal:
     """Name of the action whose values are wrong, where no action could be parsed but one was recognised."""
     label: str = ""
     """What an expert would answer at this state, for imitation; empty without an expert, or where it knows nothing."""
+    by_expert: bool = False
+    """`action` is the expert's, in place of another or no action of the policy."""
     checks: tuple[str, ...] = ()
     """Doubts of the model's vendor about the action, which a person must approve then, whatever its class."""
 

@@ -153,6 +153,7 @@ def _finish(episode: Episode, state: State, ended_by: EndedBy, error: str | None
         judged_by=assessment.judged_by,
         score=assessment.score,
         verdict=assessment.verdict,
+        verdict_score=assessment.verdict_score,
         answer=state.answer,
         rating=episode.rating,
         milestone_checks=assessment.checks,
@@ -160,6 +161,7 @@ def _finish(episode: Episode, state: State, ended_by: EndedBy, error: str | None
         blocked_requests=episode.blocked,
         declined=state.declines,
         totals=episode.totals(len(episode.steps)),
+        expert_steps=_expert_steps(episode),
         degraded=episode.degraded,
         error="; ".join(filter(None, (error, assessment.unjudged))) or None,
         resumable=assessment.resumable,
@@ -170,6 +172,12 @@ def _finish(episode: Episode, state: State, ended_by: EndedBy, error: str | None
     )
     episode.trace.append(footer)
     return footer
+
+
+def _expert_steps(episode: Episode) -> int | None:
+    """Number of steps with the expert's action in place of the policy's, those before a resume included; None without
+    an expert."""
+    return None if episode.config.expert is None else sum(intent.by_expert for intent, _ in episode.steps)
 
 
 def broken_start(error: Exception, spent: Totals | None = None) -> Footer:

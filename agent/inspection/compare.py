@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
+from agent.inspection.expert_steps import Assisted, ExpertSteps, assisted
 from agent.run.discover_traces import EpisodeFile
 from envs.core.errors import TraceError
 from envs.core.plain_values import flattened
@@ -55,6 +56,8 @@ class Arm(Record):
     """Failed episodes by category."""
     degraded: int
     """Judged episodes in which planner or rater failed at least once; they are part of all rates."""
+    expert: ExpertSteps | None = None
+    """Steps of an expert in the judged episodes; None without an expert."""
     damaged: tuple[str, ...]
 
 
@@ -115,6 +118,7 @@ class _Read:
     judged: defaultdict[str, list[_Episode]]
     damaged: list[str]
     config: dict[str, Any]
+    assisted: list[Assisted | None]
 
 
 def compare(a: Sequence[EpisodeFile], b: Sequence[EpisodeFile], *, seed: int = 0) -> Comparison:
@@ -163,7 +167,7 @@ def mcnemar_p(only_a: int, only_b: int) -> float:
 
 
 def _read(files: Iterable[EpisodeFile]) -> _Read:
-    read = _Read(Counter(), Counter(), Counter(), set(), 0, defaultdict(list), [], {})
+    read = _Read(Counter(), Counter(), Counter(), set(), 0, defaultdict(list), [], {}, [])
     for file in files:
         try:
             header, footer = read_summary(file.path)
@@ -179,6 +183,7 @@ def _read(files: Iterable[EpisodeFile]) -> _Read:
         if footer is None or footer.outcome not in ("success", "failure"):
             continue
         read.degraded += bool(footer.degraded)
+        read.assisted.append(assisted(header, footer))
         read.judged[header.task.id].append(_Episode(footer.outcome == "success", _spent(footer)))
         if footer.outcome == "failure":
             read.failures[footer.failure.category if footer.failure else "not analyzed"] += 1
@@ -213,6 +218,7 @@ def _arm(read: _Read, episodes: int) -> Arm:
         pass_at=tuple(passes),
         failures=dict(read.failures),
         degraded=read.degraded,
+        expert=ExpertSteps.of(read.assisted),
         damaged=tuple(read.damaged),
     )
 

@@ -4,7 +4,7 @@ Each profile is a TOML file in this folder. A model gets the profile that fits t
 
 * a pattern with more letters fits better than one with fewer; `*` alone fits every model;
 * `up_to_billions` fits every name with a number of parameters up to it, such as `qwen2.5-coder-1.5b` or `smollm-360m`,
-  and better than `*`.
+  and better than `*`. Of a checkpoint on this machine whose name says none, the parameters are counted.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from envs.core.plain_values import checked, read_toml
 from envs.core.record import Record
 from models.base import ModelUnavailable
 from models.local.declarations import PromptStyle, RoleStyle, declaration_of_spec, declare_style
+from models.local.parameter_count import count_parameters
 from models.providers.local import LocalSpec
-from models.specs import parse_spec
+from models.specs import checkpoint_folders, parse_spec
 
 LARGE: Final = "large"
 COMPACT: Final = "compact"
@@ -144,11 +145,11 @@ class Profile(Record):
         """The prompts of a model with this profile as planner or AutoRater."""
         return "short" if self.is_short else self.style
 
-    def fit(self, name: str) -> int:
-        """How well the profile fits the model *name*: -1 not at all, else higher is better."""
+    def fit(self, name: str, billions: float | None) -> int:
+        """How well the profile fits the model *name* with so many *billions* of parameters, None if that is not known:
+        -1 not at all, else higher is better."""
         lengths = [len(pattern.replace("*", "")) for pattern in self.models if fnmatchcase(name, pattern)]
-        size = size_in_billions(name)
-        if self.up_to_billions and size is not None and size <= self.up_to_billions:
+        if self.up_to_billions and billions is not None and billions <= self.up_to_billions:
             lengths.append(1)
         return max(lengths, default=-1)
 
@@ -180,14 +181,19 @@ def named(name: str) -> Profile:
 
 
 def profile_of_spec(spec: str) -> Profile:
-    """The profile that `auto` gives to a model spec: the one its checkpoint declares, else by its name.
+    """The profile that `auto` gives to a model spec: the one its checkpoint declares, else by its name and its number
+    of parameters.
 
     Raises BadInput if it declares a profile that this version does not have."""
     style, declared = declaration_of_spec(spec)
     if style is not None:
         return named(declared or OF_STYLE[style])
     name = model_name(spec)
-    return max(profiles().values(), key=lambda profile: profile.fit(name))
+    billions = size_in_billions(name)
+    if billions is None and (folders := checkpoint_folders(spec)):
+        counted = count_parameters(folders[-1])
+        billions = None if counted is None else counted / 1e9
+    return max(profiles().values(), key=lambda profile: profile.fit(name, billions))
 
 
 def declare_prompts(folder: Path, name: str) -> None:

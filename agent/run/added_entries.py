@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agent.run.suites import SUITES
 from judges.registry import JUDGES
-from models.registry import DATA_SETS, REWARDS, AddedEntry, added_names
+from models.registry import DATA_SETS, REWARDS, STEP_REWARDS, AddedEntry, added_names
 from models.specs import PROVIDERS
 from planners.registry import PLANNERS
 
@@ -13,4 +13,4 @@ def added_entries() -> list[AddedEntry]:
     """The entries of all groups. Imports each to report what is broken, except rewards and data sets, which only
     training imports."""
     checked = [entry for registry in (PROVIDERS, PLANNERS, JUDGES, SUITES) for entry in registry.added()]
-    return checked + added_names(REWARDS) + added_names(DATA_SETS)
+    return [*checked, *(entry for group in (REWARDS, STEP_REWARDS, DATA_SETS) for entry in added_names(group))]

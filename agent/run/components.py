@@ -24,7 +24,7 @@ from agent.run.oracle import oracle_policy
 from agent.run.oracle_tasks import SPECS, plays_oracle
 from agent.run.policy_vision import is_shown_pictures, policy_vision
 from agent.run.prompt_profiles import profile_of
-from agent.run.role_models import NOT_MODELS, base_url_of, judge_parts, spec_of
+from agent.run.role_models import NOT_MODELS, base_url_of, judge_parts, rater_named, spec_of
 from envs.core.action_languages import DESCRIBING, LANGUAGES
 from envs.core.errors import BadInput
 from envs.suites.webarena.evaluators import FuzzyJudge
@@ -32,7 +32,7 @@ from judges.autorater import RaterSettings
 from judges.base import AutoRater, OutcomeJudge
 from judges.fuzzy import FuzzySettings, ModelFuzzyJudge
 from judges.outcome import JudgeSettings
-from judges.registry import JUDGES, make_judge, make_rater
+from judges.registry import JUDGES, OUTCOME_ONLY, make_judge, make_rater
 from models.base import Budget, ChatModel, UnknownModel
 from models.effort import with_effort
 from models.local.declarations import RoleStyle, Thoughts, answers_without_reasons, style_of_spec, thoughts_of_spec
@@ -105,7 +105,8 @@ def _labelled(config: RunConfig, suite: str, policy: Policy) -> Policy:
 def check_outcome(config: RunConfig) -> None:
     """Raises BadInput where the outcome judge shall decide, but *config* names none that can."""
     name, spec = judge_parts(config, config.judge)
-    if config.outcome == "judge" and not (JUDGES.is_added(name) if name else not _is_compact(config, spec)):
+    judges = name in OUTCOME_ONLY or JUDGES.is_added(name) if name else not _is_compact(config, spec)
+    if config.outcome == "judge" and not judges:
         raise BadInput(f"outcome 'judge' needs a large model as judge, not {config.judge!r}")
 
 
@@ -230,7 +231,7 @@ def _is_constrained(config: RunConfig, style: Style) -> bool:
 
 def confirms_stop(config: RunConfig, suite: str) -> bool:
     """Whether the policy is asked again where it stops while a milestone is open."""
-    rater, _ = judge_parts(config, config.judge if config.rater is None else config.rater)
+    rater, _ = judge_parts(config, rater_named(config))
     rated = rater != "none" and (rater != "state" or config.planner == "reference")
     if config.planner == "none" or not rated or not config.show_plan or config.confirm_stop == "off":
         return False
@@ -299,7 +300,7 @@ def _role_style(config: RunConfig, spec: str) -> RoleStyle:
 
 
 def _rater(config: RunConfig, models: _Models) -> AutoRater:
-    name, spec = judge_parts(config, config.judge if config.rater is None else config.rater)
+    name, spec = judge_parts(config, rater_named(config))
     settings = RaterSettings(budget=_budget(config, "rater"), deadline_s=config.deadline_s_of("rater"))
     with _naming_entries(JUDGES, "judge"):
         model = models.get(spec, "rater") if spec else None
@@ -307,9 +308,10 @@ def _rater(config: RunConfig, models: _Models) -> AutoRater:
 
 
 def _compares(config: RunConfig, models: _Models) -> FuzzyJudge | None:
-    """Uses the judge's model to compare answers by meaning, for checkers that need it."""
-    _, spec = judge_parts(config, config.judge)
-    if not spec or _is_compact(config, spec):
+    """Uses the judge's model to compare answers by meaning, for checkers that need it. A model that answers with one
+    word cannot."""
+    name, spec = judge_parts(config, config.judge)
+    if not spec or name in OUTCOME_ONLY or _is_compact(config, spec):
         return None
     return ModelFuzzyJudge(models.get(spec, "judge"), FuzzySettings(deadline_s=config.deadline_s_of("judge")))
 
@@ -329,4 +331,4 @@ def _naming_entries(registry: Registry[Any], role: str) -> Generator[None]:
     try:
         yield
     except UnknownModel as error:
-        raise UnknownModel(f"{error}; or as {role} {', '.join((*registry.names, 'same'))}") from error
+        raise UnknownModel(f"{error}; or as {role} {', '.join((*registry.forms, 'same'))}") from error

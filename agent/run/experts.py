@@ -206,5 +206,14 @@ class LabelledPolicy:
 def _with_action(proposal: ActionProposal, action: Action, label: str) -> ActionProposal:
     """*proposal* with the expert's *action* in place of its own."""
     return replace(
-        proposal, action=action, label=label, error="", wrong_form="", then=(), described=(), groundings=(), checks=()
+        proposal,
+        action=action,
+        label=label,
+        by_expert=proposal.action != action,
+        error="",
+        wrong_form="",
+        then=(),
+        described=(),
+        groundings=(),
+        checks=(),
     )

@@ -9,7 +9,7 @@ from typing import Any, Final
 from agent.config import COVERED_KEYS, OWN_THINKING, ROLES, ModelRole, RunConfig
 from agent.run.oracle_tasks import SPECS
 from envs.core.errors import BadInput
-from judges.registry import JUDGES
+from judges.registry import JUDGES, OUTCOME_ONLY
 from models.base import ModelUnavailable
 from models.provider import ModelOptions
 from models.specs import SERVED, parse_spec
@@ -33,13 +33,30 @@ def spec_of(config: RunConfig, role: ModelRole) -> str:
         case "judge":
             return judge_parts(config, config.judge)[1]
         case "rater":
-            return judge_parts(config, config.judge if config.rater is None else config.rater)[1]
+            return judge_parts(config, rater_named(config))[1]
+
+
+def rater_named(config: RunConfig) -> str:
+    """The rater of *config*: the one that it names, else its judge. Beside a judge of outcomes alone it is the
+    planner's model, or `state` without one."""
+    if config.rater is not None:
+        return config.rater
+    if not _judges_only(config):
+        return config.judge
+    return "same" if spec_of(config, "planner") else "state"
+
+
+def _judges_only(config: RunConfig) -> bool:
+    """Whether the judge rates no milestones, and no rater is named."""
+    return config.rater is None and JUDGES.split(config.judge)[0] in OUTCOME_ONLY
 
 
 def judge_parts(config: RunConfig, judge: str) -> tuple[str, str]:
     """The entry and the model spec of *judge*, one of them maybe empty. `same` is the planner's model, or the
-    policy's."""
+    policy's. Raises BadInput where that is no model, and for `orm` without a model."""
     name, spec = JUDGES.split(judge)
+    if name in OUTCOME_ONLY and not spec:
+        raise BadInput(f"judge {judge!r} names no model: write {name}:MODEL, for example {name}:local:FOLDER")
     if spec != "same":
         return name, spec
     planner = PLANNERS.split(config.planner)[1]
@@ -67,10 +84,10 @@ def base_url_of(config: RunConfig, role: ModelRole) -> str | None:
 def _shares_model_of(config: RunConfig, role: ModelRole) -> ModelRole | None:
     """The role whose model *role* shares by the name `same`, or by default; None if its model is named."""
     planner = PLANNERS.split(config.planner)[1]
-    if role == "rater" and config.rater is None:
+    if role == "rater" and config.rater is None and not _judges_only(config):
         return "judge"
     if role in ("rater", "judge"):
-        named = config.judge if role == "judge" or config.rater is None else config.rater
+        named = config.judge if role == "judge" else rater_named(config)
         plans = planner == "same" or planner not in ("", *NOT_MODELS)
         shared: ModelRole = "planner" if plans else "policy"
         return shared if JUDGES.split(named)[1] == "same" else None
@@ -156,6 +173,20 @@ def _roles_line(config: RunConfig) -> str:
     return ", ".join(f"{role} {part}{places.get(role, '')}" for role, part in parts.items() if part is not None)
 
 
+def check_constrained(config: RunConfig, before: RunConfig | None = None) -> None:
+    """Raises BadInput where answers are to be limited by a grammar, but the policy's model is known to take none.
+    Values that *before* has, too, are not checked."""
+    if config.constrained != "on" or (before is not None and before.constrained == "on"):
+        return
+    spec = spec_of(config, "policy")
+    with suppress(ModelUnavailable):  # a wrong spec is reported when the model is made
+        if spec and not parse_spec(spec).takes_grammars(ModelOptions(base_url_of(config, "policy"))):
+            raise BadInput(
+                f"policy {spec} takes no grammar, so that --constrained on has no effect: leave it out, or choose "
+                "local:DIR, vllm:URL#MODEL or a llama.cpp server (openai:MODEL with --base-url)"
+            )
+
+
 def check_thinking(config: RunConfig, before: RunConfig | None = None) -> None:
     """Raises BadInput where a role is to think, but its model is known not to: a value for that role alone, or the
     common value if no model of planner, rater and judge can use it. Values that *before* has, too, are not checked."""
@@ -182,6 +213,8 @@ def check_thinking(config: RunConfig, before: RunConfig | None = None) -> None:
 
 def _ignores(config: RunConfig, role: ModelRole, thinking: Thinking) -> bool:
     spec = spec_of(config, role)
+    if role == "judge" and JUDGES.split(config.judge)[0] in OUTCOME_ONLY:  # answers with one word
+        return True
     with suppress(ModelUnavailable):  # a wrong spec is reported when the model is made
         return not spec or parse_spec(spec).ignores_thinking(thinking)
     return False

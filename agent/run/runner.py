@@ -28,7 +28,13 @@ from agent.run.langsmith_tracing import langsmith_tracing
 from agent.run.open_defaults import with_open_defaults
 from agent.run.oracle_tasks import check_solvable
 from agent.run.prompt_profiles import with_profile
-from agent.run.role_models import check_base_urls, check_changed_servers, check_shared_base_url, check_thinking
+from agent.run.role_models import (
+    check_base_urls,
+    check_changed_servers,
+    check_constrained,
+    check_shared_base_url,
+    check_thinking,
+)
 from agent.run.run_executor import RunExecutor
 from agent.run.run_store import (
     Manifest,
@@ -271,6 +277,7 @@ async def _run(
     if manifest.branch is None:
         check_thinking(manifest.config, begun)
         check_base_urls(manifest.config, begun)
+        check_constrained(manifest.config, begun)
     async with AsyncExitStack() as stack:
         stack.enter_context(with_resume_hint(folder.path))
         stack.enter_context(langsmith_tracing(manifest.config.langsmith))

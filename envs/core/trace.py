@@ -34,8 +34,9 @@ SCHEMA_VERSION = 5
 
 4: every line ends with its chain value, see :mod:`envs.core.trace_chain`; `ActionResult.held_requests`.
 `ActionResult.reason`, `ActionResult.unapproved_downloads`, `Intent.notebook`, `Intent.place`, `Intent.rationale`,
-`Intent.batch`, `Intent.groundings`, `Event.notebook`, `Event.config`, `Footer.config`,
-`Footer.refused` and `ObservationRecord.marked_blob` came later and are optional.
+`Intent.batch`, `Intent.groundings`, `Intent.by_expert`, `Event.notebook`, `Event.config`, `Footer.config`,
+`Footer.expert_steps`, `Footer.refused`, `Footer.verdict_score` and `ObservationRecord.marked_blob` came later and are
+optional.
 
 3: `Footer.resumable`, and lines after such a footer; `ObservationRecord.blocked_requests`, `Footer.blocked_requests`,
 `Footer.declined`, `Failure.cut_short`, `Loop.last`.
@@ -239,6 +240,9 @@ class Intent(Record):
     label: str = ""
     """What an expert would answer at this state, in the action language; empty without an expert, where it knows
     nothing, and in older traces."""
+    by_expert: bool = False
+    """`action` is the expert's, in place of another or no action of the policy; also the end of an episode where the
+    expert knew nothing. False in older traces, which do not say."""
     notes: tuple[str, ...] = ()
     """`# Note:` and `# Element:` comments of the policy."""
     notebook: Notebook | None = None
@@ -353,6 +357,8 @@ class Footer(Record):
     score: Score | None = None
     verdict: str = ""
     """The outcome judge's verdict, recorded beside the checker's if both exist."""
+    verdict_score: float | None = None
+    """Probability of success, in [0, 1], where the judge gave one (`orm:`); None otherwise, and in older traces."""
     answer: str | None = None
     rating: Rating | None = None
     milestone_checks: tuple[MilestoneCheck, ...] | None = None
@@ -362,6 +368,9 @@ class Footer(Record):
     declined: int = 0
     """Number of actions that were not sent because a person declined them or no approver was available."""
     totals: Totals
+    expert_steps: int | None = None
+    """Number of steps whose action was the expert's in place of the policy's; None without an expert, and in older
+    traces."""
     degraded: Degraded = Degraded()
     """Errors of planner and rater in this episode, each of which is an event, too."""
     error: str | None = None

@@ -18,12 +18,15 @@ RoleStyle = Literal["compact", "short", "full"]
 Thoughts = Literal["tags", "asked"]
 """How a policy was trained to think: `tags`: answers begin with a thought in `<think>` tags, which may be empty;
 `asked`: so they do, and prompts asked for it (:mod:`models.prompting.thought_request`)."""
+ShownMilestones = Literal["shown", "hidden", "both"]
+"""Whether the prompts that a policy was trained on showed milestones: all of them, none, or some."""
 
 DECLARATION: Final = "mira.json"
 _KEY: Final = "prompt_style"
 _PROFILE: Final = "profile"
 _THOUGHTS: Final = "thoughts"
 _REASONS: Final = "reasons"
+_MILESTONES: Final = "milestones"
 _PRECISION: Final = "precision"
 _BFLOAT16: Final = "bfloat16"
 _NONE: Final = "none"
@@ -93,6 +96,17 @@ def answers_without_reasons(spec: str) -> bool:
 def declares_no_reasons(*folders: Path) -> bool:
     """Whether one of *folders* declares answers without reasons."""
     return any(declarations(folder).get(_REASONS) == _NONE for folder in folders)
+
+
+def declare_milestones(folder: Path, milestones: ShownMilestones) -> None:
+    """Declares whether the prompts that the checkpoint in *folder* was trained on showed milestones."""
+    declare(folder, _MILESTONES, milestones)
+
+
+def declared_milestones(*folders: Path) -> ShownMilestones | None:
+    """What the first of *folders* that declares it says of milestones in its prompts; None without a declaration."""
+    values = (declarations(folder).get(_MILESTONES) for folder in folders)
+    return next((value for value in values if value in get_args(ShownMilestones)), None)
 
 
 def declare_precision(folder: Path, *, bf16: bool) -> None:

@@ -13,12 +13,15 @@ from typing import Final, Literal
 from models.base import ChatModel, ModelStatus, ModelUnavailable
 from models.prices import own_prices, price_table
 from models.provider import ModelOptions, ModelSpec, Provider, checked_url
+from models.providers.anthropic_dialect import version_of
 from models.providers.hosts import ANTHROPIC_HOST, is_vendors
 
 ANTHROPIC_KEY: Final = "ANTHROPIC_API_KEY"
 ANTHROPIC_URL: Final = "ANTHROPIC_BASE_URL"
 Kind = Literal["anthropic", "anthropic-browser", "anthropic-computer"]
 EXAMPLE_MODEL: Final = "claude-sonnet-5-5"
+BROWSER_SINCE: Final = (4, 8)
+"""The first version of a model with the browser tool set; a name without a version, of another server, may have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,11 @@ class AnthropicSpec(ModelSpec):
         return f"{self.kind}:{self.model}"
 
     def make(self, options: ModelOptions) -> ChatModel:
+        if self.kind == "anthropic-browser" and (version_of(self.model) or BROWSER_SINCE) < BROWSER_SINCE:
+            raise ModelUnavailable(
+                f"{self}: the browser tool set needs Claude Opus 4.8 or later: use a later model, as in "
+                f"anthropic-browser:{EXAMPLE_MODEL}, or anthropic-computer:{self.model}"
+            )
         url = checked_url(_address(options))
         key = options.environ.get(ANTHROPIC_KEY) or None
         if key is None and is_vendors(url, ANTHROPIC_HOST):
@@ -51,6 +59,13 @@ class AnthropicSpec(ModelSpec):
             policy=options.policy,
             max_concurrent=options.max_concurrent,
         )
+
+    @property
+    def has_vendor_tools(self) -> bool:
+        return self.kind != "anthropic"
+
+    def takes_grammars(self, options: ModelOptions) -> bool:
+        return False
 
     def base_url_protocol(self, options: ModelOptions) -> str:
         del options

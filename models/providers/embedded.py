@@ -25,6 +25,9 @@ class EmbeddedSpec(ModelSpec):
     def checkpoint_folders(self) -> tuple[Path, ...]:
         return (embedded_dir(),)
 
+    def takes_grammars(self, options: ModelOptions) -> bool:
+        return False
+
     def ignores_thinking(self, thinking: Thinking) -> bool:
         return True
 

@@ -41,6 +41,9 @@ class GeminiSpec(ModelSpec):
             max_concurrent=options.max_concurrent,
         )
 
+    def takes_grammars(self, options: ModelOptions) -> bool:
+        return False
+
     def ignores_thinking(self, thinking: Thinking) -> bool:
         del thinking
         return self._family.thinking is None

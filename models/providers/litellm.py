@@ -42,6 +42,9 @@ class LiteLLMSpec(ModelSpec):
         del options
         return {"openai": "OpenAI", "anthropic": "Anthropic"}.get(self.provider, self.provider)
 
+    def takes_grammars(self, options: ModelOptions) -> bool:
+        return False
+
     def ignores_thinking(self, thinking: Thinking) -> bool:
         """A budget becomes an effort of models that LiteLLM knows to think; an effort is sent to every model."""
         if effort_of(thinking) is not None or missing_modules("litellm"):

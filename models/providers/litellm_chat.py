@@ -215,6 +215,9 @@ class LiteLLMChat:
         status = getattr(error, "status_code", None)
         if self._litellm.unsupported(error):
             return Failure(ModelRejected, f"{self.spec}: {reason}")
+        if (refusal := self._litellm.refused_token(error)) is not None:
+            reason = quoted(str(refusal), self._key or "", *_secrets())
+            return Failure(ModelUnavailable, f"{self.spec}: no token for the credentials: {reason}")
         if isinstance(error, ImportError) or status in (401, 403):
             return Failure(ModelUnavailable, f"{self.spec}: {reason}")
         if isinstance(status, int):

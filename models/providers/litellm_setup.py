@@ -149,6 +149,14 @@ class LiteLLM:
         """Whether LiteLLM refused a parameter, before anything was sent."""
         return isinstance(error, self._package.UnsupportedParamsError)
 
+    def refused_token(self, error: Exception) -> Exception | None:
+        """Why Google gave no token for the credentials of Vertex AI; None if this is not why the call failed, or if
+        another attempt may succeed. LiteLLM reports it as a connection error with a status that no server sent."""
+        from google.auth.exceptions import RefreshError
+
+        cause = error.__cause__ or error.__context__
+        return cause if isinstance(cause, RefreshError) and not cause.retryable else None
+
     def prices(self, provider: str, model: str) -> bool:
         """Whether LiteLLM's table has a price of the model."""
         rows = (self._package.model_cost.get(name) for name in (f"{provider}/{model}", model))

@@ -49,6 +49,17 @@ class OpenAISpec(ModelSpec):
     def base_url_protocol(self, options: ModelOptions) -> str:
         return "OpenAI"
 
+    @property
+    def has_vendor_tools(self) -> bool:
+        return self.computer
+
+    def takes_grammars(self, options: ModelOptions) -> bool:
+        """On a server of a base URL, which may be llama.cpp's or vLLM, and not for a model that always thinks."""
+        from models.providers.openai_dialect import Dialect
+
+        hosted = is_vendors(_address(options), OPENAI_HOST)
+        return not (self.computer or hosted or Dialect.of_model(self.model, hosted=False).reasoning)
+
     def ignores_thinking(self, thinking: Thinking) -> bool:
         """A budget in tokens becomes an effort of models that are known to think; an effort is sent to every model."""
         from models.providers.openai_dialect import Dialect
@@ -65,7 +76,7 @@ def _address(options: ModelOptions) -> str | None:
 
 
 def _status(environ: Mapping[str, str]) -> ModelStatus:
-    examples = ("openai:gpt-4o", "openai:llama3.2 with --base-url http://127.0.0.1:11434/v1")
+    examples = ("openai:gpt-4o", "openai:llama3.2:3b with --base-url http://127.0.0.1:11434/v1")
     if environ.get(OPENAI_KEY):
         return ModelStatus(FORM, usable=True, detail=f"{OPENAI_KEY} is set", examples=examples)
     if not is_vendors(environ.get(OPENAI_URL) or None, OPENAI_HOST):

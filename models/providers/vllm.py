@@ -40,6 +40,12 @@ class VllmSpec(ModelSpec):
     def checkpoint_folders(self) -> tuple[Path, ...]:
         return served_folders(self.model)
 
+    def takes_grammars(self, options: ModelOptions) -> bool:
+        """Not for a model that always thinks: a grammar would limit its thoughts."""
+        from models.providers.openai_dialect import Dialect
+
+        return not Dialect.of_vllm(self.model).reasoning
+
     def price_known(self, options: ModelOptions) -> bool:
         return True
 

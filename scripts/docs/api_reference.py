@@ -29,6 +29,7 @@ SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
             "judges.entry",
             "judges.ratings",
             "training.grpo.rewards",
+            "training.mira.added_rewards",
             "training.data_sets.registry",
             "training.data_sets.items",
             "training.data_sets.rows",

@@ -57,6 +57,11 @@ def json_point(point: Point) -> str:
     return f'```json\n{{"point_2d": [{point.x:g}, {point.y:g}]}}\n```'
 
 
+def json_box(point: Point) -> str:
+    """A box around *point* as Gemma writes it: top, left, bottom and right."""
+    return f'```json\n[{{"box_2d": [{point.y - 2:g}, {point.x - 4:g}, {point.y + 2:g}, {point.x + 4:g}]}}]\n```'
+
+
 def plain_point(point: Point) -> str:
     return f"x={point.x:g}, y={point.y:g}"
 

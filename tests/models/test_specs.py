@@ -150,6 +150,18 @@ def test_errors_name_what_is_missing(spec: str, base_url: str | None, says: str)
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("model", ["claude-sonnet-4-5", "claude-opus-4-7", "claude-3-5-haiku-latest"])
+def test_the_browser_tools_need_a_model_that_has_them(model: str) -> None:
+    environ = {"ANTHROPIC_API_KEY": "k"}
+    with pytest.raises(
+        ModelUnavailable, match=f"^anthropic-browser:{model}: .* needs Claude Opus 4.8 or later"
+    ) as caught:
+        make_model(f"anthropic-browser:{model}", environ=environ)
+    assert "\n" not in str(caught.value)
+    for spec in (f"anthropic-computer:{model}", "anthropic-browser:claude-opus-4-8", "anthropic-browser:my-claude"):
+        assert make_model(spec, environ=environ).spec == spec
+
+
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def find_nothing(name: str) -> None:
         del name

@@ -89,6 +89,7 @@ def _write_intent(episode: Episode, step: int, action: Action, observation: Obse
         action=action,
         raw=proposal.raw,
         label=proposal.label,
+        by_expert=proposal.by_expert,
         notes=proposal.notes,
         notebook=episode.take_notebook(),
         rationale=proposal.rationale,

@@ -39,6 +39,7 @@ async def judge(state: State, runtime: Runtime[Episode]) -> Update:
     verdict, failed = await _verdict(state, episode)
     if verdict is not None:
         assessment.verdict = storable(f"{'YES' if verdict.success else 'NO'}: {verdict.reason}")
+        assessment.verdict_score = verdict.score
     score = assessment.score
     if score is not None and (episode.config.outcome == "checker" or score.status == "broken"):
         assessment.outcome, assessment.judged_by = score.status, "checker"

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from agent.episode.refused_origins import blocked_in, kinds_of, name_of
 from agent.inspection.critic_values import StateValues
+from agent.inspection.expert_steps import assisted
 from agent.inspection.report.pairing import align_steps
 from agent.inspection.report.pictures import Gallery
 from agent.inspection.report.views import (
@@ -227,6 +228,7 @@ def row_of(trace: Trace, anchor: str, failure: Failure | None) -> RowView:
         milestones=len(z),
         instruction=header.instruction[:220],
         degraded=footer is not None and bool(footer.degraded),
+        assisted=assisted(header, footer),
     )
 
 

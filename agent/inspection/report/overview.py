@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from agent.inspection.expert_steps import ExpertSteps
 from agent.inspection.report import charts
 from agent.inspection.report.views import RowView
 from judges.statistics import proportion
@@ -82,11 +83,13 @@ class Overview:
             Tile(_time(sum(row.seconds for row in self.rows)), "total episode time"),
         ]
         degraded = sum(row.degraded for row in self.rows)
+        expert = ExpertSteps.of(row.assisted for row in self.rows)
         title = "planner or rater gave no usable answer at least once; these episodes count"
         return (
             *([success] if success else []),
             *other,
             *([Tile(str(degraded), "played without a plan or rating", title)] if degraded else []),
+            *([_expert_tile(expert)] if expert is not None else []),
             *spent,
             *([Tile(f"${cost:.2f}", "model cost")] if cost else []),
         )
@@ -175,6 +178,13 @@ def _mean_progress(members: Sequence[Observed], steps: int) -> list[float]:
         / len(members)
         for step in range(steps + 1)
     ]
+
+
+def _expert_tile(expert: ExpertSteps) -> Tile:
+    hint = f"{expert.text}: the success is not the policy's alone"
+    if expert.uncounted == expert.episodes:
+        return Tile(str(expert.episodes), "played with an expert", hint)
+    return Tile(f"{expert.by_expert} of {expert.steps}", "steps were the expert's", hint)
 
 
 def _large(number: int) -> str:

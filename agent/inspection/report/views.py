@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agent.inspection.critic_values import StateValues
+from agent.inspection.expert_steps import Assisted
 from envs.core.notes import Note
 from envs.core.trace import Event, Failure, Flip, Outcome
 from envs.security.blocked_requests import BlockedOrigin
@@ -131,6 +132,8 @@ class RowView:
     instruction: str
     degraded: bool = False
     """Planner or rater failed at least once."""
+    assisted: Assisted | None = None
+    """Steps of an expert; None without one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,8 @@ class Language(ABC):
     """First line of the reference: what stands for the number of a control."""
     text_characters: str
     """GBNF rule of one character in a text value, escapes included."""
+    key_characters: str
+    """GBNF rule of a key that is one printable ASCII character, escapes included."""
     describes: bool = False
     """Controls are described in words instead of by number, see :mod:`envs.core.grounding`."""
     names_controls: bool = False

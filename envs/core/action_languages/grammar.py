@@ -20,24 +20,20 @@ from envs.core.action_languages.form_language import ELEMENT_LINE, Language
 from envs.core.action_languages.forms import CONTROLS, Form, Kind, Slot, Value
 from envs.core.action_languages.gbnf import literal, one_of
 from envs.core.actions import FORM_FILLING
+from envs.core.key_names import KEY_NAMES
 
-TEXT_CHARS: Final = 400
-"""Longest text that can be typed, searched or answered."""
-KEYS: Final = (
-    *("Enter", "Escape", "Tab", "Shift+Tab", "Backspace", "Delete", "Space", "Home", "End", "PageUp", "PageDown"),
-    *(f"Arrow{side}" for side in ("Up", "Down", "Left", "Right")),
-    *(f"Control+{letter}" for letter in "ACVXZ"),
-)
-"""Keys that can be pressed."""
+MODIFIERS: Final = ("Control", "Shift", "Alt", "Meta")
+KEYS: Final = tuple(name for name in dict.fromkeys(KEY_NAMES.values()) if name not in MODIFIERS and len(name) > 1)
+"""Keys that have a name. Others are one character."""
 DIRECTIONS: Final = ("up", "down", "left", "right")
-THOUGHT_CHARS: Final = 2_000
-"""Longest thought in tags before an answer."""
+THOUGHT_CHARS: Final = 1_900
+"""Longest thought in tags before an answer. llama.cpp refuses to repeat something 2,000 times."""
 _THOUGHT_FIRST: Final = r'("<think>" thought "</think>" "\n"?)? ("<answer>" "\n"? plain "\n"? "</answer>" | plain)'
 _NUMBER: Final = r'"-"? [0-9]{1,5} ("." [0-9]{1,4})?'
 _ROW: Final = "[1-9] [0-9]{0,5}"
-_ADDRESS: Final = r'"http" "s"? "://" [!#-Z^-~]{1,300}'
-"""Printable ASCII without blanks, quotes, backslashes and brackets, which delimit arguments; addresses have `%5B`."""
-
+_ADDRESS: Final = r'"http" "s"? "://" [^\x00-\x20"\\\[\]\x7F-\xA0]+'
+"""Characters of any script without blanks, quotes, backslashes and brackets, which delimit arguments; addresses have
+`%5B`."""
 
 MOST_NAMED: Final = 200
 """Controls of a page up to which an answer names its control: each has a rule of its own."""
@@ -70,7 +66,11 @@ def grammar(
         "action": " | ".join(rule for _, rule in forms),
         **({"filling": " | ".join(filling)} if several else {}),
         "char": language.text_characters,
-        "text": f"char{{0,{TEXT_CHARS}}}",
+        # Limited only by the tokens of an answer: a limit here takes xgrammar 0.7 s a token, and would forbid the long
+        # JSON of a schema.
+        "text": "char*",
+        "modifier": one_of(f"{name}+" for name in MODIFIERS),
+        "key": f"modifier{{0,3}} ({one_of(KEYS)} | {language.key_characters})",
         **({"description": f"char{{1,{DESCRIPTION_CHARS}}}"} if language.describes else {}),
         **{name: one_of(map(str, numbers)) for name, numbers in _numbers(choices).items() if numbers},
     }
@@ -136,8 +136,9 @@ def _is_possible(form: Form, choices: PageChoices) -> bool:
 
 
 def _is_offered(slot: Slot) -> bool:
-    """Optional slots are left out, except for the texts of answers: a grammar of few actions is easier to follow."""
-    return not slot.optional or slot.always or slot.kind is Kind.TEXT
+    """Optional slots are left out, except for the texts of answers and those that no other form replaces: a grammar of
+    few actions is easier to follow."""
+    return not slot.optional or slot.always or slot.kind is Kind.TEXT or slot.field == "clear"
 
 
 def _value(language: Language, slot: Slot, choices: PageChoices) -> str | None:
@@ -156,14 +157,14 @@ def _value(language: Language, slot: Slot, choices: PageChoices) -> str | None:
             return "filefield" if choices.file_fields else None
         case Kind.TEXT:
             return "text"
+        case Kind.KEYS:
+            return "key"
         case Kind.URL:
             return _ADDRESS
         case Kind.PIXELS:
             return _NUMBER
         case Kind.ROW:
             return _ROW
-        case Kind.FLAG:
-            return '("0" | "1")'
         case _:
             values = _closed_set(slot.kind, choices)
             return one_of(language.written(slot, value) for value in values) if values else None
@@ -193,11 +194,9 @@ def _closed_set(kind: Kind, choices: PageChoices) -> Sequence[Value]:
             return choices.groups
         case Kind.TAB:
             return choices.tabs
-        case Kind.KEYS:
-            return KEYS
         case Kind.DIRECTION:
             return DIRECTIONS
-        case Kind.DIALOG:
+        case Kind.DIALOG | Kind.FLAG:
             return (True, False)
         case Kind.COUNT:
             return (2, 3)

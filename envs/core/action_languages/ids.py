@@ -174,6 +174,7 @@ class IdLanguage(Language):
     forms: FormTable = FORMS
     introduction = "id stands for the number in brackets before a control of the page shown now."
     text_characters = r'[^`\[\]\\\x00-\x1F] | "\\" [`\[\]\\nt]'
+    key_characters = r'[!-Z^-_a-~] | "\\" [`\[\]\\]'
     example = f"{PHRASE} ```click [id]```"
     """Examples in messages contain words in place of numbers, because small models copy numbers from examples."""
 

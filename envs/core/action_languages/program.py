@@ -208,6 +208,7 @@ class ProgramLanguage(Language):
     forms: FormTable = FORMS
     introduction = "NUMBER stands for the number in brackets before a control of the page shown now."
     text_characters = r'[^"\\\x00-\x1F] | "\\" ["\\nt]'
+    key_characters = r'[!#-[\]-~] | "\\" ["\\]'
     names_controls = True
     example = 'do(action="Click", element="NUMBER")'
     """Examples in messages contain words in place of numbers, because small models copy numbers from examples."""
@@ -284,7 +285,7 @@ class ProgramLanguage(Language):
         head, _, tail = _call(form, ["\0"] if offered else []).partition("\0")
         arguments: list[str] = []
         for slot, rule in offered:
-            quote = "" if slot.kind in NUMERIC else '"'
+            quote = "" if slot.kind in NUMERIC or slot.kind is Kind.FLAG else '"'
             parts = [
                 literal(f"{', ' if arguments else ''}{slot.name}={quote}"),
                 rule,

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from transformers import AutoTokenizer
 
 from agent.config import RunConfig
 from agent.episode.policy import ActionProposal, ModelPolicy, Turn
 from agent.run.components import open_components
 from envs.core.action_languages import LANGUAGES, PROGRAM, Language
-from envs.core.actions import Click, Select, Type
+from envs.core.action_languages.choices import page_choices
+from envs.core.action_languages.grammar import grammar
+from envs.core.actions import Click, Select, Stop, Type
 from envs.core.observation import Element, ElementKey
 from envs.core.tasks import TaskRef
 from models.base import ChatReply, ChatRequest, Usage
+from models.local.grammar_masks import GrammarCompiler
 from models.providers.local_chat import LocalModel
 from tests.agent.episode.test_prompts import OBSERVATION, VIEW
 from tests.models.local.test_local import save_checkpoint
@@ -109,3 +114,18 @@ async def test_local_models_are_constrained_unless_their_prompts_are_compact(
         policy = components.policy
         assert isinstance(policy, ModelPolicy)
         assert policy.constrained is expected
+
+
+@pytest.mark.parametrize("language", LANGUAGES.values(), ids=LANGUAGES)
+def test_a_long_answer_to_a_schema_can_be_written(language: Language, tmp_path: Path) -> None:
+    """Token by token, with the masks of a local model."""
+    tokenizer = AutoTokenizer.from_pretrained(save_checkpoint(tmp_path / "checkpoint"))
+    answer = json.dumps([{"name": f"Anna {number}", "city": "Zürich"} for number in range(60)], ensure_ascii=False)
+    assert len(answer) > 2_000
+    state = GrammarCompiler(tokenizer, len(tokenizer), frozenset({tokenizer.eos_token_id})).start(
+        grammar(language, page_choices(PAGE.observation))
+    )
+    for token in tokenizer.encode(language.show(Stop(answer=answer)), add_special_tokens=False):
+        assert state.allowed()[token]
+        state.accept(token)
+    assert state.allowed()[tokenizer.eos_token_id], "the answer is whole"

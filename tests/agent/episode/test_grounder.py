@@ -19,7 +19,7 @@ from envs.core.trace import Intent
 from envs.core.trace_store import BlobStore, Trace, read_trace
 from models.base import ModelBusy, ModelUnavailable
 from models.providers.scripted_model import ScriptedModel
-from tests.agent.boxes_grounder import FromBoxes, beside, control, json_point, scale, surface, use
+from tests.agent.boxes_grounder import FromBoxes, beside, control, json_box, json_point, scale, surface, use
 from tests.agent.shop import Shop, config
 from tests.conftest import Site
 
@@ -100,6 +100,7 @@ VIEWS = [
     (2, (800, 600), FromBoxes(SPOTS, "qwen2.5-vl", json_point)),
     (2, (1280, 800), FromBoxes(SPOTS, "qwen3-vl", json_point)),
     (1.5, (500, 700), FromBoxes(SPOTS, "smolvlm")),
+    (1, (900, 700), FromBoxes(SPOTS, "gemma-3", json_box)),
 ]
 """Device pixels a CSS pixel, size of the view, grounder."""
 

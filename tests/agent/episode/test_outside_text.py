@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import judges.autorater_prompt
 import judges.compact_autorater
 import judges.fuzzy
+import judges.orm
 import judges.outcome
 import judges.short_autorater
 import models.prompting.prompt_text
@@ -127,6 +128,7 @@ CASES = {
         compact=True,
     ),
     "judge": Prompted(Ending, judges.outcome.render, {}),
+    "judge, outcome reward model": Prompted(Ending, judges.orm.render, {}, GOAL, compact=True),
     "analyzer": Prompted(meaning.Question, lambda it: meaning.render(it.failed, it), {}),
     "fuzzy judge": Prompted(meaning.Question, lambda it: judges.fuzzy.render(it.failed, it.reference, it.failed), {}),
     "curriculum": Prompted(meaning.Question, lambda it: model_similarity.render(it.failed, [it.reference]), {}),
@@ -258,7 +260,9 @@ def test_an_order_stays_on_its_line(name: str) -> None:
         message.text
         for message in case.render(planted(case, lambda path: hostile(marker(path)) if path in case.orders else "x"))
     )
-    labels = ("Goal: ", "Next: ", "Have: ", "Plan 4: ", "Check: ")
+    heading = "The User Intent:"  # it has a line of its own
+    text = text.replace(f"{heading}\n", f"{heading} ", 1)
+    labels = ("Goal: ", "Next: ", "Have: ", "Plan 4: ", "Check: ", f"{heading} ")
     for path in case.orders:
         lines = [line for line in text.split("\n") if marker(path) in line]
         assert all(line.startswith(labels) for line in lines), lines

@@ -145,6 +145,33 @@ async def test_a_safety_check_is_acknowledged_only_if_a_person_approved(
     assert episode.ended_by == "stop"
 
 
+@pytest.mark.parametrize("approved", [True, False])
+@pytest.mark.parametrize("case", ["claude-computer", "claude-browser", "openai"])
+async def test_a_point_on_a_submit_button_is_sent_only_if_a_person_approved(
+    case: str, approved: bool, form: Shop, tmp_path: Path
+) -> None:
+    """A tool set names no control, so every click at a point is asked about: the one on the field is approved."""
+    spec, fresh, _ = CASES[case]
+    vendor, questions = deepcopy(fresh), list[ApprovalRequest]()
+    vendor.script = doubted
+
+    async def ask(request: ApprovalRequest) -> bool:
+        questions.append(request)
+        return approved or len(questions) == 1
+
+    run = await played(spec, vendor, form, tmp_path, approver=ask, approve=("submit",))
+    assert vendor.broken == []
+    assert [question.classes for question in questions] == [("submit",)] * 2, "nothing is asked about typing"
+    assert form.orders == (["who=Ann"] if approved else [])
+    (episode,) = run.episodes
+    assert (episode.ended_by, episode.declined) == ("stop", 0 if approved else 1)
+    trace = read_trace(run.folder / episode.trace)
+    last = [step.commit.result.status for step in trace.steps if step.commit and step.intent.action.kind == "click_at"]
+    assert last == [Status.OK, Status.OK if approved else Status.BLOCKED]
+    if not approved:
+        assert "declined" in json.dumps(vendor.bodies[-1])
+
+
 async def test_what_fails_is_told_and_the_rest_of_the_answer_is_dropped(form: Shop, tmp_path: Path) -> None:
     """A refused address, a call without equivalent, a page that changed: each call gets its result."""
 

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from transformers import LlamaForCausalLM
 
 from agent.config import RunConfig, parse_config
 from agent.episode.policy import ScriptedPolicy
@@ -19,8 +20,11 @@ from envs.core.action_languages import PROGRAM
 from envs.core.errors import BadInput
 from envs.core.tasks import TaskSelection
 from models.local.declarations import declaration, declare_style
+from models.local.parameter_count import count_parameters
 from tests.agent.episode.test_prompts import VIEW
 from tests.mira_command import mira
+from tests.models.local.gguf_files import write_gguf
+from tests.models.local.test_local import save_checkpoint
 
 QWEN = "openai:qwen2.5-coder-1.5b-instruct"
 
@@ -63,6 +67,20 @@ def test_a_wrong_file_is_named_with_what_is_wrong(text: str, problem: str, tmp_p
         ("openai:qwen2.5-coder:0.5b", "small"),
         ("openai:llama3.2:3b", "small"),
         ("openai:smollm2", "small"),
+        ("openai:llama3.2", "small"),
+        ("litellm:ollama/llama3.2:latest", "small"),
+        ("openai:llama3.2-vision", "large"),
+        ("openai:llama3.2:90b", "large"),
+        ("openai:gemma3", "small"),
+        ("openai:gemma3:27b-it-qat", "large"),
+        ("vllm:http://127.0.0.1:8000/v1#google/gemma-3-12b-it", "large"),
+        ("openai:phi3", "small"),
+        ("openai:phi3:medium", "large"),
+        ("openai:phi3.5:latest", "small"),
+        ("openai:phi4", "large"),
+        ("openai:phi4-mini", "small"),
+        ("vllm:http://127.0.0.1:8000/v1#HuggingFaceTB/SmolVLM-Instruct", "small"),
+        ("vllm:http://127.0.0.1:8000/v1#smolagents/Smol2Operator", "small"),
         ("vllm:http://127.0.0.1:8000/v1#Qwen/Qwen3-4B", "small"),
         ("vllm:http://127.0.0.1:8000/v1#Qwen/Qwen3-30B-A3B", "large"),
         ("local:/models/qwen2.5-coder-0.5b.gguf", "small"),
@@ -76,6 +94,41 @@ def test_a_wrong_file_is_named_with_what_is_wrong(text: str, problem: str, tmp_p
 )
 def test_auto_chooses_by_the_name_of_the_model(spec: str, profile: str) -> None:
     assert profile_of_spec(spec).name == profile
+
+
+@pytest.mark.parametrize("kind", ["safetensors", "shards", "gguf"])
+def test_the_parameters_of_a_local_model_without_a_size_in_its_name_are_counted(kind: str, tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    if kind == "gguf":
+        model = write_gguf(folder / "mine.gguf", kind="F32")
+        expected = sum(tensor.numel() for tensor in model.parameters())
+    else:
+        save_checkpoint(folder)
+        model = LlamaForCausalLM.from_pretrained(folder)
+        expected = sum(tensor.numel() for tensor in model.parameters())
+    if kind == "shards":
+        (folder / "model.safetensors").unlink()
+        model.save_pretrained(folder, max_shard_size="20KB")
+        assert not (folder / "model.safetensors").exists()
+    assert count_parameters(folder) == expected
+    assert profile_of_spec(f"local:{folder}").name == "small"
+    folder.rename(tmp_path / "mine-7b")
+    assert profile_of_spec(f"local:{tmp_path / 'mine-7b'}").name == "large", "its name says how many"
+
+
+def test_a_large_local_model_gets_the_large_prompt(tmp_path: Path) -> None:
+    """Also where the parameters cannot be counted: quantized weights are packed, a damaged file says nothing."""
+    header = json.dumps({"w": {"dtype": "BF16", "shape": [70_000, 100_000], "data_offsets": [0, 0]}}).encode()
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
+    assert count_parameters(tmp_path) == 7_000_000_000
+    assert profile_of_spec(f"local:{tmp_path}").name == "large"
+    (tmp_path / "model.safetensors").write_bytes(b"\xff" * 12)
+    assert count_parameters(tmp_path) is None
+    save_checkpoint(tmp_path)
+    (tmp_path / "config.json").write_text('{"quantization_config": {}}')
+    assert count_parameters(tmp_path) is None
 
 
 def test_a_declared_style_decides_before_the_name(tmp_path: Path) -> None:
@@ -184,9 +237,45 @@ def test_mira_models_shows_the_profile_of_a_model(
     assert mira(monkeypatch, "models", QWEN, "openai:gpt-4o", "--json") == 0
     shown = json.loads(capsys.readouterr().out)
     assert [(row["spec"], row["profile"]) for row in shown] == [(QWEN, "small"), ("openai:gpt-4o", "large")]
+    assert [(row["vision"], row["constrained"]) for row in shown] == [("general", "on, with a base URL")] * 2
     assert mira(monkeypatch, "models") == 0
     listed = capsys.readouterr().out
     assert all(f"\n{name} " in listed for name in profiles())
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("embedded", ("compact", None, "never")),
+        ("local:/models/qwen2.5-coder-0.5b.gguf", ("small", None, "auto")),
+        ("vllm:http://127.0.0.1:8000/v1#Qwen/Qwen3-VL-8B-Instruct", ("large", "qwen3-vl", "on")),
+        ("vllm:http://127.0.0.1:8000/v1#openai/gpt-oss-20b", ("large", "general", "never")),
+        ("anthropic:claude-opus-5", ("large", "claude", "never")),
+        ("anthropic-browser:claude-opus-5", (None, None, "never")),
+        ("anthropic-computer:claude-opus-5", (None, None, "never")),
+        ("openai-computer:gpt-5.4", (None, None, "never")),
+        ("oracle", (None, None, "never")),
+        ("oracle:detours", (None, None, "never")),
+    ],
+)
+def test_mira_models_shows_what_a_run_chooses(
+    spec: str,
+    expected: tuple[str | None, str | None, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert mira(monkeypatch, "models", spec, "--json") == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["spec"], (row["profile"], row["vision"], row["constrained"])) == (spec, expected)
+    assert mira(monkeypatch, "models", spec, "--wide") == 0
+    shown = capsys.readouterr().out
+    assert ("vendor's tools" in shown) is (expected[0] is None and "oracle" not in spec)
+
+
+def test_mira_models_lists_the_oracle(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert mira(monkeypatch, "models", "--json") == 0
+    rows = {row["spec"]: row for row in json.loads(capsys.readouterr().out)}
+    assert rows["oracle"]["usable"] and rows["oracle"]["examples"] == ["oracle", "oracle:detours"]
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,8 @@ from envs.core.tasks import TaskSelection
 from envs.core.trace_store import Trace, read_trace
 from envs.suites.sites.detours import is_harmless_link
 from envs.suites.sites.golden import missing_packages
+from tests.agent.episodes import Play, write_run
+from tests.mira_command import mira
 from training.loop.data import read_runs
 
 SCROLL = PROGRAM.show(Scroll(direction="down"))
@@ -36,6 +38,18 @@ def config(**changes: Any) -> RunConfig:
 def trace_of(run: RunResult) -> Trace:
     (episode,) = run.episodes
     return read_trace(episode.trace_path)
+
+
+def test_older_traces_do_not_count_the_experts_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    older = write_run(tmp_path / "older", [Play(config={"expert": "oracle"})]).path
+    alone = write_run(tmp_path / "alone", [Play()]).path
+    assert mira(monkeypatch, "compare", str(older), str(alone)) == 0
+    shown = capsys.readouterr().out
+    assert "the expert's steps of 1 of 1 episodes are not counted in A: its success is not the policy's alone" in shown
+    assert "are not counted in B" not in shown
 
 
 class TestMiniwob:
@@ -53,6 +67,7 @@ class TestMiniwob:
         assert [step.intent.action.kind for step in steps] == ["scroll"] * 3
         labels = [PROGRAM.parse(step.intent.label).action.kind for step in steps]
         assert labels == ["type"] * 3
+        assert run.expert_steps == (0, 3) and not any(step.intent.by_expert for step in steps)
         (trajectory,) = read_runs([run.folder], texts=True).kept
         assert trajectory.labelled and not trajectory.success
         for decision, step in zip(trajectory.decisions, steps, strict=True):
@@ -67,9 +82,38 @@ class TestMiniwob:
             assert run.episodes[0].outcome == "success", "the solver's actions were done"
             steps = trace_of(run).steps
             assert [step.intent.label for step in steps] == [PROGRAM.show(step.intent.action) for step in steps]
+            assert all(step.intent.by_expert for step in steps)
+            assert run.expert_steps == (len(steps), len(steps)) == (run.episodes[0].expert_steps, len(steps))
             (trajectory,) = read_runs([run.folder], texts=True).kept
             asked = [messages for decision in trajectory.decisions for _, messages in decision.messages]
             assert not any("That answer holds no action" in text for text in asked), "the prompt before the repair"
+
+    def test_every_result_says_how_many_steps_were_the_experts(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """The policy writes no action, and its run succeeds. Nothing used to say that the solver played."""
+        monkeypatch.setenv("COLUMNS", "200")
+        (tmp_path / "model.json").write_text('[{"when": "", "answer": "no action at all"}]', encoding="utf-8")
+        words = ["run", "--suite", "miniwob", "--tasks", "enter-text", "--planner", "none", "--out", str(tmp_path)]
+
+        def says(*words: str) -> str:
+            assert mira(monkeypatch, *words) == 0
+            return capsys.readouterr().out
+
+        shown = says(*words, "--policy", f"scripted:{tmp_path / 'model.json'}", "--expert", "oracle")
+        (run,) = (str(path.parent) for path in tmp_path.glob("*/run.json"))
+        count = "2 of 2 steps were the expert's"
+        assert f"{count}: the success is not the policy's alone" in shown
+        for name in ("A", "B"):
+            assert f"{count} in {name}: its success is not the policy's alone" in says("compare", run, run)
+        assert json.loads(says("compare", run, run, "--json"))["a"]["expert"]["by_expert"] == 2
+        assert f"{count}: the success is not the policy's alone" in says("eval", run)
+        arms = says("eval", "--arm", f"one={run}", "--arm", f"two={run}")
+        assert f"one: {count}: its success" in arms and f"two: {count}: its success" in arms
+        page = Path(says("report", run).splitlines()[0])
+        assert "steps were the expert&#39;s" in page.read_text(encoding="utf-8")
+
+        assert "expert" not in says(*words[:-1], str(tmp_path / "alone"), "--policy", "oracle")
 
     async def test_labels_have_the_form_that_the_prompt_asks_for(self, tmp_path: Path) -> None:
         """The profile of small models asks for the control before the action, and here not for a reason."""

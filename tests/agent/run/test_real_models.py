@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
 import sys
 import threading
 from collections.abc import Generator
@@ -16,8 +19,22 @@ import pytest
 from agent.config import RunConfig
 from agent.results import RunResult
 from benchmarks import real_models
-from benchmarks.real_models import Arm, Results, Row, difference, figures, main, settings_of, table
+from benchmarks.real_models import (
+    Arm,
+    Results,
+    Row,
+    current_commit,
+    difference,
+    figures,
+    main,
+    problems,
+    settings_of,
+    table,
+)
 from envs.core.tasks import TaskSelection
+from tests.timing import HANG_S
+
+ROOT = Path(__file__).parents[3]
 
 
 def row(task: str, seed: int, *, success: bool, **changes: Any) -> Row:
@@ -83,6 +100,7 @@ def test_an_interrupted_experiment_continues(
     run(monkeypatch, *common, "--max-steps", 2, "--seeds", "0", "--arm", "off", "constrained=off")
     first = Results.model_validate_json((tmp_path / "out" / "results.json").read_text())
     (only,) = first.arms["off"].rows
+    assert only.commit == current_commit() and re.fullmatch(r"\d{4}-\d\d-\d\d", only.played_on or "")
     assert not only.success and only.calls["policy"] >= 2
     assert only.unreadable == {"no action found": only.calls["policy"]}
     capsys.readouterr()
@@ -161,3 +179,101 @@ def test_an_interrupted_run_ends_the_experiment(tmp_path: Path, monkeypatch: pyt
     words = ("play", tmp_path, "--policy", "openai:m", "--tasks", "click-test", "--seeds", "0")
     with pytest.raises(SystemExit, match="first/seed-0: interrupted; the same command continues"):
         run(monkeypatch, *words, "--arm", "first", "--arm", "second")
+
+
+@pytest.mark.browser
+def test_episodes_of_another_commit_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Symptom: an experiment was continued with other prompts, and nothing in its file or on the screen said so."""
+    (tmp_path / "model.json").write_text(json.dumps([{"when": "", "answer": "Which of the 2 buttons?"}]))
+    common = ("play", tmp_path / "out", "--policy", f"scripted:{tmp_path / 'model.json'}", "--tasks", "click-test")
+    words = (*common, "--max-steps", 2, "--arm", "off", "constrained=off", "--seeds")
+    file = tmp_path / "out" / "results.json"
+
+    def commits() -> list[str | None]:
+        return [row.commit for row in Results.model_validate_json(file.read_text()).arms["off"].rows]
+
+    monkeypatch.setattr(real_models, "current_commit", lambda: "older")
+    run(monkeypatch, *words, "0")
+    assert "several commits" not in capsys.readouterr().err
+    monkeypatch.setattr(real_models, "current_commit", lambda: "newer")
+    run(monkeypatch, *words, "0-1")
+    assert capsys.readouterr().err.splitlines()[0] == (
+        f"{file}: episodes of several commits of Mira, so prompts may differ: older (1), newer (0)"
+    )
+    assert commits() == ["older", "newer"]
+    run(monkeypatch, "table", file)
+    assert capsys.readouterr().err.splitlines() == [
+        f"{file}: episodes of several commits of Mira, so prompts may differ: older (1), newer (1)"
+    ]
+    file.unlink()  # the runs' folders say the same
+    run(monkeypatch, *words, "0-1")
+    assert commits() == ["older", "newer"]
+
+
+def test_stored_files_without_commits_are_read(capsys: pytest.CaptureFixture[str]) -> None:
+    for file in sorted((ROOT / "docs" / "results").glob("real_models_*.json")):
+        rows = [row for arm in real_models.read_results(file).arms.values() for row in arm.rows]
+        assert rows and real_models.mixed_commits(rows) == ""
+        assert real_models.mixed_commits(rows, "abc").endswith(f"unknown ({len(rows)}), abc (0)")
+
+
+def saved(path: Path, made: Results) -> Path:
+    path.write_text(made.model_dump_json())
+    return path
+
+
+def test_results_count_as_played_only_if_enough_is_solved_and_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Symptom: `make models` succeeded with 0 of 5 solved, and without any results."""
+    names = "abcde"
+    good = results(on=[row(name, 0, success=name in "abc") for name in names])
+    file = saved(tmp_path / "good.json", good)
+    run(monkeypatch, "check", file, "--least", 0.6)
+    assert capsys.readouterr().out == f"{file}: on: 3 of 5 solved, 15 answers, 12 s\n"
+    poor = saved(tmp_path / "poor.json", results(on=[row(name, 0, success=name in "ab") for name in names]))
+    assert problems(poor, 0.6) == [f"{poor}: on solved 2 of 5, less than the share 0.6"]
+    unread = saved(tmp_path / "unread.json", results(on=[row("a", 0, success=True, unreadable={"no action found": 2})]))
+    assert problems(unread, 0.6) == [f"{unread}: on has 2 answers that could not be read"]
+    part = saved(tmp_path / "part.json", good.model_copy(update={"tasks": ("a", "b", "c", "d", "e", "f")}))
+    assert problems(part, 0.6) == [f"{part}: on lacks f (seed 0)"]
+    empty = saved(tmp_path / "empty.json", good.model_copy(update={"arms": {"on": Arm(settings={})}}))
+    assert problems(empty, 0.0) == [f"{empty}: on lacks {', '.join(f'{name} (seed 0)' for name in names)}"]
+    none = saved(tmp_path / "none.json", good.model_copy(update={"arms": {}}))
+    assert problems(none, 0.0) == [f"{none}: no tasks were played"]
+    with pytest.raises(SystemExit, match=r"poor\.json: on solved 2 of 5"):
+        run(monkeypatch, "check", file, poor, "--least", 0.6)
+    for bad, reason in ((tmp_path / "absent.json", "No such file"), (saved_text(tmp_path, "{}"), "not a results file")):
+        capsys.readouterr()
+        with pytest.raises(SystemExit, match="2"):
+            run(monkeypatch, "check", bad)
+        assert reason in (line := capsys.readouterr().err) and line.count("\n") == 1
+    with pytest.raises(SystemExit, match="2"):
+        run(monkeypatch, "check", file, "--least", 60)
+    assert "'60' is not a number from 0 to 1" in capsys.readouterr().err
+
+
+def saved_text(folder: Path, text: str) -> Path:
+    (folder / "bad.json").write_text(text)
+    return folder / "bad.json"
+
+
+@pytest.mark.parametrize("words", ["", " --json"])
+def test_a_reader_that_ended_is_no_traceback(words: str, tmp_path: Path) -> None:
+    """Symptom: `real_models table FILE | head` ended in a BrokenPipeError."""
+    file = saved(tmp_path / "results.json", results(on=[row("a", 0, success=True)]))
+    ended = subprocess.run(
+        [
+            *("bash", "-c", 'exec 3>&1; { "$0" -m benchmarks.real_models table "$@"; echo "code $?" >&3; } | true'),
+            *(sys.executable, file, *words.split()),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=HANG_S,
+        check=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert (ended.stdout, ended.stderr) == ("code 130\n", "")

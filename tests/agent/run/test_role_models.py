@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,13 @@ from agent.cli.options import build_config
 from agent.cli.role_options import base_urls
 from agent.config import ROLES, RunConfig, load_config, parse_config
 from agent.run.components import open_components
-from agent.run.role_models import base_url_of, check_base_urls, check_changed_servers, check_shared_base_url
+from agent.run.role_models import (
+    base_url_of,
+    check_base_urls,
+    check_changed_servers,
+    check_constrained,
+    check_shared_base_url,
+)
 from agent.run.run_store import RunFolder
 from agent.run.runner import resume, run_task
 from envs.core.errors import BadInput
@@ -208,6 +215,57 @@ async def test_run_task_refuses_a_server_that_no_model_uses(tmp_path: Path) -> N
     with pytest.raises(BadInput, match="no model of this run uses it"):
         await run_task("x", "http://127.0.0.1:9/", policy="embedded", base_url=A, out=tmp_path / "runs")
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"policy": "openai:gpt-4o"},
+        {"policy": "openai:gpt-oss:20b", "base_url": A},
+        {"policy": "openai-computer:gpt-5.4", "base_url": A},
+        {"policy": "vllm:http://127.0.0.1:8000/v1#openai/gpt-oss-20b"},
+        {"policy": "anthropic:claude-opus-5", "base_url": A},
+        {"policy": "anthropic-browser:claude-opus-5"},
+        {"policy": "gemini:gemini-2.5-pro"},
+        {"policy": "litellm:mistral/m"},
+        {"policy": "embedded"},
+    ],
+    ids=lambda values: values["policy"],
+)
+def test_a_grammar_for_a_model_that_takes_none_is_refused(
+    values: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    config = parse_config({**values, "constrained": "on"})
+    with pytest.raises(BadInput, match=f"^policy {re.escape(values['policy'])} takes no grammar") as caught:
+        check_constrained(config)
+    assert "\n" not in str(caught.value)
+    check_constrained(config, config)  # a recorded run is continued
+    check_constrained(parse_config(values))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"policy": "openai:qwen2.5-coder-0.5b", "base_url": A},
+        {"policy": "openai:qwen2.5-coder-0.5b", "policy_base_url": A},
+        {"policy": "vllm:http://127.0.0.1:8000/v1#m"},
+        {"policy": "local:m"},
+        {"policy": "no-such:model"},
+    ],
+)
+def test_a_grammar_for_a_model_that_may_take_one_is_accepted(values: dict[str, Any]) -> None:
+    check_constrained(parse_config({**values, "constrained": "on"}))
+
+
+def test_a_run_refuses_a_grammar_without_effect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("run", "--suite", "miniwob", "--tasks", "click-test", "--policy", "embedded", "--out", str(tmp_path / "r"))
+    assert mira(monkeypatch, *words, "--constrained", "on") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("mira: policy embedded takes no grammar, so that --constrained on has no effect")
+    assert not (tmp_path / "r").exists()
 
 
 def test_the_specs_that_take_a_server() -> None:

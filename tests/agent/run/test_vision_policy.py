@@ -57,8 +57,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return folder
 
 
-def declared(folder: Path) -> VisionProfile:
-    profile = vision_profile(f"local:{folder}")
+def declared(folder: Path, name: str = "auto") -> VisionProfile:
+    profile = vision_profile(f"local:{folder}", name)
     assert profile is not None
     return profile
 
@@ -75,7 +75,9 @@ def resized_by(processor: Any, png: bytes) -> Size:
 async def test_a_point_of_the_picture_hits_its_target(
     chromium: Browser, folders: Callable[[str], Path], view: tuple[int, int], scale: int
 ) -> None:
-    """Each target is drawn, photographed, and clicked at the point that each family names for its centre."""
+    """Each target is drawn, photographed, and clicked at the point that each family names for its centre.
+
+    A served UI-TARS-1.5 sees 1288 pixels for 1280: its whole numbers are too far apart for a target of one pixel."""
     context = await chromium.new_context(viewport={"width": view[0], "height": view[1]}, device_scale_factor=scale)
     page = await context.new_page()
     await page.set_content(
@@ -91,12 +93,16 @@ async def test_a_point_of_the_picture_hits_its_target(
     png = await page.screenshot()
     assert picture_size(png) == (view[0] * scale, view[1] * scale)
     families = [declared(folders(name)) for name in ("qwen2.5-vl", "qwen3-vl", "gemma-3", "smolvlm")]
-    for profile in (*families, profile_named("general"), profile_named("claude")):
+    families.append(declared(folders("qwen2.5-vl"), "ui-tars-1.5"))
+    served = profile_named("ui-tars-1.5")
+    for profile in (*families, served, *map(profile_named, ("general", "claude", "ui-tars"))):
         image, frame = picture_for(profile, png, view)
         if profile.name == "qwen2.5-vl":
             processor = load_processor(folders(profile.name))
             assert resized_by(processor, png) == resized_by(processor, image.data) == frame.extent(profile.space)
         for number, (x, y, w, h) in enumerate(TARGETS):
+            if profile is served and min(w, h) < 2:
+                continue
             point = frame.to_model(profile.space, centre_of(Corners(x, y, x + w, y + h)))
             at = frame.to_view(profile.space, point)
             await page.mouse.click(at.x, at.y)

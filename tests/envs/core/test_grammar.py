@@ -14,7 +14,7 @@ from llguidance.numpy import allocate_token_bitmask, fill_next_token_bitmask
 from envs.core import actions as act
 from envs.core.action_languages import LANGUAGES, Language
 from envs.core.action_languages.choices import PageChoices, page_choices
-from envs.core.action_languages.grammar import MOST_NAMED, TEXT_CHARS, grammar
+from envs.core.action_languages.grammar import MOST_NAMED, grammar
 from envs.core.action_languages.program import PROGRAM
 from envs.core.actions import Action, DialogReport
 from envs.core.observation import Element, ElementKey, Observation, Tab
@@ -89,7 +89,6 @@ def assert_valid(action: Action) -> None:
     match action:
         case act.Type():
             assert action.ref in PAGE.fields
-            assert len(action.text) <= TEXT_CHARS
         case act.Select():
             options = dict(PAGE.lists)[action.ref]
             assert not options or action.option in options
@@ -115,6 +114,9 @@ POSSIBLE: list[Action] = [
     act.Click(ref=1, count=2),
     act.Type(ref=3, text='say "hi" [now] \\ `x` 漢'),
     act.Type(ref=3, text="a", enter=True),
+    act.Type(ref=3, text="a", clear=False),
+    act.Type(ref=3, text="a", clear=False, enter=True),
+    act.Type(ref=3, text="a line of a long text\n" * 80),
     act.Select(ref=2, option='A "q" [x]'),
     act.Select(ref=2, option="B\\"),
     act.Select(ref=2, option="ü`"),
@@ -122,6 +124,10 @@ POSSIBLE: list[Action] = [
     act.Hover(ref=1),
     act.Press(keys="Enter"),
     act.Press(keys="Control+A"),
+    act.Press(keys="Control+Shift+s"),
+    act.Press(keys="Shift+Tab"),
+    act.Press(keys="F5"),
+    *(act.Press(keys=key) for key in 'x9?"\\[`+'),
     act.Scroll(direction="down"),
     act.Drag(ref=1, to_ref=12),
     act.Upload(ref=4, path="a b.txt"),
@@ -132,6 +138,8 @@ POSSIBLE: list[Action] = [
     act.Expand(group="g1"),
     act.Wait(),
     act.Goto(url="https://a.example/x?y=1"),
+    act.Goto(url="https://müller.example/straße/東京?q=%5B1%5D"),
+    act.Goto(url=f"https://a.example/?token={'0123456789' * 150}"),
     act.Back(),
     act.Forward(),
     act.NewTab(),
@@ -139,6 +147,7 @@ POSSIBLE: list[Action] = [
     act.FocusTab(index=1),
     act.Stop(),
     act.Stop(answer="42"),
+    act.Stop(answer='{"rows": [{"name": "Ann", "city": "Zürich"}]}\n' * 200),
 ]
 IMPOSSIBLE: list[Action] = [
     act.Click(ref=7),
@@ -149,6 +158,8 @@ IMPOSSIBLE: list[Action] = [
     act.Expand(group="g2"),
     act.FocusTab(index=0),
     act.Press(keys="no key"),
+    act.Press(keys="Controls+A"),
+    act.Goto(url="https://a.example/a b"),
     act.AnswerDialog(accept=True),
     act.Goto(url="javascript:alert(1)"),
 ]

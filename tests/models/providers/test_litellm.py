@@ -6,7 +6,6 @@ Skipped where the extra `litellm` is not installed.
 from __future__ import annotations
 
 import base64
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -18,15 +17,18 @@ pytest.importorskip("litellm")
 
 import httpx
 
-from models.base import ChatRequest, Effort, Image, Message, ModelRejected, ModelTruncated, ModelUnavailable
+from models.base import (
+    ChatRequest,
+    Effort,
+    Image,
+    Message,
+    ModelRejected,
+    ModelUnavailable,
+)
 from models.providers.litellm_chat import LiteLLMChat
 from models.providers.litellm_setup import LOGGERS, RecordingTransport, loaded, recording
 from models.specs import make_model, parse_spec, price_known
-from models.transport import RetryPolicy
 from tests.models.providers.servers import (
-    Act,
-    Body,
-    Close,
     MisbehavingServer,
     Received,
     Reply,
@@ -39,7 +41,6 @@ from tests.timing import HANG_S
 
 ROOT = Path(__file__).parents[3]
 PATHS = {"gemini": "/v1beta"}
-RETRY_ONCE = RetryPolicy(max_attempts=2, base_s=0.01, cap_s=0.01)
 ANSWER = Reply('{"success": "yes", "reason": "seen"}')
 
 
@@ -173,52 +174,6 @@ async def test_cost_by_litellms_table(monkeypatch: pytest.MonkeyPatch) -> None:
     assert price_known("litellm:openai/gpt-4o", environ={})
     assert not price_known("litellm:openai/gpt-4o", base_url="http://127.0.0.1:1/v1", environ={})
     assert not price_known("litellm:azure/my-deployment", environ={})
-
-
-CONVERSE = {
-    "output": {"message": {"role": "assistant", "content": [{"text": "hello"}]}},
-    "stopReason": "end_turn",
-    "usage": {"inputTokens": 10, "outputTokens": 2, "totalTokens": 12, "cacheReadInputTokens": 4},
-    "metrics": {"latencyMs": 1},
-}
-MESSAGES = {
-    "id": "msg_1",
-    "type": "message",
-    "role": "assistant",
-    "model": "scripted",
-    "content": [{"type": "text", "text": "hello"}],
-    "stop_reason": "end_turn",
-    "usage": {"input_tokens": 6, "cache_read_input_tokens": 4, "output_tokens": 2},
-}
-OLLAMA = {"model": "m", "message": {"role": "assistant", "content": "hello"}, "done": True, "done_reason": "stop"}
-
-
-@pytest.mark.parametrize(
-    ("spec", "path", "answer", "cached"),
-    [
-        ("azure/my-deployment", "/openai/deployments/my-deployment/chat/completions", Reply("hello"), 0),
-        ("bedrock/qwen.qwen3-32b-v1:0", "/model/qwen.qwen3-32b-v1:0/converse", Body(json.dumps(CONVERSE)), 4),
-        ("anthropic/claude-sonnet-4-5", "/v1/messages", Body(json.dumps(MESSAGES)), 4),
-        ("hosted_vllm/my-model", "/chat/completions", Reply("hello"), 0),
-        ("ollama_chat/llama3", "/api/chat", Body(json.dumps(OLLAMA)), 0),
-    ],
-)
-async def test_other_protocols(spec: str, path: str, answer: Act, cached: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    keys = {"AWS_ACCESS_KEY_ID": "AKIA-of-this-test", "AWS_SECRET_ACCESS_KEY": KEY, "AWS_REGION_NAME": "us-east-1"}
-    for name, value in {**keys, "ANTHROPIC_API_KEY": KEY, "AZURE_API_KEY": KEY, "AZURE_API_VERSION": "1"}.items():
-        monkeypatch.setenv(name, value)
-    acts = [Status(429, retry_after="0"), answer, Status(401, f"wrong key {KEY}"), Close(), Close()]
-    async with misbehaving_server(acts) as server:
-        chat = make_model(f"litellm:{spec}", base_url=f"http://127.0.0.1:{server.port}", policy=RETRY_ONCE)
-        reply = await chat.complete(request())
-        with pytest.raises(ModelRejected, match=r"HTTP 401: .*check the API key") as wrong:
-            await chat.complete(request())
-        with pytest.raises(ModelTruncated, match="broke off"):
-            await chat.complete(request())
-        await chat.aclose()
-    assert (reply.text, reply.attempts, reply.usage.tokens_cached) == ("hello", 2, cached)
-    assert KEY not in str(wrong.value)
-    assert [sent.path for sent in server.requests] == [path] * 5
 
 
 async def test_the_base_url_takes_precedence(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ from models.base import (
     ModelRejected,
     ModelTimeout,
     ModelTruncated,
+    ModelUnavailable,
 )
 from models.providers.anthropic_tools import AnthropicTools
 from models.providers.openai_computer import OpenAIComputer
@@ -57,7 +58,7 @@ FAST = RetryPolicy(max_attempts=3, base_s=0.01, cap_s=0.02)
 DEADLINE_S = 100.0
 REQUEST = ToolRequest("the rules", (Message("user", "Goal: tea"),), (1280, 800), deadline_s=DEADLINE_S)
 Vendor = Literal["anthropic", "openai"]
-Ending = Literal["ok", "length", "refusal", "empty", "abort"]
+Ending = Literal["ok", "length", "refusal", "empty", "abort", "filter"]
 
 
 def answer(vendor: Vendor, ending: Ending = "ok") -> Body:
@@ -67,7 +68,8 @@ def answer(vendor: Vendor, ending: Ending = "ok") -> Body:
 
 
 def _claude(ending: Ending) -> dict[str, Any]:
-    stop = {"ok": "tool_use", "length": "max_tokens", "refusal": "refusal", "empty": "end_turn", "abort": "pause_turn"}
+    ends = {"ok": "tool_use", "length": "max_tokens", "empty": "end_turn", "abort": "pause_turn"}
+    stop = {**ends, "refusal": "refusal", "filter": "refusal"}  # Anthropic's filters end an answer as a refusal
     click = {"name": "left_click", "toolset_name": "computer", "input": {"coordinate": [3, 4]}}
     content = [] if ending == "empty" else [{"type": "tool_use", "id": "toolu_1", **click}]
     usage = {"input_tokens": 90, "cache_read_input_tokens": 10, "output_tokens": 7}
@@ -79,7 +81,8 @@ def _openai(ending: Ending) -> dict[str, Any]:
     refusal = {"type": "message", "role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]}
     output = {"refusal": [refusal], "empty": []}.get(ending, [call])
     cut = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
-    state = {"length": cut, "abort": {"status": "in_progress"}}.get(ending, {"status": "completed"})
+    filtered = {"status": "incomplete", "incomplete_details": {"reason": "content_filter"}}
+    state = {"length": cut, "filter": filtered, "abort": {"status": "in_progress"}}.get(ending, {"status": "completed"})
     usage = {"input_tokens": 100, "output_tokens": 7, "input_tokens_details": {"cached_tokens": 10}}
     return {"object": "response", "output": output, "usage": usage, **state}
 
@@ -112,14 +115,18 @@ CASES = [
     Case("always-429", (Status(429, "slow down"),) * 3, 3, ModelBusy, "slow down"),
     Case("always-500", (Status(500, "oh no"),) * 3, 3, ModelBusy, "oh no"),
     Case("retry-after-past-deadline", (Status(429, "wait", retry_after="3600"),), 1, ModelBusy, "pass the deadline"),
+    Case("always-cut-off", (CutOff(),) * 3, 3, ModelTruncated),
+    Case("bad-gzip", (Body("{}", headers=(("Content-Encoding", "gzip"),)),) * 3, 3, ModelTruncated),
     Case("never-the-protocol", (Body('{"hello": []}'),) * 3, 3, ModelInvalidAnswer),
     Case("hangs", (Hang(),) * 3, 2, ModelTimeout, "deadline"),
     Case("length", ("length",), 1, ModelTruncated, "max_tokens"),
     Case("refusal", ("refusal",), 1, ModelRejected, "refused"),
+    Case("content-filter", ("filter",), 1, ModelRejected),
     Case("empty", ("empty",), 1, ModelInvalidAnswer, "empty"),
     Case("401", (Status(401, f"wrong key {KEY}"),), 1, ModelRejected, "check the API key"),
     Case("404", (Status(404, "no such model"),), 1, ModelRejected, "no such model"),
     Case("400", (Status(400, "nonsense"),), 1, ModelRejected, "nonsense"),
+    Case("redirect", (Status(307, headers=(("Location", "http://127.0.0.1:9/"),)),), 1, ModelRejected, "redirects"),
 ]
 both = pytest.mark.parametrize("vendor", ["anthropic", "openai"])
 
@@ -152,11 +159,21 @@ async def test_a_call_ends_with_a_typed_error_in_time(vendor: Vendor, case: Case
             assert type(caught.value) is case.error and case.says in str(caught.value)
             assert KEY not in str(caught.value) and "\n" not in str(caught.value)
             assert caught.value.attempts == case.sent
-            if case.name in ("length", "refusal", "empty"):
+            if case.name in ("length", "refusal", "content-filter", "empty"):
                 assert caught.value.usage is not None and caught.value.usage.tokens_out == 7
         assert clock.now() - began < DEADLINE_S + 20
         assert len(server.requests) == case.sent
         await model.aclose()
+
+
+@both
+async def test_a_closed_port_is_unavailable(vendor: Vendor) -> None:
+    async with misbehaving_server([]) as gone:
+        pass
+    model = client(vendor, gone.anthropic_url)
+    with pytest.raises(ModelUnavailable, match="cannot reach"):
+        await model.converse(REQUEST)
+    await model.aclose()
 
 
 async def test_openai_parameters_that_a_server_refuses_are_left_out() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from envs.suites.miniwob.milestones.checks import computed, finished, holds, view
-from envs.suites.miniwob.milestones.spec import Goal, MilestoneSpec, TaskMilestones, Verdict
+from envs.suites.miniwob.milestones.spec import Checker, Goal, MilestoneSpec, TaskMilestones, Verdict
 from envs.suites.miniwob.state import PageState
 
 MONTHS = (
@@ -70,6 +70,20 @@ def _date_is(goal: Goal, state: PageState) -> bool:
     return f"{goal['month']}/{goal['day']}/{goal['year']}" in state.values("text")
 
 
+def _airport(key: str, ident: str) -> Checker:
+    """Checks that the field *ident* holds an airport of the list whose city or code is the goal's *key*."""
+
+    def check(goal: Goal, state: PageState) -> Verdict:
+        values = [field.value for field in state.fields if field.id == ident]
+        return Verdict(any(goal[key] in value and value.endswith(")") for value in values), f"field holds {values!r}")
+
+    return check
+
+
+def _day_picked(goal: Goal, state: PageState) -> Verdict:
+    return Verdict(_date_is(goal, state), f"fields hold {list(state.values('text'))!r}")
+
+
 def _begun(goal: Goal, state: PageState) -> Verdict:
     values = state.values()
     return Verdict(any(value.startswith(goal["start"]) for value in values), f"fields hold {list(values)!r}")
@@ -103,6 +117,17 @@ _COMPLETE = TaskMilestones(
     ),
 )
 
+_FLIGHT = TaskMilestones(
+    r"^Book the (?P<which>cheapest|shortest) one-way flight from: (?P<origin>.*) to: (?P<destination>.*) on "
+    r"(?P<month>\d\d)/(?P<day>\d\d)/(?P<year>\d{4})\.$",
+    (
+        MilestoneSpec("from", "The flight is from {origin}", _airport("origin", "flight-from"), lasting=True),
+        MilestoneSpec("to", "The flight is to {destination}", _airport("destination", "flight-to"), lasting=True),
+        MilestoneSpec("date", "The flight is on {month}/{day}/{year}", _day_picked, lasting=True),
+        MilestoneSpec("booked", "The {which} flight is booked", finished),
+    ),
+)
+
 APP_TASKS: dict[str, tuple[TaskMilestones, ...]] = {
     "email-inbox": (_REPLY, _FORWARD),
     "email-inbox-noscroll": (_REPLY, _FORWARD),
@@ -119,6 +144,8 @@ APP_TASKS: dict[str, tuple[TaskMilestones, ...]] = {
             ),
         ),
     ),
+    "book-flight": (_FLIGHT,),
+    "book-flight-nodelay": (_FLIGHT,),
     "choose-date-easy": (_DATE,),
     "choose-date-medium": (_DATE,),
     "choose-date-nodelay": (_DATE,),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from envs.core.actions import Action
+from envs.core.actions import Action, Wait
 from envs.core.observation import TEXT_ROLES, Element
 from envs.suites.miniwob.milestones.apps import MONTHS
 from envs.suites.miniwob.solvers.screen import Screen, Unsolvable, click, fill
@@ -146,6 +146,11 @@ def choose_date(screen: Screen) -> Action:
     field = screen.find("textbox")
     if field.value == f"{month}/{day}/{year}":
         return click(screen.find("button", name="Submit"))
+    return _pick_date(screen, field, month, day)
+
+
+def _pick_date(screen: Screen, field: Element, month: str, day: str) -> Action:
+    """Opens the calendar of *field*, turns to the month, picks the day."""
     match = re.search(rf"({'|'.join(MONTHS)}) ?(\d{{4}})?", screen.text())
     if match is None:
         return click(field)
@@ -153,6 +158,44 @@ def choose_date(screen: Screen) -> Action:
     if ahead:
         return click(screen.find(name="Next" if ahead > 0 else "Prev"))
     return click(screen.find("link", name=str(int(day))))
+
+
+def book_flight(screen: Screen) -> Action:
+    """Completes both airports from their suggestions, picks the date, searches, books the flight."""
+    which, origin, destination, month, day, year = screen.parse(
+        r"^Book the (cheapest|shortest) one-way flight from: (.*) to: (.*) on (\d\d)/(\d\d)/(\d{4})\.$"
+    )
+    flights = _flights(screen)
+    if flights:
+        return click(min(flights, key=lambda flight: flight[1] if which == "shortest" else flight[0])[2])
+    *airports, date = screen.all(*TEXT_ROLES)
+    for field, place in zip(airports, (origin, destination), strict=True):
+        if not _is_airport(field.value or "", place):
+            offers = [one for one in screen.all("clickable", "menuitem", "option") if _is_airport(one.key.name, place)]
+            if offers:
+                return click(offers[0])
+            return fill(field, place) if field.value != place else Wait()
+    if date.value == f"{month}/{day}/{year}":
+        return click(screen.find("button", name="Search"))
+    return _pick_date(screen, date, month, day)
+
+
+def _is_airport(text: str, place: str) -> bool:
+    """Whether *text* is an airport, such as `Akron, OH (CAK)`, and *place* its city or its code."""
+    return bool(re.search(r" \(\w+\)$", text)) and (text.startswith(place) or f"({place})" in text)
+
+
+def _flights(screen: Screen) -> list[tuple[int, int, Element]]:
+    """(dollars, minutes, button) of each flight in the list."""
+    flights: list[tuple[int, int, Element]] = []
+    minutes = 0
+    for piece in screen.flow:
+        if isinstance(piece, str):
+            if duration := re.search(r"(\d+)h (\d+)m", piece):
+                minutes = 60 * int(duration[1]) + int(duration[2])
+        elif price := re.fullmatch(r"Book flight for \$(\d+)", piece.key.name):
+            flights.append((int(price[1]), minutes, piece))
+    return flights
 
 
 def guess_number(screen: Screen) -> Action:

@@ -6,6 +6,8 @@ from envs.suites.miniwob.solvers import apps, clicking, forms
 from envs.suites.miniwob.solvers.screen import Solver
 
 SOLVERS: dict[str, Solver] = {
+    "book-flight": apps.book_flight,
+    "book-flight-nodelay": apps.book_flight,
     "buy-ticket": clicking.buy_ticket,
     "choose-date": apps.choose_date,
     "choose-date-easy": apps.choose_date,
