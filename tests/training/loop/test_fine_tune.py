@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -62,7 +63,8 @@ def test_a_tracker_gets_the_loss_and_an_unknown_one_is_refused(tmp_path: Path) -
     (folder,) = (tmp_path / "sft" / "tensorboard").iterdir()
     events = EventAccumulator(str(folder))
     events.Reload()
-    assert "train/loss" in events.Tags()["scalars"]
+    tags: dict[str, Any] = events.Tags()
+    assert "train/loss" in tags["scalars"]
 
 
 def test_of_two_concurrent_fine_tunings_one_is_refused(tmp_path: Path) -> None:
