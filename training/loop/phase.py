@@ -31,7 +31,7 @@ from training.loop.group_update import describe_groups, group_metrics, group_row
 from training.loop.metrics import PhaseMetrics, loss_change, played_in, unreadable_share
 from training.loop.parts import read_record, run_location, write_record
 from training.loop.phase_context import LogFunction, PhaseContext
-from training.loop.rates import check_rates
+from training.loop.rates import warn_of_rates
 from training.loop.rollouts import evaluation_config, play_run
 from training.loop.rounds import Draw, play_rounds
 from training.loop.settings import LoopSettings
@@ -105,7 +105,7 @@ def learn(context: PhaseContext, runs: Sequence[Path]) -> PhaseMetrics:
     within `context.running()`."""
     data = _data(context, runs)
     if context.number == 1:
-        check_rates(context.settings, hidden_width(read_config(context.policy)), len(data.rows), context.log)
+        warn_of_rates(context.settings, hidden_width(read_config(context.policy)), len(data.rows), context.log)
     chosen = group_rows(context, data) if context.settings.grouped else _critic_rows(context, data, runs)
     with context.part("actor", f"actor on {len(chosen.rows)} of {len(data.rows)} rows"):
         _actor(context, chosen, data)

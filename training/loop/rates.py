@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from training.engine.learning_rate_check import UpdateBound, check_head, check_rate, rate_warning
+from training.engine.learning_rate_check import UpdateBound, check_head, check_rate, rate_problem, rate_warning
 from training.loop.settings import ActorSettings, CriticSettings, LoopSettings
 
 EPISODE_STEPS: Final = 7
@@ -14,22 +14,24 @@ EPISODE_STEPS: Final = 7
 `max_steps` with all possible replay, would accept rates that are a tenth of what a phase needs."""
 
 
-def check_rates(
-    settings: LoopSettings, width: int, rows: int | None = None, log: Callable[[str], None] | None = None
-) -> None:
-    """Raises BadInput where a stage's learning rate is too low to change a model of *width* in the steps of the first
-    phase; *log* gets a warning where it can change it only in part.
-
-    *rows*: of the phase, once it was played; None expects them from *settings*. The actor and the potential critic may
-    learn from a part of them.
-    """
-    for stage, bound in rate_bounds(settings, width, rows):
+def check_rates(settings: LoopSettings, width: int, log: Callable[[str], None] | None = None) -> None:
+    """Raises BadInput where a stage's learning rate is too low to change a model of *width* in the steps that the first
+    phase is expected to have; *log* gets a warning where it can change it only in part."""
+    for stage, bound in rate_bounds(settings, width):
         check_rate(bound)
         if isinstance(stage, CriticSettings):
             key = bound.name.replace("optimization", "head_rate")
             check_head(bound, key, stage.rate_of_head)
         if log is not None and (warning := rate_warning(bound)):
             log(f"warning: {warning}")
+
+
+def warn_of_rates(settings: LoopSettings, width: int, rows: int, log: Callable[[str], None]) -> None:
+    """Logs a warning for each stage whose learning rate is too low with the first phase's *rows*. Nothing is refused:
+    the rollouts are played. The actor and the potential critic may learn from a part of the rows."""
+    for _, bound in rate_bounds(settings, width, rows):
+        if problem := rate_problem(bound) or rate_warning(bound):
+            log(f"warning: {problem}")
 
 
 def rate_bounds(
