@@ -41,6 +41,7 @@ ROW = EpisodeResult(
     refused="policy",
     blocked_requests=(BlockedOrigin(origin=SECRET, requests=1, kinds=("image",), allow=SECRET),),
     totals=Totals(),
+    expert_steps=1,
     trace=SECRET,
     folder=None,
 )

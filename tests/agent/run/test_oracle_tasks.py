@@ -23,12 +23,12 @@ OPEN = ["run", "Find it", "--url", "http://127.0.0.1:9/"]
 
 
 REFUSED = [
-    pytest.param(["run", "--suite", "miniwob", "--tasks", "book-flight", "--policy", "oracle"], id="no solver"),
-    pytest.param(["run", "--suite", "miniwob", "--tasks", "click-test,book-flight", "--policy", "oracle"], id="one of"),
+    pytest.param(["run", "--suite", "miniwob", "--tasks", "draw-circle", "--policy", "oracle"], id="no solver"),
+    pytest.param(["run", "--suite", "miniwob", "--tasks", "click-test,draw-circle", "--policy", "oracle"], id="one of"),
     pytest.param(["run", "--suite", "miniwob", "--tasks", "click-test", "--policy", "oracle:detours"], id="detours"),
-    pytest.param(["run", "--suite", "miniwob", "--tasks", "book-flight", "--policy", "scripted"], id="its older name"),
+    pytest.param(["run", "--suite", "miniwob", "--tasks", "draw-circle", "--policy", "scripted"], id="its older name"),
     pytest.param([*OPEN, "--policy", "oracle"], id="open task"),
-    pytest.param(["eval", "--play", "--suite", "miniwob", "--tasks", "book-flight", "--policy", "oracle"], id="eval"),
+    pytest.param(["eval", "--play", "--suite", "miniwob", "--tasks", "draw-circle", "--policy", "oracle"], id="eval"),
 ]
 
 
@@ -46,7 +46,7 @@ def test_an_oracle_is_refused_where_there_is_no_solver(
 @pytest.mark.parametrize("policy", ["oracle", "oracle:detours"])
 async def test_python_is_refused_alike(policy: str, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="solver"):
-        await run_suite(config(policy=policy), TaskSelection("miniwob", ("book-flight",), (0,)), tmp_path)
+        await run_suite(config(policy=policy), TaskSelection("miniwob", ("draw-circle",), (0,)), tmp_path)
     with pytest.raises(BadInput, match="an open task has no solver"):
         await run_open(config(policy=policy), "x", "http://127.0.0.1:9/", tmp_path)
     assert os.listdir(tmp_path) == []  # noqa: PTH208 - iterdir is not for async functions
@@ -85,7 +85,7 @@ def test_the_list_of_tasks_shows_solvers_and_requirements(
     miniwob = tasks(monkeypatch, capsys, "miniwob")
     assert {name for name, row in miniwob.items() if row["oracle"]} == set(SOLVERS) & set(miniwob)
     assert (miniwob["login-user"]["milestones"], miniwob["login-user"]["needs"]) == (3, "")
-    assert not miniwob["book-flight"]["oracle"]
+    assert not miniwob["draw-circle"]["oracle"]
     sites = tasks(monkeypatch, capsys, "sites")
     assert {(row["oracle"], row["milestones"], row["needs"]) for row in sites.values()} == {(True, 4, "extra sites")}
 

@@ -69,4 +69,5 @@ def test_the_documented_path(
     assert sorted(answers) == ["0", "1", "2", "3"] and all(each.answer or each.problem for each in answers.values())
     assert Path("runs/own-test/report.html").read_text().count("data:image/jpeg") == 4
     form = form_of_model("local:runs/own/model")
-    assert form is not None and form == GroundingPrompt(profile=form.profile), "the form that it was trained on"
+    assert form is not None
+    assert form == GroundingPrompt(profile=form.profile, think=True, resolution=True), "the form that it was trained on"
