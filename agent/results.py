@@ -10,6 +10,7 @@ from typing import Final
 
 from pydantic import Field
 
+from agent.inspection.expert_steps import Assisted, ExpertSteps
 from envs.core.actions import AFTER_LAST_STEP, DOWNLOADS, says_impossible
 from envs.core.masked_values import masked_values
 from envs.core.record import Record
@@ -129,11 +130,11 @@ class RunResult:
         return sum(bool(episode.degraded) for episode in self.episodes)
 
     @property
-    def expert_steps(self) -> tuple[int, int] | None:
-        """Steps that the expert took in place of the policy, and all steps of these episodes; None without an
-        expert."""
-        counted = [(one.expert_steps, one.totals.steps) for one in self.episodes if one.expert_steps is not None]
-        return (sum(own for own, _ in counted), sum(steps for _, steps in counted)) if counted else None
+    def expert_steps(self) -> ExpertSteps | None:
+        """Steps that an expert took in place of the policy; None without an expert."""
+        return ExpertSteps.of(
+            Assisted(one.totals.steps, one.expert_steps) for one in self.episodes if one.expert_steps is not None
+        )
 
     @property
     def downloads(self) -> tuple[Path, ...]:

@@ -341,7 +341,7 @@ def finish(result: RunResult, as_json: bool) -> int:
                 "complete": result.complete,
                 "resumable": result.resumable,
                 "degraded": result.degraded,
-                "expert_steps": None if result.expert_steps is None else result.expert_steps[0],
+                "expert_steps": None if result.expert_steps is None else result.expert_steps.by_expert,
                 "planned": result.planned,
                 "seconds": round(result.seconds, 3),
                 "blocked_requests": [origin.model_dump(mode="json") for origin in result.blocked_requests],
@@ -355,8 +355,7 @@ def finish(result: RunResult, as_json: bool) -> int:
             failed = f"planner or rater failed in {result.degraded} of {len(result.episodes)} episodes"
             stdout.print(Text(f"{failed}: judged episodes among them count in all rates", "yellow"), soft_wrap=True)
         if result.expert_steps is not None:
-            own, steps = result.expert_steps
-            helped = f"{own} of {steps} steps were the expert's: the success is not the policy's alone"
+            helped = f"{result.expert_steps.text}: the success is not the policy's alone"
             stdout.print(Text(helped, "yellow"), soft_wrap=True)
         stdout.print(Text(f"traces  {result.folder / 'episodes'}"), soft_wrap=True)
         if page is not None:

@@ -67,7 +67,9 @@ class TestMiniwob:
         assert [step.intent.action.kind for step in steps] == ["scroll"] * 3
         labels = [PROGRAM.parse(step.intent.label).action.kind for step in steps]
         assert labels == ["type"] * 3
-        assert run.expert_steps == (0, 3) and not any(step.intent.by_expert for step in steps)
+        counted = run.expert_steps
+        assert counted is not None and (counted.by_expert, counted.steps) == (0, 3)
+        assert not any(step.intent.by_expert for step in steps)
         (trajectory,) = read_runs([run.folder], texts=True).kept
         assert trajectory.labelled and not trajectory.success
         for decision, step in zip(trajectory.decisions, steps, strict=True):
@@ -83,7 +85,9 @@ class TestMiniwob:
             steps = trace_of(run).steps
             assert [step.intent.label for step in steps] == [PROGRAM.show(step.intent.action) for step in steps]
             assert all(step.intent.by_expert for step in steps)
-            assert run.expert_steps == (len(steps), len(steps)) == (run.episodes[0].expert_steps, len(steps))
+            counted = run.expert_steps
+            assert counted is not None and counted.by_expert == counted.steps == len(steps)
+            assert run.episodes[0].expert_steps == len(steps)
             (trajectory,) = read_runs([run.folder], texts=True).kept
             asked = [messages for decision in trajectory.decisions for _, messages in decision.messages]
             assert not any("That answer holds no action" in text for text in asked), "the prompt before the repair"
