@@ -12,7 +12,8 @@ from agent.episode.answer_rules import repaired_kind
 from agent.episode.points import NOT_OFFERED, PointScale, is_at_point, offers_points
 from agent.episode.profile_prompts import names_control, render_prompt
 from agent.episode.prompts import PolicyView, Style
-from agent.episode.short_prompts import repair_text, valid_form
+from agent.episode.short_prompts import COPIED, repair_text, valid_form
+from agent.episode.worked_examples import copied_text
 from agent.profiles.names import OF_STYLE
 from agent.profiles.profile import Profile, named
 from envs.core.action_languages import Language, Parsed, ParseError
@@ -120,6 +121,8 @@ class ActionProposal:
     """How a grounder found them."""
     wrong_form: str = ""
     """Name of the action whose values are wrong, where no action could be parsed but one was recognised."""
+    copied: bool = False
+    """An action has a text of the example of the prompt; there is no action."""
     label: str = ""
     """What an expert would answer at this state, for imitation; empty without an expert, or where it knows nothing."""
     by_expert: bool = False
@@ -277,7 +280,8 @@ class ModelPolicy:
         self, messages: tuple[Message, ...], proposal: ActionProposal, turn: Turn
     ) -> tuple[Message, ...]:
         if self._profile.is_short:
-            asked = f"{messages[-1].text}\n\n{repair_text(turn.view, proposal.wrong_form).text}"
+            repair = repair_text(turn.view, proposal.wrong_form, copied=proposal.copied)
+            asked = f"{messages[-1].text}\n\n{repair.text}"
             return (*messages[:-1], replace(messages[-1], text=asked))
         answered = answer_turn(proposal.raw, proposal.calls[-1].reply.signature)
         return (*messages, answered, message("user", self._repair(proposal.error, turn)))
@@ -328,8 +332,14 @@ class ModelPolicy:
         view = turn.view
         offered = offers_points(view.observation, view.points)
         choices = page_choices(view.observation, files=view.provided.files, coordinates=offered)
-        named = self._names_control(turn)
-        return grammar(self._language_for(turn), choices, self.max_actions, named=named, thoughts=self.thoughts)
+        return grammar(
+            self._language_for(turn),
+            choices,
+            self.max_actions,
+            named=self._names_control(turn),
+            last_steps=self._profile.endings if self.rationale_chars else (),
+            thoughts=self.thoughts,
+        )
 
     def _names_control(self, turn: Turn) -> bool:
         """Whether the answer has a line that names its control."""
@@ -345,12 +355,14 @@ class ModelPolicy:
                 _refuse_points(parsed, *then)
             if self._profile.is_short:
                 refuse_placeholders(each.action for each in (parsed, *then))
+                self._refuse_copied(turn, parsed, *then)
         except ParseError as error:
             call = ModelCall(messages, reply, str(error))
             edits = self._edits(raw, turn)
-            problem = valid_form(language, error.form) if self._profile.is_short else str(error)
+            copied = isinstance(error, _CopiedText)
+            problem = valid_form(language, error.form) if self._profile.is_short and not copied else str(error)
             return ActionProposal(
-                None, raw, calls=(*before, call), error=problem, note_edits=edits, wrong_form=error.form
+                None, raw, calls=(*before, call), error=problem, note_edits=edits, wrong_form=error.form, copied=copied
             )
         if (points := turn.view.points) is not None:
             parsed, *then = (replace(each, action=points.to_view(each.action)) for each in (parsed, *then))
@@ -365,9 +377,21 @@ class ModelPolicy:
             described=parsed.described,
         )
 
+    def _refuse_copied(self, turn: Turn, *answer: Parsed) -> None:
+        """Raises _CopiedText where an action has a text of the example that nothing in the turn has."""
+        view = turn.view
+        notes = [note.text for note in view.notes]
+        for parsed in answer:
+            if copied_text(self._profile, view.instruction, view.observation, parsed.action, *notes):
+                raise _CopiedText(COPIED)
+
     def _edits(self, raw: str, turn: Turn, *actions: Action) -> tuple[NoteEdit, ...]:
         """The changes of notes in an answer, where its prompt offered notes."""
         return note_edits(raw, *actions) if self._style == "full" and turn.view.max_notes else ()
+
+
+class _CopiedText(ParseError):
+    """An action has a text of the example of the prompt."""
 
 
 def _refuse_points(*answer: Parsed) -> None:

@@ -209,9 +209,16 @@ def _now_possible(view: PolicyView) -> list[PromptText]:
     return [joined("\n", (words("Also possible on this page:"), *map(own, shapes)))] if shapes else []
 
 
-def repair_text(view: PolicyView, form: str) -> PromptText:
+COPIED: Final = "it had a text of the example; take texts from your goal and your page, or open another page first"
+"""What is wrong with an answer that has a text of the example."""
+
+
+def repair_text(view: PolicyView, form: str, *, copied: bool = False) -> PromptText:
     """The end of a prompt after an answer without a valid action. It says what is valid and does not repeat the answer,
-    which a small model would copy. *form*: name of the action that was tried; empty if there was none."""
+    which a small model would copy. *form*: name of the action that was tried; empty if there was none. *copied*: it had
+    a text of the example."""
+    if copied:
+        return words(f"Your last answer was no valid action: {COPIED}.")
     parts = [words("Your last answer was no valid action. Write: ") + own(shape_of(view.language, form))]
     if controls := nearest_controls(view.observation.elements):
         parts += [words("with a number of the page, such as those of"), fenced("controls", controls)]

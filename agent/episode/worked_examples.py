@@ -17,6 +17,8 @@ from envs.core.observation import Element, ElementKey, Observation
 from envs.core.past_actions import PastAction
 
 _STEP: Final = 100
+_TEXTS: Final = ("text", "option", "answer")
+"""Fields of actions with a text of the task or the page."""
 _CONTROL: Final = re.compile(r'\[(\d+)\] ([a-z]+) "([^"]*)"')
 
 
@@ -48,6 +50,24 @@ def worked_example(profile: Profile, goal: str, observation: Observation) -> tup
     variant = chosen.variants[draw % len(chosen.variants)]
     most = max(step.controls for step in variant.steps)
     return _on_its_pages(variant, example_numbers(most, draw, observation))
+
+
+def copied_text(profile: Profile, goal: str, observation: Observation, action: Action, *known: str) -> str:
+    """The text of the shown example that *action* types, chooses or answers with, although it is neither in *goal* nor
+    on the page nor in *known*; empty if there is none. Small models copy it."""
+    seen = "\n".join((goal, observation.text, *known)).casefold()
+    written = _texts(action)
+    for step in worked_example(profile, goal, observation):
+        for name, text in _texts(step.action).items():
+            copy = re.search(rf"(?<!\w){re.escape(text)}(?!\w)", written.get(name, ""), re.IGNORECASE)
+            if copy and type(step.action) is type(action) and text.casefold() not in seen:
+                return text
+    return ""
+
+
+def _texts(action: Action) -> dict[str, str]:
+    """What *action* types, chooses and answers with, by field."""
+    return {name: value for name in _TEXTS if isinstance(value := getattr(action, name, None), str) and value}
 
 
 def example_for(examples: tuple[Example, ...], goal: str, observation: Observation) -> Example:

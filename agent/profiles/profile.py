@@ -38,7 +38,9 @@ _SIZE = re.compile(r"(?<![a-z0-9.])(\d{1,4}(?:\.\d{1,3})?)(b|m)(?![a-z0-9])")
 """A number of parameters in a name, in billions or millions."""
 
 
-_PARTS: Final = frozenset({"reference", "page_first", "history", "history_lines", "element_line", "examples"})
+_PARTS: Final = frozenset(
+    {"reference", "page_first", "history", "history_lines", "element_line", "last_steps", "examples"}
+)
 """Fields that the fixed prompts, compact ones and those of large models, do not have."""
 
 
@@ -121,6 +123,9 @@ class Profile(Record):
     element_line: bool = False
     """The answer names its control before the action, in the program style: a small model chooses a name more often
     correctly than a number. With constrained decoding the name implies the number."""
+    last_steps: tuple[str, ...] = ()
+    """With constrained decoding, a rationale must have one of these words after `To do:`, in lower case or capitalized,
+    if the answer ends the task: small models end it with other steps still to do. Empty: no condition."""
     max_actions: int | None = Field(default=None, ge=1, le=20)
     """Most actions of an answer, unless the run says how many; None: the run's default."""
     max_notes: int | None = Field(default=None, ge=0, le=1_000)
@@ -144,6 +149,11 @@ class Profile(Record):
     def role_style(self) -> RoleStyle:
         """The prompts of a model with this profile as planner or AutoRater."""
         return "short" if self.is_short else self.style
+
+    @property
+    def endings(self) -> tuple[str, ...]:
+        """The words of `last_steps`, in lower case and capitalized."""
+        return tuple(spelled for word in self.last_steps for spelled in (word, word.capitalize()))
 
     def fit(self, name: str, billions: float | None) -> int:
         """How well the profile fits the model *name* with so many *billions* of parameters, None if that is not known:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Final, Literal
@@ -17,6 +17,9 @@ from envs.core.actions import Action
 
 COMMENT_CHARS: Final = 400
 """Longest comment, or paragraph, before the first action of a constrained answer."""
+
+TO_DO: Final = "To do: "
+"""Comes before the steps that are still to do, in the rationales of small models."""
 
 ELEMENT_LINE: Final = "# Element: "
 """Begins the line with the label of the control that the action is for [MiRA App. A.4, Fig. 16]."""
@@ -99,6 +102,11 @@ class Language(ABC):
     def answer_rule(self, actions: str, *, named: bool = False) -> str:
         """GBNF rule of an answer with the rule *actions*, after a rationale. *named*: *actions* may begin with an
         ELEMENT_LINE, which the rationale does not have."""
+
+    @abstractmethod
+    def ending_rule(self, ending: str, last_steps: Iterable[str], *, named: bool = False) -> str:
+        """GBNF rule of an answer with the rule *ending*, after a rationale in which one of *last_steps* follows TO_DO.
+        *named*: as for `answer_rule`."""
 
     @abstractmethod
     def form_rule(self, form: Form, offered: Offered) -> str:

@@ -19,7 +19,7 @@ from envs.core.action_languages.descriptions import DESCRIPTION_CHARS
 from envs.core.action_languages.form_language import ELEMENT_LINE, Language
 from envs.core.action_languages.forms import CONTROLS, Form, Kind, Slot, Value
 from envs.core.action_languages.gbnf import literal, one_of
-from envs.core.actions import FORM_FILLING
+from envs.core.actions import FORM_FILLING, Stop
 from envs.core.key_names import KEY_NAMES
 
 MODIFIERS: Final = ("Control", "Shift", "Alt", "Meta")
@@ -40,29 +40,42 @@ MOST_NAMED: Final = 200
 
 
 def grammar(
-    language: Language, choices: PageChoices, most: int = 1, *, named: bool = False, thoughts: bool = False
+    language: Language,
+    choices: PageChoices,
+    most: int = 1,
+    *,
+    named: bool = False,
+    last_steps: Sequence[str] = (),
+    thoughts: bool = False,
 ) -> str:
     """The GBNF grammar of the answers that are valid on the page with *choices*, with at most *most* actions.
 
     *named*: an action on a control follows a line with the label of this control, so that its number is implied; for
-    single actions on a page of up to MOST_NAMED controls, in a language that has such a line. *thoughts*: a thought in
-    `<think>` tags, also an empty one, may come before the answer, and the answer may be in `<answer>` tags."""
+    single actions on a page of up to MOST_NAMED controls, in a language that has such a line. *last_steps*: an answer
+    ends the task only if one of these words follows TO_DO in its rationale; for single actions, () for no condition.
+    *thoughts*: a thought in `<think>` tags, also an empty one, may come before the answer, and the answer may be in
+    `<answer>` tags."""
     forms = [(form, rule) for form in language.forms.forms for rule in _alternatives(language, form, choices)]
     filling = [rule for form, rule in forms if form.action in FORM_FILLING]
     several = most > 1 and len(filling) > 0
-    if named and most == 1 and language.names_controls and 0 < len(choices.controls) <= MOST_NAMED:
+    ending = " | ".join(rule for form, rule in forms if last_steps and most == 1 and form.action is Stop)
+    if ending:
+        forms = [(form, rule) for form, rule in forms if form.action is not Stop]
+    labelled = named and most == 1 and language.names_controls and 0 < len(choices.controls) <= MOST_NAMED
+    if labelled:
         forms = [(form, rule) for form, rule in forms if not _acts_on_control(form)]
         answer = language.answer_rule(f"({literal(ELEMENT_LINE)} named | action)", named=True)
-        labelled = {"named": _named(language, choices)}
     else:
         answer = language.answer_rule(f'(filling "\\n"){{0,{most - 1}}} action' if several else "action")
-        labelled = {}
+    if ending:
+        answer = f"{answer} | {language.ending_rule('ending', last_steps, named=labelled)}"
     rules = {
         # A rule below `root`, because llguidance compiles every rule but `root` to one regular expression.
         "root": "answer",
         "answer": _THOUGHT_FIRST if thoughts else answer,
         **({"thought": f"[^<]{{0,{THOUGHT_CHARS}}}", "plain": answer} if thoughts else {}),
-        **labelled,
+        **({"named": _named(language, choices)} if labelled else {}),
+        **({"ending": ending} if ending else {}),
         "action": " | ".join(rule for _, rule in forms),
         **({"filling": " | ".join(filling)} if several else {}),
         "char": language.text_characters,

@@ -11,14 +11,14 @@ are ignored; a further bracket is an error.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from envs.core import actions as act
 from envs.core.action_languages.base import Fault, Parsed, ParseError, quoted, show_number, unescape
-from envs.core.action_languages.form_language import COMMENT_CHARS, Language, Offered
+from envs.core.action_languages.form_language import COMMENT_CHARS, TO_DO, Language, Offered
 from envs.core.action_languages.forms import Form, FormTable, Kind, Slot, Value
-from envs.core.action_languages.gbnf import literal, maybe
+from envs.core.action_languages.gbnf import literal, maybe, one_of
 from envs.core.actions import Action
 
 PHRASE: Final = "In summary, the next action I will perform is"
@@ -26,6 +26,7 @@ _PHRASE = re.compile(r"in\s+summary,?\s+the\s+next\s+action\s+i\s+will\s+perform
 _VERB = re.compile(r"\s*([A-Za-z_]+)")
 _BRACKET = re.compile(r"[ \t]*\[")
 _SPECIAL = re.compile(r"\\[\s\S]|[\[\]]")
+_RATIONALE: Final = f"[^`\\x00-\\x1F]{{0,{COMMENT_CHARS}}}"
 
 _BUTTON: Final = Slot("button", Kind.BUTTON, "button", "button", optional=True)
 _COUNT: Final = Slot("count", Kind.COUNT, "count", "count", optional=True)
@@ -235,7 +236,10 @@ class IdLanguage(Language):
         }
 
     def answer_rule(self, actions: str, *, named: bool = False) -> str:
-        return f'[^`\\x00-\\x1F]{{0,{COMMENT_CHARS}}} {literal(f"{PHRASE} ```")} {actions} "```"'
+        return f'{_RATIONALE} {literal(f"{PHRASE} ```")} {actions} "```"'
+
+    def ending_rule(self, ending: str, last_steps: Iterable[str], *, named: bool = False) -> str:
+        return f"{_RATIONALE} {literal(TO_DO)} {one_of(last_steps)} {self.answer_rule(ending)}"
 
     def form_rule(self, form: Form, offered: Offered) -> str:
         brackets = (maybe(f'" [" {rule} "]"', optional=slot.optional and not slot.always) for slot, rule in offered)

@@ -15,15 +15,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
 from envs.core import actions as act
 from envs.core.action_languages.base import Fault, Parsed, ParseError, quoted, show_number, unescape
-from envs.core.action_languages.form_language import COMMENT_CHARS, Language, Offered
+from envs.core.action_languages.form_language import COMMENT_CHARS, TO_DO, Language, Offered
 from envs.core.action_languages.forms import NUMERIC, Form, FormTable, Kind, Slot, Value
-from envs.core.action_languages.gbnf import literal, maybe
+from envs.core.action_languages.gbnf import literal, maybe, one_of
 from envs.core.actions import Action
 
 _START = re.compile(
@@ -36,6 +36,7 @@ _ARGUMENT = re.compile(rf"\s*(?:([A-Za-z_]\w*)\s*=\s*)?({_VALUE})\s*(,|\)|(?=[^,
 _END = re.compile(r"\s*\)")
 _COMMENTS: Final = 4
 """Comment lines before the first action of a constrained answer."""
+_IN_COMMENT: Final = r"[^\n\x00-\x1F]"
 _FUNCTIONS: Final = frozenset({"exit", "go_backward", "go_forward"})
 """Forms written as a function of this name; the others are written `do(action="NAME", …)`."""
 
@@ -278,8 +279,12 @@ class ProgramLanguage(Language):
         return {_fold(name): form for form in self.forms.forms for name in (form.name, *form.aliases)}
 
     def answer_rule(self, actions: str, *, named: bool = False) -> str:
-        label = "[TNF] " if named else ""  # thought, note, forget note
-        return f'("# " {label}[^\\n\\x00-\\x1F]{{1,{COMMENT_CHARS}}} "\\n"){{0,{_COMMENTS}}} {actions}'
+        return f"{_comment(named=named)}{{0,{_COMMENTS}}} {actions}"
+
+    def ending_rule(self, ending: str, last_steps: Iterable[str], *, named: bool = False) -> str:
+        comments = f"{_comment(named=named)}{{0,{_COMMENTS - 1}}}"
+        thought = f'"# Thought: " {_IN_COMMENT}{{0,{COMMENT_CHARS}}} {literal(TO_DO)} {one_of(last_steps)}'
+        return f'{comments} {thought} {_IN_COMMENT}{{0,{COMMENT_CHARS}}} "\\n" {comments} {ending}'
 
     def form_rule(self, form: Form, offered: Offered) -> str:
         head, _, tail = _call(form, ["\0"] if offered else []).partition("\0")
@@ -297,6 +302,12 @@ class ProgramLanguage(Language):
     def written(self, slot: Slot, value: Value) -> str:
         text = _written_argument(slot, value).removeprefix(f"{slot.name}=")
         return text if slot.kind in NUMERIC else text.removeprefix('"').removesuffix('"')
+
+
+def _comment(*, named: bool) -> str:
+    """GBNF rule of one comment line. *named*: none is an ELEMENT_LINE."""
+    label = "[TNF] " if named else ""  # thought, note, forget note
+    return f'("# " {label}{_IN_COMMENT}{{1,{COMMENT_CHARS}}} "\\n")'
 
 
 class DescribingProgramLanguage(ProgramLanguage):

@@ -13,9 +13,11 @@ from transformers import AutoTokenizer
 
 from agent.config import RunConfig
 from agent.episode.policy import ActionProposal, ModelPolicy, Turn
+from agent.profiles.profile import named
 from agent.run.components import open_components
 from envs.core.action_languages import LANGUAGES, PROGRAM, Language
 from envs.core.action_languages.choices import page_choices
+from envs.core.action_languages.form_language import TO_DO
 from envs.core.action_languages.grammar import grammar
 from envs.core.actions import Click, Select, Stop, Type
 from envs.core.observation import Element, ElementKey
@@ -91,6 +93,20 @@ def test_a_grammar_is_sent_only_where_answers_are_constrained() -> None:
         asyncio.run(ModelPolicy(model, PROGRAM, "full", constrained=constrained).propose(TURN))
         assert (model.grammar is not None) is constrained
     assert model.grammar is not None and '"Click At' not in model.grammar, "points are not offered on this page"
+
+
+@pytest.mark.parametrize(
+    ("profile", "chars", "condition"),
+    [("small", 120, True), ("small", 0, False), ("large", 120, False)],
+)
+def test_an_answer_of_a_small_model_ends_the_task_only_with_a_last_step_to_do(
+    profile: str, chars: int, condition: bool
+) -> None:
+    """Prompts without a rationale, of models trained on demonstrations, know no steps to do."""
+    model = GrammarSeen()
+    policy = ModelPolicy(model, PROGRAM, "full", constrained=True, profile=named(profile), rationale_chars=chars)
+    asyncio.run(policy.propose(TURN))
+    assert model.grammar is not None and (TO_DO in model.grammar) is condition
 
 
 @pytest.mark.parametrize(

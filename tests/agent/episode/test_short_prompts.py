@@ -14,13 +14,14 @@ import pytest
 from agent.episode.policy import ActionProposal, ModelPolicy, Turn
 from agent.episode.profile_prompts import render_prompt
 from agent.episode.prompts import MISSED, PolicyView, render_policy_prompt
-from agent.episode.worked_examples import example_for, worked_example
+from agent.episode.short_prompts import COPIED
+from agent.episode.worked_examples import copied_text, example_for, worked_example
 from agent.profiles.profile import Profile, named
 from envs.core.action_languages import IDS, PROGRAM, Language, ParseError
 from envs.core.action_languages.choices import PageChoices
 from envs.core.action_languages.short_reference import VALUES, possible_now, refuse_placeholders, short_reference
 from envs.core.action_place import ActionPlace
-from envs.core.actions import Action, Click, Drag, Select, Status, Type
+from envs.core.actions import Action, Click, Drag, Select, Status, Stop, Type
 from envs.core.observation import Element, ElementKey, Observation
 from envs.core.past_actions import PastAction
 from envs.core.tasks import Milestone, TaskRef
@@ -249,9 +250,9 @@ def test_only_the_latest_actions_are_listed() -> None:
     assert "(4 earlier actions)\n5. " in user and '"t9"' in user and '"t3"' not in user
 
 
-def propose(*answers: str) -> tuple[ScriptedModel, ActionProposal]:
+def propose(*answers: str, view: PolicyView = VIEW) -> tuple[ScriptedModel, ActionProposal]:
     model = ScriptedModel(list(answers))
-    turn = Turn(TaskRef(suite="open", name="x", seed=0), 1, 1, VIEW)
+    turn = Turn(TaskRef(suite="open", name="x", seed=0), 1, 1, view)
     return model, asyncio.run(ModelPolicy(model, PROGRAM, "full", profile=SMALL, rationale_chars=120).propose(turn))
 
 
@@ -272,6 +273,39 @@ def test_a_repair_says_what_is_valid_and_repeats_nothing_of_the_answer(answer: s
     assert form in added and '[3] button "Send"' in added and "seven" not in added
     assert all(message.text != answer for message in second), "what was wrong is not there to be copied"
     assert proposal.calls[0].error, "the trace keeps what was wrong"
+
+
+QUESTION = replace(VIEW, instruction="Who wrote the newest post?")
+
+
+def answer_of_the_example() -> str:
+    steps = worked_example(SMALL, QUESTION.instruction, QUESTION.observation)
+    answer = next(step.action.answer for step in steps if isinstance(step.action, Stop))
+    assert answer
+    return answer
+
+
+def test_an_answer_with_a_text_of_the_example_is_asked_for_again() -> None:
+    answer = answer_of_the_example()
+    copy = f'exit(message="The author is {answer.upper()}.")'
+    model, proposal = propose(copy, 'do(action="Click", element="3")', view=QUESTION)
+    assert proposal.action == Click(ref=3)
+    added = model.requests[1].messages[-1].text.removeprefix(model.requests[0].messages[-1].text)
+    assert COPIED in added and answer.upper() not in added
+    assert proposal.calls[0].error == COPIED
+    _, twice = propose(copy, copy, view=QUESTION)
+    assert twice.action is None and twice.error == COPIED
+
+
+def test_a_text_of_the_example_that_the_turn_has_is_no_copy() -> None:
+    observation, answer = QUESTION.observation, answer_of_the_example()
+    stop, given = Stop(answer=answer), f"Winter, by {answer}"
+    assert copied_text(SMALL, QUESTION.instruction, observation, stop) == answer
+    assert not copied_text(SMALL, QUESTION.instruction, replace(observation, text=given), stop), "on the page"
+    assert not copied_text(SMALL, QUESTION.instruction, observation, stop, given), "in a note"
+    assert not copied_text(SMALL, f"{QUESTION.instruction} {given}", observation, stop), "in the goal"
+    assert not copied_text(SMALL, QUESTION.instruction, observation, Stop(answer=f"x{answer}x")), "part of a word"
+    assert not copied_text(SMALL, QUESTION.instruction, observation, Type(ref=1, text=answer)), "another action"
 
 
 def test_the_problem_of_the_next_turn_says_what_is_valid() -> None:

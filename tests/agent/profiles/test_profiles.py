@@ -17,6 +17,8 @@ from agent.run.components import open_components
 from agent.run.prompt_profiles import profile_of, with_profile
 from agent.run.run_store import Manifest
 from envs.core.action_languages import PROGRAM
+from envs.core.action_languages.form_language import TO_DO
+from envs.core.actions import Click, Stop
 from envs.core.errors import BadInput
 from envs.core.tasks import TaskSelection
 from models.local.declarations import declaration, declare_style
@@ -34,6 +36,15 @@ def test_every_profile_file_is_valid() -> None:
     for name, profile in profiles().items():
         assert profile.name == name and profile.about and (profile.models or profile.up_to_billions)
     assert named("large").examples == () and not named("large").is_short
+
+
+def test_examples_end_the_task_where_constrained_answers_may() -> None:
+    profile = named("small")
+    steps = [step for each in profile.examples for variant in each.variants for step in variant.steps]
+    assert {type(step.action) for step in steps} >= {Click, Stop}
+    for step in steps:
+        to_do = step.thought.partition(TO_DO)[2]
+        assert to_do and to_do.startswith(profile.endings) is isinstance(step.action, Stop)
 
 
 @pytest.mark.parametrize(

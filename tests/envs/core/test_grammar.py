@@ -218,6 +218,45 @@ def test_a_rationale_may_come_first(language: Language) -> None:
     assert language.parse(answer).action == act.Click(ref=12)
 
 
+LAST_STEPS = ("nothing", "answer")
+
+
+def ending_grammar(language: Language) -> str:
+    """Answers that end the task only with one of LAST_STEPS to do."""
+    named = language.names_controls
+    return grammar(language, replace(PAGE, labels=LABELS), named=named, last_steps=LAST_STEPS)
+
+
+def with_rationale(language: Language, rationale: str, action: Action) -> str:
+    comment = f"# Thought: {rationale}\n" if language.name == "program" else f"{rationale} "
+    return comment + language.show(action)
+
+
+@both
+@pytest.mark.parametrize(
+    ("rationale", "ends"),
+    [
+        ("Done: the form is sent. To do: nothing.", True),
+        ("Done: Shop is open. To do: answer with the price, 34 EUR.", True),
+        ("Done: nothing. The price is not on this page. To do: open Shop, answer with the price.", False),
+        ("The form is sent.", False),
+    ],
+)
+def test_a_task_is_ended_only_with_a_last_step_to_do(language: Language, rationale: str, ends: bool) -> None:
+    text = ending_grammar(language)
+    ending = with_rationale(language, rationale, act.Stop(answer="34 EUR"))
+    assert accepts(text, ending) is ends
+    assert accepts(grammar(language, PAGE), ending), "without the condition any rationale ends it"
+    assert accepts(text, with_rationale(language, rationale, act.Press(keys="Enter"))), "other actions may follow any"
+    assert not accepts(text, language.show(act.Stop(answer="34 EUR"))), "a rationale is needed"
+
+
+@both
+def test_the_last_answer_of_several_actions_needs_no_rationale(language: Language) -> None:
+    text = grammar(language, PAGE, most=3, last_steps=LAST_STEPS)
+    assert text == grammar(language, PAGE, most=3)
+
+
 LABELS = ('button "Save"', 'combobox "Size"', 'textbox "Na\\"me"', 'file "Photo"', 'button "Save"')
 
 

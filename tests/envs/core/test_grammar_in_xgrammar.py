@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from envs.core.action_languages import IDS, PROGRAM
+from envs.core.action_languages import IDS, PROGRAM, Language
 from envs.core.action_languages.choices import PageChoices
 from envs.core.action_languages.grammar import grammar
-from envs.core.actions import AnswerDialog, Click
-from tests.envs.core.test_grammar import IMPOSSIBLE, PAGE, POSSIBLE, named_grammar
+from envs.core.actions import AnswerDialog, Click, Stop
+from tests.envs.core.test_grammar import IMPOSSIBLE, PAGE, POSSIBLE, ending_grammar, named_grammar, with_rationale
 
 xgrammar: Any = pytest.importorskip("xgrammar")
 SHAPES = {
@@ -52,6 +52,13 @@ def test_xgrammar_accepts_a_label_before_its_action() -> None:
     assert accepts(made, f'# Element: button "Save"\n{action}')
     assert not accepts(made, f'# Element: file "Photo"\n{action}')
     assert not accepts(made, action), "an action on a control needs its label"
+
+
+@pytest.mark.parametrize("language", [IDS, PROGRAM], ids=["id", "program"])
+def test_xgrammar_ends_the_task_only_with_a_last_step_to_do(language: Language) -> None:
+    made, stop = compiled(ending_grammar(language)), Stop(answer="34 EUR")
+    assert accepts(made, with_rationale(language, "Done: Shop is open. To do: answer with 34 EUR.", stop))
+    assert not accepts(made, with_rationale(language, "Done: nothing. To do: open Shop, answer.", stop))
 
 
 def test_xgrammar_accepts_the_answer_to_a_dialog_alone() -> None:
