@@ -281,8 +281,9 @@ class ModelPolicy:
     ) -> tuple[Message, ...]:
         if self._profile.is_short:
             repair = repair_text(turn.view, proposal.wrong_form, copied=proposal.copied)
-            asked = f"{messages[-1].text}\n\n{repair.text}"
-            return (*messages[:-1], replace(messages[-1], text=asked))
+            asked = replace(messages[-1], text=f"{messages[-1].text}\n\n{repair.text}")
+            # A model that copied the example once copies it again while it sees it.
+            return (messages[0], asked) if proposal.copied else (*messages[:-1], asked)
         answered = answer_turn(proposal.raw, proposal.calls[-1].reply.signature)
         return (*messages, answered, message("user", self._repair(proposal.error, turn)))
 

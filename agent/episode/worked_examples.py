@@ -54,20 +54,31 @@ def worked_example(profile: Profile, goal: str, observation: Observation) -> tup
 
 def copied_text(profile: Profile, goal: str, observation: Observation, action: Action, *known: str) -> str:
     """The text of the shown example that *action* types, chooses or answers with, although it is neither in *goal* nor
-    on the page nor in *known*; empty if there is none. Small models copy it."""
-    seen = "\n".join((goal, observation.text, *known)).casefold()
-    written = _texts(action)
-    for step in worked_example(profile, goal, observation):
-        for name, text in _texts(step.action).items():
-            copy = re.search(rf"(?<!\w){re.escape(text)}(?!\w)", written.get(name, ""), re.IGNORECASE)
-            if copy and type(step.action) is type(action) and text.casefold() not in seen:
+    on the page nor in *known*; empty if there is none. Small models copy it.
+
+    The action has it whole, as the example's page or goal does, or among other words, as an action of the example. A
+    number alone is no copy: it may be computed."""
+    seen = "\n".join((goal, observation.text, *known))
+    for value in _texts(action):
+        for step in worked_example(profile, goal, observation):
+            shown = f"{step.goal}\n{step.observation.text}"
+            if any(map(str.isalpha, value)) and _has(shown, value) and not _has(seen, value):
+                return value
+            copied = (text for text in _texts(step.action) if _has(value, text) and not _has(seen, text))
+            if (text := next(copied, None)) is not None:
                 return text
     return ""
 
 
-def _texts(action: Action) -> dict[str, str]:
-    """What *action* types, chooses and answers with, by field."""
-    return {name: value for name in _TEXTS if isinstance(value := getattr(action, name, None), str) and value}
+def _texts(action: Action) -> list[str]:
+    """What *action* types, chooses and answers with."""
+    values = (getattr(action, name, None) for name in _TEXTS)
+    return [value for value in values if isinstance(value, str) and value]
+
+
+def _has(text: str, words: str) -> bool:
+    """Whether *text* has *words* as whole words, in any case."""
+    return re.search(rf"(?<!\w){re.escape(words)}(?!\w)", text, re.IGNORECASE) is not None
 
 
 def example_for(examples: tuple[Example, ...], goal: str, observation: Observation) -> Example:

@@ -290,7 +290,10 @@ def test_an_answer_with_a_text_of_the_example_is_asked_for_again() -> None:
     copy = f'exit(message="The author is {answer.upper()}.")'
     model, proposal = propose(copy, 'do(action="Click", element="3")', view=QUESTION)
     assert proposal.action == Click(ref=3)
-    added = model.requests[1].messages[-1].text.removeprefix(model.requests[0].messages[-1].text)
+    first, second = (request.messages for request in model.requests)
+    assert len(first) > 2 and [message.role for message in second] == ["system", "user"], "without the example"
+    assert second[0] == first[0] and second[1].text.startswith(first[-1].text)
+    added = second[1].text.removeprefix(first[-1].text)
     assert COPIED in added and answer.upper() not in added
     assert proposal.calls[0].error == COPIED
     _, twice = propose(copy, copy, view=QUESTION)
@@ -301,11 +304,15 @@ def test_a_text_of_the_example_that_the_turn_has_is_no_copy() -> None:
     observation, answer = QUESTION.observation, answer_of_the_example()
     stop, given = Stop(answer=answer), f"Winter, by {answer}"
     assert copied_text(SMALL, QUESTION.instruction, observation, stop) == answer
+    assert copied_text(SMALL, QUESTION.instruction, observation, Stop(answer="9 March")) == "9 March", "of its page"
+    assert not copied_text(SMALL, QUESTION.instruction, observation, Stop(answer="on 9 March")), "in other words"
+    assert not copied_text(SMALL, QUESTION.instruction, observation, Stop(answer="9")), "a number may be computed"
     assert not copied_text(SMALL, QUESTION.instruction, replace(observation, text=given), stop), "on the page"
     assert not copied_text(SMALL, QUESTION.instruction, observation, stop, given), "in a note"
     assert not copied_text(SMALL, f"{QUESTION.instruction} {given}", observation, stop), "in the goal"
     assert not copied_text(SMALL, QUESTION.instruction, observation, Stop(answer=f"x{answer}x")), "part of a word"
-    assert not copied_text(SMALL, QUESTION.instruction, observation, Type(ref=1, text=answer)), "another action"
+    assert copied_text(SMALL, QUESTION.instruction, observation, Type(ref=1, text=answer)) == answer
+    assert not copied_text(SMALL, QUESTION.instruction, observation, Click(ref=1)), "an action without a text"
 
 
 def test_the_problem_of_the_next_turn_says_what_is_valid() -> None:
