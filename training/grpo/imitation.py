@@ -35,6 +35,7 @@ from training.engine.learning_rate_check import UpdateBound, rate_problem
 from training.engine.padded_sft import IGNORED
 from training.engine.progress import ReportSteps, Watcher, unwatched
 from training.engine.sft import SupervisedJob, supervised
+from training.engine.trackers import check_trackers
 from training.engine.trainer import SaveByTheClock, StopOnNonfinite, one_device, shared_arguments, train_on
 from training.grpo.completion_length import asked_shape, right_answer
 from training.grpo.declarations import Training, declare_training
@@ -91,6 +92,7 @@ def imitate(
 ) -> Imitated:
     """Trains *start* on the answers of *examples*; a killed run continues with the same arguments. Raises BadInput."""
     check_folder(out, "imitation.json", "fine-tuning on examples")
+    check_trackers(settings.report_to)
     examples = share_of(examples, settings.share, settings.seed)
     check_images(examples)
     policy = start_folder(start)
@@ -204,6 +206,7 @@ def _train_text(
         compute=settings.compute,
         seed=settings.seed,
         steps=settings.steps,
+        report_to=settings.report_to,
     )
     model = supervised(job, rows, out, watch=watch)
     declare_training(model, _training(examples, policy, settings))
@@ -294,7 +297,9 @@ def _arguments(out: Path, examples: int, settings: ImitationSettings) -> Any:
         remove_unused_columns=False,
         dataloader_num_workers=0,
         logging_steps=max(1, steps // 20),
-        **shared_arguments(optimization, settings.compute, seed=settings.seed, steps=steps),
+        **shared_arguments(
+            optimization, settings.compute, seed=settings.seed, steps=steps, report_to=settings.report_to
+        ),
     )
     one_device(arguments)
     return arguments

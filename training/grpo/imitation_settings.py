@@ -36,6 +36,8 @@ class ImitationSettings(Record):
     optimization: Optimization = Optimization(learning_rate=1e-5, schedule="cosine", warmup=0.1, batch_rows=32)
     compute: Compute = Compute()
     seed: int = 0
+    report_to: tuple[str, ...] = ()
+    """Experiment trackers of transformers, such as `tensorboard`."""
 
     @model_validator(mode="after")
     def _has_one_model(self) -> Self:

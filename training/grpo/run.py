@@ -45,6 +45,7 @@ from training.engine.launcher import run_launched
 from training.engine.learning_rate_check import UpdateBound, rate_problem
 from training.engine.progress import ReportSteps, Watcher, unwatched
 from training.engine.sharding import weights_are_sharded, whole_model
+from training.engine.trackers import check_trackers
 from training.engine.trainer import SaveByTheClock, StopOnNonfinite, train_on
 from training.grpo.callbacks import LogExcludedRows, PeriodicEvaluation
 from training.grpo.completion_length import check_completion_lengths, span
@@ -101,6 +102,7 @@ def train_grpo(
     are also trained on; TrainingDiverged.
     """
     check_folder(out, "grpo.json", "GRPO run")
+    check_trackers(settings.report_to)
     if shared := count_shared_prompts(held_out, examples):
         raise BadInput(
             f"{shared} of {len(held_out)} held-out examples are also training examples: "

@@ -16,6 +16,7 @@ from training.data.provenance import Provenance
 from training.engine.checkpoints import base_of, check_adapter, is_adapter, read_config
 from training.engine.language_model import hidden_width
 from training.engine.preflight import check_trainable
+from training.engine.trackers import check_trackers
 from training.loop.credit_checks import check_credit
 from training.loop.curriculum import held_out, refusal, training_seeds
 from training.loop.curriculum.trainable import check_name
@@ -24,7 +25,7 @@ from training.loop.phase_context import LogFunction
 from training.loop.rates import check_rates
 from training.loop.rollouts import check_policy, rollout_config
 from training.loop.settings import LoopSettings
-from training.loop.tracking import check_trackers
+from training.serving.rollout_server import check_command
 from training.starts import start_folder
 
 
@@ -67,6 +68,8 @@ def check_settings(settings: LoopSettings, log: LogFunction) -> None:
     for places in (settings.demonstrations, settings.pretraining):
         if places:
             discover_traces(places)
+    if server is not None:
+        check_command(server)
 
 
 async def check_episodes(name: str, places: Sequence[Path], log: LogFunction) -> None:

@@ -43,12 +43,12 @@ from training.engine.learning_rate_check import UpdateBound, check_rate
 from training.engine.progress import Watcher, unwatched
 from training.engine.settings import Compute, Optimization
 from training.engine.sft import SupervisedJob, supervised
+from training.engine.trackers import check_trackers
 from training.loop.curriculum import held_out, refusal
 from training.loop.curriculum.trainable import declared_seeds, training_seeds
 from training.loop.data import read_runs
 from training.loop.parts import check_folder, owning, write_record
 from training.loop.settings import SET, values_of
-from training.loop.tracking import check_trackers
 from training.starts import start_folder
 
 

@@ -8,7 +8,6 @@ import secrets
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,12 +15,10 @@ from pydantic import Field
 
 from envs.core.errors import BadInput
 from envs.core.record import Record
-from models.optional import install_command
+from training.engine.trackers import TENSORBOARD, tracker_names
 from training.loop.metrics import CriticScores, GroupMetrics, PhaseMetrics, PlayedRun
 from training.loop.parts import load_or_compute, read_record, write_record
 
-TENSORBOARD = "tensorboard"
-"""Its name in `report_to`, its module, and its folder in the run's."""
 REPORTED = "trackers.json"
 Write = Callable[[int, Mapping[str, float]], None]
 """Writes the scalars of a phase."""
@@ -36,38 +33,12 @@ class Reported(Record):
     """The last phase."""
 
 
-def check_trackers(report_to: Sequence[str]) -> None:
-    """Raises BadInput for a name that is no tracker of transformers, and for one whose library cannot be used."""
-    if TENSORBOARD in report_to and find_spec(TENSORBOARD) is None:
-        raise BadInput(f"report_to: tensorboard is not installed: {install_command('training')}")
-    for name in _names(report_to):
-        known = _integrations().INTEGRATION_TO_CALLBACK
-        if name not in known:
-            raise BadInput(f"report_to: unknown tracker {name!r}; there are {', '.join(sorted(known))}")
-        try:
-            known[name]()  # as each stage does
-        except (ImportError, RuntimeError, ValueError) as error:
-            raise BadInput(f"report_to: {name} cannot be used: {' '.join(str(error).split())}") from error
-
-
-def _names(report_to: Sequence[str]) -> Sequence[str]:
-    """The trackers of *report_to*. As in transformers, `all` alone stands for those that are installed, `none` alone
-    for none."""
-    if list(report_to) == ["all"]:
-        return _integrations().get_available_reporting_integrations()
-    return () if list(report_to) == ["none"] else report_to
-
-
-def _integrations() -> Any:
-    return import_module("transformers.integrations.integration_utils")
-
-
 @contextmanager
 def phase_tracker(out: Path, report_to: Sequence[str]) -> Generator[Callable[[PhaseMetrics], None]]:
     """Yields a function that writes a phase's scalars to the trackers of *report_to* that have a writer here. A resumed
     loop writes all of its phases again, and each appears once. Raises BadInput where a tracker cannot begin a run."""
     with ExitStack() as stack:
-        writes = [stack.enter_context(_WRITERS[name](out)) for name in _names(report_to) if name in _WRITERS]
+        writes = [stack.enter_context(_WRITERS[name](out)) for name in tracker_names(report_to) if name in _WRITERS]
 
         def write(metrics: PhaseMetrics) -> None:
             for one in writes:

@@ -14,7 +14,9 @@ import signal
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from errno import ENOENT
 from pathlib import Path
+from shutil import which
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -43,6 +45,12 @@ STOP_TIMEOUT_S: Final = 30.0
 def served_name(policy: Path) -> str:
     """Returns the server name of the checkpoint in *policy*. Equal names mean equal weights."""
     return f"mira-{weights_digest(policy)}"
+
+
+def check_command(settings: ServerSettings) -> None:
+    """Raises BadInput where the program of the server's command is not on this machine."""
+    if settings.command and which(settings.command[0]) is None:
+        raise _cannot_start(settings.command[0], os.strerror(ENOENT))
 
 
 @asynccontextmanager
@@ -141,8 +149,12 @@ async def _start_process(words: Sequence[str], log: Path) -> asyncio.subprocess.
                 start_new_session=True,
             )
         except OSError as error:
-            hint = f": {install_command('vllm')}" if Path(words[0]).name == "vllm" else ""
-            raise BadInput(f"rollouts.server.command {words[0]!r} cannot be started: {error.strerror}{hint}") from error
+            raise _cannot_start(words[0], str(error.strerror)) from error
+
+
+def _cannot_start(program: str, reason: str) -> BadInput:
+    hint = f": {install_command('vllm')}" if Path(program).name == "vllm" else ""
+    return BadInput(f"rollouts.server.command {program!r} cannot be started: {reason}{hint}")
 
 
 def _server_arguments(settings: ServerSettings, policy: Path, name: str, folder: Path) -> list[str]:

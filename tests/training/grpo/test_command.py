@@ -158,6 +158,9 @@ WRONG = [
     pytest.param(["grpo", "train.jsonl", "-o", "x", "--set", "alpha=1"], "unknown key 'alpha'", id="unknown key"),
     pytest.param(["grpo", "train.jsonl", "-o", "x", "--set", "recipe=lpo"], "one target is a maze", id="reward"),
     pytest.param(["grpo", "train.jsonl", "-o", "x", "--start", "no"], "'no' is not a checkpoint", id="no start"),
+    pytest.param(
+        ["grpo", "train.jsonl", "-o", "x", "--set", 'report_to=["foo"]'], "unknown tracker 'foo'", id="tracker"
+    ),
     pytest.param(["show", "start"], "'start' holds no training run", id="no run"),
 ]
 

@@ -115,6 +115,16 @@ def test_a_text_model_learns_thoughts_and_answers(tmp_path: Path) -> None:
         imitate(other, str(tmp_path / "start"), tmp_path / "run", settings(steps=40), log=lambda _: None)
 
 
+def test_a_tracker_gets_the_loss_and_an_unknown_one_is_refused(tmp_path: Path) -> None:
+    start = str(fresh_model(tmp_path / "start", width=32, layers=1))
+    examples = [example(StepTarget(action=Click(ref=7)))]
+    with pytest.raises(BadInput, match="unknown tracker 'foo'"):
+        imitate(examples, start, tmp_path / "run", settings(steps=2, report_to=["foo"]), log=lambda _: None)
+    assert not (tmp_path / "run").exists()
+    imitate(examples, start, tmp_path / "run", settings(steps=2, report_to=["tensorboard"]), log=lambda _: None)
+    assert list((tmp_path / "run" / "tensorboard").rglob("events.*"))
+
+
 def test_a_rate_that_teaches_nothing_is_a_warning_and_a_shared_base_is_refused(tmp_path: Path) -> None:
     """A warning, because the recipes have the papers' rates, as in GRPO."""
     start = fresh_model(tmp_path / "start", width=32, layers=1)

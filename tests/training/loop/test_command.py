@@ -177,6 +177,14 @@ WRONG = [
         "rollouts.rater 'state' knows the suite's own milestones only, and rollouts.planner 'openai:p' makes others",
         id="checkers of a model's milestones",
     ),
+    pytest.param(
+        [
+            *MIRA,
+            *("--set", 'rollouts.server={url = "http://127.0.0.1:9", command = ["no-such-vllm", "serve"]}'),
+        ],
+        "rollouts.server.command 'no-such-vllm' cannot be started: No such file",
+        id="no program of the server",
+    ),
     pytest.param([*MIRA, "--set", "rollouts.prompt_style=full"], "was trained on compact prompts", id="prompt style"),
     pytest.param(["train", "show", "full"], "'full' holds no training run", id="nothing to show"),
     pytest.param(["train", "show", "a=full"], "'full' holds no training run", id="nothing to show under a name"),

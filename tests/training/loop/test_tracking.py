@@ -12,11 +12,12 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from envs.core.errors import BadInput
 from tests.training.loop.test_show import LATER, START
+from training.engine.trackers import check_trackers
 from training.loop.loop import Loop
 from training.loop.metrics import PlayedRun
 from training.loop.parts import read_record
 from training.loop.settings import load_settings
-from training.loop.tracking import REPORTED, Reported, check_trackers, phase_tracker, scalars
+from training.loop.tracking import REPORTED, Reported, phase_tracker, scalars
 
 EXPECTED = {
     "evaluation/success_rate": [(0, 1.0), (6, 0.65)],
