@@ -10,7 +10,7 @@ demo: setup-demo ## the embedded model plays ten MiniWoB++ tasks live in Chromiu
 	$(BIN)/mira demo
 
 test: lint ## everything: lint, types, all tests (real Chromium included), without the `heavy` ones
-	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not heavy"
+	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not heavy" --durations 40 --durations-min 5
 
 train-smoke: setup ## two phases of the training loop, in minutes: it runs, it does not learn much
 	$(BIN)/mira train mira -c training/configs/smoke.toml -o build/train-smoke-$$(date +%s)
