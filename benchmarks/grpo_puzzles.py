@@ -78,16 +78,14 @@ def sets_of(kind: Kind) -> tuple[tuple[Example, ...], tuple[Example, ...], tuple
     return cloned, learned, make_puzzles(kind, MEASURED, seed=7, size=puzzles.size, apart_from=(*cloned, *learned))
 
 
-def start_of(kind: Kind, out: Path) -> Path:
-    """The checkpoint that every arm begins from; made where it is not there."""
-    folder = out / kind / "start"
+def start_of(kind: Kind, out: Path, epochs: int) -> Path:
+    """The checkpoint in *out* that every arm begins from, fine-tuned in *epochs*; made where it is not there."""
+    folder = out / "start"
     if not (folder / "model").exists():
         folder.mkdir(parents=True, exist_ok=True)
         if not (folder / "fresh").exists():
             fresh_model(folder / "fresh")
-        optimization = Optimization(
-            learning_rate=1e-3, schedule="cosine", warmup=0.05, epochs=KINDS[kind].epochs, batch_rows=32
-        )
+        optimization = Optimization(learning_rate=1e-3, schedule="cosine", warmup=0.05, epochs=epochs, batch_rows=32)
         job = SupervisedJob(
             start=folder / "fresh", optimization=optimization, compute=Compute(threads=1, max_tokens=512)
         )
@@ -102,6 +100,9 @@ def main() -> None:
     parser.add_argument("--kind", required=True)
     parser.add_argument("--arms", default="binary,continuous,ssl,ssl_k2,ssl_k8")
     parser.add_argument("--seeds", default="0-2")
+    parser.add_argument(
+        "--start-epochs", type=int, help="epochs of the start's fine-tuning, whose runs get a folder of their own"
+    )
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--write", type=Path)
     parser.add_argument("--earlier", type=Path, help="JSON file of a table whose runs are added")
@@ -110,9 +111,10 @@ def main() -> None:
     try:
         kind = parse_kind(given.kind)
         _, learned, measured = sets_of(kind)
-        out = given.out / kind
+        epochs = given.start_epochs or KINDS[kind].epochs
+        out = given.out / (kind if epochs == KINDS[kind].epochs else f"{kind}-{epochs}")
         if given.what == "play":
-            setting = Setting(start_of(kind, given.out), Sets(learned, measured), BASE, ARMS, out)
+            setting = Setting(start_of(kind, out, epochs), Sets(learned, measured), BASE, ARMS, out)
             play(setting, given.arms.split(","), parse_seeds(given.seeds))
         else:
             results = read_results(out, measured, given.earlier, order=ARMS)

@@ -12,7 +12,7 @@ from agent.episode.answer_rules import repaired_kind
 from agent.episode.points import NOT_OFFERED, PointScale, is_at_point, offers_points
 from agent.episode.profile_prompts import names_control, render_prompt
 from agent.episode.prompts import PolicyView, Style
-from agent.episode.short_prompts import COPIED, repair_text, valid_form
+from agent.episode.short_prompts import COPIED, repair_text, thought_opening, valid_form
 from agent.episode.worked_examples import copied_text
 from agent.profiles.names import OF_STYLE
 from agent.profiles.profile import Profile, named
@@ -333,12 +333,14 @@ class ModelPolicy:
         view = turn.view
         offered = offers_points(view.observation, view.points)
         choices = page_choices(view.observation, files=view.provided.files, coordinates=offered)
+        reasons = self._profile.is_short and self.rationale_chars > 0
         return grammar(
             self._language_for(turn),
             choices,
             self.max_actions,
             named=self._names_control(turn),
-            last_steps=self._profile.endings if self.rationale_chars else (),
+            last_steps=self._profile.endings if reasons else (),
+            opening=thought_opening(view) if reasons else "",
             thoughts=self.thoughts,
         )
 

@@ -24,7 +24,7 @@ from agent.episode.worked_examples import WorkedStep, worked_example
 from agent.profiles.profile import Profile
 from envs.core.action_languages import Language
 from envs.core.action_languages.choices import page_choices
-from envs.core.action_languages.form_language import ELEMENT_LINE
+from envs.core.action_languages.form_language import ELEMENT_LINE, TO_DO
 from envs.core.action_languages.short_reference import possible_now, shape_of, short_reference
 from envs.core.actions import Stop
 from envs.core.control_labels import control_label
@@ -124,7 +124,9 @@ def _example_turn(profile: Profile, view: PolicyView, example: WorkedStep) -> tu
     target = example.target if view.names_control else None
     head = words("Next step of the example" if example.history else "An example with another page")
     asked = joined("\n", (head, _user(profile, shown)))
-    thought = [words("# Thought: ") + own(example.thought)] if view.rationale_chars else []
+    opening = thought_opening(shown)
+    said = f"{opening}{example.thought.partition(TO_DO)[2]}" if opening else example.thought
+    thought = [words("# Thought: ") + own(said)] if view.rationale_chars else []
     element = [own(f"{ELEMENT_LINE}{control_label(target)}")] if target is not None else []
     answer = joined("\n", (*thought, *element, own(view.language.show(example.action))))
     return message("user", asked), Message("assistant", answer.text)
@@ -144,6 +146,17 @@ def _user(profile: Profile, view: PolicyView) -> PromptText:
         parts.append(words("Goal: ") + on_one_line(view.instruction, GOAL_CHARS))
     parts.append(words(_QUESTION))  # else small models continue the list of actions
     return joined("\n", parts)
+
+
+def thought_opening(view: PolicyView) -> str:
+    """What the thought of an answer begins with: that the milestone to work on is not reached; empty without one.
+
+    A 1.5B that wrote its own beginning called the milestone done, and acted on that: docs/results/planning.md."""
+    place = view.next_milestone
+    if place is None or place >= len(view.milestones):
+        return ""
+    text = one_line(view.milestones[place].text).replace("`", "'").rstrip(".")
+    return f"Not yet: {text}. {TO_DO}"
 
 
 def _milestone(view: PolicyView) -> list[PromptText]:

@@ -99,14 +99,14 @@ class Language(ABC):
         """Parses the action at *position*, and returns the position after it. Raises ParseError."""
 
     @abstractmethod
-    def answer_rule(self, actions: str, *, named: bool = False) -> str:
+    def answer_rule(self, actions: str, *, named: bool = False, opening: str = "") -> str:
         """GBNF rule of an answer with the rule *actions*, after a rationale. *named*: *actions* may begin with an
-        ELEMENT_LINE, which the rationale does not have."""
+        ELEMENT_LINE, which the rationale does not have. *opening*: text that the rationale begins with."""
 
     @abstractmethod
-    def ending_rule(self, ending: str, last_steps: Iterable[str], *, named: bool = False) -> str:
+    def ending_rule(self, ending: str, last_steps: Iterable[str], *, named: bool = False, opening: str = "") -> str:
         """GBNF rule of an answer with the rule *ending*, after a rationale in which one of *last_steps* follows TO_DO.
-        *named*: as for `answer_rule`."""
+        *named*, *opening*: as for `answer_rule`; the opening ends with TO_DO."""
 
     @abstractmethod
     def form_rule(self, form: Form, offered: Offered) -> str:

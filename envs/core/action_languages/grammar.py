@@ -46,6 +46,7 @@ def grammar(
     *,
     named: bool = False,
     last_steps: Sequence[str] = (),
+    opening: str = "",
     thoughts: bool = False,
 ) -> str:
     """The GBNF grammar of the answers that are valid on the page with *choices*, with at most *most* actions.
@@ -53,8 +54,8 @@ def grammar(
     *named*: an action on a control follows a line with the label of this control, so that its number is implied; for
     single actions on a page of up to MOST_NAMED controls, in a language that has such a line. *last_steps*: an answer
     ends the task only if one of these words follows TO_DO in its rationale; for single actions, () for no condition.
-    *thoughts*: a thought in `<think>` tags, also an empty one, may come before the answer, and the answer may be in
-    `<answer>` tags."""
+    *opening*: text that the rationale begins with; with *last_steps* it ends with TO_DO. *thoughts*: a thought in
+    `<think>` tags, also an empty one, may come before the answer, and the answer may be in `<answer>` tags."""
     forms = [(form, rule) for form in language.forms.forms for rule in _alternatives(language, form, choices)]
     filling = [rule for form, rule in forms if form.action in FORM_FILLING]
     several = most > 1 and len(filling) > 0
@@ -64,11 +65,12 @@ def grammar(
     labelled = named and most == 1 and language.names_controls and 0 < len(choices.controls) <= MOST_NAMED
     if labelled:
         forms = [(form, rule) for form, rule in forms if not _acts_on_control(form)]
-        answer = language.answer_rule(f"({literal(ELEMENT_LINE)} named | action)", named=True)
+        answer = language.answer_rule(f"({literal(ELEMENT_LINE)} named | action)", named=True, opening=opening)
     else:
-        answer = language.answer_rule(f'(filling "\\n"){{0,{most - 1}}} action' if several else "action")
+        actions = f'(filling "\\n"){{0,{most - 1}}} action' if several else "action"
+        answer = language.answer_rule(actions, opening=opening)
     if ending:
-        answer = f"{answer} | {language.ending_rule('ending', last_steps, named=labelled)}"
+        answer = f"{answer} | {language.ending_rule('ending', last_steps, named=labelled, opening=opening)}"
     rules = {
         # A rule below `root`, because llguidance compiles every rule but `root` to one regular expression.
         "root": "answer",

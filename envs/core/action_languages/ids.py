@@ -235,11 +235,13 @@ class IdLanguage(Language):
             for slot, content in zip(form.slots, contents, strict=False)
         }
 
-    def answer_rule(self, actions: str, *, named: bool = False) -> str:
-        return f'{_RATIONALE} {literal(f"{PHRASE} ```")} {actions} "```"'
+    def answer_rule(self, actions: str, *, named: bool = False, opening: str = "") -> str:
+        begun = f"{literal(opening)} {_RATIONALE}" if opening else _RATIONALE
+        return f'{begun} {literal(f"{PHRASE} ```")} {actions} "```"'
 
-    def ending_rule(self, ending: str, last_steps: Iterable[str], *, named: bool = False) -> str:
-        return f"{_RATIONALE} {literal(TO_DO)} {one_of(last_steps)} {self.answer_rule(ending)}"
+    def ending_rule(self, ending: str, last_steps: Iterable[str], *, named: bool = False, opening: str = "") -> str:
+        begun = literal(opening) if opening else f"{_RATIONALE} {literal(TO_DO)}"
+        return f"{begun} {one_of(last_steps)} {self.answer_rule(ending)}"
 
     def form_rule(self, form: Form, offered: Offered) -> str:
         brackets = (maybe(f'" [" {rule} "]"', optional=slot.optional and not slot.always) for slot, rule in offered)

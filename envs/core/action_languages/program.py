@@ -36,6 +36,7 @@ _ARGUMENT = re.compile(rf"\s*(?:([A-Za-z_]\w*)\s*=\s*)?({_VALUE})\s*(,|\)|(?=[^,
 _END = re.compile(r"\s*\)")
 _COMMENTS: Final = 4
 """Comment lines before the first action of a constrained answer."""
+_THOUGHT: Final = "# Thought: "
 _IN_COMMENT: Final = r"[^\n\x00-\x1F]"
 _FUNCTIONS: Final = frozenset({"exit", "go_backward", "go_forward"})
 """Forms written as a function of this name; the others are written `do(action="NAME", …)`."""
@@ -278,13 +279,18 @@ class ProgramLanguage(Language):
     def _by_name(self) -> Mapping[str, Form]:
         return {_fold(name): form for form in self.forms.forms for name in (form.name, *form.aliases)}
 
-    def answer_rule(self, actions: str, *, named: bool = False) -> str:
-        return f"{_comment(named=named)}{{0,{_COMMENTS}}} {actions}"
+    def answer_rule(self, actions: str, *, named: bool = False, opening: str = "") -> str:
+        comment = _comment(named=named)
+        if not opening:
+            return f"{comment}{{0,{_COMMENTS}}} {actions}"
+        thought = f'{literal(f"{_THOUGHT}{opening}")} {_IN_COMMENT}{{0,{COMMENT_CHARS}}} "\\n"'
+        return f"{thought} {comment}{{0,{_COMMENTS - 1}}} {actions}"
 
-    def ending_rule(self, ending: str, last_steps: Iterable[str], *, named: bool = False) -> str:
+    def ending_rule(self, ending: str, last_steps: Iterable[str], *, named: bool = False, opening: str = "") -> str:
         comments = f"{_comment(named=named)}{{0,{_COMMENTS - 1}}}"
-        thought = f'"# Thought: " {_IN_COMMENT}{{0,{COMMENT_CHARS}}} {literal(TO_DO)} {one_of(last_steps)}'
-        return f'{comments} {thought} {_IN_COMMENT}{{0,{COMMENT_CHARS}}} "\\n" {comments} {ending}'
+        thought = f"{literal(_THOUGHT)} {_IN_COMMENT}{{0,{COMMENT_CHARS}}} {literal(TO_DO)}"
+        begun = literal(f"{_THOUGHT}{opening}") if opening else f"{comments} {thought}"
+        return f'{begun} {one_of(last_steps)} {_IN_COMMENT}{{0,{COMMENT_CHARS}}} "\\n" {comments} {ending}'
 
     def form_rule(self, form: Form, offered: Offered) -> str:
         head, _, tail = _call(form, ["\0"] if offered else []).partition("\0")

@@ -21,7 +21,7 @@ from envs.core.action_languages.form_language import TO_DO
 from envs.core.action_languages.grammar import grammar
 from envs.core.actions import Click, Select, Stop, Type
 from envs.core.observation import Element, ElementKey
-from envs.core.tasks import TaskRef
+from envs.core.tasks import Milestone, TaskRef
 from models.base import ChatReply, ChatRequest, Usage
 from models.local.grammar_masks import GrammarCompiler
 from models.providers.local_chat import LocalModel
@@ -102,11 +102,16 @@ def test_a_grammar_is_sent_only_where_answers_are_constrained() -> None:
 def test_an_answer_of_a_small_model_ends_the_task_only_with_a_last_step_to_do(
     profile: str, chars: int, condition: bool
 ) -> None:
-    """Prompts without a rationale, of models trained on demonstrations, know no steps to do."""
+    """Prompts without a rationale, of models trained on demonstrations, know no steps to do. The same answers begin
+    with the milestone to work on."""
     model = GrammarSeen()
     policy = ModelPolicy(model, PROGRAM, "full", constrained=True, profile=named(profile), rationale_chars=chars)
     asyncio.run(policy.propose(TURN))
     assert model.grammar is not None and (TO_DO in model.grammar) is condition
+    plan = (Milestone(id="a", text="The form is sent"),)
+    planned = replace(PAGE, milestones=plan, z=(False,), next_milestone=0)
+    asyncio.run(policy.propose(replace(TURN, view=planned)))
+    assert ("Not yet: The form is sent. To do: " in model.grammar) is condition
 
 
 @pytest.mark.parametrize(

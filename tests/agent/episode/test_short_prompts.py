@@ -14,7 +14,7 @@ import pytest
 from agent.episode.policy import ActionProposal, ModelPolicy, Turn
 from agent.episode.profile_prompts import render_prompt
 from agent.episode.prompts import MISSED, PolicyView, render_policy_prompt
-from agent.episode.short_prompts import COPIED
+from agent.episode.short_prompts import COPIED, thought_opening
 from agent.episode.worked_examples import copied_text, example_for, worked_example
 from agent.profiles.profile import Profile, named
 from envs.core.action_languages import IDS, PROGRAM, Language, ParseError
@@ -188,7 +188,7 @@ def test_only_the_milestone_to_work_on_is_shown_as_still_to_do() -> None:
     assert "Every milestone of the plan is reached." in reached and "so that" not in reached
 
 
-def test_with_a_plan_every_step_of_the_example_shows_its_milestone_and_does_not_call_it_done() -> None:
+def test_with_a_plan_every_step_of_the_example_shows_its_milestone_and_says_that_it_is_not_reached() -> None:
     """Without one the model copied the milestone of the real turn into its `Done:` (docs/results/planning.md)."""
     plan = (Milestone(id="a", text="The name is typed"), Milestone(id="b", text="The form is sent"))
     for one in (replace_examples(example.kind) for example in SMALL.examples):
@@ -198,9 +198,19 @@ def test_with_a_plan_every_step_of_the_example_shows_its_milestone_and_does_not_
             steps = worked_example(one, goal, FORM)
             assert len(example) == 2 * len(steps)
             for step, asked, answer in zip(steps, example[::2], example[1::2], strict=True):
-                assert step.milestone and step.milestone not in answer.text.partition(" To do: ")[0]
+                to_do = step.thought.partition("To do: ")[2]
+                assert answer.text.startswith(f"# Thought: Not yet: {step.milestone}. To do: {to_do}\n")
                 assert form_of_milestone(asked.text) == form_of_milestone(user.text) != ""
                 assert f"so that: {step.milestone}\n" in asked.text
+
+
+def test_a_thought_begins_with_the_milestone_to_work_on() -> None:
+    plan = (Milestone(id="a", text="The name is typed."), Milestone(id="b", text="`x`\nis sent"))
+    view = replace(VIEW, milestones=plan, z=(False, False), next_milestone=0)
+    assert thought_opening(view) == "Not yet: The name is typed. To do: "
+    second = thought_opening(replace(view, next_milestone=1))
+    assert "'x'" in second and "`" not in second and "\n" not in second, "it stays on the line of the thought"
+    assert thought_opening(replace(view, next_milestone=None)) == thought_opening(VIEW) == ""
 
 
 def form_of_milestone(prompt: str) -> str:

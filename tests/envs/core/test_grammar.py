@@ -252,6 +252,21 @@ def test_a_task_is_ended_only_with_a_last_step_to_do(language: Language, rationa
 
 
 @both
+def test_a_rationale_begins_with_the_given_text(language: Language) -> None:
+    opening = 'Not yet: The "price" is shown. To do: '
+    for named in {False, language.names_controls}:
+        text = grammar(language, replace(PAGE, labels=LABELS), named=named, last_steps=LAST_STEPS, opening=opening)
+        press, stop = act.Press(keys="Enter"), act.Stop(answer="34 EUR")
+        assert accepts(text, with_rationale(language, f"{opening}open Shop.", press))
+        assert accepts(text, with_rationale(language, f"{opening}answer with 34 EUR.", stop))
+        assert not accepts(text, with_rationale(language, f"{opening}open Shop.", stop))
+        for other in ("Done: The price is shown. To do: answer.", "I know it."):
+            assert not accepts(text, with_rationale(language, other, press))
+            assert not accepts(text, with_rationale(language, other, stop))
+        assert not accepts(text, language.show(press)), "the rationale is needed"
+
+
+@both
 def test_the_last_answer_of_several_actions_needs_no_rationale(language: Language) -> None:
     text = grammar(language, PAGE, most=3, last_steps=LAST_STEPS)
     assert text == grammar(language, PAGE, most=3)

@@ -61,6 +61,13 @@ def test_xgrammar_ends_the_task_only_with_a_last_step_to_do(language: Language) 
     assert not accepts(made, with_rationale(language, "Done: nothing. To do: open Shop, answer.", stop))
 
 
+@pytest.mark.parametrize("language", [IDS, PROGRAM], ids=["id", "program"])
+def test_xgrammar_begins_a_rationale_with_the_given_text(language: Language) -> None:
+    made = compiled(grammar(language, PAGE, opening="Not yet: sent. To do: "))
+    assert accepts(made, with_rationale(language, "Not yet: sent. To do: press Send.", Click(ref=1)))
+    assert not accepts(made, with_rationale(language, "Done: sent. To do: press Send.", Click(ref=1)))
+
+
 def test_xgrammar_accepts_the_answer_to_a_dialog_alone() -> None:
     made = compiled(grammar(PROGRAM, PageChoices(controls=(1,), dialog=True)))
     assert accepts(made, PROGRAM.show(AnswerDialog(accept=True, text="Ann")))
