@@ -4,8 +4,8 @@
 
 It reads runs of the profile `small` (:mod:`agent.episode.short_prompts`), whose reasons are `Done: … To do: …`. One
 claims the milestone if its first part has at least three quarters of the milestone's words. The answer whose action was
-taken counts, at every step whose prompt shows a milestone. Since 30 November 2026 constrained reasons begin with `Not yet:
-MILESTONE`, so the count of later runs shows that they do.
+taken counts, at every step whose prompt shows a milestone. Since 30 November 2026 constrained reasons begin with `Not
+yet: MILESTONE`, so later runs count none.
 """
 
 from __future__ import annotations
