@@ -241,7 +241,7 @@ class IdLanguage(Language):
 
     def ending_rule(self, ending: str, last_steps: Iterable[str], *, named: bool = False, opening: str = "") -> str:
         begun = literal(opening) if opening else f"{_RATIONALE} {literal(TO_DO)}"
-        return f"{begun} {one_of(last_steps)} {self.answer_rule(ending)}"
+        return f"{begun} {one_of(last_steps)} [^`a-zA-Z\\x00-\\x1F] {self.answer_rule(ending)}"
 
     def form_rule(self, form: Form, offered: Offered) -> str:
         brackets = (maybe(f'" [" {rule} "]"', optional=slot.optional and not slot.always) for slot, rule in offered)

@@ -290,7 +290,8 @@ class ProgramLanguage(Language):
         comments = f"{_comment(named=named)}{{0,{_COMMENTS - 1}}}"
         thought = f"{literal(_THOUGHT)} {_IN_COMMENT}{{0,{COMMENT_CHARS}}} {literal(TO_DO)}"
         begun = literal(f"{_THOUGHT}{opening}") if opening else f"{comments} {thought}"
-        return f'{begun} {one_of(last_steps)} {_IN_COMMENT}{{0,{COMMENT_CHARS}}} "\\n" {comments} {ending}'
+        rest = rf"([^a-zA-Z\n\x00-\x1F] {_IN_COMMENT}{{0,{COMMENT_CHARS}}})?"  # the word ends there
+        return f'{begun} {one_of(last_steps)} {rest} "\\n" {comments} {ending}'
 
     def form_rule(self, form: Form, offered: Offered) -> str:
         head, _, tail = _call(form, ["\0"] if offered else []).partition("\0")

@@ -239,6 +239,7 @@ def with_rationale(language: Language, rationale: str, action: Action) -> str:
         ("Done: the form is sent. To do: nothing.", True),
         ("Done: Shop is open. To do: answer with the price, 34 EUR.", True),
         ("Done: nothing. The price is not on this page. To do: open Shop, answer with the price.", False),
+        ("Done: nothing. To do: answered mails.", False),
         ("The form is sent.", False),
     ],
 )
