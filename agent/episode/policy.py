@@ -203,6 +203,7 @@ class ModelPolicy:
         asks_thought: bool = False,
         profile: Profile | None = None,
         described: Language | None = None,
+        exact_ratings: bool = False,
     ) -> None:
         """*max_actions*, *rationale_chars*: see :class:`agent.episode.prompts.PolicyView`. *thinking*: budget of each
         call; None leaves the model's default. *constrained*: answers follow a grammar of the actions that are valid on
@@ -210,7 +211,7 @@ class ModelPolicy:
         *asks_thought*: prompts end with the line that asks for it. *profile*: of the prompts; None is that of *style*.
         *vision*: shows the pictures of the view to a model of this profile, which answers in its coordinates; None
         shows none. *described*: the language where the view has a screenshot, on which a grounder finds what the
-        policy describes."""
+        policy describes. *exact_ratings*: see :class:`agent.episode.prompts.PolicyView`."""
         self.spec = model.spec
         self._model = model
         self._language = language
@@ -227,6 +228,7 @@ class ModelPolicy:
         self.constrained = constrained
         self.thoughts = thoughts
         self.asks_thought = asks_thought
+        self.exact_ratings = exact_ratings
         self.thinking: Budget | None = None if thinking is None else budget_of(model, thinking)
 
     async def propose(self, turn: Turn) -> ActionProposal:
@@ -271,6 +273,7 @@ class ModelPolicy:
             max_actions=self.max_actions,
             rationale_chars=self.rationale_chars,
             names_control=self._names_control(turn),
+            exact_ratings=self.exact_ratings,
         )
         *before, last = render_prompt(self._profile, view)
         text = with_thought_request(last.text) if self.asks_thought else last.text
@@ -340,7 +343,7 @@ class ModelPolicy:
             self.max_actions,
             named=self._names_control(turn),
             last_steps=self._profile.endings if reasons else (),
-            opening=thought_opening(view) if reasons else "",
+            opening=thought_opening(replace(view, exact_ratings=self.exact_ratings)) if reasons else "",
             thoughts=self.thoughts,
         )
 

@@ -148,6 +148,8 @@ class PolicyView(StepContext):
     """Characters of the line of reasoning before the action; 0 asks for none, as `compact` prompts do."""
     names_control: bool = False
     """The answer names its control on a line before the action; only short prompts ask for it."""
+    exact_ratings: bool = False
+    """The status of milestones is checked and not a model's opinion: the thought of a short prompt begins with it."""
     points: PointScale | None = None
     """The coordinates of the model that is shown a picture of the view; None for CSS pixels."""
 

@@ -118,6 +118,7 @@ def _example_turn(profile: Profile, view: PolicyView, example: WorkedStep) -> tu
         language=view.language,
         milestones=plan,
         next_milestone=0 if plan else None,
+        exact_ratings=view.exact_ratings,
         history=example.history,
         history_chars=view.history_chars,
     )
@@ -149,11 +150,12 @@ def _user(profile: Profile, view: PolicyView) -> PromptText:
 
 
 def thought_opening(view: PolicyView) -> str:
-    """What the thought of an answer begins with: that the milestone to work on is not reached; empty without one.
+    """What the thought of an answer begins with: that the milestone to work on is not reached; empty without one, and
+    where a model rates. Such a rating may be wrong, and a policy that must repeat it repeats its last action.
 
     A 1.5B that wrote its own beginning called the milestone done, and acted on that: docs/results/planning.md."""
     place = view.next_milestone
-    if place is None or place >= len(view.milestones):
+    if not view.exact_ratings or place is None or place >= len(view.milestones):
         return ""
     text = one_line(view.milestones[place].text).replace("`", "'").rstrip(".")
     return f"Not yet: {text}. {TO_DO}"

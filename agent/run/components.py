@@ -197,6 +197,7 @@ def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
         asks_thought=thoughts == "asked",
         profile=profile,
         described=None if config.grounder is None else DESCRIBING[config.language],
+        exact_ratings=judge_parts(config, rater_named(config))[0] == "state",
     )
 
 

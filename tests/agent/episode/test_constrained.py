@@ -105,7 +105,9 @@ def test_an_answer_of_a_small_model_ends_the_task_only_with_a_last_step_to_do(
     """Prompts without a rationale, of models trained on demonstrations, know no steps to do. The same answers begin
     with the milestone to work on."""
     model = GrammarSeen()
-    policy = ModelPolicy(model, PROGRAM, "full", constrained=True, profile=named(profile), rationale_chars=chars)
+    policy = ModelPolicy(
+        model, PROGRAM, "full", constrained=True, profile=named(profile), rationale_chars=chars, exact_ratings=True
+    )
     asyncio.run(policy.propose(TURN))
     assert model.grammar is not None and (TO_DO in model.grammar) is condition
     plan = (Milestone(id="a", text="The form is sent"),)

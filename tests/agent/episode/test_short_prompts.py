@@ -193,7 +193,9 @@ def test_with_a_plan_every_step_of_the_example_shows_its_milestone_and_says_that
     plan = (Milestone(id="a", text="The name is typed"), Milestone(id="b", text="The form is sent"))
     for one in (replace_examples(example.kind) for example in SMALL.examples):
         for goal in (f"goal {n}" for n in range(20)):
-            view = replace(VIEW, instruction=goal, milestones=plan, z=(False, False), next_milestone=0)
+            view = replace(
+                VIEW, instruction=goal, milestones=plan, z=(False, False), next_milestone=0, exact_ratings=True
+            )
             _, *example, user = render_prompt(one, view)
             steps = worked_example(one, goal, FORM)
             assert len(example) == 2 * len(steps)
@@ -206,7 +208,8 @@ def test_with_a_plan_every_step_of_the_example_shows_its_milestone_and_says_that
 
 def test_a_thought_begins_with_the_milestone_to_work_on() -> None:
     plan = (Milestone(id="a", text="The name is typed."), Milestone(id="b", text="`x`\nis sent"))
-    view = replace(VIEW, milestones=plan, z=(False, False), next_milestone=0)
+    view = replace(VIEW, milestones=plan, z=(False, False), next_milestone=0, exact_ratings=True)
+    assert thought_opening(replace(view, exact_ratings=False)) == "", "a model's rating may be wrong"
     assert thought_opening(view) == "Not yet: The name is typed. To do: "
     second = thought_opening(replace(view, next_milestone=1))
     assert "'x'" in second and "`" not in second and "\n" not in second, "it stays on the line of the thought"

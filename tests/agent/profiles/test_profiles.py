@@ -242,6 +242,14 @@ async def test_the_policy_of_a_run_is_asked_by_its_profile() -> None:
     assert (policy["_profile"].name, policy["max_actions"], policy["rationale_chars"]) == ("small", 1, 120)
 
 
+@pytest.mark.parametrize(("judge", "exact"), [("state", True), ("none", False), ("same", False)])
+async def test_only_checked_milestones_begin_the_thoughts_of_small_models(judge: str, exact: bool) -> None:
+    values = {"policy": QWEN, "base_url": "http://127.0.0.1:9/v1", "planner": "none", "judge": judge}
+    config = RunConfig.model_validate(values)
+    async with open_components(with_profile(config, "miniwob"), "miniwob") as parts:
+        assert vars(parts.policy)["exact_ratings"] is exact
+
+
 def test_mira_models_shows_the_profile_of_a_model(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
