@@ -107,6 +107,14 @@ Allow = Annotated[
         "pages load scripts, styles, images and fonts from there, which can carry data out; see docs/boundary.md."
     ),
 ]
+Proxy = Annotated[
+    str | None,
+    typer.Option(
+        metavar="http://HOST:PORT",
+        help="HTTP proxy behind which the sites are reached; [session.proxy] in --config takes its login and the hosts "
+        "that are reached directly. Model calls use HTTPS_PROXY instead.",
+    ),
+]
 Secret = Annotated[
     list[str] | None,
     typer.Option(

@@ -11,7 +11,7 @@ import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 from rich.console import Console
@@ -93,6 +93,7 @@ def run(
     model_deadline: role_options.ModelDeadline = None,
     headed: options.Headed = False,
     allow: options.Allow = None,
+    proxy: options.Proxy = None,
     secret: options.Secret = None,
     approve: options.Approve = None,
     storage_state: options.StorageState = None,
@@ -129,16 +130,15 @@ def run(
         **role_options.base_urls(base_url),
         **{"grounder_profile": grounder_profile, "expert": expert},
         **{"workers": workers, "attempts": attempts, "headed": headed or None, "secrets": secret},
-        **{"approve": options.approved_classes(approve), "answer_schema": schema},
-        **{"screenshots": screenshots, "vision_profile": vision_profile},
-        **{"trace_zip": trace_zip or None, "langsmith": langsmith or None},
+        **{"approve": options.approved_classes(approve), "answer_schema": schema, "screenshots": screenshots},
+        **{"vision_profile": vision_profile, "trace_zip": trace_zip or None, "langsmith": langsmith or None},
         **{"strict_original": strict_original, "language": language, "profile": profile},
         "rationale": options.number_or_auto(rationale, "--rationale", "characters"),
         **role_options.role_values(model_deadline, thinking, reasoning, policy_thinking),
         **{"max_actions_per_turn": max_actions_per_turn, "constrained": constrained, "confirm_stop": confirm_stop},
         **{"k": milestones, "temperature": temperature, "retry_window_s": retry_window},
         "limits": _limits(max_steps, max_seconds, max_tokens, max_cost),
-        "session": {"allow": allow, "storage_state": storage_state, "upload_folder": upload_folder},
+        "session": _session(allow, proxy, storage_state, upload_folder),
     }
     settings = options.build_config(config, values)
     if suite is not None:
@@ -149,6 +149,13 @@ def run(
     if instruction is None or not url:
         raise BadInput(_NO_TASK if instruction is None else "the task has no URL: add --url ADDRESS")
     return _play_open(settings, instruction, url, out, as_json)
+
+
+def _session(
+    allow: list[str] | None, proxy: str | None, storage_state: Path | None, upload_folder: str | None
+) -> dict[str, Any]:
+    files = {"storage_state": storage_state, "upload_folder": upload_folder}
+    return {"allow": allow, "proxy": {"server": proxy}, **files}
 
 
 def _limits(

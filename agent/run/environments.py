@@ -20,6 +20,7 @@ from envs.core.tasks import Suite
 from envs.security.allowlist import Origins
 from envs.security.background_requests import Background
 from envs.security.secrets import SecretVault
+from envs.security.upstream_proxy import upstream_proxy
 from envs.suites.entry import Scoring
 from envs.suites.open_web import OpenTaskSuite
 from envs.suites.webarena.evaluators import FuzzyJudge
@@ -51,6 +52,7 @@ def check_session(config: RunConfig) -> None:
     check_upload_folder(config.session)
     stored_origins(config.session.storage_state)
     Background(config.session.background)
+    upstream_proxy(config.session.proxy)
 
 
 def check_display(config: RunConfig) -> None:

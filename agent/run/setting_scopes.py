@@ -58,6 +58,7 @@ RUN_FIELDS: Final[Mapping[str, FieldScope]] = {
     "session.allow": FieldScope(Scope.SERVER, "--allow"),
     "session.storage_state": FieldScope(Scope.LOCAL, "--storage-state"),
     "session.http_credentials": FieldScope(Scope.LOCAL, _CONFIG_FILE),
+    "session.proxy": FieldScope(Scope.SERVER, _CONFIG_FILE),
     "session.ignore_https_errors": FieldScope(Scope.SERVER, _CONFIG_FILE),
     "session.upload_folder": FieldScope(Scope.LOCAL, "--upload-folder"),
     "session.background": FieldScope(Scope.SERVER, _CONFIG_FILE),

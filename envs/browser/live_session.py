@@ -28,6 +28,7 @@ from envs.security.allowlist import Origins
 from envs.security.allowlist_proxy import AllowlistProxy
 from envs.security.secrets import NO_SECRETS, SecretVault
 from envs.security.tls_termination import unverified_context
+from envs.security.upstream_proxy import proxy_variable, upstream_proxy
 
 STORAGE_FILE = "storage.json"
 TABS_FILE = "tabs.json"
@@ -62,7 +63,9 @@ class LiveSession:
     def __init__(self, chromium: Chromium, bounds: Bounds, begin: Begin, reopened: Reopened | None = None) -> None:
         self.bounds = bounds
         authorities = unverified_context() if bounds.settings.ignore_https_errors else None
-        self.boundary = AllowlistProxy(bounds.origins, authorities=authorities)
+        self.boundary = AllowlistProxy(
+            bounds.origins, authorities=authorities, upstream=upstream_proxy(bounds.settings.proxy)
+        )
         self._chromium = chromium
         self._begin = begin
         self._reopened = reopened
@@ -156,8 +159,18 @@ class LiveSession:
                 await self.session.downloads.end(0)
                 raise ResetFailed(f"{shown} is a file, not a page: start at a page that leads to it")
             if result.status is not Status.OK:
-                raise ResetFailed(f"{shown} could not be opened: {_why(result)}")
+                raise ResetFailed(f"{shown} could not be opened: {self._why(url, result)}")
         self.session.requests.report_again()
+
+    def _why(self, url: str, result: ActionResult) -> str:
+        """Why an address did not open. The browser does not report the target of a refused tunnel: the rules are added.
+        A machine that names a proxy in its environment often has no other way to the sites."""
+        is_proxy_message = result.reason is Reason.REQUEST_REFUSED  # it names the rule itself
+        blocked = [] if is_proxy_message else [request for request in result.blocked_requests if request.allow]
+        rules = [f"no rule allows {request.origin}, if that is meant: --allow {request.allow}" for request in blocked]
+        if result.reason is Reason.UNREACHABLE and self.bounds.settings.proxy is None and (name := proxy_variable(url)):
+            rules.append(f"{name} is for model calls, for sites use --proxy")
+        return "; ".join([result.message or result.status.value, *rules])
 
     async def close(self) -> None:
         if self._session is not None:
@@ -170,14 +183,6 @@ class LiveSession:
         if self._saved.get(path) != text:
             write_atomically(path, text, private=True, sync=False)
             self._saved[path] = text
-
-
-def _why(result: ActionResult) -> str:
-    """Why an address did not open. The browser does not report the target of a refused tunnel: the rules are added."""
-    is_proxy_message = result.reason is Reason.REQUEST_REFUSED  # it names the rule itself
-    blocked = [] if is_proxy_message else [request for request in result.blocked_requests if request.allow]
-    rules = (f"no rule allows {request.origin}, if that is meant: --allow {request.allow}" for request in blocked)
-    return "; ".join([result.message or result.status.value, *rules])
 
 
 def _read_tabs(folder: Path) -> SavedTabs | None:

@@ -20,7 +20,7 @@ ALIKE: Final = 0.8
 """Similarity in [0, 1] above which a key may be a misspelling of another."""
 SUGGESTED: Final = 3
 """Most keys that a message suggests."""
-CONFIDENTIAL: Final = frozenset({"secrets", "http_credentials"})
+CONFIDENTIAL: Final = frozenset({"secrets", "http_credentials", "proxy"})
 """Keys whose wrong value may be a password in place of its source, so that no message shows it."""
 
 

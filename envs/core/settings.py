@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Literal
 
@@ -32,6 +33,27 @@ class HttpCredentials(Record):
     """`https://staging.example`"""
     value: str = Field(pattern=r"^env:\w+$")
     """`env:NAME`: the environment variable that contains `USER:PASSWORD`. The value is never stored."""
+
+
+class ProxySettings(Record):
+    """An HTTP proxy behind which the sites are reached. Model calls do not use it."""
+
+    server: str
+    """`http://proxy.example:3128`"""
+    credentials: str | None = Field(default=None, pattern=r"^env:\w+$")
+    """`env:NAME`: the environment variable that contains `USER:PASSWORD`. The value is never stored."""
+    bypass: tuple[str, ...] = ()
+    """Hosts that are reached directly, in the forms of `allow`; this machine always is."""
+
+    @field_validator("server")
+    @classmethod
+    def _http_address(cls, server: str) -> str:
+        plain = server.removesuffix("/")
+        if "@" in plain:
+            raise ValueError("name and password do not belong here: set credentials = 'env:NAME' beside it")
+        if not re.fullmatch(r"http://(\[[0-9a-fA-F:.]+\]|[^\s/?#:\[\]]+):[0-9]{1,5}", plain):
+            raise ValueError("write http://HOST:PORT (no SOCKS proxy, and no proxy behind TLS)")
+        return plain
 
 
 class ObserveSettings(Record):
@@ -86,6 +108,8 @@ class SessionSettings(Record):
     """`ask`: the policy sees the open dialog and answers it. Alerts are always accepted at once and reported."""
     storage_state: Path | None = None
     http_credentials: HttpCredentials | None = None
+    proxy: ProxySettings | None = None
+    """The proxy behind which the sites are reached; None: they are reached directly."""
     ignore_https_errors: bool = False
     """Accept untrusted certificates, such as a test server's self-signed one."""
     upload_folder: Path | None = None

@@ -43,6 +43,7 @@ from envs.security.outgoing_requests import Checks
 from envs.security.proxy_connection import ClientConnection
 from envs.security.proxy_parts import USUAL_LIMITS, Denied, Limits, Link, Refused, refused_at
 from envs.security.tls_termination import verified_context
+from envs.security.upstream_proxy import UpstreamProxy
 
 CLOSE_S = 5.0
 """Longest wait for connections to end when the proxy closes."""
@@ -76,8 +77,10 @@ class AllowlistProxy:
         resolve: Resolve | None = None,
         routes: Mapping[str, tuple[str, int]] | None = None,
         authorities: ssl.SSLContext | None = None,
+        upstream: UpstreamProxy | None = None,
     ) -> None:
-        """*authorities*: certificate authorities for servers of subresources; None: the system's."""
+        """*authorities*: certificate authorities for servers of subresources; None: the system's. *upstream*: the proxy
+        behind which the servers are reached, except those of *routes*."""
         self.origins = origins
         self.routes = dict(routes or {})
         """Address and port of the servers of some origins (`http://shop.test`), used instead of name resolution.
@@ -101,6 +104,7 @@ class AllowlistProxy:
         each action."""
         self._resolve = resolve or resolve_host
         self._authorities = authorities
+        self._upstream = upstream
         self._server: asyncio.Server | None = None
         self._port = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -161,12 +165,13 @@ class AllowlistProxy:
         self.record(refused.origin, reason)
         self.tally.add(refused.place, refused.name, refused.allow, refused.kind)
 
-    async def connect(self, origin: Origin, *, load: bool = False, tls: bool = False) -> Link:
+    async def connect(self, origin: Origin, *, load: bool = False, tls: bool = False, relayed: bool = False) -> Link:
         """Connects to an origin that the rules cover, for a passive *load* or for any request. With *tls* the
-        certificate is verified. Raises Denied."""
+        certificate is verified. *relayed*: an upstream proxy may forward the requests; else it is asked for a tunnel.
+        Raises Denied."""
         try:
             async with asyncio.timeout(self.limits.connect_s):
-                return await self._connect(origin, load, tls)
+                return await self._connect(origin, load, tls, relayed)
         except TimeoutError:
             raise self._unreachable(504, origin, f"no answer within {self.limits.connect_s:g} s") from None
         except OSError as error:
@@ -180,10 +185,12 @@ class AllowlistProxy:
             del self.unreachable[next(iter(self.unreachable))]
         return Denied(status, f"cannot connect to {origin}: {reason}")
 
-    async def _connect(self, origin: Origin, load: bool, tls: bool) -> Link:
+    async def _connect(self, origin: Origin, load: bool, tls: bool, relayed: bool) -> Link:
         secured = self._tls(origin) if tls else {}
         if routed := self.routes.get(str(origin)):
             return Link(*await asyncio.open_connection(*routed, limit=self.limits.head_bytes, **secured))
+        if self._upstream is not None and self._upstream.serves(origin):
+            return await self._connect_through(self._upstream, origin, load, tls, relayed)
         addresses = [origin.host] if parse_address(origin.host) else await self._resolve(origin.host)
         failure = OSError("the name has no address")
         for address in addresses:
@@ -195,8 +202,22 @@ class AllowlistProxy:
                 failure = error
         raise failure
 
+    async def _connect_through(
+        self, upstream: UpstreamProxy, origin: Origin, load: bool, tls: bool, relayed: bool
+    ) -> Link:
+        if parse_address(origin.host):
+            self._check_address(origin, origin.host, load)
+        if relayed and not tls:
+            return Link(*await upstream.connect(self.limits.head_bytes), relay=upstream)
+        context = self._context if tls else None
+        return Link(*await upstream.tunnel(origin, self.limits.head_bytes, context))
+
+    @property
+    def _context(self) -> ssl.SSLContext:
+        return self._authorities or verified_context()
+
     def _tls(self, origin: Origin) -> dict[str, Any]:
-        return {"ssl": self._authorities or verified_context(), "server_hostname": origin.host}
+        return {"ssl": self._context, "server_hostname": origin.host}
 
     def _check_address(self, origin: Origin, address: str, load: bool) -> None:
         """Raises Denied if a name may not resolve to *address*."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -112,16 +112,23 @@ def response_framing(response: Response, method: bytes) -> Framing:
     return "until_close" if framing is None else framing
 
 
-def request_head(request: Request, host: bytes, path: bytes) -> bytes:
-    """The head for the server: origin form, only *host* as `Host`, no hop-by-hop fields."""
-    upgrade = b"upgrade" in request.values(b"connection") and request.values(b"upgrade") == [b"websocket"]
+def is_upgrade(request: Request) -> bool:
+    """Whether *request* asks for a WebSocket."""
+    return b"upgrade" in request.values(b"connection") and request.values(b"upgrade") == [b"websocket"]
+
+
+def request_head(request: Request, host: bytes, target: bytes, added: Sequence[bytes] = ()) -> bytes:
+    """The head with *target*: a path for the server, or an absolute address for another proxy. Only *host* as `Host`,
+    no hop-by-hop fields but the lines *added*."""
+    upgrade = is_upgrade(request)
     named = set(request.values(b"connection")) - _FRAMING - ({b"upgrade"} if upgrade else set())
     dropped = _HOP_BY_HOP | named
     lines = [
-        b"%s %s HTTP/1.1" % (request.method, path),
+        b"%s %s HTTP/1.1" % (request.method, target),
         b"Host: " + host,
         b"Connection: " + (b"Upgrade" if upgrade else b"keep-alive"),
         *(b"%s: %s" % field for field in request.fields if field[0] not in dropped),
+        *added,
     ]
     return b"\r\n".join(lines) + b"\r\n\r\n"
 

@@ -6,7 +6,7 @@ import asyncio
 import re
 import ssl
 from collections.abc import Coroutine
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from envs.security import subresources
@@ -19,6 +19,7 @@ from envs.security.http1 import (
     Response,
     TooLarge,
     copy_body,
+    is_upgrade,
     read_body_start,
     read_request,
     read_response,
@@ -31,12 +32,34 @@ from envs.security.http1 import (
 from envs.security.outgoing_requests import BODY_BYTES, MESSAGE, Outgoing, Stopped, outgoing, without_compression
 from envs.security.proxy_parts import Denied, Link, Proxy, Refused, join, no_rule, refused_at, shown, target_of
 from envs.security.tls_termination import begins_tls, proxy_certificate
+from envs.security.upstream_proxy import UpstreamProxy
 from envs.security.web_sockets import PrefixedReader, pass_messages
 
 T = TypeVar("T")
 
 _TUNNEL = re.compile(rb"(\[[^\]]+\]|[^:@/]+):([0-9]{1,5})")
 _SAFE = frozenset((b"GET", b"HEAD", b"OPTIONS"))
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A request on its way to the server."""
+
+    request: Request
+    origin: Origin
+    path: bytes
+    start: bytes
+    """The part of the body that was read."""
+    framing: Framing
+    """Of the rest."""
+
+    def start_for(self, relay: UpstreamProxy | None) -> bytes:
+        """The head and the part of the body that was read, for the server or for an upstream proxy."""
+        scheme, _, host = str(self.origin).partition("://")
+        if relay is None:
+            return request_head(self.request, host.encode(), self.path) + self.start
+        address = f"{scheme}://{host}".encode() + self.path
+        return request_head(self.request, host.encode(), address, relay.fields) + self.start
 
 
 class ClientConnection:
@@ -48,7 +71,7 @@ class ClientConnection:
         self._link = link
         self._early = b""
         """Bytes read while waiting for the browser to disconnect."""
-        self._upstream: tuple[Origin, Link] | None = None
+        self._kept: tuple[Origin, Link] | None = None
         """The server connection of the last request, if it may be reused."""
         self._inside: Origin | None = None
         """The origin of the requests inside a terminated tunnel."""
@@ -60,7 +83,7 @@ class ClientConnection:
             while await self._serve_one(busy):
                 pass
         finally:
-            self._drop_upstream()
+            self._drop_kept()
 
     async def _serve_one(self, busy: bool) -> bool:
         """Answers one request; False if the connection has ended."""
@@ -151,9 +174,8 @@ class ClientConnection:
         if self._proxy.checks:
             request = without_compression(request)
             start, framing = await self._checked(request, origin, path, framing)
-        head = request_head(request, str(origin).partition("://")[2].encode(), path)
         async with asyncio.timeout(self._limits.exchange_s):
-            server, response = await self._exchange(request, origin, head + start, framing, load)
+            server, response = await self._exchange(Exchange(request, origin, path, start, framing), load)
             if response.status != 101 or load:
                 response = subresources.without_cookies(response) if load else response
                 return await self._pass_back(request, response, origin, server)
@@ -211,27 +233,27 @@ class ClientConnection:
 
         await pass_messages(PrefixedReader(early, self._link.reader), server.write, check, self._limits.body_bytes)
 
-    async def _exchange(
-        self, request: Request, origin: Origin, head: bytes, framing: Framing, load: bool
-    ) -> tuple[Link, Response]:
+    async def _exchange(self, exchange: Exchange, load: bool) -> tuple[Link, Response]:
         """Sends the request and reads the head of its final response."""
+        request, origin = exchange.request, exchange.origin
         repeatable = request.method in _SAFE and request_framing(request) == 0
-        server = self._take_upstream(origin) if repeatable else None
+        server = self._take_kept(origin) if repeatable else None
         if server is not None:
             try:
-                return server, await self._ask(server, head, 0)
+                return server, await self._ask(server, exchange)
             except (OSError, Denied):
                 server.writer.close()  # closed by the server while idle and nothing was answered: retry
-        server = await self._proxy.connect(origin, load=load, tls=origin.scheme == "https")
+        secured = origin.scheme == "https"
+        server = await self._proxy.connect(origin, load=load, tls=secured, relayed=not is_upgrade(request))
         try:
-            return server, await self._ask(server, head, framing)
+            return server, await self._ask(server, exchange)
         except BaseException:
             server.writer.close()
             raise
 
-    async def _ask(self, server: Link, head: bytes, framing: Framing) -> Response:
-        await server.write(head)
-        await copy_body(framing, self._link.reader, server.write, self._limits.body_bytes)
+    async def _ask(self, server: Link, exchange: Exchange) -> Response:
+        await server.write(exchange.start_for(server.relay))
+        await copy_body(exchange.framing, self._link.reader, server.write, self._limits.body_bytes)
         while True:
             try:
                 response = await self._unless_gone(read_response(server.reader))
@@ -240,13 +262,14 @@ class ClientConnection:
             if response is None:
                 raise Denied(502, "the server closed the connection without an answer")
             if response.status == 407:
-                raise Denied(502, "a server must not request proxy authentication")
+                reason = server.relay.refusal if server.relay else "a server must not request proxy authentication"
+                raise Denied(502, reason)
             if response.status >= 200 or response.status == 101:
                 return response
 
     async def _pass_back(self, request: Request, response: Response, origin: Origin, server: Link) -> bool:
         """Sends the response to the browser; True if the connection can serve another request."""
-        self._upstream = (origin, server)  # closed with this connection at the latest
+        self._kept = (origin, server)  # closed with this connection at the latest
         try:
             framing = response_framing(response, request.method)
         except BadMessage as error:
@@ -259,7 +282,7 @@ class ClientConnection:
         except BadMessage:
             return False  # the head was sent: only a broken connection shows the browser that the body is incomplete
         if not response.keep_alive:
-            self._drop_upstream()
+            self._drop_kept()
         return keep
 
     async def _unless_gone(self, work: Coroutine[Any, Any, T]) -> T:
@@ -278,8 +301,8 @@ class ClientConnection:
             if isinstance(early, bytes):
                 self._early += early
 
-    def _take_upstream(self, origin: Origin) -> Link | None:
-        kept, self._upstream = self._upstream, None
+    def _take_kept(self, origin: Origin) -> Link | None:
+        kept, self._kept = self._kept, None
         if kept is None:
             return None
         if kept[0] == origin and not kept[1].reader.at_eof():
@@ -287,10 +310,10 @@ class ClientConnection:
         kept[1].writer.close()
         return None
 
-    def _drop_upstream(self) -> None:
-        if self._upstream is not None:
-            self._upstream[1].writer.close()
-            self._upstream = None
+    def _drop_kept(self) -> None:
+        if self._kept is not None:
+            self._kept[1].writer.close()
+            self._kept = None
 
 
 def _path(request: Request) -> bytes:

@@ -12,6 +12,7 @@ from envs.security.allowlist import Origin, Origins, origin_of
 from envs.security.blocked_requests import NOWHERE, UNREADABLE, Place, RequestKind
 from envs.security.http1 import BLOCK, Request
 from envs.security.outgoing_requests import Checks, Stopped
+from envs.security.upstream_proxy import UpstreamProxy
 
 _ABSOLUTE = re.compile(rb"(?:http|ws)://[^/?#@\\]+([^#]*)", re.IGNORECASE)
 _PHRASES = {400: "Bad Request", 403: "Forbidden", 431: "Too Large", 502: "Bad Gateway", 503: "Busy", 504: "Timeout"}
@@ -71,6 +72,8 @@ class Link(NamedTuple):
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
+    relay: UpstreamProxy | None = None
+    """The upstream proxy at the other end, if it takes requests in absolute form; None: a server, or a tunnel to it."""
 
     @property
     def transport(self) -> asyncio.Transport:
@@ -99,7 +102,9 @@ class Proxy(Protocol):
 
     def refuse(self, refused: Refused, reason: str) -> None: ...
 
-    async def connect(self, origin: Origin, *, load: bool = False, tls: bool = False) -> Link: ...
+    async def connect(
+        self, origin: Origin, *, load: bool = False, tls: bool = False, relayed: bool = False
+    ) -> Link: ...
 
 
 def target_of(request: Request) -> tuple[Origin, bytes]:
