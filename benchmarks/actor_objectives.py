@@ -1,4 +1,4 @@
-"""What one update of the actor does to what it has not learned from: the rows of one phase, one objective after
+"""The effect of one update of the actor on steps that it was not trained on: the rows of one phase, one objective after
 another, no browser.
 
     python -m benchmarks.actor_objectives runs/arms/mira/seed-1/phase-3 --oracle runs/oracle \\

@@ -1,4 +1,4 @@
-"""How often a policy's reason calls the milestone done that its prompt shows as still to do.
+"""How often a policy's rationale says that a milestone is done which its prompt shows as open.
 
     python -m benchmarks.claimed_milestones runs/planning/reference runs/planning/same
 

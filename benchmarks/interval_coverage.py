@@ -1,4 +1,4 @@
-"""How often the 95 % intervals of a difference between two arms hold the true one, on made-up experiments.
+"""How often the 95 % intervals of a difference between two arms contain the true one, on simulated experiments.
 
     python -m benchmarks.interval_coverage
 

@@ -1,4 +1,4 @@
-"""Worlds whose pages were rebuilt: other ids, a banner on top, rows in reverse order, extra wrappers.
+"""Environments with changed markup: other ids, a banner on top, rows in reverse order, extra wrappers.
 
 The change is made in the real page as it loads, by `markup_changes.js`; servers, checkers and scripts are the same.
 """

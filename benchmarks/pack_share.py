@@ -1,9 +1,9 @@
-"""How much of what rows say is read: the share of their tokens that packs hold, where what several begin with is once.
+"""The share of the rows' tokens that packed sequences hold: a prefix that several rows share is computed once.
 
     python -m benchmarks.pack_share runs/mira/phase-1
     python -m benchmarks.pack_share runs/full --pack-tokens 16384
 
-Of a phase of `mira train`, what its actor learned from; of a run, every episode, in the tokens of the embedded model.
+For a phase of `mira train`: the rows of its actor. For a run: every episode, in the tokens of the embedded model.
 """
 
 from __future__ import annotations

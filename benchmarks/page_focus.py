@@ -1,4 +1,4 @@
-"""What a small model's prompt holds of long pages: is the control that the demonstration acts on shown, at what cost?
+"""Compact prompts on long pages: how often they show the control that the demonstration acts on, and their tokens.
 
     mira run --suite sites --split validation --seeds 0-1 --policy oracle --planner reference --out demonstrations
     python -m benchmarks.page_focus demonstrations [--misses 20] [--json]

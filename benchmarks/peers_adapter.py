@@ -1,4 +1,4 @@
-"""Puts the observer into the comparison with other agents' observations: `observe` is timed, `addressable` is not.
+"""Adapter of the observer for the comparison with other agents' observations: `observe` is timed, `addressable` is not.
 
 An element counts as addressable only if its ref, taken from the text or from `find`, resolves to the very element
 that carries the marker, and the observer has a point for a click on it (or says that it is disabled).

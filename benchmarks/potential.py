@@ -1,4 +1,4 @@
-"""How well a potential critic tells progress on successes that it has not learned from, with the curves drawn.
+"""How well a potential critic predicts progress on successes that it was not trained on, with a drawing of the curves.
 
     python -m benchmarks.potential runs/mira/phase-6/potential/model runs/mira/phase-6/evaluation/run --out curves.svg
 

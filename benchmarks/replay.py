@@ -1,10 +1,10 @@
-"""How many successful traces reach the same outcome when they are done again: after a reset, and on rebuilt pages.
+"""How many successful traces reach the same outcome when they are replayed: after a reset, and on changed markup.
 
     python -m benchmarks.replay --out FOLDER [--json]
 
 Records one successful episode of each of 20 MiniWoB++ and 10 sites tasks with their oracles, replays each one in a
 fresh environment, and once more on pages whose markup was changed as they load (see `markup_changes.js`: ids, banner,
-order of rows, wrappers). FOLDER keeps what was done: started again, the benchmark continues.
+order of rows, wrappers). FOLDER keeps the results: an interrupted benchmark is continued.
 """
 
 from __future__ import annotations

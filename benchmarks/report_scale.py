@@ -1,4 +1,4 @@
-"""How the report and `mira show` bear size: a run of 2,000 episodes, and an episode of 500 steps.
+"""Time, memory and size of the report and of `mira show` for a run of 2,000 episodes, and an episode of 500 steps.
 
     python -m benchmarks.report_scale [--episodes 2000] [--steps 500] [--keep FOLDER]
 

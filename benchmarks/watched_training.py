@@ -1,4 +1,4 @@
-"""Watches a training: the seconds of its steps, and access to trainers that a stage builds for itself."""
+"""Measures a training from outside: the seconds of its steps, and access to the trainers that a stage creates."""
 
 from __future__ import annotations
 
