@@ -25,10 +25,9 @@ from envs.core.observation import Observation
 from envs.core.record import Record
 from envs.core.settings import SessionSettings
 from envs.security.allowlist import Origins
-from envs.security.allowlist_proxy import AllowlistProxy
+from envs.security.allowlist_proxy import proxy_of_session
 from envs.security.secrets import NO_SECRETS, SecretVault
-from envs.security.tls_termination import unverified_context
-from envs.security.upstream_proxy import proxy_variable, upstream_proxy
+from envs.security.upstream_proxy import proxy_variable
 
 STORAGE_FILE = "storage.json"
 TABS_FILE = "tabs.json"
@@ -62,10 +61,7 @@ class LiveSession:
 
     def __init__(self, chromium: Chromium, bounds: Bounds, begin: Begin, reopened: Reopened | None = None) -> None:
         self.bounds = bounds
-        authorities = unverified_context() if bounds.settings.ignore_https_errors else None
-        self.boundary = AllowlistProxy(
-            bounds.origins, authorities=authorities, upstream=upstream_proxy(bounds.settings.proxy)
-        )
+        self.boundary = proxy_of_session(bounds.settings, bounds.origins)
         self._chromium = chromium
         self._begin = begin
         self._reopened = reopened

@@ -27,6 +27,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
+from envs.core.settings import SessionSettings
 from envs.security.addresses import (
     Address,
     Resolve,
@@ -42,8 +43,8 @@ from envs.security.blocked_requests import Place, RefusalCounter
 from envs.security.outgoing_requests import Checks
 from envs.security.proxy_connection import ClientConnection
 from envs.security.proxy_parts import USUAL_LIMITS, Denied, Limits, Link, Refused, refused_at
-from envs.security.tls_termination import verified_context
-from envs.security.upstream_proxy import UpstreamProxy
+from envs.security.tls_termination import unverified_context, verified_context
+from envs.security.upstream_proxy import UpstreamProxy, upstream_proxy
 
 CLOSE_S = 5.0
 """Longest wait for connections to end when the proxy closes."""
@@ -242,6 +243,12 @@ class AllowlistProxy:
         there = Origin(origin.scheme, str(address), origin.port)
         named = load and self.origins.subresources(there) == "named"
         return named or self.origins.allows_tunnel(there.host, there.port)
+
+
+def proxy_of_session(settings: SessionSettings, origins: Origins) -> AllowlistProxy:
+    """The proxy for a session on live sites. Raises BadInput if `settings.proxy` is wrong."""
+    authorities = unverified_context() if settings.ignore_https_errors else None
+    return AllowlistProxy(origins, authorities=authorities, upstream=upstream_proxy(settings.proxy))
 
 
 def _bare(address: Address) -> str:

@@ -17,7 +17,7 @@ from envs.core.observation import Observation
 from envs.core.settings import SessionSettings
 from envs.core.tasks import EpisodeStart, MilestoneCheck, Restore, Score, TaskRef
 from envs.security.allowlist import Origins, origin_of
-from envs.security.allowlist_proxy import AllowlistProxy
+from envs.security.allowlist_proxy import proxy_of_session
 from envs.suites.browsergym.browser import SharedChromium
 from envs.suites.browsergym.names import is_rebuilt
 from envs.suites.browsergym.process import GymFailed, GymProcess
@@ -45,7 +45,7 @@ class BrowserGymEnvironment:
         self._module = module
         self._opened = ""
         """The task that is open in BrowserGym's process."""
-        self._proxy = AllowlistProxy(Origins.parse(settings.allow))
+        self._proxy = proxy_of_session(settings, Origins.parse(settings.allow))
         self._chromium: SharedChromium | None = None
         self._gym: GymProcess | None = None
         self._playwright: Playwright | None = None

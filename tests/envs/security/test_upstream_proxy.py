@@ -20,6 +20,7 @@ from envs.security.allowlist import Origins
 from envs.security.allowlist_proxy import AllowlistProxy
 from envs.security.proxy_parts import Limits
 from envs.security.upstream_proxy import UpstreamProxy, upstream_proxy
+from envs.suites.browsergym.environment import BrowserGymEnvironment
 from tests.envs.browser.browsing import QUICK
 from tests.envs.security.certificates import server_and_authorities
 from tests.envs.security.test_allowlist_proxy import ANSWER, Reader, Serve, Writer, answering, get, raw, send_raw
@@ -269,3 +270,16 @@ def test_missing_credentials_are_refused_before_anything_starts(monkeypatch: pyt
     made = upstream_proxy(named)
     assert made is not None and (str(made), made.credentials) == ("http://proxy.example:3128", LOGIN)
     assert LOGIN not in config.model_dump_json()
+
+
+def test_the_environments_on_live_sites_take_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PROXY_LOGIN", raising=False)
+    settings = SessionSettings(proxy=ProxySettings(server="http://proxy.example:3128", credentials="env:PROXY_LOGIN"))
+    bounds = Bounds(tmp_path, settings, Origins())
+
+    async def begin(_: LiveSession) -> None: ...
+
+    with pytest.raises(BadInput, match="PROXY_LOGIN"):
+        LiveSession(Chromium.launch(), bounds, begin)
+    with pytest.raises(BadInput, match="PROXY_LOGIN"):
+        BrowserGymEnvironment(tmp_path, settings)
