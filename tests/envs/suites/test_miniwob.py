@@ -98,6 +98,22 @@ async def test_full_reward_is_success_and_ends_the_episode(environment: MiniwobE
     assert (score.status, score.reward) == ("success", 1.0)
 
 
+async def test_the_page_does_not_end_the_episode_of_a_slow_model(suite: MiniwobSuite) -> None:
+    """After an hour: the page's own limit was 1,000 seconds once, which eight workers of a local model exceeded."""
+    environment = await suite.environment()
+    try:
+        await environment.reset(task("click-test"))
+        await environment.session.page.clock.install()
+        await environment.reset(task("click-test"))
+        await environment.session.page.clock.fast_forward("01:00:00")
+        assert not await environment.done()
+        await environment.execute(Click(ref=await ref_of(environment, "button", "Click Me!")))
+        score = await environment.score(None)
+        assert score is not None and (score.status, score.reward > 0.99) == ("success", True)
+    finally:
+        await environment.close()
+
+
 async def test_a_wrong_answer_is_failure_with_no_reward(environment: MiniwobEnvironment) -> None:
     await environment.reset(task("click-test-2"))
     await environment.execute(Click(ref=await ref_of(environment, "button", "TWO")))
