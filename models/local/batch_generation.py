@@ -18,6 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.util import find_spec
 from typing import Any, Final
 
 import torch
@@ -25,7 +27,7 @@ from torch import Tensor
 
 from models.local.continuation import Arrivals, Job, Row, TextGenerator
 from models.local.cpu_kernels import compiles_by_shape, padding
-from models.local.grammar_masks import GrammarCompiler, GrammarError, GrammarState, takes_grammars
+from models.local.grammar_masks import GrammarCompiler, GrammarError, GrammarState, takes_grammars, thinks
 from models.local.prefix_cache import PrefixCache, cache_argument, cache_of, layers_of, rows_of, side_by_side
 from models.local.vision_prompts import VisionPrompts
 
@@ -183,18 +185,30 @@ class Generator(TextGenerator):
         return logits[:, -1], cache, mask
 
     def grammar_state(self, row: Row) -> GrammarState | None:
-        """A matcher for the row's grammar; None without one, and for a tokenizer that takes none. Refuses a row whose
-        grammar is invalid."""
-        if row.job.grammar is None or not takes_grammars(self.tokenizer):
+        """A matcher for the row's grammar, or for its JSON Schema; None without one, and for a tokenizer that takes
+        none. Refuses a row whose grammar is invalid. A schema that cannot be used is not: the answer is checked."""
+        job = row.job
+        if (job.grammar is None and job.json_schema is None) or not takes_grammars(self.tokenizer):
             return None
+        try:
+            if job.grammar is not None:
+                return self._grammars().start(job.grammar)
+            return self._grammars().start_json(job.json_schema or "") if self._takes_schemas else None
+        except GrammarError as error:
+            if job.grammar is not None:
+                _refuse(row, error)
+            return None
+
+    @cached_property
+    def _takes_schemas(self) -> bool:
+        """False for a model that thinks before it answers, and without the package."""
+        return not thinks(self.tokenizer) and find_spec("llguidance") is not None
+
+    def _grammars(self) -> GrammarCompiler:
         if self._compiler is None:
             vocabulary = self.model.config.get_text_config().vocab_size
             self._compiler = GrammarCompiler(self.tokenizer, vocabulary, self.ends)
-        try:
-            return self._compiler.start(row.job.grammar)
-        except GrammarError as error:
-            _refuse(row, error)
-            return None
+        return self._compiler
 
     def advance(self, answer: Answer, logits: Tensor) -> int:
         """Picks and appends the answer's next token; returns padding for one that has ended."""

@@ -34,6 +34,8 @@ class Job:
     """GBNF that limits the tokens; a runtime without grammars ignores it."""
     inputs: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Inputs of a vision-language model besides the tokens, see :mod:`models.local.vision_prompts`."""
+    json_schema: str | None = None
+    """JSON Schema that limits the tokens where there is no grammar, as far as the runtime can."""
     unwanted: threading.Event = field(default_factory=threading.Event)
     """Set once nobody waits for the answer any more."""
 

@@ -5,7 +5,7 @@ A grammar is text in GBNF, the notation of llama.cpp, which vLLM accepts as well
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from models.base import ModelRejected
 from models.optional import require
 
 Mask = NDArray[np.bool_]
+
+_ONE_LINE: Final[Any] = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+"""JSON as Python writes it. With free white space a small model writes nothing else until the limit of tokens."""
 
 
 class GrammarError(ModelRejected):
@@ -25,6 +28,11 @@ def takes_grammars(tokenizer: Any) -> bool:
     or of BPE with a prefix for the inside of words, such as those of the embedded model, does not. Of a tokenizer that
     is written in Python, not of the library `tokenizers`, it is not known."""
     return tokenizer.is_fast and not getattr(tokenizer.backend_tokenizer.model, "continuing_subword_prefix", None)
+
+
+def thinks(tokenizer: Any) -> bool:
+    """Whether *tokenizer* has a token that ends a thought. A JSON Schema would forbid the thought before the answer."""
+    return "</think>" in tokenizer.get_vocab()
 
 
 class GrammarCompiler:
@@ -50,8 +58,19 @@ class GrammarCompiler:
             lark = gbnf_to_lark.gbnf_to_lark(grammar)
         except Exception as error:  # noqa: BLE001 - the converter raises plain exceptions
             raise GrammarError(f"the grammar is not valid GBNF: {' '.join(str(error).split())[:200]}") from None
-        matcher = LLMatcher(self._tokenizer, LLMatcher.grammar_from_lark(lark), log_level=0)
-        return GrammarState(matcher, self._vocabulary)
+        return self._start(LLMatcher.grammar_from_lark(lark))
+
+    def start_json(self, schema: str) -> GrammarState:
+        """A matcher at the start of an answer that is JSON of *schema*, on one line. Raises :class:`GrammarError`, also
+        for a schema with keywords that the matcher does not know."""
+        from llguidance import LLMatcher
+
+        return self._start(LLMatcher.grammar_from_json_schema(schema, overrides=_ONE_LINE))
+
+    def _start(self, grammar: str) -> GrammarState:
+        from llguidance import LLMatcher
+
+        return GrammarState(LLMatcher(self._tokenizer, grammar, log_level=0), self._vocabulary)
 
 
 class GrammarState:

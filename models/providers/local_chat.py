@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import logging
 import re
 import sys
@@ -119,7 +120,8 @@ class LocalModel:
         )
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        """See :class:`models.base.ChatModel`. A JSON schema is described in the prompt and checked afterwards."""
+        """See :class:`models.base.ChatModel`. A JSON Schema is described in the prompt, limits the tokens of the
+        answer where the runtime can (:class:`models.local.batch_generation.Generator`), and is checked afterwards."""
         if self._vision is None and any(message.images for message in request.messages):
             why = f" ({self._vision_problem})" if self._vision_problem else ""
             raise ModelRejected(f"{self.spec} reads text only{why}: use --screenshots off")
@@ -196,6 +198,7 @@ class LocalModel:
             stop=request.stop,
             ends_at=time.monotonic() + max(0.0, seconds),
             grammar=request.grammar,
+            json_schema=None if request.schema is None else json.dumps(request.schema.model_json_schema()),
         )
 
     async def _generate(self, job: Job) -> Row:
@@ -299,11 +302,9 @@ def embedded() -> LocalModel:
 
 
 def _with_schema(request: ChatRequest) -> tuple[Message, ...]:
-    """Adds the schema to the prompt; generation is not constrained by it."""
+    """Adds the schema to the prompt."""
     if request.schema is None or not request.messages:
         return request.messages
-    import json
-
     schema: dict[str, Any] = request.schema.model_json_schema()
     order = f"\n\nAnswer with one JSON object of this schema and nothing else:\n{json.dumps(schema, sort_keys=True)}"
     first = request.messages[0]

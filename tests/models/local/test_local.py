@@ -9,10 +9,11 @@ import shutil
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 import torch
+from pydantic import BaseModel, Field
 from transformers import AutoTokenizer, ByT5Tokenizer, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from models.base import ChatRequest, Image, Message, ModelRejected, ModelTimeout, ModelTruncated, ModelUnavailable
@@ -355,6 +356,36 @@ def test_a_forced_text_is_cut_at_the_limit_of_tokens(model: LocalModel) -> None:
     generator: Any = model._generator
     (row,) = generator.run([Job((5, 6, 7), 3, 0.0, None, (), math.inf, 'root ::= "click 1"')])
     assert (row.finish, generator.tokenizer.decode(row.tokens), len(row.logprobs)) == ("length", "cli", 3)
+
+
+class Listed(BaseModel):
+    """An answer whose length is bounded, so that a random model comes to its end."""
+
+    reached: bool
+    lines: Annotated[list[Annotated[int, Field(ge=0, le=9)]], Field(max_length=3)]
+
+
+async def test_an_answer_with_a_schema_is_json_of_it(model: LocalModel) -> None:
+    """A model of 1.5 billion parameters answered with the schema itself."""
+    for seed in range(5):
+        reply = await model.complete(request("hello", temperature=1.0, seed=seed, schema=Listed, max_tokens=60))
+        assert isinstance(reply.parsed, Listed) and "\n" not in reply.text
+
+
+async def test_a_model_that_thinks_is_not_bound_by_a_schema(folder: Path, tmp_path: Path) -> None:
+    thinking = shutil.copytree(folder, tmp_path / "thinking")
+    tokenizer: Any = AutoTokenizer.from_pretrained(thinking)
+    tokenizer.add_tokens(["</think>"])
+    tokenizer.save_pretrained(thinking)
+    with pytest.raises(ModelTruncated):
+        await LocalModel.load(thinking).complete(request("hello", schema=Listed))
+
+
+async def test_a_schema_that_cannot_be_used_is_not(model: LocalModel) -> None:
+    """The answer is checked as before."""
+    generator: Any = model._generator
+    (row,) = generator.run([Job((5, 6, 7), 3, 0.0, None, (), math.inf, json_schema='{"not": 7}')])
+    assert row.finish == "length"
 
 
 async def test_an_invalid_grammar_is_refused_in_one_line(model: LocalModel) -> None:
