@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 from typing import Final, Literal
 
+from envs.core.observation import Observation
 from envs.observer.action_log import action_log_lines
 from envs.observer.page_lines import CONTROL_ROLES, without_cues, without_refs
 from envs.observer.page_state import FOCUSED
@@ -33,6 +34,8 @@ Rejection = Literal[
     "quote lacks the milestone's value",
     "quote shows a control that did not change",
     "quote is an action that failed",
+    "quote is an address that did not change",
+    "quote proved another milestone",
 ]
 
 _VALUE: Final = re.compile(r"\"([^\"]+)\"|“([^”]+)”|(?<!\w)(\d[\d/.:,-]+\d|#\d+)(?!\w)")
@@ -110,12 +113,28 @@ def shows_unchanged_control(progress: Progress, quote: str) -> bool:
     it was not rated.
     """
     controls = list(_CONTROL.finditer(quote))
+    previous = _page_before(progress)
+    if previous is None or not controls or any(one["state"] for one in controls):
+        return False
+    before = without_refs(without_cues(visible(previous.text)))
+    return normalised(FOCUSED.sub("", quote)) in normalised(FOCUSED.sub("", before))
+
+
+def keeps_address(progress: Progress) -> bool:
+    """Whether the address of the page is that of the turn before, so that it does not show what was done since.
+
+    For raters that read words in it: with "The reply is sent" they quote `/email-inbox-reply.html`, the start of the
+    task. False if the page before is unknown, as for :func:`shows_unchanged_control`.
+    """
+    previous = _page_before(progress)
+    return previous is not None and previous.url == progress.observation.url
+
+
+def _page_before(progress: Progress) -> Observation | None:
+    """The page of the turn before; None if it is unknown, or if an action had led to it and it was not rated."""
     steps = len(progress.history) if progress.step is None else progress.step
     skipped = progress.unrated and steps > 1  # the first page is never rated
-    if progress.previous is None or skipped or not controls or any(one["state"] for one in controls):
-        return False
-    before = without_refs(without_cues(visible(progress.previous.text)))
-    return normalised(FOCUSED.sub("", quote)) in normalised(FOCUSED.sub("", before))
+    return None if skipped else progress.previous
 
 
 def _shows(text: str, value: str) -> bool:

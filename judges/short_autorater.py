@@ -16,7 +16,7 @@ from envs.observer.page_focus import focused_lines, interest
 from envs.observer.page_lines import CUT, without_cues, without_refs
 from envs.observer.page_text import LOG_LINE_CHARS, short_head, within_site
 from judges.base import Progress
-from judges.evidence import Rejection, lacks_value, normalised, shows_unchanged_control
+from judges.evidence import Rejection, keeps_address, lacks_value, normalised, shows_unchanged_control
 from judges.stepwise_autorater import Claim, StepwiseAutoRater
 from models.asking import ask
 from models.base import ChatRequest, Message
@@ -151,6 +151,8 @@ def _lines(progress: Progress, index: int) -> tuple[list[str], list[str]]:
 class ShortAutoRater(StepwiseAutoRater):
     """Asks a small general *model*. It gets no thinking tokens: what it sees is part of the answer."""
 
+    proves_once = True
+
     async def claim(self, progress: Progress, index: int) -> Claim:
         question = render(progress, index)
         lines = question.lines
@@ -159,7 +161,10 @@ class ShortAutoRater(StepwiseAutoRater):
         answer = answered.answer
         if not answer.reached:
             return Claim(None, answered.reply)
-        named = _evidence(lines[answer.line - 1]) if 1 <= answer.line <= len(lines) else ""
+        line = lines[answer.line - 1] if 1 <= answer.line <= len(lines) else ""
+        if line.startswith(_ADDRESS) and keeps_address(progress):
+            return Claim(_evidence(line), answered.reply, "quote is an address that did not change")
+        named = _evidence(line)
         return Claim(named, answered.reply, _refused(progress, index, answer.line, question.actions, named))
 
 

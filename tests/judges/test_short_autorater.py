@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -205,6 +206,30 @@ async def test_a_control_proves_what_was_not_rated_when_an_action_showed_it(
     options = {"history": (clicked("Menu"),) * steps, "previous": page, "unrated": True}
     tested, _ = rater(answer(1 + steps))
     assert (await tested.rate(about("The menu is open", page, **options))).rating.z == (reached,)
+
+
+@pytest.mark.parametrize(
+    ("before", "reached"), [("https://shop.example/mail", False), ("https://shop.example/", True), (None, True)]
+)
+async def test_an_address_proves_nothing_unless_it_changed(
+    make_observation: MakeObservation, before: str | None, reached: bool
+) -> None:
+    """As of recorded episodes, where `/email-inbox-reply.html` was named for "The e-mail is replied to"."""
+    page = replace(make_observation("Inbox"), url="https://shop.example/mail")
+    previous = None if before is None else replace(page, url=before)
+    tested, _ = rater(answer(3))
+    asked = about("The mail is open", page, history=(clicked("Mail"),), previous=previous)
+    assert render(asked, 0).lines[2] == "Address: /mail"
+    rating = (await tested.rate(asked)).rating
+    assert rating.z == (reached,)
+    assert ("address that did not change" in rating.reason) != reached
+
+
+async def test_a_line_proves_one_milestone_of_a_page(progress: Make) -> None:
+    """As of recorded episodes: the click that opened an e-mail was named for "The e-mail is replied to" as well."""
+    tested, _ = rater(answer(1), answer(1))
+    rating = (await tested.rate(progress(PAGE, history=TYPED))).rating
+    assert (rating.z[:2], rating.reason) == ((True, False), "m1: yes; m2: refused, quote proved another milestone")
 
 
 async def test_of_a_long_page_the_lines_are_shown_that_the_milestone_speaks_of(
