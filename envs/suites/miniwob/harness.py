@@ -25,8 +25,8 @@ HIDDEN = "#query, #reward-display, #sync-task-cover, #click-canvas"
 
 TIMEOUT_S: Final = 10.0
 EPISODE_MS = 2_000_000_000
-"""The page's own time limit, 10 s by default. It is as large as a timer of a browser can be (23 days), because the run's
-limits apply: a page that ended an episode of a slow model would make it a failure."""
+"""The page's own time limit, 10 s by default. It is about the largest that a browser's timer takes (23 days): the run's
+limits apply, and a page that ended an episode of a slow model would make it a failure."""
 
 HARD_RESET = frozenset({"choose-date", "choose-date-easy", "choose-date-medium", "form-sequence-2"})
 """Tasks whose pages keep state between episodes (the month of a calendar, a radio button): they are reloaded each
