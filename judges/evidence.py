@@ -35,7 +35,6 @@ Rejection = Literal[
     "quote shows a control that did not change",
     "quote is an action that failed",
     "quote is an address that did not change",
-    "quote proved another milestone",
 ]
 
 _VALUE: Final = re.compile(r"\"([^\"]+)\"|“([^”]+)”|(?<!\w)(\d[\d/.:,-]+\d|#\d+)(?!\w)")

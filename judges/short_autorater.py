@@ -151,8 +151,6 @@ def _lines(progress: Progress, index: int) -> tuple[list[str], list[str]]:
 class ShortAutoRater(StepwiseAutoRater):
     """Asks a small general *model*. It gets no thinking tokens: what it sees is part of the answer."""
 
-    proves_once = True
-
     async def claim(self, progress: Progress, index: int) -> Claim:
         question = render(progress, index)
         lines = question.lines

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from envs.core.record import storable
 from envs.core.trace import Flip
@@ -57,10 +57,6 @@ class StepwiseAutoRater(ABC):
     of :class:`judges.autorater.ModelAutoRater`.
     """
 
-    proves_once: ClassVar[bool] = False
-    """Whether a quote proves at most one milestone of a page. Small general models give the next milestone the proof of
-    the one before: docs/results/planning.md."""
-
     def __init__(self, model: ChatModel, settings: RaterSettings | None = None) -> None:
         self.spec = model.spec
         self.settings = settings or RaterSettings()
@@ -90,8 +86,6 @@ class StepwiseAutoRater(ABC):
                 charge(error, [answer.claim.reply for answer in answers])
                 raise
             rejected = None if claim.quote is None else claim.rejected or witness.rejects(claim.quote)
-            if self.proves_once and any(claim.quote == answer.claim.quote for answer in answers) and not rejected:
-                rejected = "quote proved another milestone"
             self.rejected += rejected is not None
             answers.append(_Answer(index, claim, rejected))
             if not answers[-1].achieved:

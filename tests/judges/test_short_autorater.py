@@ -225,13 +225,6 @@ async def test_an_address_proves_nothing_unless_it_changed(
     assert ("address that did not change" in rating.reason) != reached
 
 
-async def test_a_line_proves_one_milestone_of_a_page(progress: Make) -> None:
-    """As of recorded episodes: the click that opened an e-mail was named for "The e-mail is replied to" as well."""
-    tested, _ = rater(answer(1), answer(1))
-    rating = (await tested.rate(progress(PAGE, history=TYPED))).rating
-    assert (rating.z[:2], rating.reason) == ((True, False), "m1: yes; m2: refused, quote proved another milestone")
-
-
 async def test_of_a_long_page_the_lines_are_shown_that_the_milestone_speaks_of(
     make_observation: MakeObservation,
 ) -> None:
