@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from envs.core.observation import Observation
 from envs.observer.page_focus import focused_lines, interest
 from envs.observer.page_lines import CUT, without_cues, without_refs
 from envs.observer.page_text import LOG_LINE_CHARS, short_head, within_site
@@ -143,9 +144,14 @@ def _lines(progress: Progress, index: int) -> tuple[list[str], list[str]]:
     observation = progress.observation
     terms = interest((progress.milestones[index].text, 1.0), (progress.instruction, 0.4))
     text = without_refs(without_cues(visible(observation.text)))
-    head = [*short_head(observation), _ADDRESS + within_site(observation.url)]
-    page = [cut(normalised(line), LINE_CHARS) for line in (*focused_lines(text, terms, PAGE_CHARS), *head)]
-    return done, [line for line in page if line]
+    shown = (*focused_lines(text, terms, PAGE_CHARS), *short_head(observation))
+    page = [cut(normalised(line), LINE_CHARS) for line in shown]
+    return done, [line for line in (*page, _address_line(observation)) if line]
+
+
+def _address_line(observation: Observation) -> str:
+    """The last line that the model is shown. A page may have lines that begin like it."""
+    return cut(normalised(_ADDRESS + within_site(observation.url)), LINE_CHARS)
 
 
 class ShortAutoRater(StepwiseAutoRater):
@@ -160,7 +166,7 @@ class ShortAutoRater(StepwiseAutoRater):
         if not answer.reached:
             return Claim(None, answered.reply)
         line = lines[answer.line - 1] if 1 <= answer.line <= len(lines) else ""
-        if line.startswith(_ADDRESS) and keeps_address(progress):
+        if line == _address_line(progress.observation) and keeps_address(progress):
             return Claim(_evidence(line), answered.reply, "quote is an address that did not change")
         named = _evidence(line)
         return Claim(named, answered.reply, _refused(progress, index, answer.line, question.actions, named))

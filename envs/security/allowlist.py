@@ -48,6 +48,11 @@ class Origin(NamedTuple):
         return f"{self.scheme}://{host}{port}"
 
     @property
+    def authority(self) -> str:
+        """`host:port`, also for the scheme's usual port."""
+        return f"{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+    @property
     def rule(self) -> str:
         """The rule that allows exactly this origin."""
         return str(self._replace(scheme=_SAME_AS.get(self.scheme, self.scheme)))

@@ -39,7 +39,7 @@ class UpstreamProxy:
     """Hosts that are reached directly."""
 
     def __str__(self) -> str:
-        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+        return f"http://{Origin('http', self.host, self.port).authority}"
 
     def serves(self, origin: Origin) -> bool:
         """Whether *origin* is reached through this proxy."""
@@ -68,7 +68,7 @@ class UpstreamProxy:
         OSError for the server's TLS."""
         reader, writer = await self.connect(limit)
         try:
-            place = f"{f'[{origin.host}]' if ':' in origin.host else origin.host}:{origin.port}".encode()
+            place = origin.authority.encode()
             lines = (b"CONNECT %s HTTP/1.1" % place, b"Host: " + place, *self.fields)
             writer.write(b"\r\n".join(lines) + b"\r\n\r\n")
             await writer.drain()

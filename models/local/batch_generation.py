@@ -17,6 +17,7 @@ computed in one pass with the token before them (jump-forward decoding).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.util import find_spec
@@ -187,22 +188,22 @@ class Generator(TextGenerator):
     def grammar_state(self, row: Row) -> GrammarState | None:
         """A matcher for the row's grammar, or for its JSON Schema; None without one, and for a tokenizer that takes
         none. Refuses a row whose grammar is invalid. A schema that cannot be used is not: the answer is checked."""
-        job = row.job
-        if (job.grammar is None and job.json_schema is None) or not takes_grammars(self.tokenizer):
-            return None
-        try:
-            if job.grammar is not None:
-                return self._grammars().start(job.grammar)
-            return self._grammars().start_json(job.json_schema or "") if self._takes_schemas else None
-        except GrammarError as error:
-            if job.grammar is not None:
+        grammar, schema = row.job.grammar, row.job.json_schema
+        if grammar is not None and takes_grammars(self.tokenizer):
+            try:
+                return self._grammars().start(grammar)
+            except GrammarError as error:
                 _refuse(row, error)
-            return None
+        elif schema is not None and self._takes_schemas:
+            with suppress(GrammarError):
+                return self._grammars().start_json(schema)
+        return None
 
     @cached_property
     def _takes_schemas(self) -> bool:
         """False for a model that thinks before it answers, and without the package."""
-        return not thinks(self.tokenizer) and find_spec("llguidance") is not None
+        able = takes_grammars(self.tokenizer) and find_spec("llguidance") is not None
+        return able and not thinks(self.tokenizer)
 
     def _grammars(self) -> GrammarCompiler:
         if self._compiler is None:

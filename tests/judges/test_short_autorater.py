@@ -225,6 +225,13 @@ async def test_an_address_proves_nothing_unless_it_changed(
     assert ("address that did not change" in rating.reason) != reached
 
 
+async def test_a_page_may_speak_of_an_address(make_observation: MakeObservation) -> None:
+    page = make_observation("Address: 5 Main Street")
+    tested, _ = rater(answer(2))
+    asked = about("The street is shown", page, history=(clicked("Contact"),), previous=page)
+    assert (await tested.rate(asked)).rating.z == (True,)
+
+
 async def test_of_a_long_page_the_lines_are_shown_that_the_milestone_speaks_of(
     make_observation: MakeObservation,
 ) -> None:
