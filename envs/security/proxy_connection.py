@@ -55,11 +55,11 @@ class Exchange:
 
     def start_for(self, relay: UpstreamProxy | None) -> bytes:
         """The head and the part of the body that was read, for the server or for an upstream proxy."""
-        scheme, _, host = str(self.origin).partition("://")
+        address = str(self.origin).encode()
+        host = address.partition(b"://")[2]
         if relay is None:
-            return request_head(self.request, host.encode(), self.path) + self.start
-        address = f"{scheme}://{host}".encode() + self.path
-        return request_head(self.request, host.encode(), address, relay.fields) + self.start
+            return request_head(self.request, host, self.path) + self.start
+        return request_head(self.request, host, address + self.path, relay.fields) + self.start
 
 
 class ClientConnection:

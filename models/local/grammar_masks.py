@@ -16,7 +16,7 @@ from models.optional import require
 Mask = NDArray[np.bool_]
 
 _ONE_LINE: Final[Any] = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
-"""JSON as Python writes it. With free white space a small model writes nothing else until the limit of tokens."""
+"""JSON as Python writes it. Free white space would allow answers that never end."""
 
 
 class GrammarError(ModelRejected):
