@@ -10,7 +10,7 @@ command -v uv >/dev/null || { echo "needs uv: .venv/bin/pip install uv" >&2; exi
     # shellcheck disable=SC2086
     uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --no-header --no-annotate \
         --no-emit-index-url --no-emit-find-links --constraints constraints-cpu.txt \
-        --extra adapters --extra arc --extra dev --extra gguf --extra serving --extra sites --extra training \
+        --extra adapters --extra arc --extra dev --extra gguf --extra mcp --extra serving --extra sites --extra training \
         --no-emit-package mira-web ${LOCK_ARGS:-}
 } > requirements.lock.new
 mv requirements.lock.new requirements.lock

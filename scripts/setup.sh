@@ -51,7 +51,7 @@ if ! is_set_up all && ! is_set_up "$target"; then
         say "Python packages with all extras (about 2 GB, a few minutes the first time)"
         install -c constraints-cpu.txt torch
         compile_packages .venv/lib/python3*/site-packages/torch & # on another core: pip uses one
-        install -c constraints-cpu.txt -e '.[arc,dev,serving,sites,training]'
+        install -c constraints-cpu.txt -e '.[arc,dev,mcp,serving,sites,training]'
         wait
     fi
     compile_packages

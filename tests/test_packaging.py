@@ -19,7 +19,7 @@ from tests.timing import HANG_S
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PACKAGES = ("agent", "envs", "judges", "models", "planners", "training")
-LOCKED_EXTRAS = ("adapters", "arc", "dev", "docs", "gguf", "serving", "sites", "training")
+LOCKED_EXTRAS = ("adapters", "arc", "dev", "docs", "gguf", "mcp", "serving", "sites", "training")
 STALE = "requirements.lock does not fit pyproject.toml: run `make lock`"
 
 

@@ -108,6 +108,11 @@ COMMANDS: Final[Mapping[str, Place]] = {
         "doctor",
         "Check that Chromium starts, and list the installed extras.",
     ),
+    "mcp": Place(
+        "agent.cli.mcp",
+        "serve",
+        "Serve the tools run_task and resume_run to an MCP client, on stdin and stdout.",
+    ),
     "sites": Place(
         "agent.cli.sites",
         "app",
@@ -185,7 +190,7 @@ def menu(
 ) -> None:
     """Shows the list of commands if none is named."""
     if version:
-        typer.echo(f"mira {_version()}")
+        typer.echo(f"mira {installed_version()}")
         raise typer.Exit
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
@@ -219,7 +224,8 @@ def _open_closed_streams() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
 
 
-def _version() -> str:
+def installed_version() -> str:
+    """The installed version of this distribution."""
     from importlib import metadata
 
     try:

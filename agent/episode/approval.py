@@ -60,6 +60,20 @@ class ApprovalRequest(Record):
     checks: tuple[str, ...] = ()
     """Doubts of the model's vendor about the action, as it words them."""
 
+    @property
+    def question(self) -> str:
+        """The question in one line. Page text in it is data."""
+        if not self.requests:
+            return f"step {self.step} wants to: {self.action}  at {self.url}"
+        count = "a request" if len(self.requests) == 1 else f"{len(self.requests)} requests"
+        return f"step {self.step} ({self.action}) is about to send {count}  at {self.url}"
+
+    @property
+    def details(self) -> tuple[str, ...]:
+        """The vendor's checks and the held requests, one line each."""
+        checks = [f"safety check: {check}" for check in self.checks]
+        return (*checks, *(held.in_words() for held in self.requests))
+
 
 NOBODY = "nobody is there to approve it"
 """The reason for a declined action where no approver was present."""

@@ -1,27 +1,38 @@
-"""Stops a run on Ctrl-C or SIGTERM: it ends at the next step boundary and can be resumed."""
+"""Stops a run on Ctrl-C, on SIGTERM and on cancellation: it ends at the next step boundary and can be resumed."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
 import threading
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
+from weakref import WeakKeyDictionary
 
 from agent.run.run_executor import RunExecutor
 from envs.core.errors import EnvError
 
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+_CALLBACKS: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, list[Callable[[], None]]]] = WeakKeyDictionary()
 GRACE_S = 10.0
-"""Seconds that running steps get to commit after the first signal. A second signal cancels them."""
+"""Seconds that running steps get to commit after the first signal or a cancellation. A second signal cancels them."""
 
 
 async def run_until_stopped(executor: RunExecutor) -> None:
-    """Executes the run until it ends or a signal arrives. After a signal, unfinished episodes have no footer.
+    """Executes the run until it ends, a signal arrives or the caller is cancelled. Unfinished episodes have no footer
+    then.
 
     Raises the first error of the run as a whole (BadInput, BrowserMissing, a full disk), unwrapped.
     """
     running = asyncio.create_task(executor.run())
-    with _signals(executor.stopping, running):
+
+    def stop() -> None:
+        if executor.stopping.is_set():
+            running.cancel()
+        executor.stopping.set()
+
+    with on_signals(stop):
         stopped = asyncio.create_task(executor.stopping.wait())
         try:
             await asyncio.wait({running, stopped}, return_when=asyncio.FIRST_COMPLETED)
@@ -36,33 +47,34 @@ async def run_until_stopped(executor: RunExecutor) -> None:
             raise _first(group) from None
         finally:
             stopped.cancel()
-            if not running.done():
+            if not running.done():  # cancelled: an action that is being sent is committed, as after a signal
+                executor.stopping.set()
+                await asyncio.wait({running}, timeout=GRACE_S)
                 running.cancel()
                 await asyncio.wait({running}, timeout=GRACE_S)
 
 
 @contextmanager
-def _signals(stopping: asyncio.Event, running: asyncio.Task[None]) -> Generator[None]:
-    """Handles SIGINT and SIGTERM in this context. Where that is not possible (another thread), it does nothing."""
+def on_signals(stop: Callable[[], None]) -> Generator[None]:
+    """Calls *stop* in the event loop for each SIGINT and SIGTERM in this context. Contexts may overlap, as those of
+    concurrent runs do: a signal calls all of them. Where signals cannot be handled (another thread), nothing is
+    called."""
     loop = asyncio.get_running_loop()
-
-    def stop() -> None:
-        if stopping.is_set():
-            running.cancel()
-        stopping.set()
-
-    handled: list[signal.Signals] = []
-    try:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, stop)
-            handled.append(number)
-    except (ValueError, RuntimeError, NotImplementedError):
-        pass
+    callbacks = _CALLBACKS.setdefault(loop, [])
+    callbacks.append(stop)
+    if len(callbacks) == 1:
+        with suppress(ValueError, RuntimeError, NotImplementedError):
+            for number in _SIGNALS:
+                loop.add_signal_handler(number, lambda: [callback() for callback in tuple(callbacks)])
     try:
         yield
     finally:
-        for number in handled:
-            loop.remove_signal_handler(number)
+        callbacks.remove(stop)
+        if not callbacks:
+            del _CALLBACKS[loop]
+            with suppress(ValueError, RuntimeError, NotImplementedError):
+                for number in _SIGNALS:
+                    loop.remove_signal_handler(number)
 
 
 @contextmanager

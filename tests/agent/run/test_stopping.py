@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from agent.run.stopping import interruptible
+from agent.run.stopping import interruptible, on_signals
 from tests.timing import HANG_S
 
 
@@ -76,3 +76,21 @@ def test_another_thread_is_left_alone() -> None:
     thread.start()
     thread.join()
     assert signal.getsignal(signal.SIGINT) == before
+
+
+async def test_a_signal_reaches_every_run_that_is_left_and_no_longer_those_that_ended() -> None:
+    calls: list[str] = []
+    came = asyncio.Event()
+
+    def stop(name: str) -> None:
+        calls.append(name)
+        came.set()
+
+    with on_signals(lambda: stop("outer")):
+        with on_signals(lambda: stop("inner")):
+            os.kill(os.getpid(), signal.SIGTERM)
+            await asyncio.wait_for(came.wait(), HANG_S)
+        came.clear()
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.wait_for(came.wait(), HANG_S)
+    assert calls == ["outer", "inner", "outer"]
