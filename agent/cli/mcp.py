@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -14,8 +13,7 @@ from agent.cli import options, role_options
 from agent.cli.app import installed_version
 from agent.cli.output import EXIT_INTERRUPTED, EXIT_OK, print_problem
 from agent.cli.outputs import output_folder
-from envs.core.errors import BadInput
-from models.optional import install_command
+from models.optional import require
 
 Start = Annotated[
     list[str] | None,
@@ -56,8 +54,7 @@ def serve(
 
     The client chooses task, start address and form of the answer; everything else is decided here. Actions that need
     approval are shown to the client's user. Needs the extra mcp."""
-    if find_spec("mcp") is None:
-        raise BadInput(f"mira mcp needs the package mcp: {install_command('mcp')}")
+    require("mira mcp", "mcp", "mcp")
     limits = {"max_steps": max_steps, "max_seconds": max_seconds, "max_tokens": max_tokens, "max_cost_usd": max_cost}
     session = {"allow": allow, "proxy": {"server": proxy}, "storage_state": storage_state}
     values = {
