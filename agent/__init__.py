@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from agent.config import Limits, RunConfig
     from agent.episode.approval import ApprovalRequest, Approver
     from agent.episode.policy import ActionProposal, Policy, ScriptedPolicy, Turn
+    from agent.episode.tools import Tool
     from agent.inspection.report import write_report
     from agent.results import EpisodeResult, RunResult
     from agent.run.runner import resume, run_open, run_suite, run_task
@@ -25,6 +26,7 @@ __all__ = [
     "RunConfig",
     "RunResult",
     "ScriptedPolicy",
+    "Tool",
     "Turn",
     "resume",
     "run_open",
@@ -43,6 +45,7 @@ _LAZY_IMPORTS = {
     "RunConfig": "agent.config",
     "RunResult": "agent.results",
     "ScriptedPolicy": "agent.episode.policy",
+    "Tool": "agent.episode.tools",
     "Turn": "agent.episode.policy",
     "resume": "agent.run.runner",
     "run_open": "agent.run.runner",

@@ -22,7 +22,7 @@ OPTIONS = "options"
 """Name of the command-line options as a source of values."""
 ModelRole = Literal["policy", "planner", "rater", "judge", "grounder"]
 """A part of the agent that a model plays."""
-ActionClass = Literal["submit", "navigation", "download", "upload", "all"]
+ActionClass = Literal["submit", "navigation", "download", "upload", "tool", "all"]
 """Classes of actions that a person can be asked to approve, see :mod:`agent.episode.approval`."""
 
 RATIONALE_CHARS: Final = 400
@@ -208,6 +208,9 @@ class RunConfig(Record):
     secrets: tuple[str, ...] = ()
     """Declarations of secrets: names and sources only, see :mod:`envs.security.secrets`. Values are never part of a
     configuration."""
+    tools: tuple[str, ...] = ()
+    """Tools that the policy may call, by name: those of installed packages (entry points of `mira.tools`), and those
+    that a program passes (:mod:`agent.episode.tools`). Needs a policy with full or short prompts."""
     trace_zip: bool = False
     """Keep Playwright's trace of each episode as `traces/EPISODE.zip`, for `playwright show-trace`. It holds all typed
     text, so it cannot be combined with declared secrets."""

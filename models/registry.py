@@ -27,6 +27,8 @@ STEP_REWARDS: Final = "mira.step_rewards"
 """The group of :mod:`training.mira.added_rewards`, named here for the same reason."""
 DATA_SETS: Final = "mira.data_sets"
 """The group of :mod:`training.data_sets.registry`, named here for the same reason."""
+TOOLS: Final = "mira.tools"
+"""The group of :mod:`agent.episode.tools`, named here for the same reason."""
 _NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*")
 
 

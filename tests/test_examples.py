@@ -27,6 +27,7 @@ CASES = [
     pytest.param(
         "listeners", [], r'step 1: type "Ann" into textbox "Name" -> ok[^$]*ended: unjudged by stop', id="events"
     ),
+    pytest.param("tools", [], r"answer: ordered, steps: 5\norders .*: \[\('Ann', 'Birch 13'\)\]", id="tools"),
     pytest.param("structured_answer", [], r"laptop: model='Birch 13' price_eur=749\.0", id="answer"),
     pytest.param("analyse_run", [], r"stuck_midway, key step 1: [^$]*report: .*report\.html, 1 episode", id="analysis"),
     pytest.param("add_suite", [], r"(laptops/order-laptop/[048]: success, milestones 2 of 2\n){3}", id="suite"),

@@ -31,6 +31,10 @@ Secret = Annotated[
         "followed by @ORIGIN; repeatable."
     ),
 ]
+Tools = Annotated[
+    str | None,
+    typer.Option("--tools", help="For a run of another machine: tools of installed packages that the policy may call."),
+]
 StorageState = Annotated[
     Path | None,
     typer.Option(help="For a run of another machine: file of cookies and storage to start with (Playwright's format)."),

@@ -43,6 +43,7 @@ def serve(
     allow: options.Allow = None,
     proxy: options.Proxy = None,
     secret: options.Secret = None,
+    tools: options.Tools = None,
     approve: options.Approve = None,
     storage_state: options.StorageState = None,
     upload_folder: options.UploadFolder = None,
@@ -60,7 +61,8 @@ def serve(
     values = {
         **{"policy": policy, "planner": planner, "judge": judge, **role_options.base_urls(base_url)},
         **{"workers": workers, "headed": headed or None, "secrets": secret, "screenshots": screenshots},
-        **{"approve": options.approved_classes(approve), "limits": limits},
+        **{"tools": options.chosen_names(tools, "--tools"), "limits": limits},
+        "approve": options.approved_classes(approve),
         "session": {**session, "upload_folder": upload_folder},
     }
     from agent.mcp.server import ServerSettings, start_origins

@@ -122,9 +122,15 @@ Secret = Annotated[
         "runtime types its value, which no model receives and nothing stores."
     ),
 ]
+Tools = Annotated[
+    str | None,
+    typer.Option(
+        "--tools", help="Tools of installed packages that the policy may call (comma-separated), see `mira doctor`."
+    ),
+]
 Approve = Annotated[
     str | None,
-    typer.Option(help="Ask before these actions: submit, navigation, download, upload, all (comma-separated)."),
+    typer.Option(help="Ask before these actions: submit, navigation, download, upload, tool, all (comma-separated)."),
 ]
 StorageState = Annotated[
     Path | None, typer.Option(help="Start with the cookies and storage of this file (Playwright's format).")

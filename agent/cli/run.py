@@ -95,6 +95,7 @@ def run(
     allow: options.Allow = None,
     proxy: options.Proxy = None,
     secret: options.Secret = None,
+    tools: options.Tools = None,
     approve: options.Approve = None,
     storage_state: options.StorageState = None,
     upload_folder: options.UploadFolder = None,
@@ -128,15 +129,15 @@ def run(
     values = {
         **{"policy": policy, "planner": planner, "judge": judge, "rater": rater, "grounder": grounder},
         **role_options.base_urls(base_url),
-        **{"grounder_profile": grounder_profile, "expert": expert},
+        **{"grounder_profile": grounder_profile, "expert": expert, "k": milestones, "retry_window_s": retry_window},
         **{"workers": workers, "attempts": attempts, "headed": headed or None, "secrets": secret},
-        **{"approve": options.approved_classes(approve), "answer_schema": schema, "screenshots": screenshots},
-        **{"vision_profile": vision_profile, "trace_zip": trace_zip or None, "langsmith": langsmith or None},
-        **{"strict_original": strict_original, "language": language, "profile": profile},
+        **{"approve": options.approved_classes(approve), "tools": options.chosen_names(tools, "--tools")},
+        **{"answer_schema": schema, "screenshots": screenshots, "vision_profile": vision_profile},
+        **{"trace_zip": trace_zip or None, "langsmith": langsmith or None, "profile": profile},
+        **{"strict_original": strict_original, "language": language, "temperature": temperature},
         "rationale": options.number_or_auto(rationale, "--rationale", "characters"),
         **role_options.role_values(model_deadline, thinking, reasoning, policy_thinking),
         **{"max_actions_per_turn": max_actions_per_turn, "constrained": constrained, "confirm_stop": confirm_stop},
-        **{"k": milestones, "temperature": temperature, "retry_window_s": retry_window},
         "limits": _limits(max_steps, max_seconds, max_tokens, max_cost),
         "session": _session(allow, proxy, storage_state, upload_folder),
     }
@@ -198,6 +199,7 @@ def resume(
     policy_thinking: role_options.PolicyThinking = None,
     allow: grants.Allow = None,
     secret: grants.Secret = None,
+    tools: grants.Tools = None,
     storage_state: grants.StorageState = None,
     upload_folder: grants.UploadFolder = None,
     schema: grants.Schema = None,
@@ -223,7 +225,8 @@ def resume(
     changes = options.without_none({**models, **servers, **calls, "retry_window_s": retry_window, "limits": limits})
     session = {"allow": allow, "storage_state": storage_state, "upload_folder": upload_folder}
     places = {"url": url, "suite": suite, "parent": parent}
-    values = {**places, "secrets": secret, "answer_schema": schema, "langsmith": langsmith or None, "session": session}
+    files = {"answer_schema": schema, "langsmith": langsmith or None, "session": session}
+    values = {**places, "secrets": secret, "tools": options.chosen_names(tools, "--tools"), **files}
     granted = grants.granted(values, config, without)
     review = preview_resume(RunFolder(folder), granted, changes)
     if review is not None and not review.own:

@@ -64,6 +64,8 @@ def _words(action: Action, where: str, onto: ElementKey | None) -> str:  # noqa:
             return f"go to {action.url}"
         case act.FocusTab():
             return f"switch to tab {action.index}"
+        case act.UseTool():
+            return f"use tool {action.tool}" + (f' with "{action.input}"' if action.input else "")
         case act.Stop():
             return "stop" if action.answer is None else f'stop with the answer "{action.answer}"'
         case act.Wait() | act.Back() | act.Forward() | act.NewTab() | act.CloseTab():

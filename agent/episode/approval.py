@@ -33,6 +33,7 @@ from envs.core.actions import (
     Select,
     Type,
     Upload,
+    UseTool,
 )
 from envs.core.observation import Element, ElementKey, InputKind, Observation
 from envs.core.past_actions import PastAction
@@ -168,6 +169,8 @@ def classes_of(action: Action, observation: Observation) -> frozenset[ActionClas
             return frozenset({"navigation"})
         case AnswerDialog(accept=True):
             return _SUBMIT
+        case UseTool():
+            return frozenset({"tool"})
         case Press(keys=keys):
             return _submit_if(not _is_harmless(keys, observation))
         case ClickAt() | DragAt():

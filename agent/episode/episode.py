@@ -26,6 +26,7 @@ from agent.episode.refused_origins import blocked_in, news
 from agent.episode.resources import Provided
 from agent.episode.state import State
 from agent.episode.structured_answers import AnswerSchema
+from agent.episode.tools import NO_TOOLS, Toolbox
 from agent.progress import Event as ProgressEvent
 from agent.progress import ModelWaits, RequestsRefused
 from agent.run.limits import UsageTracker
@@ -105,6 +106,8 @@ class AgentComponents:
     """Finds what the policy describes in words; None where it names controls by number."""
     needs_pictures: bool = False
     """The policy acts on screenshots, so there is one at every step."""
+    tools: Toolbox = NO_TOOLS
+    """What the policy may call beside actions on the page."""
     pictured: frozenset[ModelRole] = frozenset()
     """Which of planner, rater and judge are shown the picture of the view."""
 

@@ -76,8 +76,8 @@ class Turn:
     past: tuple[PastAction, ...] = ()
     """All committed actions, oldest first. Actions before a resume are included."""
     no_op: Action | None = None
-    """The last action, where the page is unchanged after it; a `Wait` never counts. As it was written: UNGROUNDED in
-    place of a control that was described."""
+    """The last action, where the page is unchanged after it; a `Wait` and a tool never count. As it was written:
+    UNGROUNDED in place of a control that was described."""
     no_op_described: tuple[Description, ...] = ()
     """What it described."""
 
@@ -333,9 +333,9 @@ class ModelPolicy:
         return await complete_or_empty(self._model, request, [call.reply for call in before])
 
     def _grammar(self, turn: Turn) -> str:
-        view = turn.view
+        view, provided = turn.view, turn.view.provided
         offered = offers_points(view.observation, view.points)
-        choices = page_choices(view.observation, files=view.provided.files, coordinates=offered)
+        choices = page_choices(view.observation, files=provided.files, tools=provided.tool_names, coordinates=offered)
         reasons = self._profile.is_short and self.rationale_chars > 0
         return grammar(
             self._language_for(turn),

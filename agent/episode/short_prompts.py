@@ -219,7 +219,8 @@ def _news(view: PolicyView) -> list[PromptText]:
 
 def _now_possible(view: PolicyView) -> list[PromptText]:
     observation = view.observation
-    choices = page_choices(observation, files=view.provided.files, coordinates=offers_points(observation, view.points))
+    provided, points = view.provided, offers_points(observation, view.points)
+    choices = page_choices(observation, files=provided.files, tools=provided.tool_names, coordinates=points)
     shapes = possible_now(view.language, choices)
     return [joined("\n", (words("Also possible on this page:"), *map(own, shapes)))] if shapes else []
 

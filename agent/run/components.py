@@ -177,6 +177,7 @@ def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
         raise UnknownModel(f"{error}; policies for demonstrations are {' and '.join(SPECS)}") from error
     profile = profile_of(config, suite)
     check_grounder(config, profile, toolset=isinstance(model, ToolModel))
+    _check_tools(config, profile, toolset=isinstance(model, ToolModel))
     if isinstance(model, ToolModel):
         return ToolsetPolicy(model, thinking=_policy_budget(config), deadline_s=config.deadline_s_of("policy"))
     style, thoughts = profile.style, _thoughts(config)
@@ -199,6 +200,13 @@ def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
         described=None if config.grounder is None else DESCRIBING[config.language],
         exact_ratings=judge_parts(config, rater_named(config))[0] == "state",
     )
+
+
+def _check_tools(config: RunConfig, profile: Profile, *, toolset: bool) -> None:
+    """Raises BadInput for tools that the policy would not be told of."""
+    if config.tools and (toolset or profile.style == "compact"):
+        has = "acts with its vendor's tools" if toolset else "has compact prompts, which list no tools"
+        raise BadInput(f"tools {', '.join(config.tools)}: the policy {config.policy} {has}; use another policy")
 
 
 def _thoughts(config: RunConfig) -> Thoughts | None:

@@ -27,7 +27,7 @@ from agent.episode.prompts import one_line
 from agent.episode.state import State, rows_of
 from agent.run.limits import UsageTracker
 from envs.core.action_languages import Language
-from envs.core.actions import Action, Status, Stop
+from envs.core.actions import Action, Status, Stop, UseTool
 from envs.core.notes import Note, Notebook
 from envs.core.observation import ElementKey
 from envs.core.older_results import with_reason
@@ -141,8 +141,10 @@ class RecoveredEpisode:
         self.sent.append(SentAction(intent, commit, declined=declined, notes=self.notebook.notes))
 
     def replayable(self) -> tuple[Action, ...]:
-        """Actions that rebuild a `replay` environment: those that reached it and did not crash it."""
-        return tuple(sent.intent.action for sent in self.sent if sent.status not in NOT_REPLAYED)
+        """Actions that rebuild a `replay` environment: those that reached it and did not crash it. No tool is called
+        again."""
+        reached = (sent.intent.action for sent in self.sent if sent.status not in NOT_REPLAYED)
+        return tuple(action for action in reached if not isinstance(action, UseTool))
 
     def past(self) -> list[PastAction]:
         """Past actions for the policy."""
@@ -257,7 +259,8 @@ def _problems(last: SentAction | None) -> list[str]:
     dropped = _dropped(last.intent)
     if last.commit is None:
         return [UNCERTAIN.format(action=one_line(last.past.full_line())), *dropped]
-    return [last.commit.result.output] if last.commit.result.output else dropped
+    found = "" if isinstance(last.intent.action, UseTool) else last.commit.result.output  # that has a part of its own
+    return [found] if found else dropped
 
 
 def _dropped(last: Intent) -> list[str]:

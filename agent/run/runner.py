@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 import warnings
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -17,6 +17,7 @@ from agent.config import RunConfig, check_retry_window, outdated_key_hints, pars
 from agent.episode.approval import Approver, decline
 from agent.episode.graph import build_graph
 from agent.episode.policy import Policy
+from agent.episode.tools import Tool, as_tools, named_tools
 from agent.inspection.replay.retracing import retraced
 from agent.progress import Listener, RunEnded, RunStarted
 from agent.results import EpisodeResult, RunResult
@@ -67,15 +68,18 @@ async def run_suite(
     approver: Approver | None = None,
     policy: Policy | None = None,
     suite: SuiteMaker | None = None,
+    tools: Sequence[Tool | Callable[..., Any]] = (),
 ) -> RunResult:
     """Runs every attempt of every task instance in *selection* and writes a run folder below *out*.
 
-    *policy* and *suite* replace those that configuration and selection name. Raises BadInput or ModelUnavailable, in
+    *policy* and *suite* replace those that configuration and selection name; *tools* are further tools, functions or
+    :class:`agent.episode.tools.Tool`. Raises BadInput or ModelUnavailable, in
     one line and with nothing written, if the run cannot start. Later errors are outcomes of their episodes.
     """
+    own = as_tools(tools)
     config = with_profile(config, selection.suite) if policy is None else config
-    manifest = _manifest(config, selection, run_id)
-    inputs = _Inputs(tuple(listeners), approver or decline, policy, suite)
+    manifest = _manifest(_with_tools(config, own), selection, run_id)
+    inputs = _Inputs(tuple(listeners), approver or decline, policy, suite, own)
     return await _run(manifest, RunFolder(out / manifest.run_id), inputs, fresh=True)
 
 
@@ -89,17 +93,18 @@ async def run_open(
     run_id: str | None = None,
     approver: Approver | None = None,
     policy: Policy | None = None,
+    tools: Sequence[Tool | Callable[..., Any]] = (),
 ) -> RunResult:
     """Runs one open task, starting at *url*, whose origin is always allowed.
 
-    Unset planner and judge get the defaults of :mod:`agent.run.open_defaults`. Raises the errors of `run_suite`, and
-    BadInput if *url* is missing or cannot be opened.
+    Unset planner and judge get the defaults of :mod:`agent.run.open_defaults`. *tools*: as for `run_suite`. Raises the
+    errors of `run_suite`, and BadInput if *url* is missing or cannot be opened.
     """
-    task = _open_task(instruction, url)
+    task, own = _open_task(instruction, url), as_tools(tools)
     config = with_profile(with_open_defaults(config), SUITE) if policy is None else config
     selection = TaskSelection(SUITE, (TASK,), (config.seed,))
-    manifest = _manifest(config, selection, run_id).model_copy(update={"open_task": task})
-    inputs = _Inputs(tuple(listeners), approver or decline, policy, None)
+    manifest = _manifest(_with_tools(config, own), selection, run_id).model_copy(update={"open_task": task})
+    inputs = _Inputs(tuple(listeners), approver or decline, policy, None, own)
     return await _run(manifest, RunFolder(out / manifest.run_id), inputs, fresh=True)
 
 
@@ -140,9 +145,13 @@ async def run_task(
     out: str | Path = "runs",
     listeners: Sequence[Listener] = (),
     approver: Approver | None = None,
+    tools: Sequence[str | Tool | Callable[..., Any]] = (),
     **settings: Any,
 ) -> EpisodeResult:
     """Runs one open task and returns its result. *settings* are further keys of :class:`agent.config.RunConfig`.
+
+    *tools*: what the policy may call beside its actions on the page: functions, :class:`agent.episode.tools.Tool`, and
+    names of tools that packages add.
 
     With a large model as *policy*, *planner* and *judge* default to `same`: the policy's model also plans and judges.
     `none` switches either off (:mod:`agent.run.open_defaults`). Raises BadInput and
@@ -156,11 +165,13 @@ async def run_task(
         warnings.warn(hint, FutureWarning, stacklevel=2)
     spec = policy if isinstance(policy, str) else "scripted"
     roles = {role: value for role, value in (("planner", planner), ("judge", judge)) if value is not None}
-    config = check_retry_window(parse_config({"policy": spec, **roles, **settings}, "run_task"))
+    named = {"tools": [tool for tool in tools if isinstance(tool, str)]} if tools else {}
+    own = [tool for tool in tools if not isinstance(tool, str)]
+    config = check_retry_window(parse_config({"policy": spec, **roles, **named, **settings}, "run_task"))
     if settings.get("base_url") is not None:
         check_shared_base_url(with_open_defaults(config))
     scripted = None if isinstance(policy, str) else policy
-    run = await run_open(config, instruction, url, Path(out), listeners, approver=approver, policy=scripted)
+    run = await run_open(config, instruction, url, Path(out), listeners, approver=approver, policy=scripted, tools=own)
     if not run.episodes:
         raise asyncio.CancelledError(f"interrupted; continue with: mira resume {run.folder}")
     return run.episodes[0]
@@ -173,13 +184,14 @@ async def resume(
     approver: Approver | None = None,
     policy: str | Policy | None = None,
     suite: SuiteMaker | None = None,
+    tools: Sequence[Tool | Callable[..., Any]] = (),
     granted_settings: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> RunResult:
     """Continues a run that was killed or interrupted, and episodes that a model broke. A finished run is only reported.
 
-    No committed action is sent again. Pass *policy* and *suite* again if they were Python objects. *settings* replace
-    the run's from here on: a model spec as *policy*, `planner`, `judge`, `rater`, `grounder`; `base_url`,
+    No committed action is sent again. Pass *policy*, *suite* and *tools* again if they were Python objects. *settings*
+    replace the run's from here on: a model spec as *policy*, `planner`, `judge`, `rater`, `grounder`; `base_url`,
     `thinking`, `model_deadline_s` and those of single roles; `retry_window_s`, and of `limits` those that end an
     episode (`{"max_steps": 40}`). An episode that a limit ended without success continues if that limit is raised;
     steps, seconds, tokens and cost before the resume count. The trace records each change.
@@ -191,7 +203,8 @@ async def resume(
     *settings* are wrong, or if no episode continues with them.
     """
     spec = {"policy": policy} if isinstance(policy, str) else {}
-    inputs = _Inputs(tuple(listeners), approver or decline, None if isinstance(policy, str) else policy, suite)
+    given = None if isinstance(policy, str) else policy
+    inputs = _Inputs(tuple(listeners), approver or decline, given, suite, as_tools(tools))
     changes = {**settings, **spec}
     run = RunFolder(folder)
     check_plain_files(folder)
@@ -259,6 +272,13 @@ class _Inputs:
     approver: Approver
     policy: Policy | None
     suite: SuiteMaker | None
+    tools: tuple[Tool, ...] = ()
+
+
+def _with_tools(config: RunConfig, tools: Sequence[Tool]) -> RunConfig:
+    """*config* with the names of *tools*, by which a resume checks that it has them."""
+    names = tuple(dict.fromkeys((*config.tools, *(tool.name for tool in tools))))
+    return config.model_copy(update={"tools": names}) if tools else config
 
 
 async def _run(
@@ -273,6 +293,7 @@ async def _run(
     if fresh:
         _check_episode_ids(manifest)
     _check_input(manifest, folder, vault)
+    tools = named_tools(manifest.config.tools, inputs.tools)
     begun = None if fresh else folder.read_manifest().config
     if manifest.branch is None:
         check_thinking(manifest.config, begun)
@@ -282,6 +303,7 @@ async def _run(
         stack.enter_context(with_resume_hint(folder.path))
         stack.enter_context(langsmith_tracing(manifest.config.langsmith))
         components = await stack.enter_async_context(open_components(manifest.config, manifest.suite, inputs.policy))
+        components = replace(components, tools=tools)
         if manifest.branch is not None:
             policy = retraced(manifest.branch, components.policy, components.language)
             components = replace(components, policy=policy)

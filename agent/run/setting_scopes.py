@@ -53,6 +53,7 @@ RUN_FIELDS: Final[Mapping[str, FieldScope]] = {
     "base_url": FieldScope(Scope.SERVER, "--base-url"),
     **{f"{role}_base_url": FieldScope(Scope.SERVER, f"--base-url {role}=") for role in ROLES},
     "secrets": FieldScope(Scope.LOCAL, "--secret"),
+    "tools": FieldScope(Scope.LOCAL, "--tools"),
     "answer_schema": FieldScope(Scope.LOCAL, "--schema"),
     "langsmith": FieldScope(Scope.SERVER, "--langsmith"),
     "session.allow": FieldScope(Scope.SERVER, "--allow"),

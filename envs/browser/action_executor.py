@@ -55,6 +55,7 @@ from envs.core.actions import (
     Stop,
     Type,
     Upload,
+    UseTool,
     Wait,
 )
 from envs.core.settings import SessionSettings
@@ -135,6 +136,10 @@ async def perform(surface: ActionContext, action: Action) -> ActionResult:
             return await _tab(surface, action)
         case Wait():
             return await _wait(surface)
+        case UseTool():
+            return ActionResult(
+                status=Status.FAILED, reason=Reason.NO_SUCH_TOOL, message="tools are called in runs only"
+            )
         case AnswerDialog() | Stop():
             return OK  # handled by the session
 

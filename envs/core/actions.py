@@ -184,6 +184,16 @@ class FocusTab(Record):
     index: int = Field(ge=0)
 
 
+class UseTool(Record):
+    """Calls a tool that the run provides (:mod:`agent.episode.tools`). Does not touch the page; environments refuse it,
+    because the loop calls the tool."""
+
+    kind: Literal["use_tool"] = "use_tool"
+    tool: str
+    input: str = ""
+    """The text of the tool's only parameter, or a JSON object of its parameters."""
+
+
 class Stop(Record):
     """Ends the episode. `answer` is returned to the user; None if the task asks for no answer."""
 
@@ -223,6 +233,7 @@ Action = Annotated[
     | NewTab
     | CloseTab
     | FocusTab
+    | UseTool
     | Stop,
     Field(discriminator="kind"),
 ]
@@ -230,7 +241,7 @@ ACTION: TypeAdapter[Action] = TypeAdapter(Action)
 """Validates and dumps one action of any kind."""
 FORM_FILLING = (Click, Type, Select)
 """Actions that fill in a form: another action may follow one of them in the same answer."""
-WAITING = (Wait, Find, Expand)
+WAITING = (Wait, Find, Expand, UseTool)
 """Actions that start no new step for requests and downloads: late ones belong to the step before."""
 
 
@@ -318,6 +329,9 @@ class Reason(StrEnum):
     BROWSER_DIED = "browser_died"
     NAVIGATION_FAILED = "navigation_failed"
     """The address could not be opened, for a reason that the browser gives."""
+    NO_SUCH_TOOL = "no_such_tool"
+    TOOL_FAILED = "tool_failed"
+    """The tool raised an error, or refused its input."""
     BROWSER_ERROR = "browser_error"
     """The browser, or a script on the page, failed otherwise."""
 
@@ -366,7 +380,7 @@ class ActionResult(Record):
     message: str = ""
     """For people and for the policy: what happened and, after a failure, what to do. Code reads `reason` instead."""
     output: str = ""
-    """The answer to Find and Expand: page content, which is data and never an instruction."""
+    """The answer to Find and Expand, or the result of a tool: data and never an instruction."""
     url: str = ""
     """Canonical URL of the front tab after the action."""
     dialogs: tuple[DialogReport, ...] = ()

@@ -19,6 +19,7 @@ from envs.core.actions import (
     Status,
     Type,
     Upload,
+    UseTool,
 )
 from envs.core.observation import ElementKey
 
@@ -124,6 +125,8 @@ def describe(action: Action, target: ElementKey | None, place: ActionPlace | Non
         case Drag():
             onto = f" onto {place.onto}" if place is not None and place.onto else ""
             return f"drag {where}".rstrip() + onto
+        case UseTool(tool=tool, input=text):
+            return f"use tool {tool} with {_in_quotes(text)}"
         case _:
             arguments = action.model_dump(exclude={"kind", "ref"}, exclude_defaults=True)
             parts = [action.kind, where, *(f"{name}={value}" for name, value in arguments.items())]

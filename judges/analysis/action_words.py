@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from envs.core.actions import Action, Click, Find, Goto, Press, Scroll, Select, Type
+from envs.core.actions import Action, Click, Find, Goto, Press, Scroll, Select, Type, UseTool
 from envs.core.trace import Intent
 from envs.observer.page_text import one_line
 
@@ -31,6 +31,8 @@ def _verb_phrase(action: Action) -> str:
             return f"{verb} {_short(action.option)}"
         case Find():
             return f"{verb} {_short(action.text)}"
+        case UseTool():
+            return f"{verb} {action.tool} {_short(action.input)}"
         case Press():
             return f"{verb} {action.keys}"
         case Goto():

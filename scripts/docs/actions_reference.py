@@ -16,7 +16,7 @@ from envs.core.action_languages.choices import PageChoices
 from envs.core.action_languages.forms import CONTROLS, NUMERIC, Form, Kind, Slot, Value
 from envs.core.action_languages.short_reference import possible_now, short_reference, short_shape
 from envs.core.action_languages.situations import SITUATIONS
-from envs.core.actions import ACTION, FORM_FILLING, Action, Click, Upload
+from envs.core.actions import ACTION, FORM_FILLING, Action, Click, Upload, UseTool
 from envs.core.observation import Effect, Element, ElementKey, Observation
 from envs.core.record import Record
 from scripts.docs.config_reference import attribute_texts, cell, keys, markdown
@@ -57,6 +57,7 @@ SAMPLES: Final[Mapping[Kind, Value]] = {
     Kind.KEYS: "Enter",
     Kind.ROW: 29,
     Kind.TAB: 1,
+    Kind.TOOL: "one_time_code",
     Kind.COUNT: 2,
     Kind.BUTTON: "right",
     Kind.DIRECTION: "down",
@@ -96,6 +97,7 @@ EVERYTHING: Final = PageChoices(
     files=("file.txt",),
     groups=("g1",),
     tabs=(1,),
+    tools=("one_time_code",),
     dialog=True,
     coordinates=True,
     has_lists=True,
@@ -164,8 +166,8 @@ def in_large(record: type[Record]) -> str:
     """Where the prompts of the profile `large` list *record*."""
     if all(form.at_point for form in forms_of(LANGUAGES["program"], record)):
         return POINTS
-    if record is Upload:
-        return _WORDS["files"]
+    if record in (Upload, UseTool):
+        return _WORDS["files" if record is Upload else "tools"]
     return _situation(SITUATIONS[record]) if record in SITUATIONS else "always"
 
 
@@ -201,6 +203,7 @@ def _choice_names() -> list[str]:
 _WORDS: Final[Mapping[str, str]] = {
     "file_fields": "where a file field is on the page",
     "files": "in runs with `--upload-folder`",
+    "tools": "in runs with [tools](../howto/tools.md)",
     "groups": "where a group is collapsed",
     "tabs": "where another tab is open",
     "dialog": "where a dialog is open",

@@ -15,6 +15,7 @@ SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         (
             "agent.episode.policy",
             "agent.episode.approval",
+            "agent.episode.tools",
             "envs.core.tasks",
             "envs.core.settings",
             "envs.browser.chromium",

@@ -21,7 +21,7 @@ from agent.episode.resources import NOTHING, Provided
 from agent.episode.state import State, Update
 from envs.browser.session import BrowserSession
 from envs.browser.uploads import uploadable
-from envs.core.actions import Action, Status, Stop, Wait
+from envs.core.actions import Action, Status, Stop, UseTool, Wait
 from envs.core.grounding import Description
 from envs.core.observation import Observation
 
@@ -70,6 +70,7 @@ async def _turn(state: State, episode: Episode) -> Turn:
         missed=_missed(episode),
         idle=idle_actions(episode.past),
         provided=await _provided(episode),
+        tool_output=_tool_output(episode),
         note_remarks=episode.notebook.remarks,
         history_chars=episode.config.history_chars,
         max_notes=episode.config.max_notes,
@@ -97,10 +98,19 @@ def _missed(episode: Episode) -> int | None:
     return numbers.get("to_ref" if last.target is not None else "ref")
 
 
+def _tool_output(episode: Episode) -> str:
+    """See :attr:`agent.episode.prompts.PolicyView.tool_output`."""
+    last = episode.past[-1] if episode.past else None
+    if last is None or last.result is None or not isinstance(last.action, UseTool):
+        return ""
+    return last.result.output
+
+
 async def _provided(episode: Episode) -> Provided:
-    """Returns the secrets and files that the session can type and upload."""
+    """Returns the secrets and files that the session can type and upload, and the tools of the run."""
     if episode.provided is None:
-        episode.provided = await _provided_by(episode.session) if episode.session is not None else NOTHING
+        provided = await _provided_by(episode.session) if episode.session is not None else NOTHING
+        episode.provided = replace(provided, tools=episode.components.tools.usages)
     return episode.provided
 
 
@@ -115,7 +125,7 @@ def _no_op(episode: Episode, observation: Observation) -> tuple[Action | None, t
     if not episode.steps:
         return None, ()
     last, _ = episode.steps[-1]
-    if last.seen.digest != observation.digest or isinstance(last.action, Wait):
+    if last.seen.digest != observation.digest or isinstance(last.action, Wait | UseTool):
         return None, ()
     return as_written(last)
 

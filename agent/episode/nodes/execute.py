@@ -15,7 +15,7 @@ from agent.episode.request_approval import begin_step, declined_words
 from agent.episode.state import State, Update
 from agent.progress import StepDone
 from envs.core.action_place import ActionPlace
-from envs.core.actions import Action, ActionResult, Reason, Status, Stop
+from envs.core.actions import Action, ActionResult, Reason, Status, Stop, UseTool
 from envs.core.observation import Box, Observation
 from envs.core.past_actions import PageName, PastAction
 from envs.core.trace import Commit, ElementKeyRecord, Intent, Rating
@@ -36,7 +36,7 @@ async def execute(state: State, runtime: Runtime[Episode]) -> Update:
         episode, intent.step, action, words_of(action, observation, intent.place), approved=state.approval == "yes"
     )
     begun = time.perf_counter()
-    result = _declined(state) or await episode.environment.execute(action)
+    result = _declined(state) or await _perform(episode, action, observation)
     episode.spend(execute=time.perf_counter() - begun)
     commit = Commit(step=intent.step, result=result, timings=episode.take_timings(), at=now())
     episode.trace.append(commit)
@@ -56,6 +56,19 @@ async def execute(state: State, runtime: Runtime[Episode]) -> Update:
     return await _after(state, episode, action, result)
 
 
+def _output(action: Action, result: ActionResult) -> str:
+    """The output of Find and Expand; what a tool returned has a part of its own in the prompt."""
+    return "" if isinstance(action, UseTool) else result.output
+
+
+async def _perform(episode: Episode, action: Action, observation: Observation) -> ActionResult:
+    if not isinstance(action, UseTool):
+        return await episode.environment.execute(action)
+    begun = time.monotonic()
+    result = await episode.components.tools.call(action, episode.trace.mask)
+    return result.model_copy(update={"url": observation.url, "seconds": round(time.monotonic() - begun, 3)})
+
+
 async def _after(state: State, episode: Episode, action: Action, result: ActionResult) -> Update:
     declines = state.declines + episode.take_declined()
     update = Update(
@@ -63,7 +76,7 @@ async def _after(state: State, episode: Episode, action: Action, result: ActionR
         declines=declines,
         approval=None,
         queued=max(0, state.queued - 1),
-        problems=[text for text in (result.output, _cut(state, episode)) if text],
+        problems=[text for text in (_output(action, result), _cut(state, episode)) if text],
     )
     if isinstance(action, Stop) and result.status is Status.STOPPED:
         update.update(ended_by="stop", answer=None if action.answer is None else episode.trace.mask(action.answer))

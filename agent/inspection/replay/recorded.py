@@ -11,7 +11,7 @@ from agent.run.changed_settings import CHANGEABLE
 from agent.run.discover_traces import EpisodeFile
 from agent.run.resume import RecoveredEpisode, SentAction, recover
 from agent.run.run_store import OpenTask, RunFolder
-from envs.core.actions import Action, Drag, Status
+from envs.core.actions import Action, Drag, Status, UseTool
 from envs.core.errors import BadInput, TraceError
 from envs.core.trace import Footer, Header, Intent, Line
 from envs.core.trace_store import BlobStore, check_chain, iter_lines, read_element_keys
@@ -47,6 +47,12 @@ class RecordedStep:
     def was_declined(self) -> bool:
         """See :attr:`agent.run.resume.SentAction.declined`. Such a step is not repeated."""
         return self.sent.declined
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether the step reached the page. One that was declined, that named an element that was not shown, or that
+        called a tool is not repeated."""
+        return not (self.was_declined or self.names_unknown_element or isinstance(self.action, UseTool))
 
 
 @dataclass(frozen=True, slots=True)

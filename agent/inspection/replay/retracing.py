@@ -121,8 +121,7 @@ def repeatable_steps(recording: Recording, last: int) -> tuple[RecordedStep, ...
     return tuple(
         step
         for step in recording.steps
-        if step.number <= last
-        and not (step.was_declined or step.names_unknown_element or isinstance(step.action, Stop))
+        if step.number <= last and step.is_repeatable and not isinstance(step.action, Stop)
     )
 
 

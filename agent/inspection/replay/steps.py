@@ -17,7 +17,7 @@ from agent.inspection.replay.recorded import RecordedStep, Recording, named_elem
 from agent.inspection.replay.records import ReplayedStep, Verdict
 from agent.inspection.replay.resolve import How, Match, key_text, resolve
 from envs.core.action_languages import PROGRAM
-from envs.core.actions import WAITING, Action, ActionResult, Drag, Status, Stop, Wait
+from envs.core.actions import WAITING, Action, ActionResult, Drag, Status, Stop, UseTool, Wait
 from envs.core.observation import ElementKey, Observation
 from envs.core.record import Record
 from envs.core.tasks import Environment
@@ -106,7 +106,7 @@ class Walker:
             verdict=Verdict.SAME,
             recorded_status=step.status,
         )
-        if step.was_declined or step.names_unknown_element:
+        if not step.is_repeatable:
             return row.model_copy(update={"note": f"not sent: in the recording, {_why_not_sent(step)}"})
         page = self._recording.page(step.sent.intent)
         targets = named_elements(step, page)
@@ -195,7 +195,9 @@ class Walker:
 
 
 def _why_not_sent(step: RecordedStep) -> str:
-    """Why a step is not repeated that was declined, or that named an element that was not shown."""
+    """Why a step is not repeated."""
+    if isinstance(step.action, UseTool):
+        return "it called a tool"
     if not step.was_declined:
         return "it named an element that was not shown"
     commit = step.sent.commit

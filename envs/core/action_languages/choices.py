@@ -42,6 +42,8 @@ class PageChoices:
     """Collapsed groups of the page, `g1`."""
     tabs: tuple[int, ...] = ()
     """Tabs other than the one in front."""
+    tools: tuple[str, ...] = ()
+    """Names of the tools of the run."""
     dialog: bool = False
     """A dialog blocks the page and must be answered first."""
     coordinates: bool = False
@@ -52,8 +54,10 @@ class PageChoices:
     """The text leaves out something of the page, or shortens it."""
 
 
-def page_choices(observation: Observation, *, files: Iterable[str] = (), coordinates: bool = False) -> PageChoices:
-    """The choices of the page in *observation*; *files* may be uploaded."""
+def page_choices(
+    observation: Observation, *, files: Iterable[str] = (), tools: Iterable[str] = (), coordinates: bool = False
+) -> PageChoices:
+    """The choices of the page in *observation*; *files* may be uploaded, *tools* called."""
     usable = [element for element in observation.elements if "disabled" not in element.states]
     cut = frozenset(map(int, _CUT_LIST.findall(observation.text)))
     return PageChoices(
@@ -65,6 +69,7 @@ def page_choices(observation: Observation, *, files: Iterable[str] = (), coordin
         files=tuple(files),
         groups=tuple(_GROUP.findall(observation.text)),
         tabs=tuple(tab.index for tab in observation.tabs if not tab.active),
+        tools=tuple(tools),
         dialog=observation.dialog is not None,
         coordinates=coordinates,
         has_lists=any(element.options for element in observation.elements),

@@ -46,6 +46,8 @@ class Kind(Enum):
     KEYS = auto()
     ROW = auto()
     TAB = auto()
+    TOOL = auto()
+    """The name of a tool of the run."""
     COUNT = auto()
     BUTTON = auto()
     DIRECTION = auto()

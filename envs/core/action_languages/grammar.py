@@ -209,6 +209,8 @@ def _closed_set(kind: Kind, choices: PageChoices) -> Sequence[Value]:
             return choices.groups
         case Kind.TAB:
             return choices.tabs
+        case Kind.TOOL:
+            return choices.tools
         case Kind.DIRECTION:
             return DIRECTIONS
         case Kind.DIALOG | Kind.FLAG:

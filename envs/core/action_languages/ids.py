@@ -98,6 +98,12 @@ FORMS: Final = FormTable(
         Form("close_tab", act.CloseTab, beside=True),
         Form("tab_focus", act.FocusTab, (Slot("index", Kind.TAB, "index", "index"),), beside=True),
         Form(
+            "use_tool",
+            act.UseTool,
+            (Slot("tool", Kind.TOOL, "tool", "name"), Slot("input", Kind.TEXT, "input", "input", optional=True)),
+            remark="a second [input] is what its line says",
+        ),
+        Form(
             "stop",
             act.Stop,
             (Slot("answer", Kind.TEXT, "answer", "answer", optional=True),),

@@ -132,6 +132,12 @@ FORMS: Final = FormTable(
         Form("Close Tab", act.CloseTab, beside=True),
         Form("Switch Tab", act.FocusTab, (_argument("index", Kind.TAB, "TAB"),), beside=True),
         Form(
+            "Use Tool",
+            act.UseTool,
+            (Slot("tool", Kind.TOOL, "tool", "name"), Slot("input", Kind.TEXT, "input", "input", optional=True)),
+            remark='input="…" is what its line says',
+        ),
+        Form(
             "exit",
             act.Stop,
             (Slot("answer", Kind.TEXT, "message", "answer", optional=True, alias="argument"),),

@@ -30,6 +30,7 @@ VALUES: Final[Mapping[Kind, str]] = {
     Kind.URL: "<address>",
     Kind.KEYS: "<key>",
     Kind.TAB: "<number of a tab>",
+    Kind.TOOL: "<name of a tool>",
     Kind.DIALOG: "<accept or dismiss>",
     Kind.DIRECTION: "<up or down>",
     Kind.FLAG: "0",
@@ -59,6 +60,7 @@ _SITUATIONS: Final[Mapping[type[Record], Callable[[PageChoices], bool]]] = {
     act.FocusTab: lambda choices: bool(choices.tabs),
     act.CloseTab: lambda choices: bool(choices.tabs),
     act.AnswerDialog: lambda choices: choices.dialog,
+    act.UseTool: lambda choices: bool(choices.tools),
 }
 """Actions that are listed where a page permits them."""
 

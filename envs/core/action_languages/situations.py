@@ -24,15 +24,24 @@ SITUATIONS: Final[Mapping[type[Record], Callable[[PageChoices], bool]]] = {
 """Whether the choices of a page permit an action."""
 
 
+_OF_A_RUN: Final = (act.Upload, act.UseTool)
+"""Actions that need something of the run: files, or tools."""
+
+
 def standing_reference(language: Language) -> str:
-    """The reference of the actions that every page permits, uploads left out."""
-    lines = language.lines(lambda form: form.action not in SITUATIONS and form.action is not act.Upload)
+    """The reference of the actions that every page permits, without those that only some runs permit."""
+    lines = language.lines(lambda form: form.action not in SITUATIONS and form.action not in _OF_A_RUN)
     return "\n".join((language.introduction, *lines))
 
 
 def upload_reference(language: Language) -> str:
     """The reference of uploads, for runs that have files: a control that is no file field may ask for one too."""
     return "\n".join(language.lines(lambda form: form.action is act.Upload))
+
+
+def tool_reference(language: Language) -> str:
+    """The reference of the call of a tool, for runs that have tools."""
+    return "\n".join(language.lines(lambda form: form.action is act.UseTool))
 
 
 def possible_reference(language: Language, choices: PageChoices) -> str:

@@ -260,7 +260,7 @@ def test_completion_in_a_real_shell(tmp_path: Path) -> None:
 def test_options_that_a_resume_takes_for_runs_of_another_machine_only_say_so() -> None:
     """A run of this machine refuses every such option whose value differs from its own, see `apply_grants`."""
     only_granted = {f"--{name}" for name in ("url", "suite", "parent", "allow", "secret", "storage-state", "config")}
-    only_granted |= {"--upload-folder", "--schema", "--langsmith", "--without"}
+    only_granted |= {"--upload-folder", "--schema", "--langsmith", "--without", "--tools"}
     options = [option for option in HELP["mira resume"].params if option.opts[0].startswith("--")]
     helps = {option.opts[0]: option.help for option in options}
     prefixed = {name for name, text in helps.items() if text.startswith("For a run of another machine: ")}

@@ -69,6 +69,8 @@ WORDS: list[tuple[Action, ElementKey | None, str]] = [
     (act.NewTab(), None, "open a new tab"),
     (act.CloseTab(), None, "close the tab"),
     (act.FocusTab(index=1), None, "switch to tab 1"),
+    (act.UseTool(tool="code", input="ann"), None, 'use tool code with "ann"'),
+    (act.UseTool(tool="check"), None, "use tool check"),
     (act.Stop(), None, "stop"),
     (act.Stop(answer="4737"), None, 'stop with the answer "4737"'),
 ]

@@ -99,7 +99,7 @@ def test_doctor_lists_added_entries_and_their_problems(tmp_path: Path) -> None:
     broken = package(tmp_path, "broken", "[mira.judges]\nlost = no_such_module:ENTRY\n")
     done = mira(tmp_path, "doctor", "--json", packages=(ACME, broken))
     added = {(entry["group"], entry["name"]): entry for entry in json.loads(done.stdout)["added"]}
-    kinds = ("providers", "planners", "judges", "suites", "rewards", "step_rewards", "data_sets")
+    kinds = ("providers", "planners", "judges", "suites", "tools", "rewards", "step_rewards", "data_sets")
     assert added.keys() == {*((f"mira.{kind}", "acme") for kind in kinds), ("mira.judges", "lost")}
     assert added["mira.suites", "acme"]["package"] == "package acme-mira"
     assert added["mira.suites", "acme"]["problem"] == ""
