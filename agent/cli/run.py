@@ -132,13 +132,15 @@ def run(
         **{"grounder_profile": grounder_profile, "expert": expert, "k": milestones, "retry_window_s": retry_window},
         **{"workers": workers, "attempts": attempts, "headed": headed or None, "secrets": secret},
         **{"approve": options.approved_classes(approve), "tools": options.chosen_names(tools, "--tools")},
-        **{"answer_schema": schema, "screenshots": screenshots, "vision_profile": vision_profile},
-        **{"trace_zip": trace_zip or None, "langsmith": langsmith or None, "profile": profile},
-        **{"strict_original": strict_original, "language": language, "temperature": temperature},
+        **{"answer_schema": schema, "screenshots": screenshots, "vision_profile": vision_profile, "profile": profile},
+        **{"trace_zip": trace_zip or None, "langsmith": langsmith or None, "strict_original": strict_original},
+        **{"language": language, "temperature": temperature, "constrained": constrained, "confirm_stop": confirm_stop},
         "rationale": options.number_or_auto(rationale, "--rationale", "characters"),
         **role_options.role_values(model_deadline, thinking, reasoning, policy_thinking),
-        **{"max_actions_per_turn": max_actions_per_turn, "constrained": constrained, "confirm_stop": confirm_stop},
-        "limits": _limits(max_steps, max_seconds, max_tokens, max_cost),
+        **{
+            "max_actions_per_turn": max_actions_per_turn,
+            "limits": _limits(max_steps, max_seconds, max_tokens, max_cost),
+        },
         "session": _session(allow, proxy, storage_state, upload_folder),
     }
     settings = options.build_config(config, values)
