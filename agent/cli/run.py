@@ -127,20 +127,17 @@ def run(
     limit or had an action declined, the browser did not start in time, or the disk is full; 2 wrong input, or Chromium
     is missing or cannot start; 3 the policy answered N/A: the task cannot be done; 130 interrupted."""
     values = {
-        **{"policy": policy, "planner": planner, "judge": judge, "rater": rater, "grounder": grounder},
+        **{"policy": policy, "planner": planner, "judge": judge, "rater": rater, "grounder": grounder, "k": milestones},
         **role_options.base_urls(base_url),
-        **{"grounder_profile": grounder_profile, "expert": expert, "k": milestones, "retry_window_s": retry_window},
+        **{"grounder_profile": grounder_profile, "expert": expert, "max_actions_per_turn": max_actions_per_turn},
         **{"workers": workers, "attempts": attempts, "headed": headed or None, "secrets": secret},
         **{"approve": options.approved_classes(approve), "tools": options.chosen_names(tools, "--tools")},
         **{"answer_schema": schema, "screenshots": screenshots, "vision_profile": vision_profile, "profile": profile},
         **{"trace_zip": trace_zip or None, "langsmith": langsmith or None, "strict_original": strict_original},
         **{"language": language, "temperature": temperature, "constrained": constrained, "confirm_stop": confirm_stop},
-        "rationale": options.number_or_auto(rationale, "--rationale", "characters"),
+        **{"rationale": options.number_or_auto(rationale, "--rationale", "characters"), "retry_window_s": retry_window},
         **role_options.role_values(model_deadline, thinking, reasoning, policy_thinking),
-        **{
-            "max_actions_per_turn": max_actions_per_turn,
-            "limits": _limits(max_steps, max_seconds, max_tokens, max_cost),
-        },
+        "limits": _limits(max_steps, max_seconds, max_tokens, max_cost),
         "session": _session(allow, proxy, storage_state, upload_folder),
     }
     settings = options.build_config(config, values)
