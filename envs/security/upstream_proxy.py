@@ -127,7 +127,10 @@ def upstream_proxy(settings: ProxySettings | None) -> UpstreamProxy | None:
     origin = origin_of(settings.server)
     if origin is None:
         raise BadInput(f"session.proxy.server: {settings.server!r} is no address, such as http://proxy.example:3128")
-    return UpstreamProxy(origin.host, origin.port, _credentials(settings.credentials), Origins.parse(settings.bypass))
+    bypass = Origins.parse(settings.bypass)
+    if bypass.has_subresources:
+        raise BadInput("session.proxy.bypass: a host is reached directly for every request: leave out subresources:")
+    return UpstreamProxy(origin.host, origin.port, _credentials(settings.credentials), bypass)
 
 
 def _credentials(source: str | None) -> str | None:

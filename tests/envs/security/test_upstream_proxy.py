@@ -272,6 +272,11 @@ def test_missing_credentials_are_refused_before_anything_starts(monkeypatch: pyt
     assert LOGIN not in config.model_dump_json()
 
 
+def test_a_host_that_is_reached_directly_is_so_for_every_request() -> None:
+    with pytest.raises(BadInput, match=r"session\.proxy\.bypass: .*: leave out subresources:"):
+        upstream_proxy(ProxySettings(server="http://proxy.example:3128", bypass=("subresources:cdn.example",)))
+
+
 def test_the_environments_on_live_sites_take_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PROXY_LOGIN", raising=False)
     settings = SessionSettings(proxy=ProxySettings(server="http://proxy.example:3128", credentials="env:PROXY_LOGIN"))
