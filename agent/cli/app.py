@@ -51,7 +51,7 @@ COMMANDS: Final[Mapping[str, Place]] = {
     "replay": Place(
         "agent.cli.replay",
         "replay",
-        "Repeat a trace step by step, or branch from it with another policy.",
+        "Repeat a trace step by step, heal it, or branch from it with another policy.",
     ),
     "show": Place("agent.cli.inspect", "show", "List the episodes of runs, or the steps of one trace."),
     "report": Place(

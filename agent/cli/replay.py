@@ -1,4 +1,4 @@
-"""`mira replay`: repeats a trace, or branches from it with another policy."""
+"""`mira replay`: repeats a trace, heals it, or branches from it with another policy."""
 
 from __future__ import annotations
 
@@ -53,12 +53,28 @@ At = Annotated[
 ]
 
 
+Heal = Annotated[
+    str | None,
+    typer.Option(help="Repeat all steps as a new run; where one cannot be repeated, this policy continues."),
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="OLD=NEW",
+        help="With --heal: type, choose or open NEW where the trace has OLD, in the task's words as well; repeatable.",
+    ),
+]
+
+
 def replay(
     trace: TracePath,
     from_step: From = 1,
     until: Until = None,
     on_difference: OnDifference = "continue",
     patience: Patience = 5.0,
+    heal: Heal = None,
+    texts: Set = None,
     branch: Branch = None,
     at: At = None,
     planner: options.Planner = None,
@@ -88,10 +104,11 @@ def replay(
     wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:
-    """Repeat a trace step by step, or branch from it with another policy.
+    """Repeat a trace step by step, heal it, or branch from it with another policy.
 
-    With --branch, another policy continues from step --at as a new run; planner, judge and limits default to the
-    trace's.
+    With --heal, the steps are repeated as a new run, without a model as long as they can be; planner and judge default
+    to none. With --branch, another policy continues from step --at as a new run; planner, judge and limits default to
+    the trace's.
 
     A trace that another machine wrote, or that was changed, cannot use secrets, files, servers or models of this
     machine: they are refused and named unless these options grant them.
@@ -113,21 +130,19 @@ def replay(
     }
     changes = options.without_none({**values, **role_options.base_urls(base_url)})
     session = {"allow": allow, "storage_state": storage_state, "upload_folder": upload_folder}
-    granted = grants.granted(
-        {"url": url, "suite": suite, "session": session, "answer_schema": schema, "langsmith": langsmith or None},
-        config,
-        without,
-    )
-    may_act = _may_act(trace, branch, merged(changes, granted), yes=yes, as_json=as_json)
-    if branch is not None:
+    places = {"url": url, "suite": suite, "session": session}
+    granted = grants.granted({**places, "answer_schema": schema, "langsmith": langsmith or None}, config, without)
+    policy = _policy_of_new_run(heal, branch, at, texts)
+    may_act = _may_act(trace, policy, merged(changes, granted), yes=yes, as_json=as_json)
+    if policy is not None:
         if (from_step, until, on_difference, patience) != _REPLAY_DEFAULTS:
-            raise BadInput("--from, --until, --on-difference and --patience apply to a replay, not to --branch")
+            raise BadInput("--from, --until, --on-difference and --patience apply to a replay, not to a new run")
         changes |= {"may_act": may_act, "out": out or Path("runs"), "granted_settings": granted}
-        return _branch(trace, branch, at, changes, as_json)
+        return _new_run(trace, policy, changes | ({"at": at} if heal is None else {"texts": _texts(texts)}), as_json)
     unused = [name for name in values if name in changes and name not in _REPLAY_SETTINGS]
     if at is not None or base_url or unused:
         name = "at" if at is not None else "base_url" if base_url else unused[0]
-        raise BadInput(f"--{name.replace('_', '-')} needs --branch")
+        raise BadInput(f"--{name.replace('_', '-')} needs --branch or --heal")
     settings = {"headed": headed, "secrets": tuple(secret or ()), "trace_zip": trace_zip, "may_act": may_act}
     settings |= {"out": out, "strict_original": strict_original, "granted_settings": granted}
     return _replay(trace, _options(from_step, until, on_difference, patience), settings, as_json)
@@ -158,15 +173,36 @@ def _replay(trace: Path, chosen: ReplayOptions, settings: dict[str, Any], as_jso
     return EXIT_OK if done.ok else EXIT_FAILED
 
 
-def _branch(trace: Path, policy: str, at: int | None, settings: dict[str, Any], as_json: bool) -> int:
-    with running.display_of(as_json) as display:
-        from agent.inspection.replay.branching import branch_trace
+def _policy_of_new_run(heal: str | None, branch: str | None, at: int | None, texts: list[str] | None) -> str | None:
+    """The policy of --heal or --branch; None for a replay. Raises BadInput."""
+    if heal is not None and branch is not None:
+        raise BadInput("use either --heal or --branch, not both")
+    if heal is not None and at is not None:
+        raise BadInput("--at is for --branch: --heal repeats as many steps as it can")
+    if texts and heal is None:
+        raise BadInput("--set needs --heal: a policy continues where a step depends on the text")
+    return branch if heal is None else heal
 
+
+def _texts(texts: list[str] | None) -> dict[str, str]:
+    """`OLD=NEW` of each `--set`. Raises BadInput."""
+    pairs = [text.partition("=") for text in texts or ()]
+    for text, (old, sign, _) in zip(texts or (), pairs, strict=True):
+        if not old or not sign:
+            raise BadInput(f"--set {text!r}: write OLD=NEW")
+    return {old: new for old, _, new in pairs}
+
+
+def _new_run(trace: Path, policy: str, settings: dict[str, Any], as_json: bool) -> int:
+    """Plays a branch or, with `texts` in *settings*, a run that heals."""
+    with running.display_of(as_json) as display:
+        from agent.inspection.replay.branching import branch_trace, heal_trace
+
+        play = heal_trace if "texts" in settings else branch_trace
         run = asyncio.run(
-            branch_trace(
+            play(
                 trace,
                 policy,
-                at,
                 listeners=running.listeners(display, as_json),
                 approver=running.approver(display, as_json),
                 **settings,

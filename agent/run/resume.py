@@ -82,7 +82,8 @@ class SentAction:
         seen = self.intent.seen
         page = PageName(seen.url, seen.title)
         described = tuple(grounding.description for grounding in self.intent.groundings)
-        return PastAction(self.intent.action, self.target, result, self.intent.place, page, self.changed, described)
+        intent = self.intent
+        return PastAction(intent.action, self.target, result, intent.place, page, self.changed, described, intent.notes)
 
 
 @dataclass(slots=True)

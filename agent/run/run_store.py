@@ -59,6 +59,10 @@ class Branch(Record):
     trace: Path
     """Absolute path of the parent's trace; needed until its steps have been repeated."""
     parent: Parent
+    heals: bool = False
+    """All steps are repeated, and where one cannot be, the policy continues; else the run ends as broken."""
+    texts: tuple[tuple[str, str], ...] = ()
+    """(recorded, new) texts to type, choose or open in place of the recorded ones."""
 
 
 class Manifest(Record):

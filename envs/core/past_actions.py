@@ -54,6 +54,8 @@ class PastAction:
     """Whether the page changed by it; None: not known, or it failed or is not meant to change a page."""
     described: tuple[str, ...] = ()
     """The words by which the policy described its controls, where a grounder found them."""
+    notes: tuple[str, ...] = ()
+    """Remarks on how the action was chosen, for people; policies of models have none."""
 
     @property
     def carried_out(self) -> bool:
@@ -105,6 +107,7 @@ class PastAction:
             None if page is None else PageName(change(page.url), change(page.title)),
             self.changed,
             tuple(map(change, self.described)),
+            tuple(map(change, self.notes)),
         )
 
 

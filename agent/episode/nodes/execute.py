@@ -47,7 +47,13 @@ async def execute(state: State, runtime: Runtime[Episode]) -> Update:
     episode.refuse(result.blocked_requests)
     described = tuple(grounding.description for grounding in intent.groundings)
     past = PastAction(
-        action, target, result, intent.place, PageName(observation.url, observation.title), described=described
+        action,
+        target,
+        result,
+        intent.place,
+        PageName(observation.url, observation.title),
+        described=described,
+        notes=intent.notes,
     )
     episode.acted(past, intent, commit)
     _report(state, episode, intent, commit, observation)

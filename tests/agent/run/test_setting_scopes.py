@@ -22,7 +22,7 @@ MANIFEST_FIELDS: Final[Mapping[str, str]] = {
     "open_task.url": URL,
     "branch.trace": PARENT,
     **dict.fromkeys(["manifest_version", "run_id", "created_at", "names", "seeds", "picked", "versions", "mark"], ""),
-    **dict.fromkeys(["open_task.instruction", "branch.parent"], ""),
+    **dict.fromkeys(["open_task.instruction", "branch.parent", "branch.heals", "branch.texts"], ""),
 }
 """Fields of :class:`agent.run.run_store.Manifest` with the name under which each is classified; empty if plain."""
 
