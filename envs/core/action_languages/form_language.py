@@ -13,7 +13,7 @@ from envs.core.action_languages.descriptions import read_description, with_place
 from envs.core.action_languages.forms import CONTROLS, Form, FormTable, Slot, Value, read_value
 from envs.core.action_languages.rationale import rationale_in
 from envs.core.action_languages.several import following
-from envs.core.actions import Action
+from envs.core.actions import Action, UseTool
 
 COMMENT_CHARS: Final = 400
 """Longest comment, or paragraph, before the first action of a constrained answer."""
@@ -46,8 +46,9 @@ class Language(ABC):
 
     @cached_property
     def reference(self) -> str:
-        """A compact list of the actions and their arguments, for a prompt, without those of `pixels`."""
-        return "\n".join((self.introduction, *self.lines(lambda form: True)))
+        """A compact list of the actions and their arguments, for a prompt, without those of `pixels` and the call of a
+        tool, which few runs have."""
+        return "\n".join((self.introduction, *self.lines(lambda form: form.action is not UseTool)))
 
     def lines(self, listed: Callable[[Form], bool]) -> list[str]:
         """The lines of the reference with the forms that are *listed*, without those of `pixels`."""
