@@ -108,6 +108,11 @@ COMMANDS: Final[Mapping[str, Place]] = {
         "doctor",
         "Check that Chromium starts, and list the installed extras.",
     ),
+    "login": Place(
+        "agent.cli.login",
+        "login",
+        "Log in by hand in a window; runs start with the login.",
+    ),
     "mcp": Place(
         "agent.cli.mcp",
         "serve",
