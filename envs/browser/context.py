@@ -79,7 +79,7 @@ def stored_origins(path: Path | None) -> dict[str, list[dict[str, str]]]:
     return {stored.origin: [entry.model_dump() for entry in stored.localStorage] for stored in state.origins}
 
 
-_STORAGE_HINT = "give a file that Playwright's context.storage_state(path=…) wrote"
+_STORAGE_HINT = "write one with `mira login URL`, or with Playwright's context.storage_state(path=…)"
 
 
 class _Stored(BaseModel):
