@@ -17,8 +17,8 @@ from agent.results import RunResult
 ANSWER_S: Final = 600.0
 """Seconds for which a run waits for the answer to a question. Without one the action is declined."""
 
-Play = Callable[[Listener, Approver], Awaitable[RunResult]]
-"""Starts or resumes a run with this listener and this approver."""
+Play = Callable[[Listener, Approver, asyncio.Event], Awaitable[RunResult]]
+"""Starts or resumes a run with this listener and this approver, which ends when the event is set."""
 
 
 @dataclass(eq=False)
@@ -49,11 +49,14 @@ class BackgroundRun:
     """A run as a task of the running event loop."""
 
     def __init__(self, play: Play, *, answer_s: float = ANSWER_S) -> None:
+        self.started = False
+        """Whether the run has begun; before, it waits for others, or is being prepared."""
         self.steps: list[str] = []
         """The committed steps in words."""
         self._answer_s = answer_s
         self._reported: asyncio.Queue[Reported | None] = asyncio.Queue()
-        self.task = asyncio.ensure_future(play(self._listen, self._ask))
+        self._stop = asyncio.Event()
+        self.task = asyncio.ensure_future(play(self._listen, self._ask, self._stop))
         """Its result is that of the run, or the run's error."""
         self.task.add_done_callback(lambda _: self._reported.put_nowait(None))
 
@@ -61,9 +64,11 @@ class BackgroundRun:
         """Waits for the next event or question; None after the last one. Only one call may wait at a time."""
         return await self._reported.get()
 
-    async def cancel(self) -> None:
-        """Cancels the run and waits until its browser is closed. `mira resume` continues it."""
-        self.task.cancel()
+    async def stop(self) -> None:
+        """Stops the run at its next step and waits until its browser is closed. `mira resume` continues it."""
+        self._stop.set()
+        if not self.started:
+            self.task.cancel()
         await asyncio.wait({self.task})
         if not self.task.cancelled():
             self.task.exception()  # else asyncio logs it as an error that nothing has read
@@ -74,6 +79,7 @@ class BackgroundRun:
                 self.steps.append(f"{event.step}. {step_words(event)}")
                 self._reported.put_nowait(event)
             case RunStarted():
+                self.started = True
                 self._reported.put_nowait(event)
             case _:
                 pass

@@ -14,7 +14,6 @@ import secrets
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -175,7 +174,7 @@ class TaskTools:
             config = config.model_copy(update={"answer_schema": answer_schema})
         with _as_tool_error():
             await self.settings.check_start(url)
-        return await self._play(ctx, self._begun(partial(self._run_open, config, instruction, url)))
+        return await self._play(ctx, self._begun(self._open_task(config, instruction, url)))
 
     async def resume_run(
         self,
@@ -189,7 +188,7 @@ class TaskTools:
             folder = self.settings.out / checked_run_id(run_id)
             if not folder.is_dir():
                 raise BadInput(f"there is no run {run_id}")
-        return await self._play(ctx, self._begun(partial(self._resume, folder)))
+        return await self._play(ctx, self._begun(self._resumed(folder)))
 
     def _begun(self, play: Play) -> BackgroundRun:
         run = BackgroundRun(play, answer_s=self.answer_s)
@@ -197,15 +196,20 @@ class TaskTools:
         run.task.add_done_callback(self.running.discard)
         return run
 
-    async def _run_open(
-        self, config: RunConfig, instruction: str, url: str, listener: Listener, approver: Approver
-    ) -> RunResult:
-        async with self._slots:
-            return await runner.run_open(config, instruction, url, self.settings.out, (listener,), approver=approver)
+    def _open_task(self, config: RunConfig, instruction: str, url: str) -> Play:
+        async def play(listener: Listener, approver: Approver, stop: asyncio.Event) -> RunResult:
+            out = self.settings.out
+            async with self._slots:
+                return await runner.run_open(config, instruction, url, out, (listener,), approver=approver, stop=stop)
 
-    async def _resume(self, folder: Path, listener: Listener, approver: Approver) -> RunResult:
-        async with self._slots:
-            return await runner.resume(folder, (listener,), approver=approver)
+        return play
+
+    def _resumed(self, folder: Path) -> Play:
+        async def play(listener: Listener, approver: Approver, stop: asyncio.Event) -> RunResult:
+            async with self._slots:
+                return await runner.resume(folder, (listener,), approver=approver, stop=stop)
+
+        return play
 
     async def _continued(self, ctx: Context[Any, Any]) -> TaskResult | InputRequiredResult:
         """Gives the answer that the client repeated the call with to the run that waits for it."""
@@ -227,7 +231,7 @@ class TaskTools:
                     return later
         except BaseException:  # the client cancelled the call, or is gone
             with anyio.CancelScope(shield=True):
-                await run.cancel()
+                await run.stop()
             raise
         with _as_tool_error():
             return _summary(run, run.task.result())

@@ -69,17 +69,19 @@ async def run_suite(
     policy: Policy | None = None,
     suite: SuiteMaker | None = None,
     tools: Sequence[Tool | Callable[..., Any]] = (),
+    stop: asyncio.Event | None = None,
 ) -> RunResult:
     """Runs every attempt of every task instance in *selection* and writes a run folder below *out*.
 
     *policy* and *suite* replace those that configuration and selection name; *tools* are further tools, functions or
-    :class:`agent.episode.tools.Tool`. Raises BadInput or ModelUnavailable, in
+    :class:`agent.episode.tools.Tool`. *stop*, when it is set, ends the run at its next step, as Ctrl-C does: the action
+    that is being sent is committed, and a resume continues. Raises BadInput or ModelUnavailable, in
     one line and with nothing written, if the run cannot start. Later errors are outcomes of their episodes.
     """
     own = as_tools(tools)
     config = with_profile(config, selection.suite) if policy is None else config
     manifest = _manifest(_with_tools(config, own), selection, run_id)
-    inputs = _Inputs(tuple(listeners), approver or decline, policy, suite, own)
+    inputs = _Inputs(tuple(listeners), approver or decline, policy, suite, own, stop)
     return await _run(manifest, RunFolder(out / manifest.run_id), inputs, fresh=True)
 
 
@@ -94,17 +96,18 @@ async def run_open(
     approver: Approver | None = None,
     policy: Policy | None = None,
     tools: Sequence[Tool | Callable[..., Any]] = (),
+    stop: asyncio.Event | None = None,
 ) -> RunResult:
     """Runs one open task, starting at *url*, whose origin is always allowed.
 
-    Unset planner and judge get the defaults of :mod:`agent.run.open_defaults`. *tools*: as for `run_suite`. Raises the
-    errors of `run_suite`, and BadInput if *url* is missing or cannot be opened.
+    Unset planner and judge get the defaults of :mod:`agent.run.open_defaults`. *tools*, *stop*: as for `run_suite`.
+    Raises the errors of `run_suite`, and BadInput if *url* is missing or cannot be opened.
     """
     task, own = _open_task(instruction, url), as_tools(tools)
     config = with_profile(with_open_defaults(config), SUITE) if policy is None else config
     selection = TaskSelection(SUITE, (TASK,), (config.seed,))
     manifest = _manifest(_with_tools(config, own), selection, run_id).model_copy(update={"open_task": task})
-    inputs = _Inputs(tuple(listeners), approver or decline, policy, None, own)
+    inputs = _Inputs(tuple(listeners), approver or decline, policy, None, own, stop)
     return await _run(manifest, RunFolder(out / manifest.run_id), inputs, fresh=True)
 
 
@@ -146,12 +149,13 @@ async def run_task(
     listeners: Sequence[Listener] = (),
     approver: Approver | None = None,
     tools: Sequence[str | Tool | Callable[..., Any]] = (),
+    stop: asyncio.Event | None = None,
     **settings: Any,
 ) -> EpisodeResult:
     """Runs one open task and returns its result. *settings* are further keys of :class:`agent.config.RunConfig`.
 
     *tools*: what the policy may call beside its actions on the page: functions, :class:`agent.episode.tools.Tool`, and
-    names of tools that packages add.
+    names of tools that packages add. *stop*, when it is set, interrupts the run at its next step.
 
     With a large model as *policy*, *planner* and *judge* default to `same`: the policy's model also plans and judges.
     `none` switches either off (:mod:`agent.run.open_defaults`). Raises BadInput and
@@ -171,7 +175,9 @@ async def run_task(
     if settings.get("base_url") is not None:
         check_shared_base_url(with_open_defaults(config))
     scripted = None if isinstance(policy, str) else policy
-    run = await run_open(config, instruction, url, Path(out), listeners, approver=approver, policy=scripted, tools=own)
+    run = await run_open(
+        config, instruction, url, Path(out), listeners, approver=approver, policy=scripted, tools=own, stop=stop
+    )
     if not run.episodes:
         raise asyncio.CancelledError(f"interrupted; continue with: mira resume {run.folder}")
     return run.episodes[0]
@@ -185,6 +191,7 @@ async def resume(
     policy: str | Policy | None = None,
     suite: SuiteMaker | None = None,
     tools: Sequence[Tool | Callable[..., Any]] = (),
+    stop: asyncio.Event | None = None,
     granted_settings: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> RunResult:
@@ -204,7 +211,7 @@ async def resume(
     """
     spec = {"policy": policy} if isinstance(policy, str) else {}
     given = None if isinstance(policy, str) else policy
-    inputs = _Inputs(tuple(listeners), approver or decline, given, suite, as_tools(tools))
+    inputs = _Inputs(tuple(listeners), approver or decline, given, suite, as_tools(tools), stop)
     changes = {**settings, **spec}
     run = RunFolder(folder)
     check_plain_files(folder)
@@ -273,6 +280,7 @@ class _Inputs:
     policy: Policy | None
     suite: SuiteMaker | None
     tools: tuple[Tool, ...] = ()
+    stop: asyncio.Event | None = None
 
 
 def _with_tools(config: RunConfig, tools: Sequence[Tool]) -> RunConfig:
@@ -329,6 +337,7 @@ async def _run(
             approver=inputs.approver,
             listeners=inputs.listeners,
             results=folder.settled(manifest),
+            **({} if inputs.stop is None else {"stopping": inputs.stop}),
         )
         if foreign:
             adopt(folder, manifest)

@@ -1,4 +1,4 @@
-"""Stops a run on Ctrl-C, on SIGTERM and on cancellation: it ends at the next step boundary and can be resumed."""
+"""Stops a run on Ctrl-C, on SIGTERM and when it is told to: it ends at the next step boundary and can be resumed."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from envs.core.errors import EnvError
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _CALLBACKS: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, list[Callable[[], None]]]] = WeakKeyDictionary()
 GRACE_S = 10.0
-"""Seconds that running steps get to commit after the first signal or a cancellation. A second signal cancels them."""
+"""Seconds that running steps get to commit after the first signal. A second signal cancels them."""
 
 
 async def run_until_stopped(executor: RunExecutor) -> None:
-    """Executes the run until it ends, a signal arrives or the caller is cancelled. Unfinished episodes have no footer
-    then.
+    """Executes the run until it ends, a signal arrives or `executor.stopping` is set. Unfinished episodes have no
+    footer then.
 
     Raises the first error of the run as a whole (BadInput, BrowserMissing, a full disk), unwrapped.
     """
@@ -47,9 +47,7 @@ async def run_until_stopped(executor: RunExecutor) -> None:
             raise _first(group) from None
         finally:
             stopped.cancel()
-            if not running.done():  # cancelled: an action that is being sent is committed, as after a signal
-                executor.stopping.set()
-                await asyncio.wait({running}, timeout=GRACE_S)
+            if not running.done():
                 running.cancel()
                 await asyncio.wait({running}, timeout=GRACE_S)
 

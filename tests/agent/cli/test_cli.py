@@ -87,12 +87,12 @@ WRONG = [
     pytest.param([*MINIWOB, "--wrokers", "2"], "--wrokers", id="unknown option"),
     pytest.param(
         [*MINIWOB, "--approve", "submit,send"],
-        "--approve: unknown action 'send': use submit, navigation, download, upload, all; did you mean submit?",
+        "--approve: unknown action 'send': use submit, navigation, download, upload, tool, all; did you mean submit?",
         id="unknown approval",
     ),
     pytest.param([*MINIWOB, "--approve", "navigate"], "; did you mean navigation?", id="misspelt approval"),
     pytest.param(
-        [*MINIWOB, "--approve", "x"], "'x': use submit, navigation, download, upload, all\n", id="no approval"
+        [*MINIWOB, "--approve", "x"], "'x': use submit, navigation, download, upload, tool, all\n", id="no approval"
     ),
     pytest.param([*OPEN, "--planner", ""], "'planner': this names nothing", id="empty planner"),
     pytest.param([*OPEN, "--rater", ""], "'rater': this names nothing", id="empty rater"),
@@ -139,7 +139,7 @@ WRONG = [
     pytest.param([*OPEN, "--upload-folder", "nowhere"], "'nowhere' is not a folder", id="missing upload folder"),
     pytest.param(
         [*OPEN, "--storage-state", "nowhere.json"],
-        "storage state 'nowhere.json' does not exist: give a file that Playwright's",
+        "storage state 'nowhere.json' does not exist: write one with `mira login URL`",
         id="missing storage state",
     ),
     pytest.param([*OPEN, "--storage-state", "/"], "storage state '/' cannot be read: Is a directory", id="a folder"),

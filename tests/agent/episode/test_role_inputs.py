@@ -17,6 +17,7 @@ from agent.episode.nodes.judge import _ending
 from agent.episode.nodes.plan import _situation
 from agent.episode.nodes.reflect import _progress
 from agent.episode.state import State, rows_of
+from agent.episode.tools import NO_TOOLS
 from envs.core.action_languages import PROGRAM
 from envs.core.blobs import BlobStore
 from envs.core.notes import Note, Notebook
@@ -45,7 +46,10 @@ def episode(tmp_path: Path) -> Episode:
     playing = Episode(
         identity=cast(Any, SimpleNamespace(task=TaskRef(suite="open", name="x"), attempt=1)),
         config=RunConfig(),
-        components=cast(Any, SimpleNamespace(answers=None, language=PROGRAM, full_planner=True, pictured=frozenset())),
+        components=cast(
+            Any,
+            SimpleNamespace(answers=None, language=PROGRAM, full_planner=True, pictured=frozenset(), tools=NO_TOOLS),
+        ),
         environment=cast(Any, SimpleNamespace(session=None)),
         trace=cast(Any, SimpleNamespace(mask=mask)),
         blobs=BlobStore(tmp_path),

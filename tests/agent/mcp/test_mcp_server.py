@@ -47,7 +47,7 @@ class User:
         self.questions.append(params.message)
         self.asked.set()
         if self.action == "never":
-            await asyncio.sleep(HANG_S)
+            await asyncio.Event().wait()
         return ElicitResult.model_validate({"action": self.action, "content": {}})
 
     async def watch(self, progress: float, total: float | None, message: str | None) -> None:

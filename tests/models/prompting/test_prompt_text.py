@@ -32,7 +32,7 @@ SENDS_ANSWERS_BACK = {"agent/episode/grounder.py": 1, "agent/episode/policy.py":
 """Places where the model's own answer becomes its turn."""
 CALLS_OWN = {
     "agent/episode/points.py": 1,  # the reference of the actions at points
-    "agent/episode/prompts.py": 3,  # the reference of the action language: standing, of uploads, of this page
+    "agent/episode/prompts.py": 4,  # the reference of the action language: standing, of uploads, of tools, of this page
     "judges/orm.py": 1,  # the system message that the checkpoint declares
     "agent/episode/short_prompts.py": 6,  # shapes of actions; thought, control and answer of an example of a profile
     "planners/prompts.py": 1,  # examples of the package's data files
