@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -40,17 +42,18 @@ CALLS_OWN = {
 }
 
 
-def calls(name: str) -> dict[str, int]:
-    found: dict[str, int] = {}
+@cache
+def called_names() -> dict[str, Counter[str]]:
+    """How often each file calls each plain name."""
+    found: dict[str, Counter[str]] = {}
     for path in sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        count = sum(
-            isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
-            for node in ast.walk(tree)
-        )
-        if count:
-            found[str(path.relative_to(ROOT))] = count
+        calls = (node.func for node in ast.walk(ast.parse(path.read_bytes())) if isinstance(node, ast.Call))
+        found[str(path.relative_to(ROOT))] = Counter(name.id for name in calls if isinstance(name, ast.Name))
     return found
+
+
+def calls(name: str) -> dict[str, int]:
+    return {path: names[name] for path, names in called_names().items() if names[name]}
 
 
 def test_prompts_are_made_of_typed_text_alone() -> None:

@@ -172,7 +172,8 @@ def documented_fine_tunings() -> list[Any]:
         for command in re.findall(r"mira train sft(?:'[^']*'|\\\n|[^`\n\\'])*", comment):
             words = shlex.split(command.replace("\\\n", " "))
             changes = [value for name, value in pairwise(words) if name == "--set"]
-            found.append(pytest.param(path.stem, changes, id=path.stem))
+            marks = [pytest.mark.heavy] if path.stem.endswith("-full") else []  # the same with all weights
+            found.append(pytest.param(path.stem, changes, id=path.stem, marks=marks))
     return found
 
 
