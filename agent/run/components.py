@@ -203,7 +203,7 @@ def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
 
 
 def _check_tools(config: RunConfig, profile: Profile, *, toolset: bool) -> None:
-    """Raises BadInput for tools that the policy would not be told of."""
+    """Raises BadInput for a policy whose prompts do not list tools."""
     if config.tools and (toolset or profile.style == "compact"):
         has = "acts with its vendor's tools" if toolset else "has compact prompts, which list no tools"
         raise BadInput(f"tools {', '.join(config.tools)}: the policy {config.policy} {has}; use another policy")

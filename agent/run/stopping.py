@@ -1,4 +1,4 @@
-"""Stops a run on Ctrl-C, on SIGTERM and when it is told to: it ends at the next step boundary and can be resumed."""
+"""Stops a run on Ctrl-C, on SIGTERM and by an event: it ends at the next step boundary and can be resumed."""
 
 from __future__ import annotations
 

@@ -253,7 +253,7 @@ async def test_a_resume_needs_the_tools_and_calls_none_again(shop: Shop, tmp_pat
         pytest.param("anthropic-browser:claude", "acts with its vendor's tools", id="vendor"),
     ],
 )
-async def test_a_policy_that_would_not_be_told_of_tools_is_refused(
+async def test_a_policy_whose_prompts_list_no_tools_is_refused(
     shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: str, message: str
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
