@@ -11,7 +11,7 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -152,24 +152,27 @@ class Toolbox:
         tool = self._tools.get(action.tool)
         if tool is None:
             message = f"there is no tool {action.tool!r}; tools are: {', '.join(self._tools) or 'none'}"
-            return ActionResult(status=Status.FAILED, reason=Reason.NO_SUCH_TOOL, message=mask(storable(message)))
+            return _failed(Reason.NO_SUCH_TOOL, message, mask)
         try:
             output = await tool.call(action.input)
         except Exception as error:  # noqa: BLE001 - a user's tool may raise anything
-            message = f"the tool failed: {_reason(error, tool)}"
-            return ActionResult(status=Status.FAILED, reason=Reason.TOOL_FAILED, message=mask(storable(message)))
+            return _failed(Reason.TOOL_FAILED, f"the tool failed: {_why(error, tool)}", mask)
         return ActionResult(status=Status.OK, output=_cut(mask(storable(output)), OUTPUT_CHARS))
 
 
-def _reason(error: Exception, tool: Tool) -> str:
+def _failed(reason: Reason, message: str, mask: Callable[[str], str]) -> ActionResult:
+    """The whole message is masked before it is cut: a part of a secret is not recognised."""
+    return ActionResult(status=Status.FAILED, reason=reason, message=_cut(mask(storable(message)), _ERROR_CHARS))
+
+
+def _why(error: Exception, tool: Tool) -> str:
     match error:
         case ValidationError():
-            problems = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
-            return _cut("; ".join(problems), _ERROR_CHARS)
+            return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
         case TimeoutError():
             return f"it took longer than {tool.timeout_s:g} s"
         case _:
-            return _cut(str(error) or type(error).__name__, _ERROR_CHARS)
+            return str(error) or type(error).__name__
 
 
 def _cut(text: str, limit: int) -> str:
@@ -189,7 +192,7 @@ def named_tools(names: Sequence[str], given: Sequence[Tool]) -> Toolbox:
                 f"there is no tool {name!r}: pass it from Python (tools=[…]), or install the package that adds it; "
                 f"packages add: {', '.join(TOOLS.names) or 'none'}"
             )
-    return Toolbox(own[name] if name in own else TOOLS.load(name) for name in names)
+    return Toolbox(own[name] if name in own else replace(TOOLS.load(name), name=name) for name in names)
 
 
 def as_tools(tools: Iterable[Tool | Callable[..., Any]]) -> tuple[Tool, ...]:

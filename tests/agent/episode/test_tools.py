@@ -210,7 +210,7 @@ async def test_a_secret_in_what_a_tool_returns_is_masked(
     def leak(what: str) -> str:
         """Says something."""
         if what == "fail":
-            raise ValueError("correct horse")
+            raise ValueError("correct horse, " + "x" * 250 + " correct horse")  # the second is cut
         return f"it is correct horse ({what})"
 
     model = ScriptedModel(
@@ -219,8 +219,8 @@ async def test_a_secret_in_what_a_tool_returns_is_masked(
     policy = ModelPolicy(model, PROGRAM, "full")
     await run_open(config(secrets=["PW=env:SHOP_PW"]), "x", shop.url, tmp_path, policy=policy, tools=[leak])
     prompts = prompts_of(model)
-    assert "it is <secret>PW</secret> (x)" in prompts[1] and "the tool failed: <secret>PW</secret>" in prompts[2]
-    assert not any("correct horse" in text for text in (*prompts, trace_in(tmp_path).read_text()))
+    assert "it is <secret>PW</secret> (x)" in prompts[1] and "the tool failed: <secret>PW</secret>, xxx" in prompts[2]
+    assert not any("correct" in text for text in (*prompts, trace_in(tmp_path).read_text()))
 
 
 @pytest.mark.browser
