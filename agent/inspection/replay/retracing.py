@@ -73,7 +73,11 @@ class Retracing:
         self._heals = heals
         self._texts = texts
         steps = repeatable_steps(recording, last)
-        self._steps = tuple(takewhile(self._is_independent, steps)) if heals else steps
+        kept = tuple(takewhile(self._is_independent, recording.steps)) if heals else recording.steps
+        self._steps = tuple(step for step in steps if step in kept)
+        self._ends_alike = heals and kept == recording.steps and _has_no_answer(recording)
+        """Whether the run may end as the parent did, without the other policy: after all steps, with no answer, which
+        could be another one today."""
         self._then = then
         self._language = language
 
@@ -104,15 +108,6 @@ class Retracing:
         if self._heals:
             return await self._then.propose(turn)
         raise BranchLost(self._message(step, why))
-
-    @property
-    def _ends_alike(self) -> bool:
-        """Whether the run may end as the parent did, without the other policy: after all steps, with no answer, which
-        could be another one today."""
-        steps = self._recording.steps
-        last = steps[-1].action if self._heals and steps else None
-        whole = len(self._steps) == len(repeatable_steps(self._recording, steps[-1].number)) if steps else False
-        return whole and isinstance(last, Stop) and last.answer is None
 
     @property
     def _end(self) -> ActionProposal:
@@ -202,6 +197,11 @@ def repeatable_steps(recording: Recording, last: int) -> tuple[RecordedStep, ...
         for step in recording.steps
         if step.number <= last and step.is_repeatable and not isinstance(step.action, Stop)
     )
+
+
+def _has_no_answer(recording: Recording) -> bool:
+    last = recording.steps[-1].action if recording.steps else None
+    return isinstance(last, Stop) and last.answer is None
 
 
 def replaced(text: str, texts: Sequence[tuple[str, str]]) -> str:

@@ -14,7 +14,7 @@ from agent.inspection.replay.retracing import replaced
 from agent.progress import Event, StepDone
 from agent.results import RunResult
 from agent.run.runner import resume, run_task
-from envs.core.actions import Action, Click, Goto, Stop, Type
+from envs.core.actions import Action, Click, Goto, Stop, Type, UseTool
 from envs.core.errors import BadInput
 from envs.core.trace_store import read_trace
 from tests.agent.inspection.replay import orders as pages
@@ -135,6 +135,23 @@ async def test_an_interrupted_run_that_heals_continues(shop: Shop, tmp_path: Pat
     again = await resume(run.folder, policy=scripted(rescue))
     assert again.episodes[0].ended_by == "stop" and shop.orders == ["who=Ann", "who=Bob"]
     assert rescue.asked == asked
+
+
+@pytest.mark.browser
+@pytest.mark.usefixtures("shared_chromium")
+async def test_from_the_call_of_a_tool_on_the_policy_decides(shop: Shop, tmp_path: Path) -> None:
+    """Its result, such as a one-time code, is another one today."""
+
+    def code() -> str:
+        """Returns a code."""
+        return "4711"
+
+    script = [UseTool(tool="code"), Type(ref=1, text="4711"), Click(ref=2), Stop()]
+    out = tmp_path / "parent"
+    result = await run_task("Order", shop.url, policy=scripted(script), out=out, fsync=False, tools=[code])
+    rescue = Rescue(Type(ref=1, text="4712"), Click(ref=2), Stop())
+    await healed(out / result.run_id / result.trace, rescue, tmp_path / "healed", tools=[])
+    assert (shop.orders, rescue.asked) == (["who=4711", "who=4712"], [1, 2, 3])
 
 
 @pytest.mark.browser
