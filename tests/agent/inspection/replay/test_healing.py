@@ -108,8 +108,9 @@ async def test_a_step_whose_row_has_a_replaced_text_is_left_to_the_policy(orders
     path = await recorded(orders.url, tmp_path / "parent", script, "Ship order 17")
     orders.shipped.clear()
     rescue = Rescue(Click(ref=3), Stop())
-    await healed(path, rescue, tmp_path / "healed", {"17": "19"})
-    assert (orders.shipped, rescue.asked, rescue.instructions) == (["19"], [3, 4], {"Ship order 19"})
+    run = await healed(path, rescue, tmp_path / "healed", {"17": "19"})
+    statuses = [step.commit and step.commit.result for step in read_trace(run.folder / run.episodes[0].trace).steps]
+    assert (orders.shipped, rescue.asked, rescue.instructions) == (["19"], [3, 4], {"Ship order 19"}), statuses
 
 
 @pytest.mark.browser
